@@ -1,5 +1,5 @@
-// `nanobot agent`: talks to the agent from this terminal, by the gateway that runs in this home or,
-// where none does, by one started for the occasion.
+// The command `nanobot agent`: talks to the agent from this terminal, through the gateway that runs
+// in this home or, where none does, through one started for the purpose.
 
 import { Command } from 'commander';
 import { LOCAL_CHAT_NAME } from '../channels/local-channel.ts';

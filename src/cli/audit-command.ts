@@ -1,5 +1,5 @@
-// `nanobot audit` and `nanobot trace`: what was done with effects, and the life of one message. Both
-// run beside the gateway.
+// The commands `nanobot audit` and `nanobot trace`: the record of effects, and the life of one
+// message. Both run beside the gateway.
 
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';

@@ -1,5 +1,5 @@
-// `nanobot channels`: how each channel fares, and connecting one: its credentials proved, its owner
-// paired.
+// The command `nanobot channels`: shows the state of each channel and connects one: verifies its
+// credentials and pairs its owner.
 
 import { Command } from 'commander';
 import { channelLine, type ReportedChannel } from '../channels/channel-lines.ts';
@@ -150,7 +150,7 @@ async function restart(terminal: Terminal, name: string) {
   terminal.note(`${name} restarted. Check it: nanobot channels status`);
 }
 
-/** @throws CommandFailure with the nearest name there is. */
+/** @throws CommandFailure that suggests the nearest existing name */
 async function assertKnown(name: string) {
   const { CHANNELS } = await import('../channels/index.ts');
   const { nearestName } = await import('../lib/text/cut.ts');
@@ -160,7 +160,7 @@ async function assertKnown(name: string) {
   throw new CommandFailure(EXIT.notFound, `unknown channel ${name}; try ${near}`);
 }
 
-/** @throws CommandFailure where the channel has one account, or the name is none. */
+/** @throws CommandFailure where the channel has one account, or the name is invalid */
 async function assertAccount(channel: string, account: string | undefined) {
   if (account === undefined) return;
   const { mayHaveSeveral } = await import('../kernel/config/accounts.ts');

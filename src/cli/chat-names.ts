@@ -1,4 +1,5 @@
-// The name of a conversation for people: the person of a private chat, the title of a page's chat.
+// The display name of a conversation: the person of a private chat, the title of a chat of the web
+// page.
 
 import { chatRefOf } from '../kernel/message/message.ts';
 import { printable, type Terminal } from './terminal.ts';

@@ -1,5 +1,5 @@
-// The command line: the table of commands, each loaded when it is needed, their help with examples, and
-// how a failed command ends.
+// The command line: the table of commands, each loaded when it is needed, their help with examples,
+// and how a failed command ends.
 
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../kernel/config/files/home.ts';
@@ -72,9 +72,9 @@ function addHelp(command: Command, typed: string, typedAs: Typed): void {
   for (const child of command.commands) addHelp(child, `${typed} ${child.name()}`, typedAs);
 }
 
-// What people type most, below the help of a command. A test parses every line.
+// Common calls, shown below the help of a command. A test parses every line.
 
-/** Behind the command, as it is typed. */
+/** What follows the command, as typed. */
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'nanobot onboard': [
     '',
@@ -169,7 +169,10 @@ export async function runCli(argv: readonly string[], terminal: Terminal): Promi
   }
 }
 
-/** All commands where none is named exactly: for the list of commands, and for suggestions after a typing error. */
+/**
+ * All commands where none is named exactly: for the list of commands, and for suggestions after a
+ * typing error.
+ */
 async function commandsFor([name = '']: readonly string[]): Promise<readonly CommandFactory[]> {
   const asked = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   const loaders = asked === undefined ? Object.values(COMMANDS) : [asked];
@@ -186,7 +189,7 @@ function createProgram(commands: readonly CommandFactory[], terminal: Terminal):
   return program;
 }
 
-/** Errors come back to us instead of ending the process. */
+/** Errors are thrown instead of ending the process. */
 function settle(command: Command): void {
   command.exitOverride();
   for (const child of command.commands) {

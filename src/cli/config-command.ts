@@ -1,5 +1,5 @@
-// `nanobot config`: look at the configuration, change one key, check the file. Secrets are masked
-// when shown.
+// The command `nanobot config`: shows the configuration, changes one key, checks the file. Masks
+// secrets.
 
 import { stat } from 'node:fs/promises';
 import { Command } from 'commander';

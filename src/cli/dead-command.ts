@@ -1,4 +1,4 @@
-// `nanobot dead`: messages set aside after their last failed attempt, to be queued again or deleted.
+// The command `nanobot dead`: dead letters, to be queued again or deleted.
 
 import { Command } from 'commander';
 import type { DeadLetter } from '../kernel/bus/bus.ts';

@@ -1,5 +1,5 @@
-// `nanobot doctor`: finds problems and says how to fix them. It fixes only local permissions, and only
-// with `--fix`.
+// The command `nanobot doctor`: finds problems and says how to fix them. It fixes only local
+// permissions, and only with `--fix`.
 
 import { Command } from 'commander';
 import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
@@ -43,7 +43,9 @@ async function allFindings(terminal: Terminal, isLive: boolean): Promise<readonl
   }
 }
 
-/** The configuration, store and gateway first: without a configuration that loads nothing else is checked. */
+/**
+ * Configuration, store and gateway first: without a valid configuration nothing else is checked.
+ */
 async function look(
   terminal: Terminal,
   isLive: boolean,
@@ -86,7 +88,7 @@ async function look(
 
 type Check = () => Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
 
-/** In the order in which they are shown, each with its name. */
+/** The checks by name, in the order in which they are shown. */
 async function loadedChecks(
   terminal: Terminal,
   loaded: LoadedConfig,

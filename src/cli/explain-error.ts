@@ -18,7 +18,7 @@ export function explainError(error: unknown, env: Environment, home: Home): read
   if (debug && error instanceof Error) return [error.stack ?? error.message];
   if (error instanceof ConfigError) return explainConfigError(error, home);
   if (error instanceof HomeLockedError) return [explainLock(error, home)];
-  // What the person in the chat would read names the vendor and the remedy.
+  // The text for a chat names the vendor and the remedy.
   if (error instanceof ProviderError) return [`nanobot: ${error.userText ?? error.message}`];
   if (error instanceof NanobotError)
     return error.message === '' ? [] : [`nanobot: ${error.message}`];
@@ -43,7 +43,7 @@ function explainConfigError(error: ConfigError, home: Home): readonly string[] {
   ];
 }
 
-/** Its home has the same name, so users of that program see this first. */
+/** That program uses the same home folder, so its users see this message first. */
 export function otherProgram({ root }: Home): string {
   return `This is the home of nanobot for Python. Move it, then import it: mv ${root} ${root}-python; nanobot import ${root}-python`;
 }
@@ -69,7 +69,7 @@ function oneLine(text: string): string {
   return text.split('\n', 1).join('').trim();
 }
 
-// Errors of the file system as text, with what to do.
+// File system errors as text, with what to do.
 
 const SAY: Readonly<Record<string, (path: string) => string>> = {
   EACCES: forbidden,
@@ -82,7 +82,7 @@ const SAY: Readonly<Record<string, (path: string) => string>> = {
 const ELSEWHERE = 'Set NANOBOT_HOME to another folder.';
 const FULL = ['ENOSPC', 'EDQUOT'];
 
-/** Undefined for errors that are not of the file system, and for those that have no text here. */
+/** Undefined for errors that are not of the file system, and for codes without a text here. */
 export function explainSystemError(error: unknown, home: Home): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   const code = String(error.code);

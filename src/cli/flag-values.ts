@@ -1,4 +1,4 @@
-// Values of flags that are more than a text; a wrong one is a usage error.
+// Parsers of flag values that are more than a text; an invalid value is a usage error.
 
 import { InvalidArgumentError } from 'commander';
 import { isAllowEntry, normaliseAllowed, phoneDigits } from '../channels/whatsapp/rules/jid.ts';
@@ -9,7 +9,7 @@ const MAX_WAIT_SECS = 3600;
 export const parsePort = wholeNumber(0, MAX_PORT);
 export const parseSeconds = wholeNumber(0, MAX_WAIT_SECS);
 export const parseCount = wholeNumber(0, Number.MAX_SAFE_INTEGER);
-/** Of what is shown: none of it is no answer. */
+/** Number of shown items; zero is not allowed. */
 export const parseLimit = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 
 export function parseMoney(text: string): number {
@@ -38,7 +38,7 @@ export function parseNumbers(text: string): readonly string[] {
   );
 }
 
-/** An international number as digits alone. */
+/** An international number, digits only. */
 export function parsePhone(text: string): string {
   const digits = phoneDigits(text);
   if (digits !== undefined) return digits;
@@ -54,7 +54,7 @@ function wholeNumber(minimum: number, maximum: number) {
   };
 }
 
-// Points and spans of time as people read them.
+// Formats points and spans of time for people.
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -68,12 +68,12 @@ const UNITS_MS: Readonly<Record<string, number>> = {
   d: DAY_MS,
 };
 
-/** `2026-01-15 12:00:00`, by the machine's time zone. */
+/** `2026-01-15 12:00:00`, in the machine's time zone. */
 export function momentText(atMs: number): string {
   return new Date(atMs).toLocaleString('sv-SE');
 }
 
-/** `90s`, `5m`, `3h`, `12d`: the largest unit that keeps two digits of sense. */
+/** `90s`, `5m`, `3h`, `12d`: the largest unit that keeps about two digits. */
 export function spanText(ms: number): string {
   if (ms < 2 * MINUTE_MS) return `${Math.max(0, Math.round(ms / SECOND_MS))}s`;
   if (ms < 2 * HOUR_MS) return `${Math.round(ms / MINUTE_MS)}m`;
@@ -81,7 +81,7 @@ export function spanText(ms: number): string {
   return `${Math.round(ms / DAY_MS)}d`;
 }
 
-/** `7d`, `12h`, `30m` or `45s` in milliseconds; undefined where the text is no span. */
+/** `7d`, `12h`, `30m` or `45s` in milliseconds; undefined where the text is not a duration. */
 export function parseSpan(text: string): number | undefined {
   const match = /^(\d{1,6})([smhd])$/.exec(text.trim());
   if (match === null) return undefined;

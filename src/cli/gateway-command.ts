@@ -1,5 +1,5 @@
-// `nanobot gateway` runs everything in the foreground until stopped; `nanobot telegram`, `email`,
-// `whatsapp` and `lark` run one channel alone.
+// The command `nanobot gateway` runs everything in the foreground until stopped; `nanobot
+// telegram`, `email`, `whatsapp` and `lark` run one channel alone.
 
 import { Command } from 'commander';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
@@ -18,7 +18,7 @@ type ForegroundOptions = {
   readonly http: boolean;
 };
 
-/** At least; a long name of an account needs more. */
+/** Least width; a long account name needs more. */
 const NAME_COLUMNS = 10;
 const LINK_NOTE = 'The link works once, within 15 minutes. For another: nanobot link';
 
@@ -55,7 +55,7 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   }
 }
 
-/** Why the model that was chosen cannot be asked at all; it is not asked here. */
+/** Why the configured model cannot be used; sends no request. */
 async function modelProblem(
   { env, clock, home }: Terminal,
   { loaded }: OpenedHome,
@@ -83,7 +83,7 @@ function greeting(
   const columns = Math.max(NAME_COLUMNS, ...reports.map(({ name }) => name.length + 1));
   const row = (name: string, text: string) =>
     `  ${terminal.style('bold', name.padEnd(columns))}${text}`;
-  // A log is kept and collected: nothing that logs in goes into it.
+  // Logs are stored and collected, so they contain no login link.
   const link = isLogged ? gateway.address : gateway.loginLink();
   const linkNote = isLogged ? 'For a login link: nanobot link' : LINK_NOTE;
   return [

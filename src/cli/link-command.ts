@@ -1,4 +1,5 @@
-// `nanobot link`: a one-time link that opens the running gateway's web page logged in.
+// The command `nanobot link`: prints a one-time link that opens the running gateway's web page
+// logged in.
 
 import { Command } from 'commander';
 import type { Terminal } from './terminal.ts';

@@ -1,5 +1,5 @@
-// `nanobot onboard`: sets up the model (key and one real completion first), Telegram, mail, Lark and
-// WhatsApp, each proved before it is saved. Every answer is also a flag.
+// The command `nanobot onboard`: sets up the model (key and one real completion first), Telegram,
+// mail, Lark and WhatsApp, each verified before it is saved. Every answer is also a flag.
 
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -27,7 +27,7 @@ import { currentConfig, type Settings, save, tryOut } from './onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 const PROOF_TIMEOUT_MS = 60_000;
-/** A select list that still fits a window. */
+/** A select list of this length still fits a window. */
 const MAX_LISTED = 30;
 const LOCAL = 'local/';
 
@@ -131,7 +131,7 @@ async function withServer(asker: Asker): Promise<Selection> {
   };
 }
 
-/** One of the server's list; typed where it lists none. */
+/** A model of the server's list; typed where the server lists none. */
 async function serverModel(asker: Asker, server: ServerAddress): Promise<string> {
   const models = await asker.during(
     `Loading the list of models from ${server.apiBase}`,
@@ -186,7 +186,7 @@ function describe({ model, keyVariable }: FoundModel) {
   };
 }
 
-/** What an owner is asked before the agent acts; saved where it is another than before. */
+/** The default of approvals; saved where it changes. */
 async function setUpApprovals(
   terminal: Terminal,
   asker: Asker,
@@ -304,7 +304,7 @@ function otherHomes(): readonly string[] {
     .map((folder) => `Found ${folder}. Import its settings and memory: nanobot import ${folder}`);
 }
 
-/** `--no-x` makes commander set `x` to true where nothing was said. */
+/** `--no-x` makes commander set `x` to true where the flag is absent. */
 function withoutDefaults({ telegram, email, ...rest }: OnboardFlags): OnboardFlags {
   const said = (value: unknown): value is string | false =>
     typeof value === 'string' || value === false;

@@ -1,5 +1,5 @@
-// `nanobot sessions`: the conversations on disk. Each command may run beside the gateway, which
-// notices files that are gone.
+// The command `nanobot sessions`: the sessions on the disk. Runs beside the gateway, which notices
+// deleted files.
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SessionMaintenance } from '../kernel/sessions/maintenance.ts';

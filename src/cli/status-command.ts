@@ -1,5 +1,5 @@
-// `nanobot status`: the report of the running gateway. Without one: the configuration and the counts of the store,
-// without a request to other machines.
+// The command `nanobot status`: the report of the running gateway. Without one: the configuration
+// and the counts of the store, without a request to other machines.
 
 import { Command } from 'commander';
 import { z } from 'zod';
@@ -16,7 +16,7 @@ import { holderText } from './explain-error.ts';
 import { spanText } from './flag-values.ts';
 import { type Terminal, textTable } from './terminal.ts';
 
-/** What is read of `/api/status`. */
+/** The part of the response of `GET /api/status` that is used. */
 const statusSchema = z.object({ model: z.string(), lines: z.array(z.string()) });
 
 type Report = Awaited<ReturnType<typeof makeReport>>;
@@ -32,7 +32,7 @@ export function statusCommand(terminal: Terminal): Command {
     });
 }
 
-/** What is not known is undefined, and left out of its JSON. */
+/** Unknown values are undefined and left out of the JSON. */
 async function makeReport(terminal: Terminal) {
   const { configInForce } = await import('../kernel/config/files/config-file.ts');
   const { problemLines } = await import('../kernel/config/issues.ts');
@@ -50,10 +50,10 @@ async function makeReport(terminal: Terminal) {
   const status = statusSchema.safeParse(said).data;
   return {
     home: home.root,
-    /** What is wrong with its file. */
+    /** The problems of its file. */
     configuration: problems.length === 0 ? undefined : problemLines(problems),
     gateway: running !== undefined && gatewayOf(running),
-    /** Who holds the home where no gateway is seen. */
+    /** The process that holds the home where no gateway is found. */
     heldBy,
     model: status?.model ?? (await findDefaultModel(config, env)),
     workspace: config.agents.defaults.workspace,

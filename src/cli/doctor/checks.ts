@@ -1,5 +1,5 @@
-// The doctor's checks of record files, the listening address, the sandbox, and remote services: models,
-// Telegram, Lark and mailboxes.
+// The doctor's checks of record files, the listening address, the sandbox, and remote services:
+// models, Telegram, Lark and mailboxes.
 
 import { constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -51,11 +51,14 @@ async function checkWritable(check: string, path: string): Promise<readonly Find
   return [fail(check, `cannot write ${path}`, remedy)];
 }
 
-// Whether the gateway can listen where it is told to, and who can reach it there.
+// Checks whether the gateway can listen at its configured address, and who can reach it there.
 
 const ADDRESS_CHECK = 'address';
 
-/** Problems of an address that others can reach are found at load; here it is only reported. */
+/**
+ * An address that others can reach is validated when the configuration is loaded; here it is only
+ * reported.
+ */
 export async function checkAddress({ home }: Terminal, { gateway }: Config): Promise<Finding> {
   const { port } = gateway;
   const running = await findRunningGateway(home);
@@ -74,7 +77,9 @@ export async function checkAddress({ home }: Terminal, { gateway }: Config): Pro
   return warn(ADDRESS_CHECK, `${host}: reachable from other machines with the token`, remedy);
 }
 
-/** The system's code for why nobody can listen there; empty where one can. Listens for a moment. */
+/**
+ * The system's error code where nothing can listen there; empty where it can. Listens for a moment.
+ */
 function problemOf(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -83,7 +88,7 @@ function problemOf(host: string, port: number): Promise<string> {
   });
 }
 
-// Whether programs that the agent runs are confined, and by what.
+// Checks whether a sandbox confines programs that the agent runs, and which one.
 
 const PROGRAMS_CHECK = 'programs';
 
@@ -110,7 +115,7 @@ export async function checkExec({ env }: Terminal, { tools }: Config): Promise<F
   return ok(PROGRAMS_CHECK, `sandboxed with ${used.sandbox.about}, ${net}${because}${counted}`);
 }
 
-/** Whom the Linux kernel exempts from limits of processes. */
+/** The Linux kernel exempts this user from process limits. */
 const isAdministrator = () => process.platform === 'linux' && process.getuid?.() === 0;
 
 // Checks of remote services: the model, Telegram, Lark, each mailbox.
@@ -161,7 +166,7 @@ export function checkLark({ channels: { lark } }: Config): Promise<readonly Find
   });
 }
 
-/** `what`: asked of the person where the platform refuses it. */
+/** `what`: what to do where the platform rejects the credentials. */
 async function checkBot(
   channel: string,
   isEnabled: boolean,
@@ -173,7 +178,7 @@ async function checkBot(
     return [ok(channel, await prove(AbortSignal.timeout(CHANNEL_TIMEOUT_MS)))];
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
-    // A platform that does not answer says nothing about what it would be told.
+    // An unreachable platform says nothing about the credentials.
     const isAway = error instanceof ChannelError && error.remedy.kind === 'backoff';
     const remedy = isAway
       ? 'Check the network connection; the gateway retries automatically.'

@@ -47,14 +47,14 @@ async function checkPrivate(
   const found = await stat(path).catch(() => undefined);
   if (found === undefined || process.platform === 'win32' || (found.mode & OTHERS) === 0) return [];
   const isOurs = found.uid === process.getuid?.();
-  // A volume belongs to the engine that mounts it, and is reached by its group.
+  // A volume belongs to the container engine that mounts it; access is by its group.
   if (!isOurs && isContained(env)) return [];
   const remedy = `Run: nanobot doctor --fix, or: chmod ${mode.toString(8)} ${path}`;
   const finding = fail('permissions', `other users can read ${path}`, remedy);
   return [{ ...finding, fix: () => chmod(path, mode) }];
 }
 
-/** Whether this user can write there; for a missing home the nearest folder above it. */
+/** Whether this user can write there; for a missing home, in its nearest existing parent. */
 export async function checkHome({ root }: Home): Promise<readonly Finding[]> {
   const isThere = existsSync(root);
   const base = isThere ? root : nearestAbove(root);
@@ -73,10 +73,10 @@ function nearestAbove(path: string): string {
   return existsSync(above) || above === path ? above : nearestAbove(above);
 }
 
-/** @param written `sessions.timeZone`, which counts more */
+/** @param written `sessions.timeZone`, which takes precedence */
 export function checkTimeZone({ env }: Pick<Terminal, 'env'>, written: string): readonly Finding[] {
   const { TZ = '' } = env;
-  // The formatters of dates, which know the zones, take 6 MB: they are asked about a zone that is named.
+  // Loading the date formatters with all zones takes 6 MB, so they are used only for a named zone.
   if (written !== '' || TZ === '' || machineZone() !== undefined) return [];
   const text = `TZ is "${TZ}", which is not a time zone; times are in UTC`;
   const remedy = 'Set TZ, or sessions.timeZone, to a zone such as Europe/Berlin.';
@@ -96,13 +96,13 @@ export async function checkDisk(home: Home): Promise<Finding> {
   return ok('disk', text);
 }
 
-// What one check of the doctor found.
+// The result of one check.
 
 export type Finding = {
   readonly check: string;
   readonly level: 'ok' | 'warn' | 'fail';
   readonly text: string;
-  /** What a person should do; where there is something to do. */
+  /** What to do, where there is something to do. */
   readonly remedy?: string;
   /** Fixes it; only local permissions. */
   readonly fix?: () => Promise<void>;

@@ -32,7 +32,7 @@ type LoginLook = {
 
 const GAP = 3;
 const SIDE_COLUMNS = 36;
-/** Lines that must fit below the code, the cursor's own among them. */
+/** Lines that must fit below the code, including the cursor's own. */
 const LINES_BELOW = 2;
 
 function loginLines(view: LoginView, look: LoginLook): readonly string[] {
@@ -55,7 +55,7 @@ function loginLines(view: LoginView, look: LoginLook): readonly string[] {
   });
 }
 
-/** Eight characters as WhatsApp's own app groups them. */
+/** Eight characters, grouped as in the WhatsApp app. */
 function spacedCode(code: string): string {
   return code.length === 8 ? `${code.slice(0, 4)}-${code.slice(4)}` : code;
 }
@@ -99,8 +99,8 @@ function wrapped(text: string, width: number): readonly string[] {
   return [...lines, line];
 }
 
-// Shows the progress of a login: redrawn in place on a terminal, line after line elsewhere. The caller
-// reports the result.
+// Shows the progress of a login: redrawn in place on a terminal, line after line elsewhere. The
+// caller reports the result.
 
 interface LoginScreen extends Disposable {
   show(step: LoginStep): void;
@@ -170,7 +170,7 @@ function writtenScreen(terminal: Terminal, words: LoginWords): LoginScreen {
 function after(view: LoginView, step: LoginStep): LoginView {
   switch (step.kind) {
     case 'show_qr':
-      // What led to the first code is over with it.
+      // The first code ends the progress text before it.
       return { ...view, qr: qrMatrix(step.qr), progress: view.qr && view.progress };
     case 'show_code':
       return { ...view, code: step.code };
@@ -186,13 +186,16 @@ type LogIn = {
   readonly channel: string;
   readonly options: LoginOptions;
   readonly words: LoginWords;
-  /** Settings were just written for which a running gateway starts the channel again. */
+  /** Settings were just saved, for which a running gateway restarts the channel. */
   readonly isRestarting: boolean;
   /** The login where no gateway runs. */
   alone(signal: AbortSignal): AsyncIterable<LoginStep>;
 };
 
-/** The connected account. @throws CommandFailure with reason and remedy, or where a person stopped it. */
+/**
+ * Returns the connected account.
+ * @throws CommandFailure with reason and remedy, or where the person stopped it
+ */
 export async function logIn(terminal: Terminal, login: LogIn): Promise<string> {
   const screen = createLoginScreen(terminal, login.words);
   const onStop = () => {
@@ -230,7 +233,10 @@ async function follow(
   return { kind: 'failed', reason: 'the gateway ended the login', remedy };
 }
 
-/** Changed settings are noticed within a second, and would end a login that was quicker. */
+/**
+ * The gateway applies changed settings within a second, which would abort a login that started
+ * earlier.
+ */
 const TAKE_UP_MS = 2500;
 
 async function* stepsOf(

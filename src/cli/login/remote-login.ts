@@ -15,7 +15,10 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
-/** The gateway notices a changed configuration within a second; the channel's start comes on top. */
+/**
+ * The gateway applies a changed configuration within a second; the start of the channel comes on
+ * top.
+ */
 const TAKE_UP_MS = 15_000;
 const LOOK_MS = 250;
 
@@ -38,7 +41,7 @@ const channelsSchema = z.object({
 });
 const refusalSchema = z.object({ error: z.object({ message: z.string() }) });
 
-/** @throws CommandFailure where this gateway cannot be asked. */
+/** @throws CommandFailure where this gateway has no address */
 export function remoteGateway(
   { address, pid }: RunningGateway,
   token: string,
@@ -60,7 +63,7 @@ export async function* remoteLogin(
   yield* steps(gateway, `/api/channels/${channel}/login`, stepSchema, signal, options);
 }
 
-/** Events of another shape are passed over. */
+/** Skips events of another shape. */
 async function* steps<Step>(
   gateway: RemoteGateway,
   path: string,
@@ -100,7 +103,7 @@ const questionsSchema = z.object({
   ),
 });
 
-/** Presses the button of an open question. Resolves with what its owner is told. */
+/** Presses the button of an open question. Resolves with the answer for the owner. */
 export async function remoteDecision(
   gateway: RemoteGateway,
   question: string,
@@ -116,7 +119,7 @@ export async function remoteDecision(
   return z.object({ result: z.string() }).parse(await answer.json()).result;
 }
 
-/** @throws CommandFailure where none runs in this home. */
+/** @throws CommandFailure where none runs in this home */
 export async function runningGateway({ home, env, clock }: Terminal): Promise<RemoteGateway> {
   const running = await findRunningGateway(home);
   if (running === undefined) {
@@ -130,7 +133,7 @@ export async function runningGateway({ home, env, clock }: Terminal): Promise<Re
 
 const codeSchema = z.object({ code: z.string() });
 
-/** A one-time code for the web page; `revokeAll` first ends all that was opened before. */
+/** A one-time code for the web page; `revokeAll` first ends all open logins. */
 export async function remoteCode(gateway: RemoteGateway, revokeAll: boolean): Promise<string> {
   const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
   const response = await ask(gateway, '/api/links', signal, { revokeAll });
@@ -152,7 +155,7 @@ async function channelReady(gateway: RemoteGateway, channel: string, signal: Abo
   }
 }
 
-/** @throws CommandFailure with what the gateway says. */
+/** @throws CommandFailure with the gateway's message */
 async function ask(
   { address, token }: RemoteGateway,
   path: string,

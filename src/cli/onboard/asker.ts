@@ -1,5 +1,5 @@
 // The questions and steps of the setup: a step can be repeated or skipped, and finished steps stay
-// saved. Without a person a missing answer is an error that names its flag.
+// saved. Without a person, a missing answer is an error that names its flag.
 
 import * as prompts from '@clack/prompts';
 import {
@@ -30,9 +30,9 @@ export type Question = {
   /** The flag of `nanobot onboard` that answers it in a script. */
   readonly flag: string;
   readonly initial?: string;
-  /** An empty answer is one. */
+  /** An empty answer is valid. */
   readonly optional?: boolean;
-  /** What is wrong with an answer; undefined where nothing is. */
+  /** The problem of an answer; undefined where it is valid. */
   readonly check?: (answer: string) => string | undefined;
 };
 
@@ -46,7 +46,7 @@ export interface Asker {
     otherwise: Value,
   ): Promise<Value>;
   confirm(message: string, otherwise: boolean): Promise<boolean>;
-  /** Shows that something is under way. The result's text stands afterwards. */
+  /** Shows progress while the work runs, and the result's text afterwards. */
   during<Result>(
     message: string,
     work: () => Promise<Result>,
@@ -162,7 +162,7 @@ function validator({ optional, check }: Question) {
   };
 }
 
-/** @throws SetupCancelled where the person pressed Ctrl+C. */
+/** @throws SetupCancelled where the person pressed Ctrl+C */
 function answered<Value>(answer: Value | typeof prompts.CANCEL_SYMBOL): Value {
   if (typeof answer === 'symbol') {
     throw new SetupCancelled();
@@ -170,10 +170,10 @@ function answered<Value>(answer: Value | typeof prompts.CANCEL_SYMBOL): Value {
   return answer;
 }
 
-// The steps of the setup. What fails or is cancelled in one can be tried again or skipped, and the
-// steps that are done stay saved.
+// The steps of the setup. A step that fails or is cancelled can be repeated or skipped, and
+// finished steps stay saved.
 
-/** `isRetry`: what was given before failed. Resolves with what was set up; undefined: nothing. */
+/** `isRetry`: the earlier values failed. Resolves with what was set up; undefined: nothing. */
 export type Step = (isRetry: boolean) => Promise<string | undefined>;
 
 /**
@@ -203,7 +203,10 @@ export async function settle(asker: Asker, name: string, step: Step): Promise<st
   }
 }
 
-/** Runs the steps in order. @throws CommandFailure that says what is saved when the setup is ended */
+/**
+ * Runs the steps in order.
+ * @throws CommandFailure that says what is saved when the setup is ended
+ */
 export async function settleAll(
   asker: Asker,
   steps: readonly (readonly [name: string, step: Step])[],
@@ -224,8 +227,8 @@ export async function settleAll(
 const problemOf = (error: NanobotError) =>
   (error instanceof ProviderError ? error.userText : undefined) ?? error.message;
 
-// Parts of the setup that channels use: the draft of the configuration, saved only after it was proved,
-// and the pairing link for the first owner.
+// Parts of the setup that channels use: the draft of the configuration, saved only after
+// verification, and the pairing link for the first owner.
 
 /** By dotted path. */
 export type Settings = Readonly<Record<string, JsonValue>>;
@@ -234,7 +237,7 @@ export async function currentConfig({ home, env }: Terminal): Promise<Config> {
   return (await loadConfig(home, env)).config;
 }
 
-/** The configuration as it would be with these settings. @throws ConfigError */
+/** The configuration with these settings applied. @throws ConfigError */
 export async function tryOut({ home, env }: Terminal, settings: Settings): Promise<Config> {
   const raw = applied(await readRawConfig(home), settings);
   const secrets = await findSecrets(raw, env, home);
@@ -258,7 +261,7 @@ const PERSON_WAIT_SECS = 600;
 
 type OwnerOffer = {
   readonly channel: string;
-  /** What to do with the link, ending before it. */
+  /** What to do with the link; ends before the link. */
   readonly request: string;
   /** What is awaited, as in "Waiting up to 60 s for the tap". */
   readonly sign: string;

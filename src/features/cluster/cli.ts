@@ -1,5 +1,5 @@
-// `nanobot cluster`: other machines that run models, and confirming discovered ones, with the gateway
-// running or not.
+// The command `nanobot cluster`: lists machines that run models and confirms or forgets discovered
+// ones. Works with and without a running gateway.
 
 import { Command } from 'commander';
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import type { ClusterService } from './cluster-service.ts';
 
 const ADDRESS = 'address from "cluster list", e.g. 192.168.1.20:52415';
 
-/** What is read of `/api/status`. */
+/** The part of the response of `GET /api/status` that is used. */
 const statusSchema = z.object({
   peers: z.array(
     z.object({

@@ -1,4 +1,5 @@
-// What people see of the cluster and an owner decides about it, in words.
+// Lists the machines of the cluster and applies an owner's decisions about them, for the chat
+// command, the command line and /status.
 
 import {
   type Command,
@@ -16,7 +17,7 @@ import type { LocalVendor } from '../../providers/rules/model-names.ts';
 import type { PeerSpec, PeerState } from './peer-set.ts';
 
 export interface ClusterService {
-  /** As they were when they were last looked at. */
+  /** As of the last health check. */
   seen(): readonly PeerState[];
   list(): Promise<string>;
   confirm(address: string): Promise<string>;
@@ -26,7 +27,7 @@ export interface ClusterService {
 type ClusterServiceDeps = {
   readonly hosts: ClusterRows['hosts'];
   peers(): readonly PeerState[];
-  /** What was decided counts from now on. */
+  /** Applies the change at once. */
   decided(): Promise<void>;
 };
 
@@ -93,8 +94,7 @@ function modelWords(models: readonly string[]): string {
   return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-// Who may be asked as a peer: whom the configuration names, and what an owner confirmed. Also all of them
-// for a command that asks once.
+// The peers that may be used: the configured ones and those that an owner confirmed.
 
 export function peerSpecs(
   { peers }: Config['cluster'],
@@ -116,7 +116,10 @@ export function hostSpec({ address, kind, mark }: HostRow): PeerSpec {
   return { name: hostName(address), apiBase, apiKey: '', kind, plainHttp: false, mark };
 }
 
-/** As they are now; undefined where there are to be none. @throws StoreError */
+/**
+ * The current peers, for a command that asks once; undefined where there are none.
+ * @throws StoreError
+ */
 export async function peersOnce(
   { cluster }: Config,
   home: Home,
@@ -138,10 +141,11 @@ export async function peersOnce(
   return peers;
 }
 
-// The cluster for a command beside the gateway or without one: what is written, and what the gateway saw. The
-// gateway reads what was confirmed before it sends anything.
+// The cluster service for a command that runs beside the gateway or without one: it reads the
+// stored rows and the states that the gateway reports. The gateway reads confirmations again before
+// it sends anything.
 
-/** `seen`: by the gateway, where one runs. */
+/** `seen`: the states that a running gateway reports. */
 export function openCluster(
   rows: OpenRows,
   { cluster }: Config,
@@ -158,7 +162,7 @@ export function openCluster(
   });
 }
 
-// `/cluster`: the machines that run models for us, and those that were found and wait for an owner.
+// The command `/cluster`: lists peers and discovered hosts, confirms or forgets a host.
 
 const OFF = 'Peers are switched off (cluster.enabled).';
 const HINT = 'Usage: /cluster list, /cluster confirm <host:port> or /cluster forget <host:port>.';
@@ -189,21 +193,24 @@ async function cluster(argument: string, service: ClusterService | undefined): P
   return word === 'forget' ? service.forget(address) : HINT;
 }
 
-// The hosts that were found, and which of them an owner confirmed, on disk; and what each peer had when
-// it was last asked. Others may write beside it (the command line).
+// Stored rows: discovered hosts with the owner's decisions, and the models of each peer at its last
+// check. The command line may write them while the gateway runs.
 
 const SCOPE = 'cluster';
 
-/** Found; confirmed as it said it was; said something else since then. */
+/** `changed`: the host identifies itself differently than when it was confirmed. */
 type HostState = 'found' | 'confirmed' | 'changed';
 
 type HostRow = {
-  /** `host:port`, its name on disk. */
+  /** `host:port`; the key of the row. */
   readonly address: string;
   readonly state: HostState;
   readonly kind: LocalVendor;
   readonly models: readonly string[];
-  /** Of what it said: when it was confirmed, or else last. */
+  /**
+   * Identity of the server (see `ServerSaid.mark`): when it was confirmed, or else at the last
+   * check.
+   */
   readonly mark: string;
   /** Epoch milliseconds. */
   readonly seenAt: number;
@@ -217,9 +224,9 @@ const HOST = rowShape<HostRow>({
 const HAD = rowShape<Had>({ apiBase: text, models: texts });
 
 export type ClusterRows = {
-  /** By their address. */
+  /** By address. */
   readonly hosts: Rows<HostRow>;
-  /** What each peer had when it was last asked, by its name. */
+  /** The models of each peer at its last check, by peer name. */
   readonly had: Rows<Had>;
 };
 
@@ -228,5 +235,5 @@ export const openClusterRows = (rows: OpenRows): ClusterRows => ({
   had: rows({ ...jsonRows(HAD), scope: SCOPE, prefix: 'had:' }),
 });
 
-/** The name of a host that was confirmed: its address, as a name may be written. */
+/** The peer name of a confirmed host: its address with `:` replaced. */
 export const hostName = (address: string) => address.replaceAll(':', '-');

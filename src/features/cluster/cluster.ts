@@ -1,5 +1,5 @@
-// Builds the peers that are configured or confirmed, looks after them, and searches for others where
-// that is switched on. Loaded only where the cluster is. What is configured is read anew each time.
+// Builds the configured and confirmed peers, checks them and runs discovery where it is enabled.
+// Loaded only where the cluster is enabled. Reads the configuration at each use.
 
 import { createSocket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
@@ -51,7 +51,7 @@ async function rememberedOf({ live, rows }: ClusterParts) {
   return new Map([...hosts, ...had]);
 }
 
-/** For who answers a question by mDNS. */
+/** Time to wait for answers to an mDNS query. */
 const LISTEN_MS = 5000;
 
 export class Cluster {
@@ -82,13 +82,16 @@ export class Cluster {
     return this.#parts.live.config.cluster;
   }
 
-  /** Looks after the peers, and searches for others, as it is configured now. */
+  /** Checks the peers and runs discovery, as currently configured, until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const searching = this.#settings.discovery.enabled ? [this.#search(signal)] : [];
     await Promise.all([this.#look(signal), ...searching]);
   }
 
-  /** What is configured and confirmed now may be asked, and nobody else. @throws StoreError */
+  /**
+   * Replaces the set of usable peers with what is configured and confirmed now.
+   * @throws StoreError
+   */
   async taken(): Promise<void> {
     await this.peers.replace(peerSpecs(this.#settings, await this.#parts.rows.hosts.list()));
   }
@@ -103,7 +106,7 @@ export class Cluster {
     }
   }
 
-  /** A bare name stays with the peer that had it, over restarts too. */
+  /** A model name without prefix keeps its peer, also after a restart. */
   async #remember(): Promise<void> {
     for (const { name, apiBase, models, isConfigured } of this.peers.states()) {
       const had = JSON.stringify(models);
@@ -143,7 +146,7 @@ export class Cluster {
     return Object.values(this.#settings.peers).map(({ apiBase }) => new URL(apiBase).host);
   }
 
-  /** They are local servers, which nobody has to confirm. */
+  /** Local servers need no confirmation, so discovery ignores them. */
   #ownServers(): readonly string[] {
     const { providers } = this.#parts.live.config;
     return LOCAL_VENDORS.map((vendor) =>
@@ -167,7 +170,7 @@ export class Cluster {
     const address = new URL(apiBase).host;
     const { kind, models } = said;
     const seenAt = this.#parts.clock.now();
-    // Told once, and not where it was confirmed anew meanwhile.
+    // Reported once, and not if an owner confirmed the new identity in the meantime.
     const changed = await this.#parts.rows.hosts.change(address, (row) =>
       row?.state !== 'confirmed' || row.mark !== mark
         ? undefined
@@ -182,31 +185,33 @@ export class Cluster {
   }
 }
 
-// Asks the machines of one's own nets by multicast DNS which of them announce model servers. Only a
-// question goes out; who answers is a place to be looked at, and no more.
+// Discovers model servers on the local networks by multicast DNS. Only a query is sent; a host that
+// answers is merely a candidate to be probed.
 
 type MdnsSearch = {
   readonly services: readonly string[];
-  /** Of a machine that names none. */
+  /** Ports for a host that announces none. */
   readonly ports: readonly number[];
-  /** Where the question goes; left out: to all of one's own nets. */
+  /** Destination of the query; default: the multicast address on all local networks. */
   readonly to?: { readonly address: string; readonly port: number };
-  /** `host:port`, each once. */
+  /** Called with `host:port`, once for each. */
   found(place: string): void;
 };
 
 const EVERYBODY = { address: '224.0.0.251', port: 5353 };
-/** However many answer. */
+/** Maximum number of places, however many hosts answer. */
 const MAX_PLACES = 64;
 
-/** Listens until the signal aborts. Never throws: a net that cannot be asked has nobody. */
+/**
+ * Listens until the signal aborts. Never throws: a network that cannot be queried yields nothing.
+ */
 export async function searchByMdns(search: MdnsSearch, signal: AbortSignal): Promise<void> {
   const to = search.to ?? EVERYBODY;
   const from = search.to === undefined ? ownAddresses() : [search.to.address];
   await Promise.all(from.map((address) => askFrom(address, to, search, signal)));
 }
 
-/** Of this machine in the nets it is in. */
+/** The addresses of this machine in its local networks. */
 function ownAddresses(): readonly string[] {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return all

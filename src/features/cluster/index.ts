@@ -1,5 +1,6 @@
-// Keeps the cluster as it is configured now: built when it is switched on, emptied when it is switched off,
-// and its peers and searches changed while it runs. An answer under way at a peer that is taken out ends there.
+// Applies the configuration of the cluster at run time: builds it when it is switched on, removes
+// it when it is switched off, and updates peers and discovery. A response in progress from a
+// removed peer is aborted.
 
 import type { Config } from '../../kernel/config/config.ts';
 import { createChange } from '../../lib/async.ts';
@@ -8,7 +9,7 @@ import type { Cluster, ClusterParts } from './cluster.ts';
 
 export { type ClusterService, clusterCommands } from './cluster-service.ts';
 
-/** Nothing of it is loaded where it is off. @throws StoreError */
+/** Undefined where the cluster is switched off; its code is not loaded then. @throws StoreError */
 export async function clusterOf(parts: ClusterParts): Promise<Cluster | undefined> {
   if (!parts.live.config.cluster.enabled) return undefined;
   const { buildCluster } = await import('./cluster.ts');
@@ -35,7 +36,10 @@ export class ClusterKeeper {
     return this.#built?.peers;
   }
 
-  /** Takes up what is configured now; nothing where that is as before. @throws StoreError */
+  /**
+   * Applies the current configuration; does nothing where the section did not change.
+   * @throws StoreError
+   */
   async configured(): Promise<void> {
     const { config } = this.#parts.live;
     const settings = textOf(config);
@@ -53,7 +57,7 @@ export class ClusterKeeper {
     this.#change.notify();
   }
 
-  /** Looks after the peers, anew from each change on. */
+  /** Runs health checks and discovery until the signal aborts; restarts them after each change. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const stop = new AbortController();

@@ -1,6 +1,6 @@
-// The peers that may be asked now, what each has, and whether it answered when it was last asked. One
-// that an owner confirmed is held to what it said then: before anything is sent it is asked again, and
-// where it says otherwise it is out.
+// The set of usable peers, with the models of each and whether it answered the last check. A peer
+// that an owner confirmed must keep its identity: it is checked again before each request, and is
+// refused where the identity differs.
 
 import { z } from 'zod';
 import { mapLimited } from '../../lib/async.ts';
@@ -27,17 +27,17 @@ export type PeerSpec = {
   readonly apiKey: string;
   readonly kind: LocalVendor;
   readonly plainHttp: boolean;
-  /** What it said when it was confirmed; left out: the configuration names it. */
+  /** Identity when it was confirmed; left out where the peer is configured. */
   readonly mark?: string;
 };
 
 type PeerSetDeps = {
   prefer(): Peers['prefer'];
-  /** Models that each had when it was last asked, by its name; over restarts. */
+  /** Models of each peer at its last check, by name; survives restarts. */
   readonly remembered: ReadonlyMap<string, readonly string[]>;
-  /** Still confirmed as it is, whoever changed it meanwhile. */
+  /** Whether the stored confirmation still covers this peer; the command line may change it. */
   isConfirmed(spec: PeerSpec): Promise<boolean>;
-  /** It says something else than when it was confirmed. */
+  /** Called when the identity differs from the confirmed one. */
   changed(spec: PeerSpec, said: ServerSaid): Promise<void>;
   readonly resolver?: HostResolver;
 };
@@ -55,7 +55,7 @@ type Member = {
 const FIRST_LOOK_MS = 2500;
 const SENDING_MS = 3000;
 
-/** Nothing was sent: it is not what was confirmed. */
+/** The peer is not the one that was confirmed; nothing was sent. */
 class PeerUnconfirmedError extends Error {
   override readonly name = 'PeerUnconfirmedError';
   constructor(peer: string) {
@@ -94,7 +94,7 @@ export class PeerSet implements Peers {
     return this.#firstLook;
   }
 
-  /** `isUp`: undefined before it was asked. */
+  /** `isUp`: undefined before the first check. */
   states() {
     return [...this.#members.values()].map(({ spec, isUp, models }) => ({
       ...{ name: spec.name, apiBase: spec.apiBase, isUp, models },
@@ -102,7 +102,7 @@ export class PeerSet implements Peers {
     }));
   }
 
-  /** Those left out may not be asked from now on. */
+  /** Peers that are missing in `specs` are not used from now on. */
   async replace(specs: readonly PeerSpec[]): Promise<void> {
     const gone = [...this.#members.values()].filter(
       ({ spec }) => !specs.some((one) => isSame(one, spec)),
@@ -111,15 +111,15 @@ export class PeerSet implements Peers {
     for (const spec of specs) {
       if (this.#members.has(spec.name)) continue;
       this.#members.set(spec.name, this.#open(spec));
-      // What it has is asked for before the next model is chosen.
+      // The next choice of a model waits for a check.
       this.#isLooked = false;
       this.#firstLook = undefined;
     }
-    // An answer under way may take its time.
+    // Not awaited: responses in progress may take long.
     for (const { door } of gone) door.close().catch(() => undefined);
   }
 
-  /** Asks all of them what they have. Never throws. */
+  /** Checks all peers. Never throws. */
   async look(signal: AbortSignal): Promise<void> {
     await Promise.all(
       [...this.#members.values()].map(async (member) => {
@@ -146,7 +146,7 @@ export class PeerSet implements Peers {
     return { spec, peer, door, isUp: undefined, models: remembered.get(name) ?? [] };
   }
 
-  /** @throws PeerUnconfirmedError also where it was taken out while it was held by a call. */
+  /** @throws PeerUnconfirmedError also where the peer was removed while a call held it */
   async #prove(spec: PeerSpec, fetch: Peer['fetch']): Promise<void> {
     const known = this.#members.get(spec.name);
     if (known === undefined || !isSame(known.spec, spec)) throw new PeerUnconfirmedError(spec.name);
@@ -177,22 +177,22 @@ export class PeerSet implements Peers {
 
 const isSame = (one: PeerSpec, other: PeerSpec) => JSON.stringify(one) === JSON.stringify(other);
 
-// How a peer is asked: at its one origin, with the address checked at every request and pinned for the
-// connection, no redirect followed, and plain http only where it stays in one's own nets.
+// HTTP access to a peer: only its origin, the address checked for every request and pinned for the
+// connection, no redirects, and plain HTTP only within the local networks.
 
 type PeerFetchDeps = {
   readonly apiBase: string;
-  /** http may leave one's own nets. */
+  /** Allows plain HTTP outside the local networks. */
   readonly plainHttp: boolean;
-  /** Before anything but a question is sent. @throws where it must not be */
+  /** Runs before any request other than GET. @throws where the request is not allowed */
   beforeSending(ask: LocalFetch): Promise<void>;
-  /** Default: the machine's. */
+  /** Default: the system resolver. */
   readonly resolver?: HostResolver;
 };
 
 type PeerFetch = ReturnType<typeof createPeerFetch>;
 
-/** Of one event of a stream, or of an answer. */
+/** Of one event of a stream, or of a whole response. */
 const MAX_BYTES = 8_000_000;
 
 export function createPeerFetch(deps: PeerFetchDeps) {
@@ -217,7 +217,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     rules: { ports: [], allowPrivateHosts: [`${hostname}:${port}`] },
   });
   const ask: LocalFetch = async (url, init) => {
-    // A literal address is not looked up, and so is looked at here.
+    // A literal address is not resolved, so it is checked here.
     await checked(hostname);
     return guarded.fetch(url, init);
   };
@@ -226,18 +226,18 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     if (!isQuestion) await beforeSending(ask);
     return ask(url, init);
   };
-  /** Resolves when what is under way has come to its end. */
+  /** Resolves when the requests in progress have ended. */
   return { fetch, close: () => guarded.finish() };
 }
 
-// What a server says of itself when it is asked for its models, and nothing else is sent: no key, no
-// word of a conversation. Also the search for servers at configured places.
+// Probes a server for its models. Sends neither an API key nor any text of a conversation. Also
+// probes configured places for servers.
 
 export type ServerSaid = {
   readonly kind: LocalVendor;
-  /** That can chat, in the server's order. */
+  /** Chat models, in the server's order. */
   readonly models: readonly string[];
-  /** Of all it says that stays the same from one question to the next. */
+  /** Identity: a fingerprint of the parts of the response that are stable between requests. */
   readonly mark: string;
 };
 
@@ -261,14 +261,14 @@ const modelList = z.object({
     .max(10_000),
 });
 
-/** By whom a model is said to be owned. */
+/** Vendor by the `owned_by` value of its models. */
 const KINDS: Readonly<Record<string, LocalVendor>> = {
   library: 'ollama',
   organization_owner: 'lmstudio',
   vllm: 'vllm',
 };
 
-/** Undefined where it does not answer as a model server does. */
+/** Undefined where it does not respond like a model server. */
 export async function askWhatItHas(
   server: LocalAddress,
   signal: AbortSignal,
@@ -276,7 +276,7 @@ export async function askWhatItHas(
   const question = { path: '/models', below: 'apiBase', timeoutMs: TIMEOUT_MS } as const;
   const said = await askLocal(server, question, signal);
   const answer = modelList.safeParse(said !== undefined && isOk(said) ? said.body : undefined);
-  // Servers that are just starting have nothing yet: that is no other server.
+  // A server that is just starting lists no models; that does not change its identity.
   if (!answer.success || answer.data.data.length === 0) return undefined;
   const { data } = answer.data;
   const kind = data.map(({ owned_by: owner = '' }) => KINDS[owner]).find((each) => each);
@@ -288,7 +288,7 @@ export async function askWhatItHas(
   };
 }
 
-/** Those that have models; whoever is absent, slow, redirects or answers oddly is left out. */
+/** The places that answer with models; all others are left out. */
 export async function findHosts(
   places: readonly string[],
   signal: AbortSignal,

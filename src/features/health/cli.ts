@@ -1,5 +1,5 @@
-// `nanobot selftest --live`: a marked message through each channel of the running gateway, how long
-// each hop took, and a verdict by channel.
+// The command `nanobot selftest --live`: sends a marked message through each channel of the running
+// gateway and prints the time of each hop and a verdict by channel.
 
 import { Command } from 'commander';
 import { CommandFailure, EXIT, type Terminal, textTable } from '../../cli/terminal.ts';
@@ -42,14 +42,14 @@ function tell(terminal: Terminal, { channel, passed, hops, reason, remedy }: Ver
   if (reason !== undefined) terminal.print(`  ${reason}. ${remedy}`);
 }
 
-/** A gateway with all channels at their deadlines needs less. */
+/** Longer than a test in which every channel reaches its deadline. */
 const MAX_TEST_MS = 10 * 60_000;
 const CUT_OFF = {
   reason: 'the gateway stopped during the test',
   remedy: 'Start it: nanobot gateway',
 };
 
-/** The web page's own way comes first: the request and its stream of events. */
+/** Tests the web page first: the request and its event stream. */
 async function* verdictsOf(terminal: Terminal): AsyncGenerator<Verdict, void, void> {
   const { remoteSelfTest, runningGateway } = await import('../../cli/login/remote-login.ts');
   const { clock } = terminal;

@@ -1,5 +1,5 @@
-// Looks after the doors once a minute: what waits at one that is down goes to another one, and what
-// came in after one was down is told.
+// Watches the channels once a minute: diverts waiting messages from a channel that is down to
+// another one, and reports what arrived after an outage.
 
 import { z } from 'zod';
 import { CONFIGURED_CHANNELS } from '../../channels/configured-channels.ts';
@@ -60,32 +60,33 @@ export async function install(kernel: Kernel): Promise<void> {
   });
 }
 
-// When a door is down for long, what waits for a person there goes out on another door of theirs,
-// once: the move is one transaction, and what may have arrived is never moved.
+// When a channel is down for long, the messages that wait for a person there move to another
+// channel of that person, once. The move is one transaction; a message that may have been delivered
+// is never moved.
 
 type FallbackDeps = {
   readonly bus: Pick<MessageBus, 'stranded' | 'divert'>;
   readonly persons: Pick<Persons, 'inChat'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Those that are on. */
+  /** The enabled accounts. */
   accounts(): readonly AccountName[];
-  /** Whether an account, also one of our own doors, carries messages now. */
+  /** Whether an account, also one of a local channel, delivers messages now. */
   isRunning(account: AccountName): boolean;
 };
 
 interface Fallback {
-  /** To be called every minute or so. */
+  /** Called about once a minute. */
   check(): Promise<void>;
 }
 
-/** A question is good in the chat where it was asked. */
+/** A question can only be answered in the chat where it was asked. */
 const NOT_HERE =
   'This cannot be answered here. `/approvals` shows here what waits for your approval.';
 
 export function createFallback(deps: FallbackDeps): Fallback {
   const { bus, persons, clock, log, accounts, isRunning } = deps;
-  /** Since when an account has been down, as far as this process saw it. */
+  /** Start of each outage, as seen by this process. */
   const downSince = new Map<AccountName, number>();
 
   async function otherChannel({ chat }: OutboundMessage): Promise<ChatRef | undefined> {
@@ -101,7 +102,7 @@ export function createFallback(deps: FallbackDeps): Fallback {
 
   async function rescue(account: AccountName, since: number) {
     for (const message of await bus.stranded(account, since)) {
-      // A letter goes the way an owner was shown.
+      // A letter goes only to the recipients and channel that the owner approved.
       const to = message.subject === undefined ? await otherChannel(message) : undefined;
       if (to === undefined) continue;
       const { finalizes: _draft, replyTo: _question, choices, ...rest } = message;
@@ -135,10 +136,10 @@ export function createFallback(deps: FallbackDeps): Fallback {
   };
 }
 
-// Notices when a door was down for long, or the gateway with all of them, and tells the owner in one
-// line what came in meanwhile. What it knows is on disk, a minute old at most.
+// Detects outages of a channel or of the whole gateway, and reports to the owner in one line what
+// arrived meanwhile. The state is on the disk, at most a minute old.
 
-/** After a door is back, what had waited comes in for so long. */
+/** After an outage, messages that waited arrive within this time. */
 const SETTLE_MS = 2 * 60_000;
 const MAX_CHATS = 1000;
 const KEY = 'doors';
@@ -167,7 +168,7 @@ const LOCAL_NAMES: RowShape<readonly (readonly [string, ChannelLife])[]> = z.arr
 type OutagesDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
-  /** Those that are on. */
+  /** The enabled accounts. */
   accounts(): readonly AccountName[];
   isRunning(account: AccountName): boolean;
   /** Of the owner; IANA, empty = the machine's. */
@@ -176,9 +177,9 @@ type OutagesDeps = {
 };
 
 interface Outages {
-  /** A message was taken in. */
+  /** Counts a received message. */
   arrived(message: InboundMessage): void;
-  /** To be called every minute or so. */
+  /** Called about once a minute. */
   check(): Promise<void>;
 }
 
@@ -187,7 +188,7 @@ export async function createOutages(deps: OutagesDeps): Promise<Outages> {
   const stored = jsonRow((await state.get(KEY)) ?? '', LOCAL_NAMES);
   const doors = new Map<string, ChannelLife>(stored);
 
-  /** The door works now: was it away before? */
+  /** Records that the channel works, and whether an outage ended. */
   function alive(account: string, now: number): ChannelLife {
     const before = doors.get(account) ?? { aliveAt: now };
     const wasAway = now - before.aliveAt > LATE_MS;

@@ -1,5 +1,5 @@
-// Sends a marked text of our own through real channels and takes it away again, and says how long each
-// hop took. It goes past queue, agent and transcripts: it begins no turn, and no answer waits for it.
+// Sends a marked message through the real channels, measures each hop and retracts the message. It
+// bypasses message bus, agent and transcripts: it starts no turn and gets no answer.
 
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
@@ -21,11 +21,11 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
-/** Of one channel's test. */
+/** Deadline for one channel. */
 export const SELF_TEST_MS = 60_000;
-/** A channel that completed nothing for so long receives nothing either. */
+/** A channel without activity for this long counts as not receiving. */
 const STALLED_MS = 150_000;
-/** For taking away what a test left behind. */
+/** Time for retracting the test message. */
 const CLEAR_MS = 15_000;
 const NONCE_BYTES = 8;
 
@@ -35,7 +35,10 @@ export type TestedChannel = {
 };
 
 type SelfTestStep =
-  /** `ms`: how long the hop took; of `receiving`: since the channel last heard of its platform. */
+  /**
+   * `ms`: duration of the hop; for `receiving`: time since the channel last heard from its
+   * platform.
+   */
   | { readonly kind: 'hop'; readonly channel: string; readonly hop: string; readonly ms: number }
   | { readonly kind: 'passed'; readonly channel: string }
   | {
@@ -48,7 +51,7 @@ type SelfTestStep =
 type SelfTestDeps = {
   channels(): readonly TestedChannel[];
   channel(name: AccountName): Channel | undefined;
-  /** The chat with an owner by that account. */
+  /** The chat with an owner on that account. */
   ownerChat(account: AccountName): Promise<ChatRef | undefined>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -64,7 +67,7 @@ class SelfTestFailure extends NanobotError {
   }
 }
 
-/** Tests every channel that is on, one after the other. */
+/** Tests every enabled channel, one after the other. */
 export async function* selfTest(
   deps: SelfTestDeps,
   signal: AbortSignal,
@@ -108,7 +111,7 @@ async function* testChannel(
     yield { kind: 'failed', channel: name, ...wordsOf(error, name, deadline.signal.aborted) };
   } finally {
     over.abort();
-    // Not awaited: a channel that hangs takes its text away whenever it comes to it.
+    // Not awaited: a channel that hangs retracts its message whenever it continues.
     hops
       ?.return()
       .catch((error) => log.warn('self-test message not removed', { channel: name, error }));
@@ -116,7 +119,7 @@ async function* testChannel(
   }
 }
 
-/** @throws SelfTestFailure where it receives nothing. */
+/** @throws SelfTestFailure where the channel does not receive */
 function receivingMs(name: string, status: TestedChannel['status'], now: number): number {
   const restart = `Restart it: nanobot channels restart ${name}`;
   switch (status.kind) {
@@ -182,12 +185,12 @@ async function* throughOwnerChat(
     isThere = false;
     yield 'removed';
   } finally {
-    // The time was over in between: the text has to go all the same.
+    // The message has to be retracted even if the deadline passed in between.
     if (isThere) await inOwnTime(clock, (own) => retracting?.retract(chat, nativeIds, own));
   }
 }
 
-/** With a signal of its own, where the test's has ended. */
+/** Uses a signal of its own, because the test's may have ended. */
 async function inOwnTime(
   clock: Clock,
   task: (signal: AbortSignal) => Promise<void> | undefined,
@@ -201,7 +204,7 @@ async function inOwnTime(
   }
 }
 
-/** The promise, unless the signal is first: a channel that hangs holds nobody up. */
+/** Rejects when the signal aborts first, so that a channel that hangs blocks nothing. */
 function beforeEnd<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = () => reject(signal.reason);
@@ -219,8 +222,9 @@ function wordsOf(error: unknown, name: string, isLate: boolean) {
   return { reason: isOurs ? error.message : 'something went wrong in the gateway', remedy };
 }
 
-// The self-test over HTTP, one at a time, with the running channels and the chats in which an owner is reached.
-//   POST /api/selftest   {}; server-sent events, one per step: `started`, then hops and verdicts
+// The self-test over HTTP, one at a time, through the running channels to the chats of an owner.
+//
+// POST /api/selftest {}; server-sent events, one per step: `started`, then hops and verdicts
 
 export function selfTestRoutes(
   { people, channels: running, clock, log }: Kernel,

@@ -1,4 +1,5 @@
-// `nanobot import`: imports from another program's home what means the same here, after showing it.
+// The command `nanobot import`: shows and then imports the settings and files of another program's
+// home.
 
 import { resolve } from 'node:path';
 import { Command } from 'commander';
@@ -50,7 +51,7 @@ async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: Imp
   );
 }
 
-/** The Python program's home has the name of ours. */
+/** The Python program uses the same home folder by default, so the home may be our own. */
 async function refuseOwnHome({ home }: Terminal, root: string) {
   const { CommandFailure, EXIT } = await import('../../cli/terminal.ts');
   if (root !== home.root) return;
@@ -60,7 +61,7 @@ async function refuseOwnHome({ home }: Terminal, root: string) {
   );
 }
 
-/** Settings that already exist here stay; settings that would be invalid are not imported. */
+/** Existing settings are kept; settings that would be invalid are not imported. */
 async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: string): Promise<Plan> {
   const { readRawConfig } = await import('../../kernel/config/files/config-file.ts');
   const { planFiles } = await import('./import-home.ts');
@@ -116,7 +117,7 @@ function describe(terminal: Terminal, foreign: ForeignHome, { settings, files, l
   for (const line of left) terminal.tell(`  - ${line}`);
 }
 
-/** Keys, tokens, passwords, environments and addresses with a login in them are not shown. */
+/** Hides keys, tokens, passwords, environments and addresses that contain a login. */
 function shown(path: string, value: unknown): string {
   if (/(?:apiKey|token|password|appSecret|braveApiKey)$/i.test(path)) return '  (a secret)';
   if (path.startsWith('mcpServers.')) return '  (switched off)';

@@ -1,5 +1,5 @@
-// Reads the home of another program: which program it is, which settings can be imported, and which
-// workspace files. Its instructions for agents are laid aside, since they describe other tools.
+// Reads the home of another program: identifies the program, its importable settings and its
+// workspace files. Its instructions for agents are set aside, because they describe other tools.
 
 import { existsSync } from 'node:fs';
 import { lstat, mkdir, readdir, readFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ import { importPython } from './rules/import-python.ts';
 import { type Imported, namesIn, sectionAt, textAt } from './rules/import-settings.ts';
 
 type FileStep = {
-  /** Below our workspace. */
+  /** Relative to our workspace. */
   readonly path: string;
   readonly how:
     | 'new'
@@ -35,16 +35,19 @@ export type FilePlan = {
 const MAX_BYTES = 1_000_000;
 const MEMORY = 'memory/MEMORY.md';
 const ASIDE = 'imported';
-/** Ours where nobody wrote in them yet. */
+/** Replace ours where ours are the unchanged templates. */
 const PERSONAL = ['SOUL.md', 'IDENTITY.md', 'USER.md'];
-/** Full of the other program's tools, or done without being asked again. */
+/**
+ * They describe the other program's tools or would run without approval, so they are only stored
+ * for reading.
+ */
 const FOR_READING = ['AGENTS.md', 'TOOLS.md', 'HEARTBEAT.md', 'memory/HISTORY.md'];
 const MEMORIES = ['MEMORY.md', 'memory/MEMORY.md'];
 const READ_THEM =
   'Imported files count as written by you. Read them: they may contain what other people said to the other program.';
 const DAY = /^\d{4}-\d\d-\d\d\.md$/;
 
-/** What would be done; nothing is written. The same again once it is done: nothing. */
+/** Plans the import without writing. Empty once the import was carried out. */
 export async function planFiles(from: string, to: string, program: string): Promise<FilePlan> {
   const steps = [
     ...(await personal(from, to)),
@@ -122,11 +125,11 @@ async function datedFiles(from: string): Promise<readonly string[]> {
   return names.filter((name) => DAY.test(name)).map((name) => `memory/${name}`);
 }
 
-/** Of a folder that may be missing. */
+/** Empty where the folder is missing. */
 const sortedNames = async (folder: string): Promise<readonly string[]> =>
   (await readdir(folder).catch((): string[] => [])).sort();
 
-/** Whoever wrote a skill tells the agent what to do: each is shown before it is added. */
+/** Skills instruct the agent, so each is shown before it is added. */
 async function skills(from: string): Promise<readonly string[]> {
   const folder = join(from, 'skills');
   const names = await sortedNames(folder);
@@ -137,20 +140,23 @@ async function skills(from: string): Promise<readonly string[]> {
     );
 }
 
-/** Plain files of a sensible size alone; links may lead anywhere. One that is not read is named apart. */
+/**
+ * Reads only plain files up to the size limit; links may lead anywhere. `unreadable` names the
+ * others.
+ */
 async function textOf(path: string): Promise<string | undefined> {
   const text = await readText(path).catch(() => '');
   return text?.trim() === '' ? undefined : text;
 }
 
-/** Of ours, which is never overwritten unread. */
+/** A file of our workspace, which is never overwritten unread. */
 async function ownText(path: string): Promise<string | undefined> {
   if (!existsSync(path)) return undefined;
   const text = await readFile(path, 'utf8');
   return text.trim() === '' ? undefined : text;
 }
 
-/** What of it is wanted and cannot be taken over, and why. */
+/** The wanted files that cannot be imported, each with the reason. */
 async function unreadable(from: string): Promise<readonly string[]> {
   const dated = await datedFiles(from);
   const wanted = [...new Set([...PERSONAL, ...MEMORIES, ...FOR_READING, ...dated])];
@@ -171,7 +177,7 @@ async function problemOf(path: string): Promise<string | undefined> {
 }
 
 export type ForeignHome = Imported & {
-  /** Of the program, for people. */
+  /** Display name of the program. */
   readonly program: string;
   readonly workspace: string;
 };
@@ -230,14 +236,17 @@ async function readOpenClaw(config: JsonValue, root: string): Promise<Imported> 
 
 const SESSIONS = 'Conversations are not imported; the memory has what was remembered of them.';
 
-/** Beside its configuration first: a home that was moved still names the place where it was. */
+/**
+ * Prefers the folder beside the configuration: the configuration of a moved home names the old
+ * place.
+ */
 function workspaceOf(root: string, written: string): string {
   const beside = join(root, 'workspace');
   if (existsSync(beside) || written === '') return beside;
   return resolve(written.replace(/^~(?=\/|$)/, homedir()));
 }
 
-/** One that cannot be read counts as empty. */
+/** A file that cannot be read counts as empty. */
 async function logins(root: string): Promise<readonly JsonValue[]> {
   const agents = join(root, 'agents');
   const paths = (await sortedNames(agents)).map((name) =>
@@ -270,13 +279,13 @@ function variablesIn(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(found);
 }
 
-/** Undefined where there is none, or it cannot be read as JSON. */
+/** Undefined where the file is missing or is not JSON. */
 async function readJson(path: string): Promise<JsonValue | undefined> {
   const text = await readText(path);
   return text === undefined ? undefined : (readRelaxedJson(text) as JsonValue | undefined);
 }
 
-/** Plain files of a sensible size alone. */
+/** Reads only plain files up to the size limit. */
 async function readText(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined || !found.isFile() || found.size > MAX_BYTES) return undefined;

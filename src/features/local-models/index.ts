@@ -1,5 +1,5 @@
-// Builds what looks after models on one's own machines: warming up, watching, telling the owner, and
-// what /local and /status show. Where no such model is in use nothing is asked of anybody.
+// Installs the care of models on one's own machines: warm-up, health checks, notices to the owner,
+// `/local` and the lines of /status. Makes no request where no local model is in use.
 
 import type { SpendingGuard } from '../../agent/agent.ts';
 import {
@@ -53,9 +53,9 @@ type LocalModelsParts = {
   readonly owners: Pick<Owners, 'chat' | 'tell'>;
 };
 
-/** Where nothing is to be looked after, a look whether that has changed. */
+/** Interval of the check whether local models came into use. */
 const IDLE_MS = 3_600_000;
-/** What is asked of a server about its models, for a list. */
+/** Maximum number of models listed per server. */
 const MAX_LISTED = 20;
 /** Configured servers may be on another machine. */
 const LOOK_MS = 1500;
@@ -143,7 +143,7 @@ class LocalModelCare {
     return probeSecs === 0 ? undefined : probeSecs * 1000;
   }
 
-  /** The servers of models that are asked by themselves, and those that were called lately. */
+  /** The servers of the models in the configuration and of those called lately. */
   #inUse(): readonly LocalSite[] {
     const { models, live } = this.#parts;
     const { fallbackModels, fastModel } = live.defaults;
@@ -154,7 +154,7 @@ class LocalModelCare {
     return [...new Set([...sites, ...called])];
   }
 
-  /** A peer that is none any more is left alone. */
+  /** False for a former peer. */
   #mayBeAsked(site: LocalSite): boolean {
     const { peer } = site.report();
     return peer === undefined || this.#model(peerModelName({ peer, model: '-' }))?.site === site;
@@ -176,7 +176,7 @@ class LocalModelCare {
     if (change === 'came_back') this.#warmed = '';
   }
 
-  /** Once for each model that becomes the one of all. */
+  /** Once for each model that becomes the default. */
   #warmDefault(signal: AbortSignal): void {
     const model = this.#model(this.#parts.models.current().defaultModel);
     if (model === undefined || model.name === this.#warmed) return;

@@ -1,6 +1,6 @@
-// Conversations that stay on one's own machines: each try of a model call, and each sound that a service
-// would make or hear, passes here. What was started from such a conversation is held as it is. Which
-// model is where, and what was started from what, others say.
+// Keeps the conversations that are marked local-only on one's own machines: checks each attempt of
+// a model call, and each transcription and speech request. Subagents, jobs and workflow runs
+// inherit the mark of the conversation that started them.
 
 import type { PaidCalls, PlannedCall, Refusal, SideRole } from '../../agent/agent.ts';
 import { MODEL_SERVERS, type Models } from '../../agent/models.ts';
@@ -16,19 +16,24 @@ import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/mess
 
 type LocalOnlyDeps = {
   readonly state: KeyValueStore;
-  /** The configuration says it for all. */
+  /** The configuration applies it to all conversations. */
   forAll(): boolean;
-  /** By its name with prefix: on one's own machines, or on a peer that was confirmed. */
+  /**
+   * Whether the model, named with its prefix, runs on one's own machines or on a confirmed peer.
+   */
   isHome(model: string): Promise<boolean>;
-  /** The conversation that a chat takes part in. */
+  /** The session of a chat. */
   sessionOf(chat: ChatRef): Promise<SessionKey>;
-  /** The conversations that a helper, a job or a run of a workflow was started from. */
+  /** The sessions from which a subagent, a job or a workflow run was started. */
   startedFrom(session: SessionKey): Promise<readonly SessionKey[]>;
 };
 
 type Holding = 'all' | 'conversation' | undefined;
 
-/** SpawnSubagents of helpers: deeper than the configuration lets them go. */
+/**
+ * Bound of the chain of sessions that is followed; deeper than the configuration lets subagents
+ * nest.
+ */
 const MAX_STEPS = 20;
 const ON = '1';
 
@@ -40,13 +45,13 @@ export class LocalOnly {
     this.#deps = deps;
   }
 
-  /** Why the conversation is held; undefined: it is not. */
+  /** What restricts the session; undefined where nothing does. */
   async holding(session: SessionKey): Promise<Holding> {
     if (this.#deps.forAll()) return 'all';
     return (await this.#isHeld([session])) ? 'conversation' : undefined;
   }
 
-  /** On disk when it resolves. */
+  /** On the disk when it resolves. */
   async hold(session: SessionKey, isHeld: boolean): Promise<void> {
     const { state } = this.#deps;
     await state.setMany([{ key: session, value: isHeld ? ON : undefined }]);
@@ -55,7 +60,7 @@ export class LocalOnly {
     else held.delete(session);
   }
 
-  /** Undefined where the model may be asked there. */
+  /** Undefined where the model may be used. */
   async refusal(session: SessionKey, model: string): Promise<Refusal | undefined> {
     if (await this.#deps.isHome(model)) return undefined;
     return refusalOf(await this.holding(session), model);
@@ -69,7 +74,9 @@ export class LocalOnly {
     return [`Only models on your own machines are used (${by})`];
   }
 
-  /** Conversations that may not be read from that one, by a model that might be a service's. */
+  /**
+   * Sessions that must not be read from that one, because its model may belong to a cloud service.
+   */
   async closedTo(session: SessionKey): Promise<readonly SessionKey[]> {
     const held = await this.#known();
     if (held.size === 0 || (await this.holding(session)) !== undefined) return [];
@@ -119,7 +126,7 @@ export class LocalOnly {
     return false;
   }
 
-  /** Read once; nobody else writes it. */
+  /** Read once; nothing else writes it. */
   async #known(): Promise<Set<SessionKey>> {
     this.#held ??= this.#deps.state
       .list('')
@@ -134,7 +141,7 @@ export class LocalOnly {
 }
 
 const A_SERVICE = 'a service for voice';
-/** Reads what all conversations noted. */
+/** Reads the notes of all conversations. */
 const REFLECTION: SideRole = 'reflection';
 const NOT_REFLECTED = { kind: 'refused', because: 'local_only' } as const;
 const notReflected = (model: string) =>
@@ -154,8 +161,8 @@ function refusalOf(holding: Holding, what: string): Refusal | undefined {
   return { kind: 'refused', text, because: 'local_only' };
 }
 
-// Builds what keeps conversations on one's own machines; which of them others were started from, subagents,
-// jobs and workflows say.
+// Builds the local-only check from the contributions of subagents, jobs and workflows, which tell
+// which session started which.
 
 export const LOCAL_ONLY = port<LocalOnly>('local only');
 
@@ -186,7 +193,7 @@ export function openLocalOnly(parts: LocalOnlyParts): LocalOnly {
     sessionOf: (chat: ChatRef) => routes.sessionOf(chat),
     forAll: () => live.config.localModels.only,
     async isHome(model) {
-      // A server says only when it is asked that it hands a model on.
+      // A server reports only on request that it forwards a model to the cloud.
       await models.current().ready(model);
       return models.current().isHome(model);
     },

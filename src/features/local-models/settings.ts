@@ -1,5 +1,5 @@
-// The configuration of models on one's own machine: what they can do where their names do not tell, and
-// how their servers are treated.
+// Configuration of models on one's own machines: capabilities that the model name does not reveal,
+// and how their servers are treated.
 
 import { z } from 'zod';
 import { count, flag, seconds, section, text } from '../../kernel/config/settings-fields.ts';

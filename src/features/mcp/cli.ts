@@ -1,4 +1,4 @@
-// `nanobot mcp`: the servers whose tools the agent gets, as the running gateway sees them.
+// The command `nanobot mcp`: the tool servers, as the running gateway sees them.
 
 import { Command } from 'commander';
 import { type Terminal, textTable } from '../../cli/terminal.ts';

@@ -1,5 +1,5 @@
-// One connection to a tool server: opened, asked for its tools, called, closed. The vendor's client and
-// its words stay behind this file; it is loaded when the first server is connected.
+// One connection to a tool server: open, list tools, call, close. Only this file uses the vendor's
+// client, which is loaded when the first server is connected.
 
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
@@ -20,9 +20,9 @@ import { createFloodGuard, StdioTransport, TOO_MUCH } from './stdio-transport.ts
 
 export type ConnectionDeps = {
   readonly config: ToolServerConfig;
-  /** Absolute: where a server on this machine runs. */
+  /** Absolute path; the working folder of a server that runs on this machine. */
   readonly folder: string;
-  /** Of the gateway; a server gets what it needs of it. */
+  /** The gateway's environment; a server gets only what it needs of it. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
   readonly clock: Clock;
@@ -37,10 +37,10 @@ export type RemoteToolSpec = {
 
 export type Connection = Awaited<ReturnType<typeof connect>>;
 
-/** What a connection stands on: the vendor's transport, and what only the way to the server knows. */
+/** A vendor transport with what only that transport knows. */
 type Link = {
   readonly transport: Transport;
-  /** Why it ended, in words for an owner; undefined where nothing is known. */
+  /** Why the connection ended, for an owner; undefined where unknown. */
   fault(): string | undefined;
   close(): Promise<void>;
 };
@@ -49,7 +49,7 @@ type Input = Readonly<Record<string, unknown>>;
 
 export type CallOptions = { readonly signal: AbortSignal; readonly timeoutMs: number };
 
-/** What a program needs to run at all and to find its own files; nothing of ours. */
+/** What a program needs to start and to find its own files; none of our variables. */
 const PASSED_ON = [
   ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TZ'],
   ...['TMPDIR', 'XDG_CACHE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'SystemRoot'],
@@ -57,10 +57,10 @@ const PASSED_ON = [
 const MAX_PAGES = 20;
 const MAX_TOOLS = 200;
 const MAX_WORDS_CHARS = 200;
-/** The deadlines are ours; those of the vendor only have to come later. */
+/** Our deadlines apply; the vendor's only have to be later. */
 const LATER_MS = 5000;
 
-/** @throws Error where the server cannot be run or reached, or does not speak the protocol */
+/** @throws Error where the server cannot be started or reached, or does not speak the protocol */
 export async function connect(deps: ConnectionDeps, signal: AbortSignal) {
   const { Client: VendorClient } = await import('@modelcontextprotocol/sdk/client/index.js');
   const vendor = await import('@modelcontextprotocol/sdk/types.js');
@@ -79,11 +79,11 @@ export async function connect(deps: ConnectionDeps, signal: AbortSignal) {
     throw new Error(link.fault() ?? wordsOf(error), { cause: error });
   }
   return {
-    /** Resolves when the server is gone or has to be left. */
+    /** Resolves when the connection has ended or has to be closed. */
     ended: ended.promise,
-    /** Why it ended, in words for an owner. */
+    /** Why it ended, for an owner. */
     fault: link.fault,
-    /** Resolves when the server has said, since it was asked for them, that its tools are others now. */
+    /** Resolves when the server reports a changed tool list after the last listing. */
     changed: () => changed.promise,
     tools(listing: AbortSignal) {
       changed = Promise.withResolvers<void>();
@@ -94,9 +94,9 @@ export async function connect(deps: ConnectionDeps, signal: AbortSignal) {
       const options = { signal: calling, timeout: timeoutMs + LATER_MS };
       return client.request({ method: 'tools/call', params }, vendor.CallToolResultSchema, options);
     },
-    /** Whether it still answers. */
+    /** Rejects where the server does not respond. */
     ping: (pinging: AbortSignal) => client.ping({ signal: pinging }).then(nothing, refusedOnly),
-    /** Nothing more is heard of it; a child has ended with all it started. */
+    /** Closes the connection; a child process has ended with all its descendants. */
     async close() {
       ended.resolve();
       await link.close().catch(nothing);
@@ -106,7 +106,7 @@ export async function connect(deps: ConnectionDeps, signal: AbortSignal) {
 
 const nothing = () => undefined;
 
-/** An answer, be it that it knows no ping, shows that the server is there. */
+/** Any response, also "method not found", shows that the server is alive. */
 function refusedOnly(error: unknown): void {
   if (codeOf(error) !== METHOD_NOT_FOUND) throw error;
 }
@@ -133,7 +133,7 @@ const described = z.object({
   inputSchema: z.unknown(),
 });
 
-/** A tool that is not described as one is left out; the others are there. */
+/** Leaves out a tool with an invalid description and keeps the others. */
 async function listTools(client: Client, signal: AbortSignal): Promise<readonly RemoteToolSpec[]> {
   const tools = new Map<string, RemoteToolSpec>();
   let cursor: string | undefined;
@@ -152,7 +152,7 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
   return [...tools.values()];
 }
 
-/** Of what the vendor or the server says only the beginning, which is about the failure itself. */
+/** Only the beginning of the message of the vendor or server, which describes the failure. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return 'it does not answer';
   const words = headOf(neutralLines(error.message).join(' '), MAX_WORDS_CHARS);
@@ -160,12 +160,12 @@ function wordsOf(error: unknown): string {
   return code === undefined ? words : `${words} (${String(code)})`;
 }
 
-// The way to a server at an address (specification of 2025-06-18, transports, streamable HTTP), through
-// the guarded way out. A stream of events that ends before its answer came fails the call at once; the
-// vendor's transport would wait until the deadline.
+// Streamable HTTP transport (MCP specification 2025-06-18, transports) through the guarded fetch. A
+// stream that ends before its response fails the call at once; the vendor's transport would wait
+// for the deadline.
 
 const MAX_ANSWER_BYTES = 8_000_000;
-/** For a server to be told that nobody listens any more. */
+/** Time for the request that ends the session on the server. */
 const GOODBYE_MS = 1000;
 /** The last event of a stream is read a moment after the stream ended. */
 const LAST_EVENT_MS = 1000;
@@ -206,7 +206,7 @@ async function linkByHttp({ config, clock, resolver }: ConnectionDeps): Promise<
     void transport.close();
   };
   return {
-    // Its optional members are typed without `undefined`.
+    // The SDK types optional members without `undefined`.
     transport: transport as Transport,
     fault: () => fault,
     async close() {
@@ -244,7 +244,7 @@ function requestIdOf(body: RequestInit['body']): RequestId | undefined {
   return 'method' in message && (typeof id === 'number' || typeof id === 'string') ? id : undefined;
 }
 
-/** `onEnd` is not told of streams whose events have ids: the transport takes those up again. */
+/** `onEnd` is not called for streams whose events have ids: the transport resumes those. */
 function watched(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   let hasIds = false;
@@ -271,21 +271,24 @@ function watched(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableS
   });
 }
 
-// Why a call of a server's tool failed, by kind. What the server says of it is bounded here and marked
-// as words of others by the toolbox.
+// Classifies failed tool calls. The server's text is bounded here and marked as untrusted content
+// by the toolbox.
 
-/** JSON-RPC 2.0 section 5.1, and those the protocol's own library adds. */
+/** Error codes of JSON-RPC 2.0, section 5.1, and of the MCP SDK. */
 const METHOD_NOT_FOUND = -32_601;
 const INVALID_PARAMS = -32_602;
 const CONNECTION_CLOSED = -32_000;
 const REQUEST_TIMEOUT = -32_001;
-/** Our own, in the range left to implementations: one answer was lost, the server is there. */
+/**
+ * Our own code, from the range left to implementations: one response was lost, the server is still
+ * reachable.
+ */
 const STREAM_ENDED = -32_050;
 const MAX_CHARS = 2000;
 
 export type CallFailure = {
   readonly error: ToolError;
-  /** The connection is of no more use. */
+  /** The connection cannot be used any more. */
   readonly isLost: boolean;
 };
 
@@ -295,11 +298,11 @@ export function callFailure(error: unknown, server: string): CallFailure {
   const isLost = isConnectionLost(error, code);
   if (isLost || code === STREAM_ENDED) return { error: lost(server, error), isLost };
   const [kind, text] = toldBy(error, code, server);
-  // A session that the server has forgotten is answered with 404 (transports, session management).
+  // A 404 means that the server forgot the session (transports, session management).
   return { error: new ToolError(kind, text, { cause: error }), isLost: code === 404 };
 }
 
-/** What names no reason broke off on the way. */
+/** An error without a code is a broken connection. */
 function isConnectionLost(error: unknown, code: number | undefined): boolean {
   if (code !== undefined) return code === CONNECTION_CLOSED;
   return !isTooLarge(error) && !isUnreadable(error);

@@ -1,4 +1,4 @@
-// The doctor's checks of tools: servers that cannot be reached, and tools that miss a requirement.
+// Checks of `nanobot doctor` for tools: unreachable servers and tools with a missing requirement.
 
 import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';

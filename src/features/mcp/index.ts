@@ -1,5 +1,5 @@
-// The servers of the configuration, kept as it says: those that are new are connected, those that are
-// gone ended, those that changed both. Nothing waits for a server, at the start least of all.
+// Keeps the tool servers as configured: starts new ones, ends removed ones, restarts changed ones.
+// Nothing waits for a server, in particular not the start of the gateway.
 
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
@@ -14,7 +14,7 @@ import type { ToolServerConfig, ToolServersConfig } from './settings.ts';
 import type { ToolServer, ToolServerDeps, ToolServerReport, ToolServers } from './tool-server.ts';
 
 type ToolServersDeps = ToolServerDeps & {
-  /** Asked at the start and after each change. */
+  /** Read at the start and after each change. */
   readonly servers: () => ToolServersConfig;
 };
 
@@ -31,7 +31,7 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
     ending.add(ended);
   };
 
-  /** Loads what speaks to servers with the first of them. */
+  /** Loads the MCP client with the first enabled server. */
   const configured = async () => {
     if (!isRunning) return;
     if (loaded === undefined && Object.values(deps.servers()).some(({ enabled }) => enabled)) {
@@ -95,11 +95,11 @@ export function install(kernel: Kernel): void {
   add.task({ name: 'tool servers', run: (signal) => servers.run(signal) });
 }
 
-// What status, doctor and owners are told of tool servers, and of tools that cannot work.
+// What /status, the doctor and notices say about tool servers and tools that cannot run.
 
 type ToolingReport = {
   readonly servers: readonly ToolServerReport[];
-  /** Switched on, and unable to work. */
+  /** Enabled, with a missing requirement. */
   readonly missing: readonly MissingTool[];
 };
 
@@ -109,7 +109,7 @@ export function toolingStatus(
   missing: () => readonly MissingTool[],
 ): StatusSource {
   const redact = (text: string) => live.redact(text);
-  /** Reasons come from programs, which may repeat a secret they were given. */
+  /** Redacts the reasons: they come from programs, which may repeat a secret they were given. */
   const report = (): ToolingReport => ({
     servers: servers.report().map((server) => ({
       ...server,

@@ -1,16 +1,15 @@
-// The JSON Schema by which a server describes the arguments of a tool: words of others that go to the
-// model, and a program of sorts that would run here on what the model writes. So the model is shown it
-// without hidden characters, and the check takes only what cannot cost much: no patterns, no
-// references, shallow alternatives. The server checks the rest itself.
+// Converts the JSON Schema with which a server describes tool arguments. The schema is untrusted
+// content: the model gets it without hidden characters, and the validation implements only keywords
+// of bounded cost: no patterns, no references, shallow alternatives. The server validates the rest.
 
 import { z } from 'zod';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
 
 type ForeignSchema = {
-  /** For the model. */
+  /** The schema for the model. */
   readonly shown: Readonly<Record<string, unknown>>;
   readonly input: z.ZodType<Readonly<Record<string, unknown>>>;
-  /** It was too large, and is not shown. */
+  /** The schema is too large and is not shown. */
   readonly isLeftOut: boolean;
 };
 
@@ -21,7 +20,7 @@ const MAX_DEPTH = 16;
 const MAX_ALTERNATIVES_DEPTH = 2;
 const FORBIDDEN_KEYS = ['__proto__', 'constructor', 'prototype'];
 const ALTERNATIVES = ['anyOf', 'oneOf', 'allOf'];
-/** What the check understands; annotations and costly keywords are not among it. */
+/** The validated keywords; annotations and costly keywords are left out. */
 const CHECKED = [
   ...['type', 'properties', 'required', 'items', 'enum', 'const', 'additionalProperties'],
   ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'minLength', 'maxLength'],
@@ -48,7 +47,7 @@ function checkOf(schema: Node): ForeignSchema['input'] {
   }
 }
 
-/** A copy without what cannot be seen, secrets and what reaches into prototypes. */
+/** A copy without hidden characters, secrets and keys that reach prototypes. */
 function clean(value: unknown, redact: (text: string) => string, depth: number): unknown {
   if (depth > MAX_DEPTH) return undefined;
   if (typeof value === 'string') return redact(neutralLines(value).join('\n'));

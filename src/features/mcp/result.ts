@@ -1,5 +1,5 @@
-// The result of a server's tool as the model gets it: its texts one after the other, images shown where
-// the model can see them, everything else named. All of it bounded, none of it believed.
+// Converts the result of a server's tool for the model: the texts in order, images where the model
+// accepts them, everything else by name. All of it is bounded and untrusted.
 
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { MediaStore } from '../../kernel/media/media.ts';
@@ -15,7 +15,7 @@ export type ReadResult = {
 
 type Block = CallToolResult['content'][number];
 
-/** What the toolbox cuts to its own limit, kept from growing before that. */
+/** The toolbox cuts to its own limit; this one bounds the memory before that. */
 const MAX_TEXT_CHARS = 1_000_000;
 const MAX_BLOCKS = 200;
 const MAX_IMAGES = 4;
@@ -23,7 +23,7 @@ const MAX_IMAGE_BYTES = 5_000_000;
 const MAX_NAME_CHARS = 300;
 const BYTES_PER_BASE64_CHAR = 0.75;
 
-/** @throws MediaError where an image cannot be kept */
+/** @throws MediaError where an image cannot be stored */
 export async function readResult(
   { content, structuredContent, isError }: CallToolResult,
   media: Pick<MediaStore, 'put'>,
@@ -64,7 +64,7 @@ const plain = (text: string) => headOf(neutralLines(text).join(' '), MAX_NAME_CH
 const sizeOf = (base64: string) =>
   Math.floor(base64.length * BYTES_PER_BASE64_CHAR).toLocaleString('en-US');
 
-/** What its own bytes show to be an image; what the server calls it does not count. */
+/** Trusts the bytes of an image, not the type that the server declares. */
 async function imageOf(
   block: Block,
   media: Pick<MediaStore, 'put'>,

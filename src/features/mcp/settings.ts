@@ -1,5 +1,5 @@
-// The tool servers' part of the configuration (Model Context Protocol), in the shape that programs of
-// this kind share, and what of it may be wrong.
+// Configuration of tool servers (Model Context Protocol), in the format that MCP clients share,
+// with its checks.
 
 import { z } from 'zod';
 import {
@@ -12,12 +12,15 @@ import {
 } from '../../kernel/config/settings-fields.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
-/** No `_`: the tool's name begins behind the first one. */
+/** No `_`: in the name of a tool the first one separates server and tool. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,31}$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
-/** RFC 9110 section 5.6.2, without the dot and the star, which mean something in paths. */
+/**
+ * RFC 9110 section 5.6.2, without the dot and the star, which have a meaning in configuration
+ * paths.
+ */
 const HEADER = /^[A-Za-z0-9!#$%&'+^_`|~-]{1,128}$/;
-/** Sent by us; a value of the owner's would break the connection. */
+/** The gateway sets these; a configured value would break the connection. */
 const OUR_HEADERS = /^(?:host|content-length|content-type|transfer-encoding|connection|accept)$/i;
 const PRIVATE =
   /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)[\d.]+$|^\[f[cd][0-9a-f]{2}:[0-9a-f:]+\]$/;
@@ -131,7 +134,10 @@ function urlProblems(path: string, { url, privateNetwork }: ToolServerConfig): P
   );
 }
 
-/** Written as an address of a private network (RFC 1918, RFC 4193), it is the owner's own choice. */
+/**
+ * Loopback, or an address of a private network (RFC 1918, RFC 4193): plain HTTP is the owner's
+ * choice.
+ */
 export function isNear(hostname: string): boolean {
   return isLoopbackHost(hostname) || PRIVATE.test(hostname);
 }

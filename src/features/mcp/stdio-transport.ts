@@ -1,6 +1,6 @@
-// A tool server as a child of this process: one JSON-RPC message a line on its stdin and stdout
-// (specification of 2025-06-18, transports, stdio). It gets no variable of ours that it was not given,
-// what it says is bounded, and it ends with all it has started.
+// Runs a tool server as a child process: one JSON-RPC message per line on stdin and stdout (MCP
+// specification 2025-06-18, transports, stdio). The child gets no environment variable beyond those
+// given, its output is bounded, and it ends with all its descendants.
 
 import type { ChildProcess } from 'node:child_process';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
@@ -22,10 +22,10 @@ type StdioOptions = {
 };
 
 const MAX_LINE_BYTES = 8_000_000;
-/** Of what it says on stderr, for the reason of a failure. */
+/** Kept of stderr, for the reason of a failure. */
 const MAX_STDERR_CHARS = 4000;
 const MAX_WORDS_CHARS = 200;
-/** To end by itself when its stdin is closed, and again after SIGTERM. */
+/** Time to exit after stdin is closed, and again after SIGTERM. */
 const GRACE_MS = 1000;
 
 export class StdioTransport implements Transport {
@@ -43,12 +43,12 @@ export class StdioTransport implements Transport {
     this.#options = options;
   }
 
-  /** Why it ended, in words for an owner; undefined where nothing is known. */
+  /** Why it ended, for an owner; undefined where unknown. */
   get fault(): string | undefined {
     return this.#fault ?? this.#lastWords();
   }
 
-  /** @throws Error: the program cannot be run */
+  /** @throws Error where the program cannot be started */
   async start(): Promise<void> {
     const { argv, cwd, env } = this.#options;
     const child = spawnGroup(argv, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
@@ -58,7 +58,7 @@ export class StdioTransport implements Transport {
     child.stderr?.setEncoding('utf8').on('data', (words: string) => {
       this.#stderr = (this.#stderr + words).slice(-MAX_STDERR_CHARS);
     });
-    // What it left running may hold its stdout open.
+    // A descendant that is still running may hold stdout open.
     child.on('exit', () => killGroup(child));
     child.on('close', () => this.#ended());
     await new Promise<void>((resolve, reject) => {
@@ -82,7 +82,7 @@ export class StdioTransport implements Transport {
     });
   }
 
-  /** Resolves when it and all it has started are gone. */
+  /** Resolves when the child and its descendants are gone. */
   async close(): Promise<void> {
     const child = this.#child;
     if (child === undefined) return this.#ended();
@@ -114,7 +114,7 @@ export class StdioTransport implements Transport {
     }
   }
 
-  /** What is no message is passed over: many programs print a greeting. */
+  /** Ignores lines that are not messages: many programs print a greeting. */
   #read(line: string): void {
     if (!line.trimStart().startsWith('{')) return;
     try {
@@ -148,8 +148,8 @@ export class StdioTransport implements Transport {
   }
 }
 
-// Lines from a stream of bytes, each of bounded length. Nothing is copied twice, however small the
-// pieces come.
+// Splits a byte stream into lines of bounded length. Copies nothing twice, however small the chunks
+// are.
 
 const NEWLINE = 0x0a;
 
@@ -162,7 +162,7 @@ export class LineReader {
     this.#maxBytes = maxBytes;
   }
 
-  /** The lines that this piece completes; undefined where one is longer than allowed. */
+  /** The lines that this chunk completes; undefined where one is too long. */
   read(piece: Buffer): readonly string[] | undefined {
     const lines: string[] = [];
     let start = 0;
@@ -184,10 +184,10 @@ export class LineReader {
   }
 }
 
-// How much a server may say: a burst, and then so many messages a second. More is an attack or a fault,
-// and the connection ends.
+// Limits the message rate of a server: a burst, then a number of messages per second. More is an
+// attack or a fault, and the connection ends.
 
-/** In words for an owner. */
+/** The reason, for an owner. */
 export const TOO_MUCH = 'it sent too much';
 const BURST = 5000;
 const PER_SECOND = 200;
@@ -198,7 +198,7 @@ export function createFloodGuard(clock: Clock) {
   let left = BURST;
   let at = clock.monotonic();
   return {
-    /** False once too much was said. */
+    /** False once the limit is exceeded. */
     take(): boolean {
       const now = clock.monotonic();
       left = Math.min(BURST, left + ((now - at) / 1000) * PER_SECOND);

@@ -1,6 +1,6 @@
-// One configured server over its whole life: connected, asked for its tools, asked again when it says
-// that they changed, connected anew when it is gone. Waits between tries grow; a server that lost its
-// connection once keeps its tools while it is being reached again.
+// The life of one configured server: connects, lists the tools, lists them again when they change,
+// and reconnects. The delay between attempts grows. A server that lost its connection keeps its
+// tools while it reconnects.
 
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
@@ -26,19 +26,19 @@ export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder'> & {
   readonly own: Pick<Provenance, 'running'>;
   /** Masks the values of configured secrets. */
   readonly redact: (text: string) => string;
-  /** Where a server of this configuration runs. */
+  /** The working folder of a server with this configuration. */
   folderOf(config: ToolServerConfig): string;
 };
 
 const WAITS = { minMs: 1000, maxMs: 300_000, stableMs: 60_000 };
-/** A quiet server is asked whether it is there; one that is at work is left alone. */
+/** An idle server is pinged; one with calls in progress is not. */
 const PING_EVERY_MS = 60_000;
 const PING_TIMEOUT_MS = 20_000;
-/** Between two looks at tools that keep changing. */
+/** Delay between two listings of tools that keep changing. */
 const LOOK_AGAIN_MS = 2000;
-/** A call waits so long for a server that is being reached again. */
+/** Time that a call waits for a server that reconnects. */
 const WAIT_MS = 15_000;
-/** Less, and the server did not work at all. */
+/** A shorter connection counts as a failed attempt. */
 const WORKED_MS = 5000;
 
 export class ToolServer {
@@ -70,7 +70,7 @@ export class ToolServer {
     return this.#remote.tools;
   }
 
-  /** Resolves when it was reached or failed once. */
+  /** Resolves when it was connected or failed once. */
   get tried(): Promise<void> {
     return this.#tried.promise;
   }
@@ -99,7 +99,7 @@ export class ToolServer {
     });
   }
 
-  /** Its child, and all that started, is gone when this resolves. */
+  /** Resolves when its child process and all descendants are gone. */
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#connection.reject(this.#notConnected());
@@ -107,7 +107,7 @@ export class ToolServer {
     await this.#running;
   }
 
-  /** One connection, from its beginning to its end. @throws Error why it ended */
+  /** One connection, from start to end. @throws Error why it ended */
   async #live(signal: AbortSignal): Promise<void> {
     const { clock, log, folderOf } = this.#deps;
     const connection = await this.#opened(signal, folderOf(this.config));
@@ -130,7 +130,7 @@ export class ToolServer {
     }
   }
 
-  /** Connected, and its tools known. */
+  /** Connects and lists the tools. */
   async #opened(signal: AbortSignal, folder: string): Promise<Connection> {
     const seconds = this.config.startupTimeoutSecs;
     const late = () => new Error(`it did not answer within ${seconds} s`);
@@ -153,7 +153,7 @@ export class ToolServer {
     }
   }
 
-  /** Until it ends, or the signal does. */
+  /** Watches the connection until it or the signal ends. */
   async #attend(connection: Connection, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     for (;;) {
@@ -225,17 +225,17 @@ function unavailable(state: ToolServerState): string {
   }
 }
 
-// CONTRACT of the tool servers (Model Context Protocol, specification of 2025-06-18): programs and
-// addresses of others, whose tools the agent gets beside its own. A server that is slow, gone or
-// hostile costs its own tools and nothing else.
+// CONTRACT of tool servers (Model Context Protocol, specification 2025-06-18): third-party programs
+// and addresses whose tools the agent gets. A slow, lost or hostile server affects only its own
+// tools.
 
 export type ToolServerState =
   | { readonly kind: 'starting' }
   /** `since`: epoch milliseconds. */
   | { readonly kind: 'connected'; readonly since: number }
-  /** It is being reached again; calls wait for that. */
+  /** Reconnecting; calls wait for that. */
   | { readonly kind: 'lost'; readonly reason: string }
-  /** `retryAt`: epoch milliseconds of the next try. */
+  /** `retryAt`: epoch milliseconds of the next attempt. */
   | { readonly kind: 'failed'; readonly reason: string; readonly retryAt?: number };
 
 export type ToolServerReport = {
@@ -247,13 +247,16 @@ export type ToolServerReport = {
 };
 
 export interface ToolServers {
-  /** Of all servers that were reached, in a stable order; those that cannot work now say so. */
+  /**
+   * Of all servers that were connected once, in a stable order; tools that cannot run at the moment
+   * say so.
+   */
   tools(): readonly Tool[];
   report(): readonly ToolServerReport[];
-  /** Resolves when `run` began and every server was reached or failed once. */
+  /** Resolves when `run` has started and every server was connected or failed once. */
   tried(): Promise<void>;
-  /** Keeps the servers of the configuration connected until aborted, then ends them. */
+  /** Keeps the configured servers connected until aborted, then ends them. */
   run(signal: AbortSignal): Promise<void>;
-  /** Asks for the configuration again; only servers that changed are connected anew. */
+  /** Applies the current configuration; only changed servers reconnect. */
   configured(): void;
 }

@@ -1,5 +1,4 @@
-// What a running gateway says of its tools: the servers it gets tools from, and the tools that cannot
-// work.
+// What a running gateway reports about its tools: the tool servers, and the tools that cannot run.
 
 import { z } from 'zod';
 import { spanText } from '../../cli/flag-values.ts';
@@ -27,7 +26,7 @@ const toolingSchema = z.object({
 export type ReportedToolServer = z.infer<typeof serverSchema>;
 type ReportedTooling = z.infer<typeof toolingSchema>['tooling'];
 
-/** For the status, each as `Label: text`. */
+/** For /status, each as `Label: text`. */
 export function toolingLines(
   { servers, missing }: ReportedTooling,
   now: number,
@@ -38,7 +37,7 @@ export function toolingLines(
   ];
 }
 
-/** Undefined where no gateway answers. */
+/** Undefined where no gateway responds. */
 export async function reportTooling(
   running: RunningGateway | undefined,
   token: string,
@@ -47,7 +46,7 @@ export async function reportTooling(
   return toolingIn(await askGateway(running, '/api/status', token));
 }
 
-/** Of the body of /api/status. */
+/** Parses the body of /api/status. */
 export const toolingIn = (status: unknown): ReportedTooling | undefined =>
   toolingSchema.safeParse(status).data?.tooling;
 

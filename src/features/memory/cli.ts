@@ -1,4 +1,5 @@
-// `nanobot memory`: shows the memory and starts a reflection, with the gateway running or not.
+// The command `nanobot memory`: shows the memory and starts a reflection, with or without a running
+// gateway.
 
 import { Command } from 'commander';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
@@ -24,7 +25,7 @@ export function memoryCommand(terminal: Terminal): Command {
 
 const FOLDER = new RegExp(`^(?:${PEOPLE_FOLDER}|${GROUPS_FOLDER})/[^/]+$`);
 
-/** `of`: a folder of the workspace; empty: the owners'. */
+/** `of`: a folder of the workspace; empty: the owners' memory. */
 async function show(terminal: Terminal, of: string): Promise<void> {
   if (of !== '' && !FOLDER.test(of)) {
     throw new CommandFailure(

@@ -1,5 +1,5 @@
-// Shows a person what is kept of them, and exports all of it as one file: into the chat where it can carry one, else
-// into the notes folder of the workspace.
+// Shows a person what is stored about them, and exports all of it as one file: into the chat where
+// it can carry one, otherwise into the notes folder of the workspace.
 
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { MediaError, type MediaStore } from '../../kernel/media/media.ts';
@@ -33,10 +33,10 @@ type DataExportDeps = {
   readonly handedOut: Pick<HandedOut, 'note'>;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
-  /** What features keep. */
+  /** The data that features store. */
   personalData(): readonly PersonalData[];
   chatsOf(asking: Asking): Promise<readonly string[]>;
-  /** With the conversations below their own. */
+  /** Includes the conversations started from their own. */
   reachOf(asking: Asking): Promise<DataReach>;
   limit(account: ReturnType<typeof accountName>): UploadLimit | undefined;
 };
@@ -50,9 +50,9 @@ export type DataExport = ReturnType<typeof createDataExport>;
 
 export function createDataExport(deps: DataExportDeps) {
   return {
-    /** In words. */
+    /** A summary for the person. */
     overview: (asking: Asking) => overview(asking, deps),
-    /** The facts and files in this folder of the workspace, in words. */
+    /** The facts and files in this folder of the workspace, for the person. */
     async notesOf(folder: string): Promise<string> {
       const facts = (await deps.memory.promptText(folder)).trim();
       const shown = keepLastLines(facts, MAX_SHOWN_CHARS);
@@ -60,7 +60,7 @@ export function createDataExport(deps: DataExportDeps) {
         '\n\n',
       );
     },
-    /** Sends it; the words for the person. */
+    /** Sends the file; returns the answer for the person. */
     async handOut(asking: Asking, format: ExportFormat): Promise<string> {
       const { message, person } = asking;
       const day = isoTime(deps.clock.now()).slice(0, 10);
@@ -83,7 +83,7 @@ export function createDataExport(deps: DataExportDeps) {
   };
 }
 
-/** Undefined where the chat carries no such file. */
+/** Undefined where the chat cannot carry such a file. */
 async function stored(
   content: AsyncIterable<Uint8Array>,
   of: { readonly name: string; readonly format: ExportFormat; readonly chat: ChatRef },
@@ -102,7 +102,7 @@ async function stored(
   }
 }
 
-/** However long the whole is, a block of it is in memory. */
+/** Keeps one block in memory, whatever the total length. */
 async function* inBlocks(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Array, void, void> {
   let block = '';
   for await (const piece of pieces) {

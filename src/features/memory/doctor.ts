@@ -1,4 +1,4 @@
-// Whether the memory files can be used: a file that has grown too large by hand is left out as a whole.
+// Checks the size of the memory files: one that grew too large by hand is ignored as a whole.
 
 import { glob, stat } from 'node:fs/promises';
 import { join } from 'node:path';

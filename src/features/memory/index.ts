@@ -1,5 +1,5 @@
-// Builds what is kept beyond one conversation: notes, the full-text index over them and over
-// conversations, and what draws notes from conversations.
+// Installs memory: notes, the full-text index of notes and conversations, and the notes that are
+// made from conversations.
 
 import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { CHANNELS } from '../../channels/index.ts';
@@ -55,7 +55,7 @@ export type Memory = {
   readonly past: PastSessions;
   readonly watch: SessionWatch;
   readonly working: Pick<WorkingMemories, 'standing'>;
-  /** A command says whose the conversation is, where no turn of it has in this process. */
+  /** Sets whose the conversation is before a command, where no turn of it ran in this process. */
   takesUp(session: SessionKey, message: InboundMessage): Promise<void>;
   /** The notes in a folder of the workspace. */
   notesOf: MemoryService['notesOf'];

@@ -1,5 +1,5 @@
-// Memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, notes by day
-// and of sessions beside it. What their lines look like is decided in rules/memory-notes.ts.
+// Stores memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, and
+// notes by day and by session. rules/memory-notes.ts defines the format of the lines.
 
 import { createHash } from 'node:crypto';
 import { lstat, readdir, rm } from 'node:fs/promises';
@@ -34,25 +34,25 @@ type FileMemoryDeps = NoteReader & {
   readonly clock: Clock;
   /** IANA zone of dates; empty = the machine's. */
   readonly timeZone: () => string;
-  /** Without it, or where it finds nothing, the newest notes are read through. */
+  /** Without an index, or where it finds nothing, the newest notes are scanned. */
   readonly index?: TextIndex;
 };
 
 export const LEARNINGS_FILE = 'memory/learnings.jsonl';
 
 const MAX_FACT_CHARS = 2000;
-/** Ranking this much takes about a tenth of a second, in which nothing else runs. */
+/** Ranking this much takes about a tenth of a second, in which the event loop is blocked. */
 const MAX_SEARCHED_BYTES = 1_000_000;
 const MAX_READ_AT_ONCE = 4;
-/** Memories kept for the next turn. */
+/** Number of prompt texts cached for the next turn. */
 const MAX_SHOWN = 64;
-/** Of the notes of the last days. */
+/** Days whose notes are in the prompt. */
 const SHOWN_DAYS = 3;
 const MAX_NOTES_CHARS = 800;
 const RECALL_LIMITS = { maxHits: 5, maxChars: 8000 };
 const DAY_MS = 86_400_000;
 
-/** Among the extracts of conversations, so that whatever reads it is tainted. */
+/** Stored among the extracts of conversations, so that reading it taints the conversation. */
 const UNTRUSTED_FILE = 'memory/sessions/SESSION_untrusted.md';
 const lineHash = (line: string) => createHash('sha256').update(line).digest('hex').slice(0, 32);
 
@@ -62,7 +62,7 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
   const { files, workspace, log, clock, index } = deps;
   const dayOf = createDayText();
   const minuteOf = createMinuteText();
-  /** By notes: read at every turn, changed rarely. */
+  /** By notes folder: read at every turn, changed rarely. */
   const shown = new Map<string, ShownMemory>();
 
   async function add(path: string, text: string, change: (before: string) => string | undefined) {
@@ -89,7 +89,7 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
     }
   }
 
-  /** The days that are today or lately somewhere on earth. */
+  /** Includes every day that is today or recent in any time zone. */
   const shownDays = () => daysBack(dayOf(clock.now() + DAY_MS, deps.timeZone()), SHOWN_DAYS + 1);
 
   return {
@@ -179,7 +179,7 @@ function longTermFirst(entries: readonly NoteEntry[], notes: string): readonly N
   return [...entries.filter(isLongTerm), ...entries.filter((entry) => !isLongTerm(entry))];
 }
 
-/** As many as may be searched in one go. */
+/** As many files as one search may scan. */
 function bounded(entries: readonly NoteEntry[]): readonly NoteEntry[] {
   let bytes = 0;
   return entries.filter((entry) => {
@@ -188,8 +188,8 @@ function bounded(entries: readonly NoteEntry[]): readonly NoteEntry[] {
   });
 }
 
-// Takes lines that hold certain words out of the notes of one person: long-term memory and its backups,
-// notes by day and of sessions, learnings.
+// Removes matching lines from the notes of one person: long-term memory and its backups, notes by
+// day and by session, learnings.
 
 type NotePlace = { readonly path: string; readonly line: number; readonly text: string };
 
@@ -208,7 +208,7 @@ export async function findInNotes(
   return places;
 }
 
-/** How many lines went. */
+/** Returns the number of removed lines. */
 export async function forgetInNotes(
   reader: NoteReader,
   notes: string,
@@ -236,12 +236,12 @@ async function pathsOf(reader: NoteReader, notes: string): Promise<readonly stri
   return paths.filter((path) => path.endsWith('.md') || path === notes + LEARNINGS_FILE);
 }
 
-// What a process that was killed while it wrote a note left beside it: it may hold what was to be kept,
-// or what was to be forgotten, and nobody reads it.
+// A temporary file that a killed process left behind. It may hold text that was to be forgotten,
+// and nothing reads it.
 
 const TORN = /^\.nanobot-[0-9a-f-]{36}\.tmp$/;
 
-/** Deletes those from before, epoch milliseconds; younger ones may be under way. */
+/** Deletes those older than `before` (epoch milliseconds); newer ones may be in use. */
 export async function removeTornNotes(workspace: string, before: number): Promise<void> {
   for (const folder of [MEMORY_FOLDER, PEOPLE_FOLDER, GROUPS_FOLDER]) {
     const options = { recursive: true, withFileTypes: true } as const;
@@ -255,14 +255,17 @@ export async function removeTornNotes(workspace: string, before: number): Promis
   }
 }
 
-// Finds notes through the full-text index, which is brought up to date with the files first: what
-// changed is read again, a bounded number at a time.
+// Searches notes through the full-text index. Changed files are indexed again before the search, a
+// bounded number at a time.
 
 const PREFIX = 'notes/';
-/** Changed files that are read before one answer; the others follow with the next. */
+/** Changed files that are indexed before one search; the others follow with the next. */
 const MAX_READ = 100;
 
-/** Nothing found there is nothing found at all, or words inside of others. @throws where it is not usable */
+/**
+ * An empty result means that no whole word matches; words inside others are not searched.
+ * @throws where the index is not usable
+ */
 async function findNotes(
   index: TextIndex,
   reader: NoteReader,
@@ -276,7 +279,7 @@ async function findNotes(
   return withinLimits(passages, limits);
 }
 
-/** Takes out of the index what lies in no file any more, whoever's it was. */
+/** Removes files that no longer exist from the index, for all people. */
 export async function forgetMissingNotes(index: TextIndex, workspace: string): Promise<void> {
   for (const name of index.sources(PREFIX)) {
     const stamp = fileStamp(join(workspace, name.slice(PREFIX.length)));
@@ -310,8 +313,7 @@ async function indexNote(index: TextIndex, reader: NoteReader, notes: string, en
 const nameOf = ({ path }: NoteEntry) => PREFIX + path;
 const stampOf = ({ bytes, modifiedAt }: NoteEntry) => `${bytes} ${modifiedAt}`;
 
-// Reading the notes of one person: which files there are, and their text. One that cannot be read does
-// not take the others with it.
+// Lists and reads the notes of one person. A file that cannot be read does not affect the others.
 
 export type NoteReader = {
   readonly files: GuardedFiles;
@@ -337,7 +339,7 @@ const LONG_TERM = 'MEMORY.md';
 export const MAX_NOTE_BYTES = 1_000_000;
 const MAX_LISTED = 10_000;
 
-/** The long-term memory, daily notes and those of sessions, newest first. */
+/** The long-term memory, daily notes and session notes, newest first. */
 export async function listNotes(reader: NoteReader, notes: string): Promise<readonly NoteEntry[]> {
   const isNote = (name: string) => name === LONG_TERM || DAY_NOTE.test(name);
   const [own, ofSessions] = await Promise.all([
@@ -347,7 +349,7 @@ export async function listNotes(reader: NoteReader, notes: string): Promise<read
   return [...own, ...ofSessions].sort((a, b) => b.modifiedAt - a.modifiedAt);
 }
 
-/** Nothing where there is no such folder. */
+/** Empty where the folder does not exist. */
 export async function listFiles(
   { files, workspace }: NoteReader,
   folder: string,

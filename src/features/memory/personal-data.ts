@@ -1,5 +1,5 @@
-// All that is kept of a person, over every store that holds some of it: notes, conversations, the index
-// over both, queues, the logs of our own doors, mails, and plans, questions, and what helpers did.
+// Finds and erases everything stored about a person: notes, conversations, the full-text index, the
+// message bus, the logs of local channels, mails, plans, questions, and the work of subagents.
 
 import { forgetSaid } from '../../channels/web/chat-log.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -51,11 +51,11 @@ type ForgettingDeps = {
   readonly indexing: SessionIndexing;
   readonly store: EmbeddedStore;
   readonly handedOut: Pick<HandedOut, 'forget'>;
-  /** By their names; what a channel keeps of a chat it erases itself. */
+  /** By name; a channel erases what it stores of a chat itself. */
   readonly channels: readonly ErasingChannel[];
-  /** What features keep of conversations. */
+  /** The data that features store of conversations. */
   personalData(): readonly PersonalData[];
-  /** Whose conversations, without topics. */
+  /** The person's chats, without topics. */
   chatsOf(asking: Asking): Promise<readonly string[]>;
 };
 
@@ -66,7 +66,7 @@ export type Forgetting = ReturnType<typeof createForgetting>;
 export function createForgetting(deps: ForgettingDeps) {
   const { reader, sessions, index, indexing, store } = deps;
 
-  /** With the conversations of jobs and subagents that were started in them, however deep. */
+  /** Adds the conversations of jobs and subagents that were started in them, at any depth. */
   async function withThoseBelow(own: readonly string[], isOwner: boolean) {
     const chats = new Set(own);
     for (let before = -1; before !== chats.size; ) {
@@ -83,7 +83,7 @@ export function createForgetting(deps: ForgettingDeps) {
       const { notes } = asking.person;
       return { notes, chats: await withThoseBelow(await deps.chatsOf(asking), notes === '') };
     },
-    /** At most `limit` places are told; all are counted. */
+    /** Counts all places and returns at most `limit` of them. */
     async find(
       { words, notes, chats }: Reach,
       limit: number,
@@ -109,7 +109,7 @@ export function createForgetting(deps: ForgettingDeps) {
       }
       return { places: places.slice(0, limit), count };
     },
-    /** May be repeated. Nothing of it is left in any file when this resolves. */
+    /** May be repeated. When it resolves, no file contains the words. */
     async forget({ words, notes, chats }: Reach): Promise<ForgetReport> {
       const holds = holdsWords(words) ?? (() => false);
       const noteLines = await forgetInNotes(reader, notes, holds);
@@ -121,13 +121,13 @@ export function createForgetting(deps: ForgettingDeps) {
         texts.push((await data.forget?.(chats, holds)) ?? 0);
       }
       await deps.handedOut.forget(notes);
-      // Also what a try that was killed rewrote and could not tell the index of.
+      // Includes what an attempt that was killed rewrote without updating the index.
       await indexing.flush();
       await index.scrub();
       await store.scrub();
       return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };
     },
-    /** Leaves nothing of a wish that was deleted in the file of the store. */
+    /** Removes a deleted erase request from the file of the store. */
     scrub: () => store.scrub(),
   };
 }
@@ -154,14 +154,14 @@ function around(text: string, words: string): string {
   return verbatim(`${start > 0 ? '…' : ''}${cut}${start + SNIPPET_CHARS < flat.length ? '…' : ''}`);
 }
 
-/** A turn in the chat of a message, as far as it says whose it is. */
+/** The part of a turn that tells which person asks in which chat. */
 export type Asking = {
   readonly message: InboundMessage;
   readonly session: SessionKey;
   readonly person: TurnPerson;
 };
 
-/** What a wish to forget reaches, kept until it is answered. */
+/** The scope of an erase request, stored until it is answered. */
 export type Reach = DataReach & { readonly words: string };
 
 type KeptPlace = { readonly where: string; readonly text: string };
@@ -169,7 +169,7 @@ type KeptPlace = { readonly where: string; readonly text: string };
 export type ForgetReport = {
   readonly noteLines: number;
   readonly entries: number;
-  /** Of messages in the queues and the logs of our own doors. */
+  /** Number of messages in the message bus and in the logs of local channels. */
   readonly texts: number;
 };
 
@@ -195,8 +195,8 @@ export const conversationsData = (
   },
 });
 
-// The files in which people were handed what is kept of them: they hold every word of it, so they go
-// when something is to be forgotten, and can be asked for again.
+// The export files that were handed out. They contain all of a person's data, so an erase deletes
+// them too; they can be exported again.
 
 export type HandedOut = ReturnType<typeof createHandedOut>;
 
@@ -206,7 +206,7 @@ type HandedOutDeps = {
   readonly reader: NoteReader;
 };
 
-/** Rows begin with whose they are; the owners' notes have an empty name. */
+/** Rows begin with the notes folder; it is empty for owners. */
 const PREFIX = 'of:';
 const EXPORT = /^export-\d{4}-\d{2}-\d{2}\.(?:md|jsonl)$/;
 const EMPTIED = 'Something in here was deleted. /export writes the file again.\n';
@@ -216,12 +216,13 @@ export const exportPath = (notes: string, day: string, format: string) =>
 
 export function createHandedOut({ state, media, reader }: HandedOutDeps) {
   return {
-    /** Durable when resolved; before the file goes out. */
+    /** Durable when it resolves; called before the file is sent. */
     note: (notes: string, id: MediaId) => state.set(`${PREFIX}${notes}:${id}`, ''),
     async forget(notes: string): Promise<void> {
       const prefix = `${PREFIX}${notes}:`;
       for (const { key } of await state.list(prefix)) {
-        // One that is on its way to the chat goes with the next wish, or after its days.
+        // A file that is still being sent is deleted by the next erase request, or when its
+        // retention ends.
         if (await media.remove(mediaId(key.slice(prefix.length)))) await state.delete(key);
       }
       const exported = await listFiles(reader, notes + SESSIONS_FOLDER, (name) =>
@@ -234,9 +235,9 @@ export function createHandedOut({ state, media, reader }: HandedOutDeps) {
   };
 }
 
-// Carries out what a person wants forgotten. That takes long where much is kept, and nobody else waits
-// for it: after a moment it goes on behind, and the person hears of it when nothing is left. A wish that
-// was decided stays until then, so that a kill in between has all of it done again.
+// Carries out erase requests. With much data this takes long and blocks nothing else: after a
+// moment it continues in the background, and the person gets a message at the end. A decided
+// request stays stored until then, so that it is repeated after a crash.
 
 type ErasureDeps = {
   readonly kept: Pick<Forgetting, 'forget' | 'scrub'>;
@@ -246,11 +247,11 @@ type ErasureDeps = {
   readonly log: Logger;
 };
 
-/** A wish to forget, and where it was uttered. */
+/** An erase request and the chat it came from. */
 type Wish = { readonly reach: Reach; readonly chat: ChatRef; readonly isDecided: boolean };
 
 const WISH = rowShape<Wish>({ reach: object, chat: place, isDecided: flag });
-/** How long whoever pressed waits, and all that comes by the same door behind it. */
+/** Time until the answer to the button press, which later messages of the channel wait for. */
 const SOON_MS = 2000;
 const AGAIN_MS = 60_000;
 const AT_IT = 'I am deleting it. This takes a while; I tell you when it is done.';
@@ -274,7 +275,7 @@ export class Erasure {
     await this.#wishes.change(id, () => 'remove');
   }
 
-  /** The words for the person; undefined where there is no such wish. */
+  /** The answer for the person; undefined where there is no such request. */
   async decided(id: string): Promise<string | undefined> {
     const { clock } = this.#deps;
     const wish = await this.#wishes.change(id, (each) => each && { ...each, isDecided: true });
@@ -289,7 +290,7 @@ export class Erasure {
     return AT_IT;
   }
 
-  /** Takes up what an earlier process left, where the question itself is not carried out again. */
+  /** Resumes the requests of an earlier process; the question itself is not carried out again. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#deps.clock.sleep(SOON_MS, signal).catch(() => undefined);
     for (const [id, wish] of signal.aborted ? [] : await this.#wishes.entries()) {
@@ -300,7 +301,7 @@ export class Erasure {
     await Promise.allSettled(this.#running.values());
   }
 
-  /** The same work however often it is asked for. */
+  /** One run per request, however often it is started. */
   #work(id: string, { reach }: Wish): Promise<string> {
     const known = this.#running.get(id);
     if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-// The care of session files, opened for one command.
+// Opens the maintenance of session files for one command.
 
 import { existsSync } from 'node:fs';
 import { StoreError } from '../../kernel/bus/store/store.ts';
@@ -14,11 +14,11 @@ import { silentLogger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { forgetMissingNotes } from './notes.ts';
 
-/** Where the doors of our own keep what was said; see kernel/delivery/manager.ts. */
+/** Where local channels store their messages; see kernel/delivery/manager.ts. */
 const LOCAL_SCOPES = ['channel:web:default', 'channel:terminal:default'];
 
 /**
- * With all that was recorded until now; what a damaged store held of it is lost.
+ * Recovers the session journal first; what a damaged store held of it is lost.
  * @throws ConfigError: the configuration says where the workspace is
  */
 export async function openSessionMaintenance(
@@ -34,7 +34,10 @@ export async function openSessionMaintenance(
   return createSessionMaintenance({ folder: home.sessions, workspace, clock });
 }
 
-/** What lies in no file any more leaves the full-text index too; `workspace` where notes went. */
+/**
+ * Removes files that no longer exist from the full-text index; `workspace` where notes were
+ * deleted.
+ */
 export async function forgetIndexed(home: Home, workspace?: string): Promise<void> {
   if (!existsSync(home.index)) return;
   const index = createTextIndex({ path: home.index, log: silentLogger });
@@ -48,8 +51,8 @@ export async function forgetIndexed(home: Home, workspace?: string): Promise<voi
 }
 
 /**
- * Deletes what the store still holds of conversations last written before then: texts that are done
- * with, the doors' logs. The age is in milliseconds; 0 = all of it.
+ * Deletes what the store holds of conversations that were last written before the given age:
+ * processed messages and the logs of local channels. The age is in milliseconds; 0 = everything.
  */
 export async function forgetStoredTexts(
   home: Home,

@@ -1,5 +1,5 @@
-// The declared specialists and their prompts: those that come with the program, and a person's own in the
-// home, which count before them. Read anew for each turn, so that a change counts from the next one on.
+// Loads the declared specialists and their prompts: those shipped with the program, overridden by
+// those in the home. Read for each turn, so that a change applies from the next turn.
 
 import type { Home } from '../../kernel/config/files/home.ts';
 import { SHIPPED_AGENTS } from '../../kernel/config/files/home.ts';
@@ -15,12 +15,12 @@ import {
 } from './rules/declared-agent.ts';
 
 export type AgentRoster = {
-  /** Those switched on, by name; also the broken ones. */
+  /** The enabled specialists by name, including invalid files. */
   readonly agents: readonly ReadFile<DeclaredAgent>[];
-  /** Prompts of the supervisor, and of the model that writes the answer. */
+  /** The prompts of the supervisor and of the model that writes the answer. */
   readonly supervisor: string;
   readonly answer: string;
-  /** Of these two. */
+  /** Problems of these two prompts. */
   readonly problems: readonly string[];
 };
 
@@ -30,7 +30,9 @@ type Prompt = { readonly text: string; readonly problem?: string };
 
 const MAX_PROMPT_CHARS = 20_000;
 
-/** `folders`: absolute paths, each with agents/ and prompts/; what a later one holds counts first. */
+/**
+ * `folders`: absolute paths, each with agents/ and prompts/; a later folder overrides earlier ones.
+ */
 export function createAgentFiles(files: GuardedFiles, folders: readonly string[]): AgentFiles {
   async function promptAt(prompt: string): Promise<Prompt> {
     const path = `${PROMPTS_FOLDER}/${prompt}`;

@@ -1,5 +1,5 @@
-// Installs the modes of the agent: which models share the work of a turn, and what people see of that. A turn is
-// inline, and nothing of the other modes is loaded, unless the configuration or its conversation says otherwise.
+// Installs the modes of the agent: which models share the work of a turn. The code of the other
+// modes is loaded only if the configuration or the conversation selects one instead of inline.
 
 import { MODELS } from '../../agent/models.ts';
 import {
@@ -99,8 +99,7 @@ export function createModes(kinds: () => Promise<ModeKinds>, configured: () => A
   };
 }
 
-// /mode: how a conversation's turns share their work among models. What is chosen holds for this
-// conversation, from its next message on.
+// The command `/mode`: shows or sets the mode of a conversation, from its next message on.
 
 export const MODE_COMMANDS = {
   mode: {

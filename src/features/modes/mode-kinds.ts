@@ -1,5 +1,5 @@
-// The modes beside inline, with what they share: the health of their models and its probes. Loaded when the
-// first turn or the configuration asks for one of them.
+// The modes other than inline, with the health of their models and its probes. Loaded when the
+// first turn or the configuration selects one of them.
 
 import type { SpendingGuard } from '../../agent/agent.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
@@ -28,13 +28,13 @@ export type ModeParts = {
   readonly spending: SpendingGuard;
   readonly home: Pick<Home, 'agents' | 'traces'>;
   models(): ModelRegistry;
-  /** An owner is told. */
+  /** Sends a notice to the owner. */
   tell(text: string): void;
 };
 
 type LoadedModes = {
   readonly kinds: ModeKinds;
-  /** Asks models that failed whether they answer again. */
+  /** Probes models that failed. */
   probe(signal: AbortSignal): Promise<void>;
 };
 
@@ -68,8 +68,9 @@ export function createModeKinds(parts: ModeParts, traces: TraceFiles): LoadedMod
   };
 }
 
-// Supervisor: it hands tasks to declared specialists and asks services, round by round, until it finishes;
-// then the answer is written. Where it does not answer, the main model goes on with its tools.
+// The supervisor hands tasks to declared specialists and queries services, round by round, until it
+// finishes; then the answer is written. Where it does not respond, the main model continues with
+// its tools.
 
 export function createSupervisor(deps: ModeDeps): ModeKind {
   const { health, models } = deps;

@@ -1,5 +1,5 @@
-// Records what another model than the main one decided or said, as the main model's would be: from here
-// on it is an answer of the turn like any other.
+// Records a decision or text of a model other than the main one as if it were the main model's, so
+// that the rest of the turn treats both alike.
 
 import { tokensSpent } from '../../agent/rules/turn-closing.ts';
 import type { SignalOf } from '../../agent/rules/turn-state.ts';
@@ -22,7 +22,7 @@ export async function* recordCue(
   const { usage, model } = cue.by;
   const used = usage === undefined ? {} : { usage };
   if (cue.kind === 'answer') {
-    // Without words the turn simply ends, e.g. behind a question to the person.
+    // Without a text the turn simply ends, e.g. after a question to the person.
     if (cue.text === '') return { type: 'spoken', tokens: 0 };
     const entry = await record(turn, cue.by, cue.text, []);
     yield { type: 'text_delta', text: cue.text };
@@ -66,13 +66,16 @@ function named(turn: TurnContext, call: CueCall, at: number): ToolCall {
   return { id: cuedCallId(turn, at), ...call };
 }
 
-/** By the place of the call in its turn: the same on every retry. `at`: among those decided now. */
+/**
+ * Derived from the position of the call in its turn, so it is the same on every retry. `at`: the
+ * index among the calls decided now.
+ */
 function cuedCallId({ input, thread }: TurnContext, at: number): CallId {
   const ordinal = thread.rounds.flat().length + at;
   const place = resultIdOf(input.turnId, ordinal) ?? `r0.${ordinal + 1}`;
   return callId(`${CUED}${place.replace('.', '_')}`);
 }
 
-/** Whether somebody else than the main model decided it. */
+/** Whether a model other than the main one decided the calls. */
 export const isCued = ({ toolCalls }: Pick<AssistantEntry, 'toolCalls'>) =>
   toolCalls.every(({ id }) => id.startsWith(CUED));

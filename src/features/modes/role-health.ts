@@ -1,5 +1,5 @@
-// The health of the models that share the work with the main one, each in its role: a circuit breaker, the notices
-// about an outage and its end, and probes. In memory: a new process starts without knowledge.
+// The health of the models that share a turn with the main one, by role: a circuit breaker, notices
+// about outages, and probes. In memory only; a new process starts without knowledge.
 
 import type { SpendingGuard } from '../../agent/agent.ts';
 import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
@@ -21,34 +21,34 @@ type RoleName =
   | 'specialist'
   | 'tool_runner'
   | 'supervisor'
-  /** One that is declared, by its name. */
+  /** A declared specialist, by name. */
   | `specialist:${string}`;
-/** A model in one of the roles; each pair has its own breaker. */
+/** A model in a role; each pair has its own breaker. */
 export type RoleModel = { readonly role: RoleName; readonly model: string };
 
 type RoleHealthDeps = {
   readonly clock: Clock;
   policy(): BreakerPolicy;
-  /** An owner is told. */
+  /** Sends a notice to the owner. */
   announce(text: string): void;
 };
 
 type UsedRole = RoleModel & {
-  /** Of the turn that used it last; pays for its probes. */
+  /** Payer of the last turn that used it; also pays for its probes. */
   readonly payer: Payer;
   /** Monotonic milliseconds. */
   readonly usedAt: number;
 };
 
-/** `silent`: no answer came; `useless`: the answer could not be used. */
+/** `silent`: no response; `useless`: the response could not be used. */
 type RoleFailure = 'silent' | 'useless';
 
 type Known = {
   readonly breaker: Breaker;
   readonly used: UsedRole;
-  /** Start of the outage, while there is one. */
+  /** Start of the current outage; monotonic milliseconds. */
   readonly sinceMs: number;
-  /** Of the last failure. */
+  /** The kind of the last failure. */
   readonly how: RoleFailure;
 };
 
@@ -94,7 +94,7 @@ export class RoleHealth {
     return isOut;
   }
 
-  /** For people. */
+  /** A sentence about its health, for people. */
   sentence(model: RoleModel): string {
     const known = this.#known.get(keyOf(model));
     if (known === undefined) return `The ${titleOf(model)} has not been asked yet.`;
@@ -107,8 +107,8 @@ export class RoleHealth {
   }
 
   /**
-   * Models used since then whose last call got no answer. An answer to a probe does not show that
-   * answers can be used. Monotonic milliseconds.
+   * Models used since then (monotonic milliseconds) whose last call got no response. Useless
+   * responses do not count: a probe cannot show whether responses are usable.
    */
   failing(since: number): readonly UsedRole[] {
     return [...this.#known.values()].flatMap(({ breaker, used, how }) =>
@@ -133,11 +133,11 @@ const keyOf = ({ role, model }: RoleModel) => `${role}:${model}`;
 const titleOf = ({ role, model }: RoleModel) =>
   `${role === 'tool_runner' ? 'runner of results' : role.replace(':', ' ')} ${model}`;
 
-/** For the person whose turn finds out. */
+/** For the person whose turn notices it. */
 export const degradedNotice = (who: RoleModel) =>
   `The ${titleOf(who)} is not working; I continue with the main model and its tools.`;
 
-/** A sentence about a model that cannot be asked. */
+/** A sentence about a configured model that cannot be called. */
 export function missing(
   models: () => ModelRegistry,
   key: string,
@@ -154,8 +154,8 @@ export function missing(
   }
 }
 
-// Probes of failed models: a call of one token, as long as turns used them lately, so that a model that is
-// back is known before the next turn waits for it. Nothing is asked while all answer.
+// Probes failed models that turns used lately with a call of one token, so that a recovered model
+// is known before the next turn. Sends nothing while all models respond.
 
 type RoleProbesDeps = {
   readonly health: RoleHealth;
@@ -167,7 +167,7 @@ type RoleProbesDeps = {
 };
 
 const TIMEOUT_MS = 5000;
-/** A model that nobody used for so long is left alone. */
+/** A model that was not used for this long is not probed. */
 const USED_WITHIN_MS = 600_000;
 const QUESTION = { role: 'user', text: 'ping' } as const;
 
@@ -183,7 +183,7 @@ export async function probeRoles(deps: RoleProbesDeps, signal: AbortSignal): Pro
   }
 }
 
-/** Never throws: a model that does not answer stays as it is. */
+/** Never throws: a model that does not respond keeps its state. */
 async function probe(
   { health, spending, clock, models }: RoleProbesDeps,
   used: UsedRole,
@@ -201,7 +201,7 @@ async function probe(
       if (event.type === 'finished') health.succeeded(used);
     }
   } catch {
-    // Told already when it stopped answering.
+    // Not reported: the outage was reported when it began.
   } finally {
     deadline[Symbol.dispose]();
   }

@@ -1,4 +1,4 @@
-// The part of the configuration about several models that share the work of a turn.
+// Configuration of several models that share the work of a turn.
 
 import { z } from 'zod';
 import {
@@ -13,7 +13,7 @@ import {
   unless,
 } from '../../kernel/config/settings-fields.ts';
 
-/** Tools that the supervisor asks itself, with a question: they are no specialists. */
+/** Tools that the supervisor queries directly; they are not specialists. */
 export const SERVICES = ['search', 'recall', 'session_search'] as const;
 
 const roleModel = (about: string, usual: { temperature: number; tokens: number; secs: number }) =>
@@ -105,7 +105,7 @@ export const modeFields = {
 export type TrioConfig = z.infer<typeof trioSchema>;
 export type SupervisorConfig = z.infer<typeof supervisorSchema>;
 
-/** What the modes in which several models share a turn need of one another. */
+/** Checks requirements between the settings of the modes. */
 export function modeConflicts({
   agents: { mode, trio },
 }: {

@@ -1,5 +1,6 @@
-// traces/ in the home: a file a day with what the router decided and the specialist found, a JSON object a
-// line. Secrets are taken out, old files removed; a full disk costs lines, never an answer.
+// Writes traces/ in the home: one file a day with the decisions of routers and the findings of
+// specialists, one JSON object per line. Redacts secrets and removes old files; on a full disk
+// lines are lost, never answers.
 
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +15,7 @@ import { shortened } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolPlan } from './rules/route-decision.ts';
 
-/** Holds texts of conversations, bounded. */
+/** Contains bounded texts of conversations. */
 export type TraceRecord = {
   readonly at: number;
   readonly session: SessionKey;
@@ -22,12 +23,12 @@ export type TraceRecord = {
   readonly model: string;
   readonly durationMs: number;
   readonly asked: string;
-  /** What came of it: in a few words, or what the specialist wrote. */
+  /** The outcome in a few words, or the specialist's text. */
   readonly outcome: string;
 } & (
   | {
       readonly kind: 'route';
-      /** How the decision was read; `none`: there is no usable one. */
+      /** How the decision was parsed; `none`: no usable decision. */
       readonly by: 'call' | 'json' | 'lenient' | 'rules' | 'none';
       readonly plan?: ToolPlan;
     }
@@ -37,7 +38,7 @@ export type TraceRecord = {
 const MAX_ASKED_CHARS = 500;
 const MAX_OUTCOME_CHARS = 4000;
 
-/** What every record of a turn says. `started`: monotonic milliseconds. */
+/** The fields that every record of a turn has. `started`: monotonic milliseconds. */
 export const tracedCall = (
   { clock, input }: Pick<TurnContext, 'clock' | 'input'>,
   model: string,
@@ -61,7 +62,7 @@ type TraceFilesDeps = {
   readonly log: Logger;
 };
 
-/** Of a day; what comes behind is left out. */
+/** Size limit of a day's file; further lines are dropped. */
 const MAX_BYTES = 10_000_000;
 const DAY_MS = 86_400_000;
 const FILE_MODE = 0o600;
@@ -97,7 +98,7 @@ export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
     await Promise.all(names.map((name) => rm(join(traces, name), { force: true })));
   }
 
-  /** How many lines of the file are gone. */
+  /** Returns the number of removed lines. */
   async function forgetIn(name: string, chats: readonly string[], holds: Holds): Promise<number> {
     const path = join(traces, name);
     const lines = (await readFile(path, 'utf8')).split('\n');
@@ -107,7 +108,7 @@ export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
   }
 
   return {
-    /** Of these chats; how many lines held the words. */
+    /** Removes lines of these chats; returns the number of lines that matched. */
     forget(chats: readonly string[], holds: Holds): Promise<number> {
       const forgotten = last.then(async () => {
         let lines = 0;

@@ -1,6 +1,6 @@
-// Plans of the agent, per conversation: on disk, in memory as they are on disk, and in the chat as one
-// checklist that is changed in place where the platform lets us, else as a few messages. What was to be
-// shown when a process died, the next one shows.
+// Plans of the agent by conversation: stored, and shown in the chat as one checklist that is edited
+// in place where the platform allows it, otherwise as a few messages. A checklist that a crash
+// prevented is sent by the next process.
 
 import { z } from 'zod';
 import { type Kernel, port } from '../../kernel/feature.ts';
@@ -41,13 +41,13 @@ type Kept = {
   readonly plan?: Plan;
   readonly checkpoints: readonly MarkedPoint[];
   readonly chat: ChatRef;
-  /** Words of others were in view when any of it was written. */
+  /** Untrusted content was in the conversation when any of it was written. */
   readonly isForeign: boolean;
-  /** Checklists sent in this conversation; names the next one. */
+  /** Number of checklists sent in this conversation; part of the next message id. */
   readonly sent: number;
-  /** Of them those for this plan. */
+  /** Number of these that show this plan. */
   readonly told: number;
-  /** What the chat shows now. */
+  /** The message that the chat shows now. */
   readonly shown?: { readonly id: MessageId; readonly markdown: string };
 };
 
@@ -59,12 +59,15 @@ const KEPT = rowShape<Kept>({
 });
 
 export interface PlanService extends Plans {
-  /** What the model is reminded of; undefined where nothing is under way. */
+  /** The reminder for the model; undefined where no plan is in progress. */
   note(session: SessionKey): Promise<StandingNote | undefined>;
   clear(session: SessionKey): Promise<void>;
-  /** Lets go of those of these chats (session keys without topics) that hold the words; how many. */
+  /**
+   * Deletes the plans of these chats (session keys without topics) that contain the words; returns
+   * how many.
+   */
   forget(chats: readonly string[], holds: Holds): Promise<number>;
-  /** Shows what changed, until stopped. */
+  /** Shows changes until aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -80,13 +83,13 @@ export function install(kernel: Kernel): void {
 }
 
 const EDIT_DEADLINE_MS = 15_000;
-/** Of a text that has yet to get its place in the chat, or got it between the two looks. */
+/** States of a message that is not delivered yet, or was delivered between two reads. */
 const ON_ITS_WAY = ['queued', 'sending', 'sent'];
 
 const KEPT_MS = 60 * 86_400_000;
-/** Between two looks at what changed, so that quick steps are one change of the text. */
+/** Time between two edits, so that quick steps become one edit. */
 const SHOW_EVERY_MS = 1000;
-/** Checklists of one plan where none can be changed. */
+/** Limit of checklists per plan on a platform without edits. */
 const MAX_TOLD = 6;
 
 export function openPlans(parts: PlanParts): PlanService {
@@ -117,7 +120,7 @@ export function openPlans(parts: PlanParts): PlanService {
     const id = messageId(`plan/${session}/${sent}`);
     const receipt =
       edited === 'cannot' ? await bus.send({ id, chat: kept.chat, markdown }) : undefined;
-    // A process that was killed had sent one under this name, maybe of an earlier state of the plan.
+    // A killed process sent a message under this id, possibly with an earlier state of the plan.
     if (receipt === 'duplicate') {
       const edits = await edit(parts, id, markdown);
       if (edits === 'later') return 'later';
@@ -127,7 +130,7 @@ export function openPlans(parts: PlanParts): PlanService {
       }
     }
     const told = edited === 'cannot' ? kept.told + 1 : kept.told;
-    // What was changed meanwhile stays, and is shown next.
+    // A concurrent change is kept and shown next.
     await plans.change(session, (now) => now && { ...now, sent, told, shown: { id, markdown } });
     return 'done';
   }
@@ -201,13 +204,13 @@ export function openPlans(parts: PlanParts): PlanService {
   };
 }
 
-/** The number stays: no later checklist takes the name of an earlier one. */
+/** The number stays, so that no later checklist gets the id of an earlier one. */
 const emptied = ({ chat, sent }: Kept): Kept => ({ ...NOTHING, chat, sent });
 
 const textsOf = ({ plan, checkpoints, shown }: Kept) =>
   JSON.stringify({ plan, checkpoints, shown });
 
-/** `later`: the text is still on its way. */
+/** `later`: the message is not delivered yet. */
 async function edit(
   { bus, log, channels }: PlanParts,
   text: MessageId,
@@ -232,14 +235,14 @@ async function edit(
   }
 }
 
-// Tools: a plan for a long task, which the person sees as a checklist, and points of it that are marked.
-// Where they are kept and shown is the gateway's.
+// The tools of plans: a checklist for a long task, and checkpoints. The gateway stores and shows
+// them.
 
-/** Where plans are kept, durably. */
+/** Stores plans durably. */
 export interface Plans {
   keep(plan: Plan, place: PlanPlace): Promise<void>;
   mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
-  /** Undefined where nothing was marked that long ago. */
+  /** Undefined where there are fewer checkpoints. */
   goBack(way: WayBack, place: PlanPlace): Promise<MarkedPoint | undefined>;
 }
 

@@ -1,5 +1,5 @@
-// Hands to a chat what the machine says of its own accord: at once, or at the end of the quiet hours of
-// whoever is there, all together. On disk before anything is acknowledged; the same id is said once.
+// Sends to a chat what the gateway says unprompted: at once, or together at the end of the person's
+// quiet hours. Stored before it is acknowledged; one id is sent once.
 
 import { randomUUID } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -15,16 +15,16 @@ import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { nameAfter } from './rules/job.ts';
 
 type Announcement = {
-  /** Whatever it comes from always gives the same. */
+  /** Stable: the same source always gives the same id. */
   readonly id: string;
   readonly chat: ChatRef;
-  /** Who speaks, in a few words without markup. */
+  /** The source in a few words, without markup. */
   readonly title: string;
   readonly markdown: string;
   readonly attachments?: readonly OutboundAttachment[];
-  /** It may hold untrusted content. */
+  /** It may contain untrusted content. */
   readonly isForeign: boolean;
-  /** The time at which the person who gets it wants it; in their quiet hours, these do not hold it. */
+  /** The time that the person chose for it; quiet hours do not delay it then. */
   readonly chosenAt?: number;
 };
 
@@ -33,7 +33,10 @@ type AnnouncerDeps = {
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
   readonly clock: Clock;
   sessionOf(chat: ChatRef): Promise<SessionKey>;
-  /** When the quiet hours of the chat end that hold at the moment (left out: now); undefined: none hold. */
+  /**
+   * The end of the quiet hours that apply in the chat at the moment (default: now); undefined: none
+   * apply.
+   */
   quietUntil(
     chat: ChatRef,
     at?: number,
@@ -51,7 +54,7 @@ const HELD_ROWS = listShape(HELD_ROW);
 const SCOPE = 'announcements';
 const KEEP_DONE_MS = 7 * 86_400_000;
 const LOOK_MS = 60_000;
-/** Nothing waits. */
+/** Sleep where nothing is held back. */
 const IDLE_MS = 86_400_000;
 
 export type Announcer = ReturnType<typeof createAnnouncer>;
@@ -98,7 +101,7 @@ export function createAnnouncer(deps: AnnouncerDeps) {
     );
   }
 
-  /** Taken together in one transaction, so that a kill behind it says them once, and the same. */
+  /** Joined in one transaction, so that after a crash the same text is sent once. */
   async function gather(together: readonly [Held, ...Held[]]) {
     await batches.change(
       together[0].id,
@@ -117,13 +120,13 @@ export function createAnnouncer(deps: AnnouncerDeps) {
     }
   }
 
-  /** Said later than it was meant: the time belongs to it. */
+  /** Adds the original time to a delayed announcement. */
   function dated(announcement: Held): Announcement {
     const time = minuteText(announcement.at, announcement.timeZone).slice(-5);
     return { ...announcement, title: `${announcement.title}, ${time}` };
   }
 
-  /** The next moment to look again; undefined: nothing waits. */
+  /** The next moment to check, epoch milliseconds; undefined: nothing is held back. */
   async function release(): Promise<number | undefined> {
     await sayBatches();
     const ends: number[] = [];
@@ -137,15 +140,15 @@ export function createAnnouncer(deps: AnnouncerDeps) {
   }
 
   return {
-    /** Durable when resolved. @throws BusFullError: nothing was kept */
+    /** Durable when it resolves. @throws BusFullError: nothing was stored */
     announce: (announcement: Announcement): Promise<void> =>
       lanes.run(SCOPE, () => announce(announcement)),
-    /** Says at the end of quiet hours what waited for it. */
+    /** Sends at the end of quiet hours what they held back. */
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
         const at = await lanes.run(SCOPE, release);
-        // Somebody may change their hours, or the clock of the machine, before that.
+        // Quiet hours or the system clock may change before that.
         const restMs = at === undefined ? IDLE_MS : Math.min(LOOK_MS, at - clock.now());
         await sleepOrWoken(clock, restMs, changed.promise, signal);
       }
@@ -173,11 +176,11 @@ function messageOf(
   };
 }
 
-/** What is named after its own words is not said twice. */
+/** A title that is derived from the text is not repeated. */
 const spoken = ({ title, markdown }: Announcement) =>
   title === nameAfter(markdown) ? markdown : `**${title}**\n\n${markdown}`;
 
-// Keeps notes to an owner for the end of their quiet hours.
+// Holds notices to an owner back until the end of their quiet hours.
 
 type NoteKeeperDeps = Pick<AnnouncerDeps, 'quietUntil'> & {
   readonly announcer: Pick<Announcer, 'announce'>;

@@ -1,5 +1,5 @@
-// `nanobot cron`: creates and changes scheduled jobs, with the gateway running or not. Jobs created here
-// have an owner's rights.
+// The command `nanobot cron`: creates and changes jobs, with or without a running gateway. Jobs
+// created here have an owner's rights.
 
 import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';

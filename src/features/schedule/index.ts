@@ -1,4 +1,4 @@
-// Installs schedules: jobs, the heartbeat, and what is said at the end of quiet hours.
+// Installs schedules: jobs, the heartbeat, and announcements at the end of quiet hours.
 
 import { AGENT } from '../../agent/install.ts';
 import { LOCAL_CHANNELS, LOCAL_OWNER } from '../../channels/local-channel.ts';
@@ -26,7 +26,7 @@ import { JOB_CHANNEL, jobChat } from './settings.ts';
 
 /** Jobs as `/stop` sees them. */
 export const JOBS = port<{
-  /** Those of the chat. */
+  /** The running jobs of the chat. */
   atWork(chat: ChatRef): Promise<readonly { readonly id: string; readonly name: string }[]>;
   stop(id: string): Promise<boolean>;
 }>('jobs');
@@ -127,7 +127,7 @@ async function workflowsAreOff(): Promise<never> {
   throw new WorkflowError(WORKFLOWS_OFF);
 }
 
-/** When the quiet hours that hold in a chat end; undefined outside of them. */
+/** The end of the quiet hours that apply in a chat; undefined outside of them. */
 function quietHoursIn({ live, clock, people }: Kernel) {
   return async (chat: ChatRef, moment = clock.now()) => {
     const person = await people.persons.inChat(chat);

@@ -1,5 +1,5 @@
-// `nanobot skills`: lists and changes skills. Adding one shows its whole text first, runs nothing, and
-// records its hashes.
+// The command `nanobot skills`: lists and changes skills. Adding one shows its whole text first,
+// runs nothing, and records its hashes.
 
 import { createHash } from 'node:crypto';
 import { Command } from 'commander';
@@ -169,5 +169,5 @@ async function remove(terminal: Terminal, name: string, yes: boolean) {
 const hashOf = (bytes: Uint8Array) =>
   createHash('sha256').update(bytes).digest('hex').slice(0, HASH_CHARS);
 
-/** Nothing in it moves the cursor or hides. */
+/** Neutralises control characters and hidden characters. */
 const visible = (text: string) => text.split('\n').map(printable).join('\n');

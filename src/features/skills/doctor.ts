@@ -1,4 +1,4 @@
-// Whether every skill can be used.
+// Checks whether every skill can be used.
 
 import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import { printable, type Terminal } from '../../cli/terminal.ts';

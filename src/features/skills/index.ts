@@ -1,4 +1,4 @@
-// The skills that are there: folders of the workspace before those that are shipped. A file is read
+// Lists and reads the skills: folders of the workspace before the shipped ones. A file is read
 // again only when its stamp changed; links are not followed.
 
 import { readdirSync } from 'node:fs';
@@ -36,20 +36,20 @@ export type CatalogDeps = {
   readonly files: GuardedFiles;
   readonly pins: SkillPinRows;
   readonly needs: NeedsCheck;
-  /** Holds a folder for each skill of the workspace; asked at each turn. */
+  /** Contains a folder for each skill of the workspace; evaluated at each turn. */
   readonly workspace: () => string;
-  /** Holds a folder for each skill that is shipped. */
+  /** Contains a folder for each shipped skill. */
   readonly shipped: string;
 };
 
 export const SKILL_FILE = 'SKILL.md';
-/** Of one person's; a folder with more of them is no folder of skills. */
+/** Per workspace; a folder with more entries is not a folder of skills. */
 const MAX_SKILLS = 1000;
 const MAX_SKILL_BYTES = 262_144;
 
 type Origin = Skill['origin'];
 
-/** SKILL.md as it was read. */
+/** The result of reading SKILL.md. */
 type Read =
   | {
       readonly kind: 'valid';
@@ -61,7 +61,7 @@ type Read =
 
 type FoundPins = {
   readonly pins: ReadonlyMap<string, SkillPin>;
-  /** Of a record that cannot be read. */
+  /** The record cannot be read. */
   readonly problem?: string;
 };
 
@@ -89,7 +89,10 @@ class SkillCatalog implements Skills {
     );
   }
 
-  /** Without them nothing tells which skills came from elsewhere: only the shipped ones are left. */
+  /**
+   * Without the record nothing tells which skills were added from elsewhere, so only the shipped
+   * ones are used.
+   */
   async #pins(): Promise<FoundPins> {
     try {
       return { pins: await this.#deps.pins.all() };
@@ -121,14 +124,14 @@ class SkillCatalog implements Skills {
       if (read.kind === 'broken') throw new SkillError('not_ready', read.problem);
       return { path: file, text: read.body, others: all };
     }
-    // Another way to write a path would lead out of the skill, or past what is known of a file.
+    // Another notation of a path could leave the skill or bypass the recorded hash of a file.
     if (!others.includes(file)) throw new SkillError('unknown', missingFile(name, file, all));
     const bytes = await this.#bytes(entry, file);
     if (pin !== undefined && pin.files[file] !== sha256(bytes)) throw changed(name, file);
     return { path: file, text: bytes.toString('utf8'), others: all };
   }
 
-  /** By name, the workspace's before a shipped one of the same name. */
+  /** By name; a skill of the workspace before a shipped one of the same name. */
   #entries(): readonly Entry[] {
     const { shipped, workspace } = this.#deps;
     const byName = new Map<string, Entry>();
@@ -185,7 +188,7 @@ class SkillCatalog implements Skills {
   }
 }
 
-/** Checks SKILL.md as it would be offered. */
+/** Validates SKILL.md and returns what would be offered. */
 export async function readSkillFile(
   folder: string,
   bytes: Uint8Array,
@@ -218,7 +221,7 @@ const missingFile = (name: string, file: string, others: readonly string[]) =>
 const pinOf = ({ name, origin }: Entry, pins: ReadonlyMap<string, SkillPin>) =>
   origin === 'workspace' ? pins.get(name) : undefined;
 
-/** At every turn, and without the thread pool for the reason that file stamps are. */
+/** Runs at every turn; synchronous, like file stamps, to stay off the thread pool. */
 function foldersIn(path: string): readonly string[] {
   const isShown = (name: string) => !name.startsWith('.');
   try {
@@ -230,9 +233,10 @@ function foldersIn(path: string): readonly string[] {
   }
 }
 
-// Whether what a skill needs is there: programs on the path, environment variables, the system.
+// Whether the requirements of a skill are met: programs on the path, environment variables,
+// operating system.
 
-/** A program that was just installed is noticed after at most this. */
+/** A newly installed program is noticed after at most this time. */
 const REMEMBERED_MS = 30_000;
 const PLAIN_NAME = /^[A-Za-z0-9][A-Za-z0-9._+-]*$/;
 const MAX_REMEMBERED = 500;
@@ -256,7 +260,7 @@ export function createNeedsCheck(
   }
 
   return {
-    /** What is missing, in words; empty where all is there. */
+    /** What is missing, for people; empty where nothing is. */
     async missing({ bins, env: names, os }: SkillNeeds): Promise<readonly string[]> {
       const programs = await Promise.all(
         bins.map(async (name) => ((await hasProgram(name)) ? [] : [`the program ${name}`])),
@@ -288,7 +292,7 @@ type SkillsParts = {
   readonly workspace: () => string;
 };
 
-/** The skills of a home, for the agent and for the commands that maintain them. */
+/** The skills of a home, for the agent and for maintenance commands. */
 export function openSkills({ home, env, clock, workspace }: SkillsParts): Skills {
   return createSkillCatalog({
     files: createGuardedFiles({ forbidden: [home.root] }),

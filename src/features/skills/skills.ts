@@ -1,5 +1,5 @@
-// CONTRACT of the skills: what the agent can learn when it needs it. The workspace's come before
-// those that are shipped; one that is not what was added is not offered.
+// CONTRACT of skills: instructions that the agent reads when it needs them. Those of the workspace
+// come before the shipped ones; one that changed since it was added is not offered.
 
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -17,9 +17,9 @@ import { isSkillName } from './rules/skill.ts';
 
 export type SkillState =
   | { readonly kind: 'ready' }
-  /** What is not there: programs, environment variables, the system it is for. */
+  /** What is missing: programs, environment variables, the operating system. */
   | { readonly kind: 'lacking'; readonly missing: readonly string[] }
-  /** It was added from elsewhere, and its SKILL.md is no longer what was looked at then. */
+  /** Its SKILL.md differs from the one that was reviewed when it was added. */
   | { readonly kind: 'changed' }
   | { readonly kind: 'broken'; readonly problem: string };
 
@@ -28,13 +28,13 @@ export type Skill = {
   readonly description: string;
   readonly isAlways: boolean;
   readonly origin: 'workspace' | 'shipped';
-  /** Where an added one came from. */
+  /** Where an added skill came from. */
   readonly source?: string;
   readonly state: SkillState;
 };
 
 export type SkillFile = {
-  /** Below the skill's folder. */
+  /** Relative to the skill's folder. */
   readonly path: string;
   readonly text: string;
   /** The other files of the skill. */
@@ -44,10 +44,7 @@ export type SkillFile = {
 export interface Skills {
   /** By name. */
   list(): Promise<readonly Skill[]>;
-  /**
-   * SKILL.md without its front matter, or another file of the skill, as it stands.
-   * @throws SkillError
-   */
+  /** SKILL.md without its front matter, or another file of the skill. @throws SkillError */
   read(name: string, file?: string): Promise<SkillFile>;
 }
 
@@ -59,7 +56,7 @@ export type SkillProblem =
   | 'refused'
   | 'exists';
 
-/** What is wrong with a skill, in words for the model and for people. */
+/** A problem of a skill, with a message for the model and for people. */
 export class SkillError extends NanobotError {
   override readonly name = 'SkillError';
   readonly problem: SkillProblem;
@@ -69,7 +66,7 @@ export class SkillError extends NanobotError {
   }
 }
 
-// Tool: reads how something is done, from a skill that stands in the prompt by its name.
+// Tool: reads the instructions of a skill that the prompt lists by name.
 
 const ITSELF = /^(?:\.\/)*(?:skill\.md)?$/i;
 
@@ -82,7 +79,7 @@ const input = z
       .optional()
       .describe('Path of another file of the skill; default: the skill itself.'),
   })
-  // One way to say it, so that what was read is seen to be read again.
+  // One canonical form, so that repeated reading is recognised.
   .transform(({ name, file }) => ({
     name,
     ...(file === undefined || ITSELF.test(file) ? {} : { file }),
@@ -116,7 +113,7 @@ const KINDS: Readonly<Record<SkillProblem, ToolError['kind']>> = {
   exists: 'execution',
 };
 
-// `/skills`: what the agent knows how to do well, and why one of them is not in use.
+// The command `/skills`: lists the skills and why one is not in use.
 
 export const SKILLS_COMMANDS = {
   skills: {
@@ -149,13 +146,13 @@ function lineOf({ name, description, isAlways, state }: Skill): string {
   }
 }
 
-// What was added from elsewhere, as it was looked at then: source and SHA-256 of every file. Kept
-// outside of the workspace, where the agent cannot write.
+// Source and SHA-256 of every file of a skill that was added from elsewhere. Stored outside the
+// workspace, where the agent cannot write.
 
 const pin = z.strictObject({
   source: z.string(),
   addedAt: z.iso.datetime(),
-  /** By path below the skill's folder, in hexadecimal. */
+  /** By path relative to the skill's folder, in hexadecimal. */
   files: z.record(z.string(), z.string()),
 });
 export type SkillPin = Readonly<z.infer<typeof pin>>;
@@ -194,7 +191,7 @@ export function createSkillPinRows(path: string) {
 
   return {
     all,
-    /** `undefined` takes it out. */
+    /** `undefined` removes it. */
     async set(name: string, value: SkillPin | undefined): Promise<void> {
       const pins = new Map(await all());
       if (value === undefined) pins.delete(name);
@@ -205,12 +202,12 @@ export function createSkillPinRows(path: string) {
   };
 }
 
-// Which archive a repository's name or address stands for.
+// The archive that a repository name or address refers to.
 
 export type RepositoryPlace = {
   /** Of a tar archive. */
   readonly url: string;
-  /** Inside of the archive, below its only folder; empty = all of it. */
+  /** Within the archive, below its only folder; empty = all of it. */
   readonly folder: string;
   /** As a person would name it. */
   readonly source: string;
@@ -258,12 +255,12 @@ const ARCHIVES: Readonly<Record<string, (owner: string, name: string, ref: strin
 
 const hasDots = (path: string) => path.split('/').includes('..');
 
-// The files of one skill, by path below its folder.
+// The files of one skill, by path relative to its folder.
 
 const MAX_FILES = 200;
 const MAX_DEPTH = 5;
 
-/** Links and what is protected are left out. `root` holds the skill's folder. */
+/** Leaves out links and protected files. `root` contains the skill's folder. */
 export async function listSkillFiles(
   files: GuardedFiles,
   root: string,

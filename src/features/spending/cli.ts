@@ -1,4 +1,5 @@
-// `nanobot usage`: what models took in tokens and money, day by day, beside a running gateway too.
+// The command `nanobot usage`: tokens and cost of model calls by day, with or without a running
+// gateway.
 
 import { Command } from 'commander';
 import { parseLimit } from '../../cli/flag-values.ts';
@@ -48,7 +49,9 @@ async function showUsage(terminal: Terminal, { days, json }: Options) {
 
 type Row = Awaited<ReturnType<typeof withOwners>>['rows'][number];
 
-/** A person's private chat spends what the person does: one line tells both. */
+/**
+ * The private chat of a person has the same figures as the person, so it gets no line of its own.
+ */
 function withoutOwnChats(rows: readonly Row[]): readonly Row[] {
   const persons = rows.filter(({ key }) => key.startsWith('person '));
   const isTold = ({ key, name, ledger }: Row) =>

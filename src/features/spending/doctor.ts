@@ -1,4 +1,4 @@
-// Whether the prices of the models that may answer are known.
+// Checks whether the prices of the configured models are known.
 
 import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';

@@ -1,4 +1,4 @@
-// Installs the guard that every model call passes for its costs, and what people see and change of it.
+// Installs the budget check of model calls, and the commands that show and change budgets.
 
 import type { PaidCalls } from '../../agent/agent.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
@@ -62,15 +62,15 @@ export async function install(kernel: Kernel): Promise<void> {
   );
 }
 
-// What a model call costs by the configured prices, in millionths of the currency.
+// The cost of a model call by the configured prices, in millionths of the currency.
 
-/** Undefined where the price is not known. */
+/** Undefined where the price is unknown. */
 export function knownCost({ config }: LiveConfig, model: string, usage: TokenUsage) {
   const price = priceOf(model, config.models.prices, config.limits.budget.currency);
   return price === undefined ? undefined : microsOf(price, usage);
 }
 
-/** A model of unknown price costs what the spending guard charges for it. */
+/** For a model of unknown price, the cost that the budget check assumes. */
 export function chargedCost(live: LiveConfig, model: string, usage: TokenUsage) {
   const { unpriced, currency } = live.config.limits.budget;
   const known = knownCost(live, model, usage);

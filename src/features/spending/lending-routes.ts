@@ -1,7 +1,7 @@
-// Another process of this home that asks models has each try of a call counted here, so that it stays
-// within the budgets of the day. Only with the token.
-//   POST /api/model-calls        {chat, model, ...}; server-sent events: whether it may be made; a yes
-//                                stands until the call has ended or the reader has left
+// Reserves budget for model calls of another process of this home, so that both stay within the
+// daily budgets. Requires the token.
+//   POST /api/model-calls        {chat, model, ...}; server-sent events: whether it is allowed; a
+//                                reservation lasts until the call ends or the client disconnects
 //   POST /api/model-calls/<id>   {kind: finished | failed, ...}; 204
 
 import { randomUUID } from 'node:crypto';
@@ -10,7 +10,7 @@ import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/agent.ts';
 import { Refusal, type RouteHandlers, type RouteRequest, valid } from '../../kernel/http-routes.ts';
 import { accountId, channelName, chatId, threadId } from '../../kernel/message/ids.ts';
 
-/** What the other process is told. */
+/** The response to the other process. */
 export const lentAnswer = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('refused'),
@@ -104,13 +104,13 @@ function plannedCall({ chat, ...call }: z.infer<typeof callBody>): PlannedCall {
   const payer = {
     chat,
     sender: { kind: 'system', source: 'webhook' },
-    // Of its budget an owner is told: nobody looks at that chat for it.
+    // The owner gets the notice about its budget, because nobody reads that chat.
     isUnseen: true,
   } as const;
   return { ...call, payer };
 }
 
-/** Ends when the call does; what nobody tells the end of is settled at worst. */
+/** Ends with the call; a call whose end is never reported is settled at its worst case. */
 async function* lent(
   spending: Pick<SpendingGuard, 'reserve'>,
   open: Map<string, (end: CallEnd) => void>,
@@ -120,7 +120,7 @@ async function* lent(
   const reserved = await spending.reserve(call, signal).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
-  // The reader has left.
+  // The client disconnected.
   if (reserved === undefined) return;
   if (reserved.kind === 'refused') {
     yield reserved;

@@ -1,5 +1,5 @@
-// What was spent on one day, by person, chat and in all: in memory while the process lives, in the
-// store so that a restart finds it. What a process that died held back counts as spent.
+// The ledgers of one day, by person, chat and in total: in memory, and in the store for a restart.
+// What a killed process held counts as spent.
 
 import { z } from 'zod';
 import type { PersonLimits } from '../../kernel/access/person.ts';
@@ -11,12 +11,12 @@ import { orAborted } from '../../lib/time/clock.ts';
 import type { Charged } from './rules/budget-limits.ts';
 import { afterCrash, EMPTY_LEDGER, joinedLedgers, type Ledger } from './rules/spending.ts';
 
-/** The scope of the store that holds it. */
+/** The scope of the store with these rows. */
 export const SPENDING_SCOPE = 'spending';
 
 export type LedgerRow = CountRow<Ledger>;
 
-/** A budget a call is charged to, as it stands. */
+/** A budget that a call is charged to, with its ledger. */
 export type Account = Charged & { readonly row: LedgerRow };
 
 export class SpendingDay {
@@ -24,9 +24,9 @@ export class SpendingDay {
   /** Epoch milliseconds. */
   readonly endsAt: number;
   readonly ledgers = new CountRows<Ledger>(EMPTY_LEDGER, joinedLedgers);
-  /** What an owner allows whoever pays, as known at their last call; by the name of their budget. */
+  /** The own limits of persons as of their last call; by the name of their budget. */
   readonly own = new Map<string, PersonLimits | undefined>();
-  /** Models of which an owner was told that no budget in money stops them. */
+  /** Models for which the owner got the notice that no budget in money applies. */
   readonly unpriced = new Set<string>();
   readonly #state: KeyValueStore;
   readonly #changed = new Set<LedgerRow>();
@@ -41,7 +41,7 @@ export class SpendingDay {
     this.endsAt = endsAt;
   }
 
-  /** `onUnread`: told of each row that is damaged; what it counted is lost. */
+  /** `onUnread`: called for each damaged row; its counts are lost. */
   async load(onUnread: () => void): Promise<this> {
     for (const { value } of await this.#state.list(prefixOf(this.day))) {
       const row = this.ledgers.read(value);
@@ -56,18 +56,21 @@ export class SpendingDay {
     this.#changed.add(row);
   }
 
-  /** Room may have come; calls that wait for it look again. */
+  /** Wakes calls that wait for room. */
   announceRoom(): void {
     this.#room.resolve();
     this.#room = Promise.withResolvers();
   }
 
-  /** Until room may have come. @throws the signal's reason */
+  /** Resolves when there may be room. @throws the signal's reason */
   room(signal: AbortSignal): Promise<void> {
     return orAborted(this.#room.promise, signal);
   }
 
-  /** One transaction for all that changed; what is not stored stays changed. @throws StoreError */
+  /**
+   * Stores all changes in one transaction; what fails stays marked as changed.
+   * @throws StoreError
+   */
   async store(): Promise<void> {
     const rows = [...this.#changed];
     if (rows.length === 0) return;
@@ -101,13 +104,16 @@ const STORED = rowShape<{ readonly names: CountNames; readonly value: Ledger }>(
   }),
 });
 
-/** What is stored of one day, by the key of its budget. */
+/** The stored ledgers of one day, by the key of the budget. */
 export type StoredDay = {
   readonly day: string;
   readonly rows: readonly StoredLedger[];
 };
 
-/** The days from `since` (`YYYY-MM-DD`) on, newest first; what calls under way hold counts as spent. */
+/**
+ * The days from `since` (`YYYY-MM-DD`) on, newest first; what calls in progress hold counts as
+ * spent.
+ */
 export async function storedDays(
   state: KeyValueStore,
   since: string,

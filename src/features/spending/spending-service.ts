@@ -1,4 +1,4 @@
-// The chat commands about what models cost: one's own for everybody, all of it and the limits for owners.
+// The chat commands about costs: everybody sees their own, owners see and change all limits.
 
 import {
   CONVERSATION,
@@ -80,7 +80,7 @@ async function showUsage(origin: CommandOrigin, spending: SpendingService): Prom
   return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot usage\``] : [])].join('\n');
 }
 
-/** What was summed up or begun anew is in view no more, and not counted. */
+/** Entries that were summarised or cleared are no longer in the conversation and do not count. */
 async function showCost(origin: CommandOrigin, spending: SpendingService): Promise<string> {
   const conversation = await spending.inConversation(origin.session);
   return [
@@ -113,11 +113,11 @@ async function changeBudget(argument: string, spending: SpendingService): Promis
   return `${percent} % more for today: ${raised.join(', ')}.`;
 }
 
-// What people are shown of today's spending, and what an owner changes about it.
+// Shows today's spending and changes limits on behalf of an owner.
 
 /**
- * `day`: `YYYY-MM-DD`, where it has to be that one. `extraPercent`: what was allowed before, where that
- * has to be so still.
+ * `day`: `YYYY-MM-DD`, if it has to be that day. `extraPercent`: the earlier increase, if it must
+ * not have changed.
  */
 type MeantBudget = {
   readonly key?: string;
@@ -143,20 +143,20 @@ export function createSpendingService(
     get currency(): string {
       return settings().limits.budget.currency;
     },
-    /** What the sender and the chat took today. */
+    /** What the sender and the chat spent today. */
     async of(payer: Payer): Promise<readonly BudgetView[]> {
       const { ledgers } = await spending.today();
       const charged = chargedFor(payer, settings().limits);
       const own = charged.filter(({ whose }) => whose !== TOTAL);
       return Promise.all(own.map(({ names }) => viewOf(ledgers.at(names))));
     },
-    /** Of what is still shown to the model. */
+    /** The cost of the entries that the model still gets. */
     async inConversation(session: SessionKey): Promise<ConversationCost> {
       const { prices, limits } = settings();
       const { conversationCost } = await import('./rules/conversation-cost.ts');
       return conversationCost(await sessions.load(session), prices, limits.budget.currency);
     },
-    /** All of today: the total first, then by what was taken. */
+    /** All of today: the total first, then by amount. */
     async all(): Promise<readonly BudgetView[]> {
       const { ledgers } = await spending.today();
       const rank = ({ key, ledger }: BudgetView) =>
@@ -165,9 +165,9 @@ export function createSpendingService(
       return views.toSorted((one, other) => rank(other) - rank(one));
     },
     /**
-     * Allows so much more today, of the budget of this key; without one, of all that are used up, else of
-     * all that nearly are. Returns the keys of what was raised; none where the day that was meant is over,
-     * or more was allowed since.
+     * Raises today's limit of this budget by so many percent; without a key, of all that are used
+     * up, otherwise of all that nearly are. Returns the keys of the raised budgets; none where the
+     * given day is over or the limit was raised since.
      */
     async raise(
       percent: number,
@@ -175,7 +175,7 @@ export function createSpendingService(
     ): Promise<readonly string[]> {
       const day = await spending.today();
       if (of !== undefined && of !== day.day) return [];
-      // Told at 100 % also where what is left is too little for an answer.
+      // 100 % is also reported where the rest is too little for an answer.
       const isAnyUsedUp = day.ledgers.rows.some((row) => row.value.told === 100);
       const isShort = ({ told }: Ledger) => (isAnyUsedUp ? told === 100 : told > 0);
       const isMeant = (row: LedgerRow) =>
@@ -202,9 +202,9 @@ function namesOf({ key, names }: LedgerRow): CountNames {
   return [key, ...[...names].filter((name) => name !== key)];
 }
 
-// What an owner is asked when a budget is used up, and what the answer does.
+// The question to an owner about a budget that is used up, and the effect of the answer.
 
-/** The kind of the question's subject. */
+/** The subject kind of the question. */
 export const BUDGET_SUBJECT = 'budget';
 
 export function budgetQuestion(usedUp: UsedUp, chat: ChatRef): Question {
@@ -227,7 +227,7 @@ export function createBudgetAnswers(service: SpendingService): QuestionHandler {
     async answer(rest, action) {
       if (action !== 'more') return 'The limit stays as it is.';
       const [day = '', extra, ...key] = rest.split('|');
-      // Carried out twice after a crash, it must not allow twice as much.
+      // Must not raise the limit twice when it is repeated after a crash.
       const meant = { key: key.join('|'), day, extraPercent: Number(extra) };
       const raised = await service.raise(MORE_PERCENT, meant);
       return raised.length === 0

@@ -1,6 +1,6 @@
-// Watches over what models may cost in a day. The worst case of a call is held before the call is
-// made and settled after it; where a budget limits it, what is held is on disk before the model is
-// asked. Without budgets it only counts; the counts, a page a day, are stored behind the work.
+// Enforces daily budgets. The worst case of a call is held before the call and settled after it;
+// where a budget applies, the hold is on the disk before the model is called. Without budgets it
+// only counts; the counts of each day are stored in the background.
 
 import type {
   PaidCall,
@@ -67,9 +67,9 @@ type SpendingDeps = {
   settings(): SpendingSettings;
 };
 
-/** Estimates of the question err; this much more of it is held. */
+/** Factor on the estimated input, because estimates err. */
 const INPUT_MARGIN = 1.25;
-/** Stands where nothing is to be stored later any more. */
+/** Used where nothing is to be stored later any more. */
 const NO_TIMER: Disposable = { [Symbol.dispose]: () => undefined };
 const STORE_AFTER_MS = 1000;
 const KEEP_MS = 400 * 86_400_000;
@@ -91,7 +91,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     this.#deps = deps;
   }
 
-  /** Today's page. @throws StoreError where it cannot be read; the next call tries again */
+  /** Today's ledgers. @throws StoreError where they cannot be read; the next call tries again */
   async today(): Promise<SpendingDay> {
     const { clock, settings } = this.#deps;
     const { day, endsAt } = this.#dayOf(clock.now(), settings().timeZone);
@@ -113,7 +113,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     if (day === undefined || this.#deps.clock.now() >= day.endsAt) return model;
     const limited = this.#accounts(day, payer).filter(({ cap }) => isLimited(cap));
     const almost = limited.find(({ row, cap }) => isAlmostUsed({ ledger: row.value, cap }));
-    // Where a budget is used up the call is refused, and no other model is to be announced.
+    // Where a budget is used up the call is refused, so no change of model is announced.
     const isRefused = limited.some(({ row, cap }) => isUsedUp({ ledger: row.value, cap }));
     if (almost === undefined || isRefused) return model;
     const other = cheaper(model);
@@ -137,14 +137,14 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     { payer, micros }: PaidCall,
     signal: AbortSignal,
   ): Promise<PaidReservation | Refusal> {
-    // One token, so that a budget in tokens that is used up lets nothing through either.
+    // One token, so that an exhausted token budget refuses it too.
     const ask: Ask = { inputTokens: 1, outputTokens: 0, price: undefined, flatMicros: micros };
     const claimed = await this.#claim(payer, ask, signal);
     if (claimed.kind === 'refused') return claimed;
     return { kind: 'reserved', settle: (took) => claimed.settle({ tokens: 0, micros: took }) };
   }
 
-  /** Whether the call could be made again in full after it was given up. */
+  /** Whether the call could be repeated in full after it was given up. */
   async #coversTwice(payer: Payer, ask: Ask): Promise<boolean> {
     const { accounts } = await this.#charged(payer);
     const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
@@ -153,7 +153,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     return granted.kind === 'granted' && granted.outputTokens === twice.outputTokens;
   }
 
-  /** Waits for calls under way where there is room only after them. @throws the signal's reason */
+  /** Waits for calls in progress where only their end makes room. @throws the signal's reason */
   async #claim(payer: Payer, ask: Ask, signal: AbortSignal): Promise<Held | Refusal> {
     for (;;) {
       const { day, accounts } = await this.#charged(payer);
@@ -185,7 +185,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     return new SpendingDay(state, { day, endsAt }).load(onUnread);
   }
 
-  /** A page that was changed: within a second where it is the newest, an older one now. */
+  /** Stores a changed day: within a second for the newest one, at once for an older one. */
   #storeSoon(page: SpendingDay): void {
     if (page !== this.#newest) this.#storeNow(page);
     this.#timer ??= this.#deps.clock.timer(STORE_AFTER_MS, () => {
@@ -219,7 +219,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     return { day, accounts: this.#accounts(day, payer) };
   }
 
-  /** Undefined where it must not be made: nobody knows what it would cost. */
+  /** Undefined where the call is not allowed because its price is unknown. */
   async #askOf(planned: PlannedCall): Promise<Ask | undefined> {
     const { payer, model, inputTokens, outputTokens, countsMoney = false } = planned;
     const { prices, limits } = this.#deps.settings();
@@ -243,7 +243,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     return { kind: 'refused', text: usedUpText(view, currency, day.endsAt - clock.now()) };
   }
 
-  /** @throws StoreError where what is held could not be stored: the call must not be made then. */
+  /** @throws StoreError where the hold could not be stored; the call must not be made then. */
   async #hold(day: SpendingDay, payer: Payer, ask: Ask, outputTokens: number): Promise<Held> {
     const held = worstCase(ask, outputTokens);
     const accounts = this.#accounts(day, payer);
@@ -264,7 +264,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 
   #settle(day: SpendingDay, payer: Payer, held: Amount, spent: Amount): void {
-    // Looked up again: two names may have turned out to be one person meanwhile.
+    // Looked up again: two names may have been linked to one person meanwhile.
     for (const account of this.#accounts(day, payer)) {
       const { row } = account;
       day.change(row, withSettled(row.value, held, spent));
@@ -275,15 +275,16 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 }
 
-/** Whoever is met on another door than before is one with who they are there. */
+/** Merges the ledgers of a person who is known on several channels. */
 function joinPersonChannels(day: SpendingDay, payer: Payer, { names }: Known): void {
   if (names.length > 0) day.ledgers.at(personBudgetNames(payer, names));
 }
 
-// Says what becomes of a budget: once a day each, under ids made of day and budget, so that a restart
-// repeats nothing. Person and chat are told in their chat, of the total the owner.
+// Reports the state of a budget: once per day and level, under ids derived from day and budget, so
+// that a restart repeats nothing. Person and chat get it in their chat; the owner gets it for the
+// total.
 
-/** What an owner is offered when a budget is used up. */
+/** The percentage that an owner is offered when a budget is used up. */
 export const MORE_PERCENT = 25;
 
 /** A budget of one day that is used up. */
@@ -292,7 +293,7 @@ export type UsedUp = {
   readonly text: string;
   readonly key: string;
   readonly day: string;
-  /** What was allowed beyond the limit then. */
+  /** The increase that applied at that time. */
   readonly extraPercent: number;
   /** Until the day ends. */
   readonly leftMs: number;
@@ -304,7 +305,7 @@ type BudgetNotesDeps = {
   ownerChat(): Promise<ChatRef>;
   now(): number;
   currency(): string;
-  /** Asks an owner whether there may be more today. */
+  /** Asks an owner whether to raise the limit today. */
   askOwner(usedUp: UsedUp): Promise<void>;
 };
 
@@ -313,7 +314,7 @@ type BudgetNotes = ReturnType<typeof createBudgetNotes>;
 export function createBudgetNotes(deps: BudgetNotesDeps) {
   const { bus, log, ownerChat, now, currency, askOwner } = deps;
 
-  /** False where it was told before. */
+  /** False where it was reported before. */
   function isFirst(day: SpendingDay, { row }: Account, told: Told): boolean {
     if (row.value.told >= told) return false;
     day.change(row, { ...row.value, told });
@@ -328,12 +329,12 @@ export function createBudgetNotes(deps: BudgetNotesDeps) {
     await bus.send({ id: messageId(id), chat, markdown });
   }
 
-  /** More that was allowed makes the notes new. */
+  /** Raising the limit allows new notices. */
   const idOf = (day: SpendingDay, { row }: Account, told: Told) =>
     `budget/${day.day}/${told}+${row.value.extraPercent}/${row.key}`;
 
   return {
-    /** Something was spent of the budget. */
+    /** Something was charged to the budget. */
     spent(day: SpendingDay, account: Account, payer: Payer): void {
       const view = viewOf(account);
       if (!isLimited(account.cap) || !isNearlyUsed(view)) return;
@@ -363,8 +364,8 @@ export function createBudgetNotes(deps: BudgetNotesDeps) {
     },
 
     /**
-     * A budget in money counts, and nobody knows the price of the model. `assumed`: what it is charged;
-     * undefined: it was not asked.
+     * A budget in money applies and the price of the model is unknown. `assumed`: the price that is
+     * charged instead; undefined: the model was not called.
      */
     unpriced(day: SpendingDay, model: string, assumed: Price | undefined): void {
       if (day.unpriced.has(model)) return;

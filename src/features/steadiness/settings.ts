@@ -1,5 +1,5 @@
-// The part of the configuration about keeping a model on its course: what small models on one's own
-// machine are kept from, and what any model is told of its own work.
+// Configuration of steadiness: what keeps small local models from drifting, and which notes about
+// its own work a model gets.
 
 import { z } from 'zod';
 import { choice, count, flag, section } from '../../kernel/config/settings-fields.ts';

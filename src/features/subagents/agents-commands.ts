@@ -1,5 +1,5 @@
-// Subagents as people see and end them: `/agents`, `/kill`, the status and `/stop`. An owner in a private chat
-// sees and ends those of all.
+// Subagents as people see and end them: `/agents`, `/kill`, the status and `/stop`. An owner in a
+// private chat sees and ends all of them.
 
 import {
   type Command,
@@ -49,7 +49,7 @@ function seenBy({ session, message, role }: CommandOrigin): SubagentsOf {
   return role === 'owner' && isAlone ? 'all' : session;
 }
 
-/** Of one conversation, or of all. */
+/** Of one session, or all. */
 type SubagentsOf = SessionKey | 'all';
 
 type SubagentViewDeps = {
@@ -69,26 +69,26 @@ export function createSubagentView({ runs: rows, service, clock }: SubagentViewD
   }
 
   return {
-    /** A line each, those at work first. */
+    /** One line each, running ones first. */
     async lines(whose: SubagentsOf): Promise<readonly string[]> {
       const runs = (await visible(whose)).toReversed();
       const sorted = [...runs.filter(isRunning), ...runs.filter((run) => !isRunning(run))];
       const of = (run: SubagentRun) => (whose === 'all' ? ` [${run.parent.session}]` : '');
       return sorted.map((run) => `${subagentLine(run, clock.now())}${of(run)}`);
     },
-    /** For the status; nothing where there are none. */
+    /** For /status; empty where none runs. */
     async atWork(session: SessionKey): Promise<readonly string[]> {
       const running = (await visible(session)).filter(isRunning).length;
       return running === 0 ? [] : [`Subagents running: ${running} (see /agents)`];
     },
-    /** What came of it, in words. */
+    /** Returns the answer for the person. */
     async kill(id: string, whose: SubagentsOf): Promise<string> {
       const run = (await visible(whose)).find((each) => each.id === id);
       if (run === undefined) return `There is no subagent ${id}. /agents lists them.`;
       const ran = await service.cancel(run, 'by a person');
       return ran ? `Stopped: ${run.label}.` : `It had already ended: ${run.label}.`;
     },
-    /** Ends all of a conversation; how many there were. */
+    /** Ends all subagents of a session; returns their number. */
     async stopAll(session: SessionKey): Promise<number> {
       const runs = (await visible(session)).filter(isRunning);
       for (const run of runs) await service.cancel(run, 'with what it was for');

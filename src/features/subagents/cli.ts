@@ -1,4 +1,4 @@
-// `nanobot agents`: profiles and subagents, with the gateway running or not.
+// The command `nanobot agents`: profiles and subagents, with or without a running gateway.
 
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';
@@ -45,7 +45,7 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
   for (const line of figures) terminal.print(printable(line));
 }
 
-/** The profiles, the runs that are no part of a series, and what votes and earlier runs tell. */
+/** The profiles, the runs outside of series, and the figures of votes and earlier runs. */
 async function stored(rows: OpenRows, { home }: Terminal, config: Config) {
   const { createGuardedFiles } = await import('../../lib/files/guarded-files.ts');
   const { Calibrator, Votes } = await import('./learnt.ts');

@@ -1,4 +1,4 @@
-// Installs the subagents that turns of the agent start: their rows, their turns, and what people see of them.
+// Installs the subagents that turns start: their rows, their turns, and their commands.
 
 import type { Agent, TurnInput } from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
@@ -56,7 +56,10 @@ export type Subagents = {
 export const SUBAGENTS = port<Subagents>('subagents');
 
 const MAX_STATUS_LINES = 5;
-/** Subagents are limited where they start; permits of their own keep them off those of people. */
+/**
+ * Concurrent turns; subagents are limited at their start, and permits of their own keep them from
+ * delaying people.
+ */
 const PLACES = 200;
 const LIFETIME_MS = 86_400_000;
 
@@ -134,7 +137,7 @@ export function install(kernel: Kernel): void {
 const hears = ({ agents: { proprioception } }: Config) =>
   proprioception.enabled && proprioception.ahaChannel;
 
-/** Nobody is in their conversations: what is said there besides the result goes nowhere. */
+/** A courier without recipients: text other than the result is dropped. */
 function unheard(log: Logger): Courier {
   return {
     account: SUBAGENT_CHANNEL,
@@ -147,9 +150,9 @@ function unheard(log: Logger): Courier {
   };
 }
 
-// The turn stage of subagents: a turn in their channel is confined to the terms of its subagent and charged
-// to the person who asked, and its answer becomes the result. A later turn of the same conversation, e.g.
-// after an approval, adds to the result.
+// The turn stage of subagents: a turn in their channel is restricted to the terms of its subagent
+// and charged to the person who asked, and its answer becomes the result. A later turn of the same
+// session, e.g. after an approval, adds to the result.
 
 type SubagentsStageDeps = {
   readonly runs: Rows<SubagentRun>;
@@ -166,7 +169,7 @@ type SubagentsStageDeps = {
 const SPAWN = 'spawn';
 const GIVEN_UP = 'It failed several times and is set aside (see "nanobot dead list").';
 
-/** The agent for the turns of subagents. */
+/** Restricts the agent for the turns of subagents. */
 function confinedAgent(agent: Agent, deps: SubagentsStageDeps): Agent {
   return {
     ...agent,
@@ -179,7 +182,7 @@ function confinedAgent(agent: Agent, deps: SubagentsStageDeps): Agent {
   };
 }
 
-/** @param setup with the confined agent */
+/** @param setup with the restricted agent */
 function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
   const { runs, service, sessions, log } = deps;
 
@@ -196,7 +199,7 @@ function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
     const isForeign = await isTaintedTurn(sessions, turn.session, turn.id);
     if (isTask) {
       const state = handled.ending === 'answered' ? 'done' : 'failed';
-      // Before the end is told: the next helper is to profit from it.
+      // Before the parent is notified, so that the next subagent profits from it.
       if (handled.ending !== 'stopped') {
         await deps.experience.subagentEnded(known, turn, state === 'done');
       }
@@ -239,7 +242,7 @@ function confined(input: TurnInput, run: SubagentRun, deps: SubagentsStageDeps):
       ...(model === undefined ? {} : { model: subagentModel(model, deps.models()) }),
     },
     turnLimits: {
-      // What voters do would be done several times over: they only answer.
+      // Several voters would repeat each effect, so they get no tools.
       mayUse: (tool) =>
         !isVote && (tool !== SPAWN || mayStart) && (tools === undefined || tools.includes(tool)),
       ...(isVote ? { role: 'vote' } : {}),
@@ -250,7 +253,7 @@ function confined(input: TurnInput, run: SubagentRun, deps: SubagentsStageDeps):
   };
 }
 
-/** With its prefix, of one as in terms. */
+/** The full model name for the one in the terms. */
 function subagentModel(name: string | undefined, models: ModelRegistry): string {
   if (name === undefined || name === 'default') return models.defaultModel;
   return name === 'fast' ? models.fast(models.defaultModel) : name;

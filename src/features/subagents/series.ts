@@ -1,6 +1,6 @@
-// Drives pipelines and loops: one part after the other, the voters of a part side by side, each helper
-// named after its place, so that a series that is driven again finds the helpers it had and goes on
-// behind the last answer.
+// Runs pipelines and loops: one part after the other, the voters of a part concurrently. The id of
+// each subagent is derived from its place, so that a resumed series finds its subagents and
+// continues after the last answer.
 
 import { createHash } from 'node:crypto';
 import type { TurnInput } from '../../agent/agent.ts';
@@ -31,7 +31,10 @@ type SubagentSeriesDeps = {
   readonly log: Logger;
   readonly votes: Pick<Votes, 'note'>;
   voting(): VotingConfig;
-  /** The helper that is asked for the next part. @throws SubagentError where its profile is gone */
+  /**
+   * The subagent for the next part.
+   * @throws SubagentError where its profile does not exist any more
+   */
   childOf(
     series: SubagentRun,
     child: { readonly id: string; readonly plan: Plan; readonly label: string },
@@ -45,7 +48,7 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
   const driven = new Map<string, Promise<void>>();
   const closing = new AbortController();
 
-  /** One part further; false: there is nothing left to do here. */
+  /** Runs one part; false: nothing is left to do here. */
   async function advance(id: string): Promise<boolean> {
     const run = await runs.get(id);
     if (run === undefined || run.state !== 'running') return false;
@@ -75,7 +78,7 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
     await service.begin(await deps.childOf(run, { id, plan, label: `${run.label} ${part}` }));
   }
 
-  /** Those that answered are kept, also where another one failed. */
+  /** Keeps the answers of those that succeeded, also where another one failed. */
   async function take(
     { id }: SubagentRun,
     { part, isVote }: Asked,
@@ -131,7 +134,7 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
       );
       driven.set(id, driving);
     },
-    /** Resolves when the signal aborts and nothing is driven any more. */
+    /** Resolves when the signal aborted and no series runs any more. */
     async run(signal: AbortSignal): Promise<void> {
       await aborted(signal);
       closing.abort();
@@ -140,8 +143,8 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
   };
 }
 
-// What helpers at work report to the turn that asked, by a message in its very conversation: it joins
-// a running turn as every message does. The same words are told once, and of one helper only a few.
+// Sends signals of running subagents to the session that asked, as a message that joins a running
+// turn. The same text is sent once, and only a few per subagent.
 
 type SubagentSignalsDeps = {
   readonly bus: Pick<MessageBus, 'accept'>;
@@ -184,7 +187,7 @@ export function createSubagentSignals(deps: SubagentSignalsDeps) {
   }
 
   return {
-    /** The turn of a helper, listened to; `begin` begins it. */
+    /** Watches the turn of a subagent for signals; `begin` starts the turn. */
     heard(input: TurnInput, run: SubagentRun, begin: (input: TurnInput) => Turn): Turn {
       const isBelow = run.parent.chat.channel === SUBAGENT_CHANNEL;
       if (!deps.isOn() || isBelow || run.state !== 'running') return begin(input);

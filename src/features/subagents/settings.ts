@@ -1,20 +1,20 @@
-// The part of the configuration about helpers: turns that a turn of the agent starts.
+// Configuration of subagents: turns that a turn of the agent starts.
 
 import { z } from 'zod';
 import { count, flag, section, text } from '../../kernel/config/settings-fields.ts';
 
-/** All three have to hold, over what the pilot voters said. */
+/** All three have to hold for the ballots of the pilot voters. */
 export type Gate = {
   readonly voters: number;
-  /** Below it, in bits. */
+  /** Upper limit, in bits. */
   readonly maxEntropy: number;
   /** The lead as a share of the votes. */
   readonly minMargin: number;
-  /** Votes for the leader as a share of all ballots, flagged ones included. */
+  /** Votes for the leader as a share of all ballots, including flagged ones. */
   readonly minConfidence: number;
 };
 
-/** Two voters who say the same are enough. */
+/** Two voters that agree suffice. */
 export const USUAL_GATE: Gate = { voters: 2, maxEntropy: 0.3, minMargin: 0.5, minConfidence: 0.8 };
 
 export const USUAL_MAX_FLAGGED = 0.5;
@@ -37,7 +37,7 @@ export const subagentsSchema = section({
 
 export type SubagentsConfig = z.infer<typeof subagentsSchema>;
 
-// The part of the configuration about votes on steps, and about what is learnt from earlier helpers.
+// Configuration of votes on steps, and of limits derived from earlier subagents.
 
 const share = (usual: number, about: string) =>
   z.number().min(0).max(1).default(usual).describe(about);

@@ -1,5 +1,5 @@
-// Tool: hands work to helpers, each in a conversation of its own, and asks after them. It changes
-// nothing itself: every call of a helper is held to what the turn that asked might do.
+// Tool: starts subagents, each in a session of its own, and reports their state. It has no effects
+// itself: every call of a subagent is limited to the rights of the turn that asked.
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
@@ -27,7 +27,7 @@ const USUAL_ROUNDS = 5;
 const MAX_AHEAD = 3;
 const USUAL_WAIT_SECS = 60;
 const MAX_WAIT_SECS = 540;
-/** For the last words of a wait. */
+/** Added to the deadline, for the answer of a wait. */
 const WAIT_SLACK_MS = 10_000;
 const DETAIL_CHARS = 60;
 
@@ -88,7 +88,7 @@ const input = z.object({
 type Input = z.infer<typeof input>;
 
 export function createSpawn(helpers: SpawnSubagents): Tool<Input> {
-  /** What helpers read of others taints whoever reads their words. */
+  /** Untrusted content that subagents read taints the turn that reads their results. */
   const foreign = new WeakMap<Input, boolean>();
 
   async function run(asked: Input, context: ToolContext): Promise<SubagentAnswer> {

@@ -1,5 +1,5 @@
-// `nanobot specialists`: the declared specialists of the supervisor, those that come with the program and
-// the home's own, and whether they can be used. With the gateway running or not.
+// The command `nanobot specialists`: the declared specialists of the supervisor, shipped and from
+// the home, and whether they can be used. Works with and without a running gateway.
 
 import { Command } from 'commander';
 import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';

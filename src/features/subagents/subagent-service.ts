@@ -1,5 +1,5 @@
-// Starts helpers, ends them and tells who asked. Whatever it is told twice changes nothing the second
-// time: a start after a crash finds the helper there, an end is one, and an announcement has one id.
+// Starts and ends subagents and notifies their parents. Every operation is idempotent: a start
+// repeated after a crash finds the subagent, an end counts once, and a notification has a fixed id.
 
 import { createHash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -45,7 +45,7 @@ type SubagentEnd = {
   readonly isForeign: boolean;
 };
 
-/** Who ended it decides who has to hear of it. */
+/** Decides who has to be notified. */
 export type Cancelled = 'by the agent' | 'by a person' | 'with what it was for';
 
 const KEEP_MS = 7 * 86_400_000;
@@ -55,7 +55,7 @@ export type SubagentService = ReturnType<typeof createSubagentService>;
 export function createSubagentService({ subagents, bus, clock, log }: SubagentServiceDeps) {
   const { runs } = subagents;
   const ends = new Map<string, PromiseWithResolvers<void>>();
-  /** Turns that wait for the end, and hear of it by that. */
+  /** Number of waiting turns by run; they learn of the end by waiting. */
   const readers = new Map<string, number>();
   let drive: (run: SubagentRun) => void = () => undefined;
 
@@ -79,7 +79,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
     else drive(run);
   }
 
-  /** Whoever asked has seen how it ended. */
+  /** The asking turn has seen the end. */
   async function read(id: string): Promise<void> {
     await runs.change(id, (run) =>
       run === undefined || run.state === 'running' || run.telling === 'over'
@@ -116,7 +116,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
     await tell(id);
   }
 
-  /** Ends it with all it started; whether it ran. */
+  /** Ends it with all it started; returns whether it was running. */
   async function cancel(run: SubagentRun, how: Cancelled): Promise<boolean> {
     const { id, plan } = run;
     const cancelled = await finished(id, () => ({
@@ -133,7 +133,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
     return true;
   }
 
-  /** A kill came between the end of what it was for and its own. */
+  /** Whether a crash came between the end of its parent and its own. */
   async function isOrphan({ series, parent }: SubagentRun): Promise<boolean> {
     const isBelow = parent.chat.channel === SUBAGENT_CHANNEL;
     const above = series ?? (isBelow ? parent.chat.chat : undefined);
@@ -155,11 +155,11 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
     read,
     end,
     cancel,
-    /** `then` is handed each series that is to go on. */
+    /** `then` is called with each series that has to continue. */
     drivenBy(then: (run: SubagentRun) => void): void {
       drive = then;
     },
-    /** Durable when resolved. */
+    /** Durable when it resolves. */
     async begin(run: SubagentRun): Promise<void> {
       if (run.series === undefined) await removeEndedRuns(subagents, clock.now() - KEEP_MS);
       await runs.change(run.id, () => run);
@@ -180,7 +180,10 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
       if ((await runs.get(id))?.state !== 'running') resolveEnd(id);
       return ending.promise;
     },
-    /** While `work` goes on, its caller is who hears of the end of those that it gives. */
+    /**
+     * While `work` runs, its caller learns of the end of the runs that it returns; no message is
+     * sent.
+     */
     async reading(
       waited: readonly SubagentRun[],
       work: () => Promise<readonly string[]>,
@@ -197,14 +200,14 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
         }
       }
     },
-    /** What came after the end, e.g. because an owner allowed something; `name` is the same each time. */
+    /** Adds a result after the end, e.g. after an approval; `name` is stable over repetitions. */
     async addendum(id: string, name: string, result: string, isForeign: boolean): Promise<void> {
       const foreign = isForeign ? { isForeign } : {};
       const told = await runs.change(id, (run) => run && { ...run, result, ...foreign });
       if (told === undefined || isHeardElsewhere(told)) return;
       await accept(endMessage(told, name, clock.now()));
     },
-    /** Takes up what an earlier process left, and forgets what is long over. */
+    /** Resumes what an earlier process left, and deletes runs that ended long ago. */
     async recover(): Promise<void> {
       await removeEndedRuns(subagents, clock.now() - KEEP_MS);
       for (const run of await runs.list()) {
@@ -215,7 +218,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
   };
 }
 
-/** By the series it belongs to, or by nobody: a helper's own helpers end with it. */
+/** True for a part of a series and for a subagent of a subagent, which end with their parent. */
 function isHeardElsewhere({
   series,
   parent,
@@ -226,10 +229,10 @@ function isHeardElsewhere({
   return series !== undefined || parent.chat.channel === SUBAGENT_CHANNEL;
 }
 
-// The messages by which helpers begin and their parents hear of their end. Each has an id that is the
-// same every time, so that one that is sent again after a crash is a duplicate.
+// The messages that start subagents and notify parents of their end. Each has a stable id, so that
+// a repetition after a crash is a duplicate.
 
-/** Of a result that is told; `check` shows all of it. */
+/** Of a result in a notification; `check` shows all of it. */
 const MAX_TOLD_CHARS = 12_000;
 
 export const taskMessageId = (id: string): MessageId => messageId(`subagent/${id}/task`);
@@ -243,7 +246,7 @@ function taskMessage(run: SubagentRun, now: number): InboundMessage {
   };
 }
 
-/** `name`: of what happened, the same each time. */
+/** `name`: of the event, stable over repetitions. */
 function endMessage(run: SubagentRun, name: string, now: number): InboundMessage {
   const { parent, isForeign } = run;
   const isTainted = parent.isTainted || isForeign === true;
@@ -256,7 +259,7 @@ function endMessage(run: SubagentRun, name: string, now: number): InboundMessage
   };
 }
 
-/** `name`: of what was said, the same each time. */
+/** `name`: of the signal, stable over repetitions. */
 export function signalMessage(
   run: SubagentRun,
   { name, said, isForeign }: { name: string; said: string; isForeign: boolean },
@@ -274,7 +277,7 @@ export function signalMessage(
   };
 }
 
-/** Said in the chat as it is: nobody has to answer it. */
+/** Shown in the chat as it is; needs no answer. */
 function killMessage(run: SubagentRun, now: number): InboundMessage {
   const { parent, label, id } = run;
   return {
@@ -287,7 +290,7 @@ function killMessage(run: SubagentRun, now: number): InboundMessage {
   };
 }
 
-/** A report, not an order: whatever stands in it. */
+/** The result, marked as a report and not as an instruction. */
 export function resultText({ result = '' }: Pick<SubagentRun, 'result'>): string {
   const whole = result.trim() === '' ? 'It gave no answer.' : result;
   const text = shortened(whole, MAX_TOLD_CHARS, '\n[cut here]');
@@ -300,11 +303,13 @@ function senderFor({ parent }: SubagentRun): SystemSender {
 
 const tainted = (isTainted: boolean) => (isTainted ? ({ isTainted } as const) : {});
 
-// By what a helper is known: what was asked, and where.
+// The id of a subagent, derived from the request and its turn.
 
 const ID_CHARS = 10;
 
-/** The same for the same wish of the same turn, so that a call that runs again after a crash starts one. */
+/**
+ * The same for the same request of the same turn, so that a call repeated after a crash starts one.
+ */
 export function idOf(
   { id, plan, label }: SubagentRequest,
   { session, turnId }: Pick<ToolContext, 'session' | 'turnId'>,
@@ -322,9 +327,9 @@ export function checkSame(known: SubagentRun, { plan, id }: SubagentRequest): vo
   throw new SubagentError(`"${id}" is already in use. Choose another id.`);
 }
 
-// Whether what a turn said may hold words of others: what it was shown may stand in what it says.
+// Whether the text of a turn may contain untrusted content: it may repeat whatever the turn saw.
 
-/** In doubt, where nothing is recorded of it, it may. */
+/** True in doubt, where nothing of the turn is recorded. */
 export async function isTaintedTurn(
   sessions: Pick<SessionStore, 'turn'>,
   session: SessionKey,

@@ -1,4 +1,5 @@
-// What the agent asks of helpers: checks who asks, the limits and the profile, and words the answers.
+// Operations of the spawn tool: checks the asking turn, the limits and the profile, and formats the
+// answers.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { Payer, SystemSender } from '../../kernel/message/message.ts';
@@ -46,11 +47,11 @@ export function createSubagentStarts({
   clock,
   settings,
 }: SubagentStartsDeps) {
-  /** Limits are counted by one start after the other. */
+  /** Serialises starts, because each counts against the limits. */
   const lanes = createLanes();
   const line = (run: SubagentRun) => subagentLine(run, clock.now());
 
-  /** The same wish of the same turn starts one. @throws SubagentError */
+  /** Repeating the request in the same turn starts nothing new. @throws SubagentError */
   function start(wish: SubagentRequest, asker: SubagentAsker): Promise<SubagentAnswer> {
     return lanes.run('start', async () => {
       const id = idOf(wish, asker);
@@ -71,7 +72,10 @@ export function createSubagentStarts({
     });
   }
 
-  /** The helper for the next part of a series. @throws SubagentError where its profile is gone */
+  /**
+   * The subagent for the next part of a series.
+   * @throws SubagentError where its profile does not exist any more
+   */
   async function childOf(
     series: SubagentRun,
     { id, plan, label }: Pick<SubagentRun, 'id' | 'plan' | 'label'>,
@@ -82,7 +86,7 @@ export function createSubagentStarts({
     const asked = { session: parent.session, above: undefined, kind };
     return {
       ...{ id, plan, label, depth, series: series.id, attempt: 1, answers: [] },
-      // What its task repeats of results before may be the words of others.
+      // Its task repeats earlier results, which may contain untrusted content.
       parent: { ...parent, isTainted: parent.isTainted || isForeign === true },
       terms: narrowedTerms(await terms.of(profile, asked), series.terms),
       startedAt: clock.now(),
@@ -106,7 +110,10 @@ export function createSubagentStarts({
     return shown([run]);
   }
 
-  /** Until it has ended, all of them where no id is given, or the time is over. @throws SubagentError */
+  /**
+   * Waits for the end of one subagent, of all where no id is given, or of the time.
+   * @throws SubagentError
+   */
   async function wait(
     id: string | undefined,
     ms: number,
@@ -160,7 +167,7 @@ export function createSubagentStarts({
       }
     }
     const profile = plan.kind === 'pipeline' ? undefined : plan.profile;
-    // What holds for a series holds for all its helpers: experience counts for each of them.
+    // The terms of a series apply to its subagents, whose limits are derived individually.
     const kind = plan.kind === 'task' ? { kind: subagentKind('task', plan) } : {};
     return {
       ...{ id, plan, parent, depth, attempt: 1, answers: [] },
@@ -172,7 +179,7 @@ export function createSubagentStarts({
     };
   }
 
-  /** The helpers of a series are the series'. @throws SubagentError */
+  /** The subagents of a series do not count. @throws SubagentError */
   async function checkLimits({ session }: SubagentParent, depth: number): Promise<void> {
     const { enabled, maxDepth, maxPerParent, maxRunning } = settings();
     if (!enabled) throw new SubagentError('Subagents are switched off (agents.subagents.enabled).');
@@ -221,7 +228,7 @@ export function createSubagentStarts({
     return all.filter(({ parent, series }) => series === undefined && parent.session === session);
   }
 
-  /** A turn that goes on after a crash may wait for what it waited for before. */
+  /** A turn resumed after a crash may wait for what it waited for before. */
   async function noneAtWork(session: SessionKey): Promise<string> {
     const over = (await ownOf(session)).map(line);
     const ended = over.length === 0 ? [] : ['These have ended; check shows a result:', ...over];
@@ -233,14 +240,14 @@ export function createSubagentStarts({
 
 const own = (text: string): SubagentAnswer => ({ text, isForeign: false });
 
-/** A vote that came to nothing is held anew. */
+/** An undecided vote is repeated. */
 function keptOf({ state, answers, isForeign }: SubagentRun): Partial<SubagentRun> {
   const last = answers.at(-1)?.part;
   const kept = state === 'undecided' ? answers.filter(({ part }) => part !== last) : answers;
   return { answers: kept, ...(isForeign === true ? { isForeign } : {}) };
 }
 
-// Who starts a helper, with what they may at that moment, and who pays for it.
+// The turn that starts a subagent: its rights at that moment, and who pays.
 
 /** @throws SubagentError outside of a turn, where nobody would pay */
 function parentOf({

@@ -1,4 +1,5 @@
-// What a helper is held to: its profile, bounded by the configuration and by the helper above it.
+// Determines the terms of a subagent: its profile, bounded by the configuration and by the parent's
+// terms.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
@@ -21,9 +22,9 @@ import type { SubagentsConfig } from './settings.ts';
 type SubagentTermsDeps = {
   readonly profiles: ProfileFiles;
   settings(): SubagentsConfig;
-  /** The model that was chosen for a conversation. */
+  /** The model that is set for a session. */
   modelOf(session: SessionKey): Promise<string | undefined>;
-  /** What helpers like it took before; undefined: too little is known. `model`: as in its terms. */
+  /** Limits derived from earlier runs; undefined: too little data. `model`: as in the terms. */
   advice(of: {
     readonly kind: SubagentKind;
     readonly profile: string | undefined;
@@ -32,10 +33,10 @@ type SubagentTermsDeps = {
 };
 
 type AskedTerms = {
-  /** Of whoever asks. */
+  /** Of the asking turn. */
   readonly session: SessionKey;
   readonly above: Terms | undefined;
-  /** What it is for, where its limits may go by experience. */
+  /** What it is for, where limits may be derived from earlier runs. */
   readonly kind?: SubagentKind;
 };
 
@@ -59,7 +60,7 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
   }
 
   return {
-    /** @throws SubagentError where there is no such profile, or none that is right */
+    /** @throws SubagentError where the profile does not exist or is invalid */
     async of(name: string | undefined, { session, above, kind }: AskedTerms): Promise<Terms> {
       const profile = name === undefined ? undefined : await profileOf(name);
       const { minutes, tokens, model: usual } = settings();
@@ -78,7 +79,7 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
         kind === undefined ? undefined : await deps.advice({ kind, profile: name, model });
       return narrowedTerms(advice === undefined ? own : advised(own, advice, limits), above);
     },
-    /** A line for each profile. */
+    /** One line per profile. */
     async described(): Promise<readonly string[]> {
       const found = await profiles.list();
       if (found.length === 0) return ['- none'];
@@ -91,7 +92,7 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
   };
 }
 
-/** What the profile lays down stays; of the rest nothing becomes more than it was. */
+/** Limits of the profile are kept; advice only lowers the others. */
 function advised(own: Terms, advice: Advice, limits: NonNullable<Profile['limits']>): Terms {
   const rounds = limits.rounds ?? advice.rounds;
   const tokens = limits.tokens === undefined ? Math.min(own.tokens, advice.tokens) : own.tokens;
@@ -99,7 +100,7 @@ function advised(own: Terms, advice: Advice, limits: NonNullable<Profile['limits
   return { ...own, rounds, tokens, depth: advice.depth, ...isAdvised };
 }
 
-// The profiles of helpers in the workspace. Links are not followed; one that cannot be read says why.
+// Reads the profiles in the workspace. Links are not followed; an invalid file gives its problem.
 
 type ProfileFiles = ReturnType<typeof createProfileFiles>;
 
@@ -137,7 +138,7 @@ export function createProfileFiles(files: GuardedFiles, workspace: () => string)
   return {
     /** By name. */
     list: async () => Promise.all((await names()).map(read)),
-    /** Undefined where there is none of this name. */
+    /** Undefined where no profile has this name. */
     async get(name: string): Promise<ReadProfile | undefined> {
       return isProfileName(name) && (await names()).includes(name) ? read(name) : undefined;
     },

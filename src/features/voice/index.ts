@@ -1,4 +1,4 @@
-// Installs voice: files of messages are taken in, those that are sounds are listened to, and answers are spoken.
+// Installs voice: transcription of received audio, and spoken answers.
 
 import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
@@ -41,11 +41,11 @@ import {
 } from './rules/voice-engine.ts';
 import { charged, type Speaker, type Transcriber, VoiceError } from './voice.ts';
 
-/** Where the words of sounds live in the store. */
+/** Scope of the store with the transcripts. */
 const VOICE_SCOPE = 'voice';
 const MISPLACED =
   'The speech service knows no such address or model (404). Check apiBase and model of voice.speech.';
-/** Sounds that are listened to at once. */
+/** Concurrent transcriptions. */
 const AT_ONCE = 4;
 const FOR_OWNERS =
   'A Groq or OpenAI key is enough, or set voice.transcription in the configuration; ' +
@@ -103,8 +103,8 @@ export function install(kernel: Kernel): void {
   kernel.provide(ATTACHMENTS, attachments);
 }
 
-// Which engines listen and speak by the configuration in force, built when they are first needed and
-// again when their settings changed.
+// The configured engines of transcription and speech, built when first needed and again when their
+// settings changed.
 
 type ChosenEngines = {
   readonly transcription: TranscriptionEngine | undefined;
@@ -126,7 +126,7 @@ interface VoiceEngines {
   speaker(): Promise<Speaker | undefined>;
 }
 
-/** Their code is loaded with the first sound. */
+/** Their code is loaded with the first audio. */
 function createVoiceEngines(config: () => Config, env: Environment, clock: Clock): VoiceEngines {
   const deps = { clock, env };
   return {
@@ -145,24 +145,24 @@ function createVoiceEngines(config: () => Config, env: Environment, clock: Clock
   };
 }
 
-// The turn stage of voice: speaks the answers of a turn besides their text. The audio is made before the
-// turn ends, and both go on the bus in the transaction that ends it, so neither is lost or doubled. When
-// speech fails, the text goes alone.
+// The turn stage of voice: adds audio to the text of an answer. The audio is made before the turn
+// ends, and both are sent in the transaction that ends it, so neither is lost or doubled. If speech
+// fails, the text is sent alone.
 
 type VoicingDeps = {
   readonly media: Pick<MediaStore, 'put' | 'remove'>;
   readonly clock: Clock;
   readonly log: Logger;
   channel(name: AccountName): Channel | undefined;
-  /** Whether a sound of its own belongs into such a chat. */
+  /** Whether audio messages suit the channel. */
   isChat(name: ChannelName): boolean;
   reply(): 'mirror' | 'always' | 'never';
   readonly spending: PaidCalls;
   send(message: OutboundMessage): Promise<unknown>;
   timeZone(): string;
-  /** The engine knows no such address or model. */
+  /** The engine answered 404: no such address or model. */
   misplaced(): void;
-  /** Undefined: none is set. */
+  /** Undefined: none is configured. */
   speaker(): Promise<Speaker | undefined>;
 };
 
@@ -178,7 +178,7 @@ function voiceStage(deps: VoicingDeps): TurnStage {
   };
 }
 
-/** Failures and replies of commands are read, not heard. */
+/** Failures and answers of commands are not spoken. */
 function isToBeSpoken({ ending, newest }: HandledTurn, deps: VoicingDeps): boolean {
   if (ending !== 'answered') return false;
   const reply = deps.reply();
@@ -212,7 +212,7 @@ async function spoken(
   }
 }
 
-/** The person hears once a day why. */
+/** Tells the person the reason, at most once a day. */
 async function silent(
   handled: HandledTurn,
   { chat }: OutboundDraft,
@@ -255,7 +255,7 @@ async function soundOf(
   return { ...shape, media: id, sizeBytes };
 }
 
-/** Sounds that no phone plays as a message. */
+/** Audio types that no phone plays as a voice message. */
 const OTHER_SOUNDS = [
   [/^audio\/(?:x-)?flac$/, 'flac'],
   [/^(?:audio|video)\/webm$/, 'webm'],
@@ -268,7 +268,9 @@ const NO_SOUND = 'the engine returned no audio';
 
 type Shape = Pick<OutboundAttachment, 'kind' | 'name' | 'mimeType'>;
 
-/** Only OGG is a voice message everywhere; phones play MP3 and M4A as music. Undefined: no sound. */
+/**
+ * Only OGG is a voice message everywhere; phones play MP3 and M4A as music. Undefined: no audio.
+ */
 function shapeOf(mimeType: string): Shape | undefined {
   if (/^(?:audio|application)\/(?:ogg|opus)$/.test(mimeType)) {
     return { kind: 'voice', name: 'answer.ogg', mimeType: 'audio/ogg' };

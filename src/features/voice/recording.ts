@@ -1,5 +1,5 @@
-// Recording and playing by programs of this machine: the one that is set, or the first of the usual
-// ones that is found.
+// Records and plays audio with programs of this machine: the configured one, or the first one
+// found.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,16 +24,16 @@ const PLAYERS: readonly Argv[] = [
   ['ffplay', '-nodisp', '-autoexit', '-loglevel', 'quiet', '{file}'],
   ['afplay', '{file}'],
 ];
-/** A WAV file without a sound in it. */
+/** A WAV file without audio. */
 const EMPTY_BYTES = 44;
 const END_MS = 3000;
 const LONGEST_PLAY_MS = 600_000;
 
-/** @throws VoiceError `voice_command_missing` where none is set and none found */
+/** @throws VoiceError `voice_command_missing` where none is configured and none found */
 export const recorderFor = (set: readonly string[], env: Environment): Promise<Argv> =>
   chosen(set, RECORDERS, env, 'voice.terminal.record');
 
-/** @throws VoiceError `voice_command_missing` where none is set and none found */
+/** @throws VoiceError `voice_command_missing` where none is configured and none found */
 export const playerFor = (set: readonly string[], env: Environment): Promise<Argv> =>
   chosen(set, PLAYERS, env, 'voice.terminal.play');
 
@@ -71,7 +71,7 @@ export function record(argv: Argv, end: Promise<void>, { env, clock }: EngineDep
     });
     try {
       await Promise.race([end, exited]);
-      // As by Ctrl+C: it writes the end of its file.
+      // Like Ctrl+C: the program completes its file.
       child.kill('SIGINT');
       const timer = clock.timer(END_MS, () => killGroup(child));
       await exited.finally(() => timer[Symbol.dispose]());

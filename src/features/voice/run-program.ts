@@ -1,5 +1,5 @@
-// One run of a program of this machine on a sound: without a shell, with no secret in its environment,
-// in a folder that is its own and gone afterwards, stopped with all it started when its time is over.
+// Runs a program of this machine on audio: without a shell, without secrets in its environment, in
+// a temporary folder of its own, ended with all its descendants at the deadline.
 
 import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { type Clock, orAborted, withDeadline } from '../../lib/time/clock.ts';
 import type { Argv } from './rules/voice-engine.ts';
 import { VoiceError } from './voice.ts';
 
-/** What a program needs to run and to reach the sound of this machine; nothing of ours. */
+/** What a program needs to run and to use the audio of this machine; none of our variables. */
 const PASSED_ON = [
   ...['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TMPDIR', 'SystemRoot'],
   ...['XDG_RUNTIME_DIR', 'XDG_CACHE_HOME', 'PULSE_SERVER'],
@@ -24,11 +24,11 @@ type ProgramRun = {
   readonly timeoutMs: number;
   /** Written to its stdin. */
   readonly input?: string;
-  /** Of its stdout; more is none. */
+  /** Of its stdout; more is an error. */
   readonly maxOutputBytes: number;
 };
 
-/** The arguments with what stands in braces filled in. */
+/** The arguments with the placeholders in braces filled in. */
 export function filledIn([program, ...args]: Argv, values: Readonly<Record<string, string>>): Argv {
   const fill = (part: string) =>
     part.replace(/\{(\w+)\}/g, (written, name: string) =>
@@ -39,7 +39,7 @@ export function filledIn([program, ...args]: Argv, values: Readonly<Record<strin
 
 export const minimalEnvironment = (env: Environment) => environmentOf(PASSED_ON, env);
 
-/** Readable by this user alone. */
+/** Readable only by this user; deleted afterwards. */
 export async function inPrivateFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-voice-'));
   try {
@@ -49,7 +49,7 @@ export async function inPrivateFolder<T>(work: (folder: string) => Promise<T>): 
   }
 }
 
-/** What it wrote to stdout. @throws VoiceError, the signal's reason */
+/** Returns its stdout. @throws VoiceError, the signal's reason */
 export async function runProgram(
   run: ProgramRun,
   clock: Clock,
@@ -62,7 +62,7 @@ export async function runProgram(
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   const stop = () => killGroup(child);
-  // A program that does not read its input breaks the pipe, which is no failure of ours.
+  // A program that does not read its input breaks the pipe, which is not an error.
   child.stdin?.on('error', () => undefined);
   child.stdin?.end(run.input ?? '');
   const late = () => new VoiceError('voice_timeout', 'the program took too long');
@@ -90,7 +90,7 @@ function outputOf(child: ChildProcess, maxBytes: number, stop: () => void): Prom
       const reason = 'the program cannot be run';
       reject(new VoiceError('voice_command_missing', reason, { detail }));
     });
-    // What it left running may hold its stdout open.
+    // A descendant that is still running may hold stdout open.
     child.on('exit', stop);
     child.on('close', (code) => {
       if (code === 0 && size <= maxBytes) return resolve(Buffer.concat(parts));

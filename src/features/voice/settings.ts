@@ -1,5 +1,5 @@
-// The voice part of the configuration: what listens to voice messages, what speaks answers, and the
-// programs by which the terminal records and plays.
+// Configuration of voice: the engines of transcription and speech, and the programs with which the
+// terminal records and plays.
 
 import { z } from 'zod';
 import {
@@ -85,7 +85,7 @@ export const voiceSchema = section({
 
 export type VoiceConfig = z.infer<typeof voiceSchema>;
 
-// What may be wrong with it: engines without what they need, settings of engines that are not in use.
+// Checks: engines without what they need, settings of engines that are not in use.
 
 export function voiceConflicts({ voice }: { readonly voice: VoiceConfig }): Problems {
   const { transcription: listening, speech: speaking, terminal: programs, reply } = voice;
@@ -140,7 +140,7 @@ function engineProblems(path: string, { engine, apiBase, command }: Engine): Pro
   ];
 }
 
-/** Without the file a program has nothing to listen to. */
+/** Without the file a program has no input. */
 const fileProblems = (path: string, argv: readonly string[]): Problems =>
   unless(
     argv.length === 0 || argv.some((part) => part.includes('{file}')),

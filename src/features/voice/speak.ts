@@ -1,4 +1,4 @@
-// Words to sound: by a server's `/audio/speech` (OpenAI and whoever speaks like it) or by a program of
+// Text to speech by a server's `/audio/speech` (OpenAI and compatible servers) or by a program of
 // this machine, which gets the text on its stdin and never as an argument.
 
 import { open } from 'node:fs/promises';

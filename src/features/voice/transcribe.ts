@@ -1,5 +1,5 @@
-// Sound to words: by a server's `/audio/transcriptions` (OpenAI, Groq and whoever speaks like them)
-// or by a program of this machine.
+// Speech to text by a server's `/audio/transcriptions` (OpenAI, Groq and compatible servers) or by
+// a program of this machine.
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,10 +23,13 @@ import {
 export type EngineDeps = { readonly clock: Clock; readonly env: Environment };
 
 const MAX_ANSWER_BYTES = 2_000_000;
-/** These take no `verbose_json`, and so do not tell the language (OpenAI, createTranscription). */
+/**
+ * These do not support `verbose_json` and so do not return the language (OpenAI,
+ * createTranscription).
+ */
 const BRIEF_MODELS = /^gpt-/;
 
-/** Servers go by the name of the file. */
+/** Servers detect the format by the name of the file. */
 const ENDINGS: Readonly<Record<string, string>> = {
   'audio/ogg': 'ogg',
   'application/ogg': 'ogg',
@@ -45,7 +48,7 @@ const ENDINGS: Readonly<Record<string, string>> = {
   'audio/amr': 'amr',
 };
 
-/** `duration` in seconds, with verbose_json; what is no length is left out. */
+/** `duration` in seconds, with verbose_json; an invalid one is dropped. */
 const answer = z.object({
   text: z.string(),
   language: z.string().nullish(),
@@ -130,24 +133,24 @@ function worded(text: string, language: string): SpokenWords {
   return { text: text.trim(), ...(code === undefined ? {} : { language: code }) };
 }
 
-// One request to an audio server, with one more try where that can help, within a deadline. The
-// server is the owner's own choice; its key is in no error, and nothing it answers with is repeated.
+// One request to an audio server with one retry where that can help, within a deadline. No error
+// contains the key or text of the server's response.
 
 export type EngineCall = {
   readonly access: EngineAccess;
-  /** Below the base, e.g. `audio/speech`. */
+  /** Relative to the base, e.g. `audio/speech`. */
   readonly path: string;
   readonly contentType: string;
-  /** Never a stream or a form: `fetch` leaves those behind, unhandled, when it is broken off. */
+  /** Never a stream or a form: `fetch` leaves their errors unhandled when it is aborted. */
   readonly content: string | Uint8Array<ArrayBuffer>;
   readonly timeoutMs: number;
-  /** A longer answer is none. */
+  /** A longer response is an error. */
   readonly maxAnswerBytes: number;
 };
 
 const RETRY_AFTER_MS = 500;
 
-/** The answer's body. @throws VoiceError, the signal's reason */
+/** The body of the response. @throws VoiceError, the signal's reason */
 export function callEngine(
   call: EngineCall,
   clock: Clock,
@@ -178,7 +181,7 @@ async function tried(call: EngineCall, signal: AbortSignal): Promise<Uint8Array>
     method: 'POST',
     headers: { 'content-type': contentType, ...key },
     body: call.content,
-    // A sound of the person and the key go where the owner said, and nowhere else.
+    // A person's audio and the key go only to the configured server.
     redirect: 'error',
     signal,
   }).catch((cause: unknown) => {
@@ -200,7 +203,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   403: KEY_REFUSED,
   404: ['voice_not_found', 'the engine knows no such address or model'],
   413: ['voice_too_large', 'it is too large for the engine'],
-  // These may be over in a moment.
+  // These may be temporary.
   408: BUSY,
   409: BUSY,
   429: BUSY,
@@ -225,7 +228,7 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
 
 const PING_MS = 10_000;
 
-/** Whether the server answers and takes the key; what else it says of itself does not count. */
+/** Whether the server responds and accepts the key; other statuses do not count. */
 export async function pingEngine({ apiBase, apiKey }: EngineAccess, clock: Clock): Promise<void> {
   const headers = apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` };
   const ask = (signal: AbortSignal) =>

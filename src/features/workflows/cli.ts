@@ -1,5 +1,5 @@
-// `nanobot workflows`: lists and checks workflows and capabilities, and shows runs with their state,
-// with the gateway running or not.
+// The command `nanobot workflows`: lists and validates workflows and capabilities, and shows runs,
+// with or without a running gateway.
 
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';

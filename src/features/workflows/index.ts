@@ -1,4 +1,4 @@
-// Workflows: steps that files of the workspace lay down. Off unless configured.
+// Workflows: declared steps from files of the workspace. Off unless configured.
 
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { CommandTable } from '../../kernel/commands/command-access.ts';
@@ -15,14 +15,14 @@ export type Workflows = {
   /** For commands. */
   readonly service: WorkflowService;
   whenJobEnds: WorkflowRuns['whenJobEnds'];
-  /** Begins the workflow that the job names. @throws WorkflowError */
+  /** Starts the workflow that the job names. @throws WorkflowError */
   startForJob(
     run: { readonly job: { readonly id: string; readonly text: string }; readonly id: MessageId },
     sender: SystemSender & { readonly rights: Rights },
   ): Promise<void>;
-  /** What a job that is made is to start. @throws WorkflowError */
+  /** Checks what a new job would start. @throws WorkflowError */
   check(typed: string): Promise<void>;
-  /** Ids of the runs that this job started and that are not over. */
+  /** Ids of the runs that this job started and that have not ended. */
   ofJob(job: string): Promise<readonly string[]>;
 };
 

@@ -1,4 +1,4 @@
-// Installs workflows: their files and runs, their turns, and what people and the model see of them.
+// Installs workflows: their files and runs, their turns, their tool and their commands.
 
 import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
@@ -32,7 +32,10 @@ import {
   WorkflowRuns,
 } from './workflow-runs.ts';
 
-/** Workflows are limited where they start; permits of their own keep them off those of people. */
+/**
+ * Concurrent turns; runs are limited at their start, and permits of their own keep them from
+ * delaying people.
+ */
 const PLACES = 200;
 
 export function install(kernel: Kernel): void {

@@ -1,4 +1,4 @@
-// Workflows while they are off.
+// What applies while workflows are switched off.
 
 import type { WhenOff } from '../../kernel/feature.ts';
 import { WORKFLOW_COMMANDS, WORKFLOWS_OFF } from './index.ts';

@@ -1,5 +1,5 @@
-// The workflows of a home and their runs, as a command beside the gateway sees them. What was stored
-// holds no secrets.
+// Opens the workflows of a home and their runs for a command beside the gateway. Stored runs
+// contain no secrets.
 
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
@@ -25,7 +25,7 @@ export async function openWorkflowFiles(home: Home, workspace: string) {
   return { workflows, capabilities, lines: [...own, ...others] };
 }
 
-/** For a job that is to start one. @throws WorkflowError where it could not run now */
+/** For a job that starts a workflow. @throws WorkflowError where it could not run now */
 export async function checkWorkflowOf(home: Home, { agents }: Config, typed: string) {
   const files = workflowFiles(home, agents.defaults.workspace);
   if (!agents.workflows.enabled) throw new WorkflowError(WORKFLOWS_OFF);

@@ -1,4 +1,4 @@
-// The part of the configuration about workflows: steps that files of the workspace lay down.
+// Configuration of workflows: declared steps from files of the workspace.
 
 import type { z } from 'zod';
 import { count, flag, section } from '../../kernel/config/settings-fields.ts';

@@ -1,6 +1,6 @@
-// The turn stage of workflows: a turn in their channel advances one run, by an agent without a model of
-// its own. A denied approval, which is told in the conversation of the run, wakes the run; everything
-// else that is sent there is dropped.
+// The turn stage of workflows: a turn in their channel advances one run, by an agent without a
+// model of its own. A denied approval, which arrives in the session of the run, wakes the run;
+// everything else sent there is dropped.
 
 import type { Agent } from '../../agent/agent.ts';
 import type { Courier, MessageBus } from '../../kernel/bus/bus.ts';
@@ -16,7 +16,10 @@ const GIVEN_UP = 'it failed several times and is set aside (see "nanobot dead li
 const LIFETIME_MS = 86_400_000;
 const TOLD = /^approval\/.*\/told$/s;
 
-/** The agent for these turns: it follows the workflow, and no model decides. Loaded with the first run. */
+/**
+ * The agent of these turns: it follows the workflow, and no model decides. Loaded with the first
+ * run.
+ */
 export function workflowAgent(agent: Agent, deps: WorkflowAgentDeps): Agent {
   return {
     ...agent,

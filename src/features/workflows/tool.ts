@@ -1,5 +1,5 @@
-// Tool: starts workflows of the workspace and asks after their runs. It changes nothing itself: every step
-// of a run is held to what the turn that started it might do.
+// Tool: starts workflows of the workspace and reports their runs. It has no effects itself: every
+// step of a run is limited to the rights of the turn that started it.
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
@@ -15,27 +15,27 @@ import {
   type WorkflowWish,
 } from './rules/workflow.ts';
 
-/** The person for whom something is asked: of a turn of the model, or of a command. */
+/** Who asks: a turn of the model, or a command of a person. */
 export type WorkflowAsker = {
   readonly session: SessionKey;
-  /** Whose runs are meant; undefined: those of all. */
+  /** The notes folder whose runs are visible; undefined: all runs. */
   readonly notes: string | undefined;
-  /** The same for the same request. */
+  /** The same for a repetition of the same request. */
   readonly key: string;
   /** @throws WorkflowError where no run can be started from there */
   starter(): Omit<WorkflowStarter, 'model'>;
 };
 
-/** Where workflows are kept. Whatever cannot be done is a WorkflowError. */
+/** The workflows and their runs. What cannot be done throws a WorkflowError. */
 export interface Workflows {
-  /** A line for each workflow; what is wrong with one stands in it. */
+  /** One line per workflow, with its problem if it is invalid. */
   list(): Promise<readonly string[]>;
-  /** The same wish of the same request starts one. `line`: about the run. */
+  /** Repeating the request starts nothing new. `line`: about the run. */
   start(
     wish: WorkflowWish,
     asker: WorkflowAsker,
   ): Promise<{ readonly id: string; readonly line: string }>;
-  /** A line each, newest first. */
+  /** One line per run, newest first. */
   runs(asker: WorkflowAsker): Promise<readonly string[]>;
   /** A run with its state as JSON, or what a workflow does. */
   show(name: string, asker: WorkflowAsker): Promise<WorkflowAnswer>;
@@ -63,7 +63,7 @@ const input = z.object({
 type Input = z.infer<typeof input>;
 
 export function createWorkflow(workflows: Workflows): Tool<Input> {
-  /** What a run read of others taints whoever looks at it. */
+  /** Untrusted content in a run taints the turn that reads it. */
   const foreign = new WeakMap<Input, boolean>();
 
   async function run(asked: Input, context: ToolContext): Promise<WorkflowAnswer> {

@@ -1,6 +1,6 @@
-// Carries out runs of workflows: asks the coordinator what is next, has it done, and has the state kept
-// before and behind each step. A killed process takes up at the step under way; one that may have done
-// something already is not done again. What ends a run tells its home, in the same turn.
+// Executes runs of workflows: decides the next step, runs it, and stores the state before and after
+// it. After a crash a run continues at the current step; a step that may have had an effect is not
+// repeated. The turn that ends a run also reports it.
 
 import type { TurnInput } from '../../agent/agent.ts';
 import { SpendingRefusedError } from '../../agent/agent.ts';
@@ -55,11 +55,11 @@ export type WorkflowAgentDeps = SkillDeps &
     readonly rows: WorkflowRows;
     readonly log: Logger;
     most(): WorkflowLimits & { readonly minutes: number };
-    /** Says something where the run belongs; `name` is the same each time. */
+    /** Sends a text to where the run belongs; `name` is stable over repetitions. */
     say(run: WorkflowRun, name: string, text: string): Promise<void>;
-    /** Has the run ended, and tells of it; a second time changes nothing. */
+    /** Ends the run and reports it; a repetition changes nothing. */
     end(run: WorkflowRun, how: WorkflowEnding, result: string): Promise<void>;
-    /** Whoever started it hears how it ended, once. */
+    /** Reports the end to the starter, once. */
     tell(id: string): Promise<void>;
   };
 
@@ -116,7 +116,7 @@ export async function* runWorkflow(
 const minutesOf = ({ workflow }: Definition, { most }: WorkflowAgentDeps) =>
   Math.min(workflow.limits.minutes ?? most().minutes, most().minutes);
 
-/** Undefined: the turn has to run again. */
+/** The reason that ends the run; undefined: the turn has to run again. */
 function textOf(reason: unknown, minutes: number): string | undefined {
   if (reason instanceof WorkflowTimeUp) return `its time limit (${minutes} minutes) is reached`;
   return reason instanceof SpendingRefusedError ? reason.text : undefined;
@@ -129,7 +129,7 @@ type Running = {
   readonly signal: AbortSignal;
 };
 
-/** What an earlier turn left under way is settled first. */
+/** First settles the step that an earlier turn left unfinished. */
 async function takenUp(running: Running, run: WorkflowRun): Promise<WorkflowRun | undefined> {
   const { underWay } = run.state;
   const step = running.definition.workflow.steps.find(({ id }) => id === underWay?.step);
@@ -145,7 +145,7 @@ async function* advance(
 ): AsyncGenerator<AgentEvent, TurnOutcome['kind'], void> {
   const { deps, definition, signal } = running;
   let run = first;
-  // Undefined: it was ended by somebody else meanwhile.
+  // Undefined: something else ended it meanwhile.
   while (run !== undefined) {
     signal.throwIfAborted();
     const decision = decide(definition, run.state, deps.most());
@@ -250,7 +250,7 @@ function resultOf({ workflow }: Definition, { state }: WorkflowRun): string {
   return `Done, but its result refers to values that were never set: ${filled.paths.join(', ')}.`;
 }
 
-/** The run with what came of the step, on disk; undefined: it is over. */
+/** Stores the result of the step; undefined: the run has ended. */
 function kept(
   { deps }: Running,
   { id }: WorkflowRun,
@@ -264,15 +264,13 @@ function kept(
   });
 }
 
-// Carries out one LLM_SKILL by a vote: several voters answer the same question side by side, what each
-// said is on disk before the next is asked, and an answer counts once the vote is over.
+// Runs an LLM_SKILL step as a vote: several voters answer the same question concurrently, each
+// ballot is stored before the next voters are asked, and the answer counts when the vote is
+// decided.
 
 const OVER = 'it was stopped meanwhile';
 
-/**
- * @param aheadBy by so many votes an answer has to lead
- * @throws as `withSkill`
- */
+/** @param aheadBy required lead in votes @throws as `withSkill` */
 const runVote = (deps: SkillDeps, call: SkillCall, aheadBy: number, signal: AbortSignal) =>
   withSkill(deps, call, signal, async (skill): Promise<StepResult> => {
     const { isForeign, failed } = skill;
@@ -320,7 +318,7 @@ async function count(skill: PreparedSkill, aheadBy: number): Promise<Counted> {
   }
 }
 
-/** After a kill those that were not heard. */
+/** After a crash includes voters whose ballot is missing. */
 function nextVoters(casts: readonly Cast[], more: number): readonly number[] {
   const all = Array.from({ length: casts.length + more }, (_, at) => at + 1);
   return all.filter((each) => !casts.some(({ voter }) => voter === each)).slice(0, more);

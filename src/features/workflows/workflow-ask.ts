@@ -1,6 +1,6 @@
-// Asks a model for the answer of one LLM_SKILL: the prompt of a capability with the values of the state,
-// one model, no tools, and an answer that has to fit its schema. An answer that does not fit is asked for again
-// with what is wrong.
+// Asks a model for the answer of one LLM_SKILL step: the prompt of a capability filled with values
+// of the state, one model, no tools, and an answer that has to match the schema. An invalid answer
+// is requested again with the problems.
 
 import { z } from 'zod';
 import type { SpendingGuard, TurnInput } from '../../agent/agent.ts';
@@ -34,8 +34,8 @@ export type SkillDeps = {
   readonly spending: SpendingGuard;
   models(): ModelRegistry;
   /**
-   * In millionths of the currency; undefined: nobody knows its price. Where a limit in money counts, what
-   * is to be charged for such a model.
+   * In millionths of the currency; undefined: the price is unknown. Where a limit in money applies,
+   * the assumed cost of such a model.
    */
   costOf(model: string, usage: TokenUsage, countsMoney: boolean): number | undefined;
   voting(): VotingConfig;
@@ -46,20 +46,20 @@ export type SkillCall = {
   readonly capability: Capability;
   readonly step: SkillStep;
   readonly state: WorkflowState;
-  /** Chosen for the conversation that started the run; undefined: the default. */
+  /** Set for the session that started the run; undefined: the default. */
   readonly model: string | undefined;
   readonly hasMoneyLimit: boolean;
   readonly payer: Payer;
   readonly turnId: TurnId;
-  /** What voters said before a kill. */
+  /** The ballots stored before a crash. */
   readonly casts: readonly Cast[];
-  /** What the run may take until its end; infinite where nothing limits it. */
+  /** What the run may still use; infinite where it has no limit. */
   readonly left: Spent;
-  /** Keeps what one voter said; a second time changes nothing. False: the run is over. */
+  /** Stores a ballot; a repetition changes nothing. False: the run has ended. */
   keep(cast: Cast, spent: Spent): Promise<boolean>;
 };
 
-/** Of what the model takes; the rest is for the answer and for what is asked again. */
+/** Share of the context window; the rest is for the answer and for retries. */
 const PROMPT_SHARE = 0.7;
 const MAX_ISSUES = 5;
 const SYSTEM = [
@@ -70,7 +70,7 @@ const SYSTEM = [
 
 export type SkillAnswer = {
   readonly text: string;
-  /** The model ran out of room. */
+  /** The answer was cut off at its limit. */
   readonly isCut: boolean;
   readonly tokens: number;
   readonly micros: number | undefined;
@@ -117,7 +117,7 @@ const fits = ({ contextTokens }: ModelHandle, question: SkillQuestion) =>
   sizeOf(question) <= contextTokens * PROMPT_SHARE;
 
 type Asking = {
-  /** As figures about model calls name it. */
+  /** The role in figures about model calls. */
   readonly role: 'workflow' | 'vote';
   readonly temperature?: number;
 };
@@ -130,14 +130,14 @@ export type PreparedSkill = {
   readonly question: SkillQuestion;
   readonly schema: z.ZodType;
   readonly signal: AbortSignal;
-  /** The prompt holds untrusted content. */
+  /** The prompt contains untrusted content. */
   readonly isForeign: boolean;
-  /** What the step has taken so far, its failure too. */
+  /** The usage of the step so far, including failures. */
   charge(answer: SkillAnswer): Spent;
   failed(error: string, mayRetry?: boolean): StepResult;
 };
 
-/** What `work` makes of it. @throws SpendingRefusedError, or the signal's reason */
+/** Prepares the step and runs `work` on it. @throws SpendingRefusedError, or the signal's reason */
 export async function withSkill(
   deps: SkillDeps,
   call: SkillCall,
@@ -210,7 +210,7 @@ export async function askSkill(
   throw new ProviderError('the answer did not end', terms);
 }
 
-/** One answer after another until one fits. @throws as `withSkill` */
+/** Asks until an answer matches the schema or the tries are used up. @throws as `withSkill` */
 export const runSkill = (deps: SkillDeps, call: SkillCall, signal: AbortSignal) =>
   withSkill(deps, call, signal, untilFitting);
 
@@ -246,7 +246,7 @@ type Read =
   | { readonly kind: 'fits'; readonly value: JsonObject }
   | { readonly kind: 'no fit'; readonly problem: string };
 
-/** The last object in it that fits: what stands before is often a thought or a quotation. */
+/** The last valid object in the text: earlier ones are often thoughts or quotations. */
 export function readAnswer(text: string, schema: z.ZodType): Read {
   const objects = objectsIn(withoutThoughts(text)).map(lenientJson);
   const read = objects.map((object) => schema.safeParse(object));
@@ -264,7 +264,7 @@ export function readAnswer(text: string, schema: z.ZodType): Read {
 
 const tooLong = ({ name }: ModelHandle) => `the input for ${name} is too long`;
 
-/** Why nothing more may be asked. */
+/** The reason where no further call is allowed. */
 export function usedUp(spent: Spent, { left }: Pick<SkillCall, 'left'>): string | undefined {
   if (spent.tokens >= left.tokens) return 'its limit of tokens is used up';
   return spent.micros >= left.micros ? 'its limit of money is used up' : undefined;
@@ -273,12 +273,12 @@ export function usedUp(spent: Spent, { left }: Pick<SkillCall, 'left'>): string 
 export const unpriced = ({ name }: ModelHandle) =>
   `the price of ${name} is unknown, and the workflow has a limit of money`;
 
-// Carries out one TOOL: by the same toolbox, rights and questions to owners as a call that a model makes.
-// What an owner decided about it stands in the book of approvals.
+// Runs a TOOL step with the same toolbox, rights and approvals as a call of a model. The approvals
+// feature stores what an owner decided.
 
 export type ToolDeps = {
   readonly clock: Clock;
-  /** What was asked of an owner, by `turnId/number`. */
+  /** Approvals by `turnId/number`. */
   readonly approvals: { get(id: string): Promise<Approval | undefined> };
   toolbox(): Toolbox;
   settings(): AgentSettings;
@@ -299,7 +299,7 @@ const UNKNOWN = 'outcome unknown: the process stopped while the approved call ra
 const DENIED = 'an owner denied it';
 const NO_RIGHT = 'the person who started it may not use this tool';
 
-/** The call with its arguments filled in; nothing is done yet. */
+/** The call with its arguments filled in; has no effect yet. */
 export function planTool({ toolbox }: ToolDeps, { step, state }: ToolCall): PlannedCall {
   const filled = fillValue(step.arguments, state);
   if (filled.kind === 'missing') return { kind: 'not', result: missing(filled.paths) };
@@ -315,7 +315,7 @@ const refused = (error: string): PlannedCall => ({
   result: { kind: 'failed', error, mayRetry: false },
 });
 
-/** @throws the signal's reason, where it was broken off */
+/** @throws the signal's reason, where it was aborted */
 export async function runTool(
   deps: ToolDeps,
   call: ToolCall & { readonly isEffectful: boolean },
@@ -351,13 +351,13 @@ export async function runTool(
   return { kind: 'failed', error, mayRetry, isForeign };
 }
 
-/** What is not allowed or not understood stays so; what ran out of time may have done something. */
+/** A denied or invalid call fails again; a call that timed out may have had its effect. */
 function isWorthAgain(failure: ToolFailureKind | undefined, isEffectful: boolean): boolean {
   if (failure === 'permission' || failure === 'invalid_arguments') return false;
   return !(isEffectful && (failure === 'timeout' || failure === 'cancelled'));
 }
 
-/** What came of a call that waited for an owner; undefined: nothing yet. */
+/** The result of a call that waited for an approval; undefined: none yet. */
 export async function decidedTool(
   { approvals }: ToolDeps,
   approval: string,
@@ -382,7 +382,7 @@ export async function decidedTool(
   }
 }
 
-/** What the workflow itself says was written by an owner, what was typed by whoever started it. */
+/** The owner wrote the texts of the workflow itself; its starter typed the inputs. */
 function knownTexts({ step, state }: ToolCall) {
   const texts = Object.entries(state.values).map(([name, value]) => [name, textOf(value)] as const);
   const typed = texts.filter(([name]) => name === INPUT && !state.foreign.includes(name));

@@ -1,5 +1,5 @@
-// `/workflow`: starts workflows of the workspace and shows their progress. Everybody has their own runs; an owner
-// in a private chat sees and ends those of all.
+// The command `/workflow`: starts workflows of the workspace and shows their progress. Everybody
+// sees their own runs; an owner in a private chat sees and ends all.
 
 import type { Rights } from '../../kernel/access/rights.ts';
 import {
@@ -20,10 +20,10 @@ import type { WorkflowService } from './workflow-people.ts';
 const HINT =
   'Usage: /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel ' +
   '<id of a run>; /workflow show <name> tells what a workflow does.';
-/** Of a state that is shown in a chat; the command line shows all of it. */
+/** Limit of a state shown in a chat; the command line shows all of it. */
 const MAX_SHOWN_CHARS = 6000;
 
-/** What the sender of a message may have done there, and who they are. */
+/** The rights of the sender of a message in its chat, and who they are. */
 type StandingOf = (message: InboundMessage) => Promise<{
   readonly rights: Rights;
   readonly isTainted: boolean;
@@ -68,7 +68,7 @@ function shown(text: string): string {
     : cut + rest;
 }
 
-/** For the status; nothing where there are none. */
+/** For /status; empty where none runs. */
 export async function workflowsAtWork(
   session: SessionKey,
   service: Pick<WorkflowService, 'atWork'>,

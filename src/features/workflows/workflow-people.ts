@@ -1,5 +1,5 @@
-// Workflows as people and the model see them: what there is, what runs, how far it came. Everybody sees their
-// own runs, an owner who is alone with the agent those of all.
+// Operations on workflows for people and for the model: list, start, show and cancel. Everybody
+// sees their own runs; an owner in a private chat sees all.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ReadFile } from '../../lib/json/json.ts';
@@ -12,9 +12,9 @@ import type { WorkflowFiles } from './workflow-runs.ts';
 import { sessionOfHome, type WorkflowRuns } from './workflow-runs.ts';
 
 export interface WorkflowService extends Workflows {
-  /** Runs of this conversation, that of a job too, that are not over. */
+  /** Runs of this session or job that have not ended. */
   atWork(session: SessionKey): Promise<readonly { readonly id: string; readonly name: string }[]>;
-  /** Ends all of these; how many there were. */
+  /** Ends all of them; returns their number. */
   stopAll(session: SessionKey): Promise<number>;
 }
 
@@ -34,7 +34,7 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
 
   const line = (run: WorkflowRun) => workflowLine(run, clock.now());
 
-  /** `notes`: whose; undefined: of all. */
+  /** `notes`: the notes folder; undefined: all runs. */
   async function visible(notes: string | undefined): Promise<readonly WorkflowRun[]> {
     const all = await rows.runs.list();
     const own = notes === undefined ? all : all.filter((run) => run.starter.person.notes === notes);
@@ -89,7 +89,7 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
   };
 }
 
-// Workflows in words: what each is for, what it takes, and its steps.
+// A workflow in one text: its purpose, its inputs and its steps.
 
 export function definitionLine(found: ReadFile<Definition>): string {
   if (found.kind === 'broken') return `${found.name} cannot be used: ${found.problem}`;

@@ -1,5 +1,4 @@
-// The collections of workflow runs, with the definition that each began with. No stored row holds the
-// value of a secret.
+// Stored rows of workflow runs, with the definition of each. No row contains the value of a secret.
 
 import { jsonRows, MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { number, object, rowShape, text } from '../../lib/json/json.ts';
@@ -12,7 +11,7 @@ export type WorkflowRows = {
   readonly runs: Rows<WorkflowRun>;
   /** By the id of their run. */
   readonly definitions: Rows<Definition>;
-  /** One for each run that is not over, so that counting them reads no others. */
+  /** One for each run that has not ended, so that counting these reads no others. */
   readonly open: Rows<object>;
 };
 
@@ -29,13 +28,13 @@ export const openWorkflowRows = (rows: OpenRows, redact: Redactor): WorkflowRows
   open: rows({ ...MARKS, scope, prefix: 'open:' }),
 });
 
-/** Those that are not over, oldest first. */
+/** Runs that have not ended, oldest first. */
 export async function openRuns({ runs, open }: WorkflowRows): Promise<readonly WorkflowRun[]> {
   const found = await Promise.all((await open.entries()).map(([id]) => runs.get(id)));
   return found.filter((run) => run !== undefined).sort(byStart);
 }
 
-/** Ids of the runs that this job started and that are not over. */
+/** Ids of the runs that this job started and that have not ended. */
 export async function runsOfJob(rows: WorkflowRows, job: string): Promise<readonly string[]> {
   return (await openRuns(rows)).flatMap(({ id, starter: { home } }) =>
     home.kind === 'job' && home.job === job ? [id] : [],
@@ -54,7 +53,7 @@ export async function beginRun(
   );
 }
 
-/** Undefined where there is no such run, or the step gave the same. */
+/** Undefined where the run does not exist or nothing changed. */
 export function changeRun(
   { runs, open }: WorkflowRows,
   id: string,

@@ -1,5 +1,5 @@
-// Begins and ends runs of workflows. Whatever it is told twice changes nothing the second time: the same
-// wish of the same message is one run, an end is one, and what is told of it has one id.
+// Starts and ends runs of workflows. Every operation is idempotent: a repeated request is the same
+// run, an end counts once, and a report has a fixed id.
 
 import { createHash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -60,14 +60,14 @@ type WorkflowRunsDeps = {
 
 type JobEnding = 'done' | 'failed' | 'stopped';
 
-/** The run of a job is over; told twice, the second changes nothing. */
+/** Called when the run of a job has ended; a repetition changes nothing. */
 type JobEnded = (job: string, run: MessageId, how: JobEnding, detail?: string) => Promise<void>;
 
-/** `key`: the same for the same wish. */
+/** `key`: the same for repetitions of a request. */
 type WorkflowStart = WorkflowWish & {
   readonly key: string;
   readonly starter: WorkflowStarter;
-  /** The message that is to begin it, where that has a name already. */
+  /** The id of the message that starts it, if it exists already. */
   readonly begunBy?: MessageId;
 };
 
@@ -87,12 +87,12 @@ export class WorkflowRuns {
     this.#deps = deps;
   }
 
-  /** Schedules say here what an end means for the job that started the run. */
+  /** Schedules register here what an end means for the job that started the run. */
   whenJobEnds(ended: JobEnded): void {
     this.#jobEnded = ended;
   }
 
-  /** Durable when resolved. @throws WorkflowError */
+  /** Durable when it resolves. @throws WorkflowError */
   async start(wish: WorkflowStart): Promise<WorkflowRun> {
     const { rows, bus, clock, log, settings } = this.#deps;
     const { maxRunning } = settings();
@@ -134,7 +134,7 @@ export class WorkflowRuns {
     await this.tell(run.id);
   }
 
-  /** Whether it ran. */
+  /** Returns whether it was running. */
   async cancel(run: WorkflowRun): Promise<boolean> {
     const cancelled = await this.#over(run, 'cancelled', 'stopped by a person');
     await this.#deps.bus.cancel(workflowSession(run.id), 'the workflow was stopped');
@@ -142,7 +142,7 @@ export class WorkflowRuns {
     return cancelled;
   }
 
-  /** Whether it was not over before. */
+  /** Returns whether it had not ended before. */
   async #over({ id }: WorkflowRun, status: WorkflowEnding, result: string): Promise<boolean> {
     const { rows, clock } = this.#deps;
     const ended = { status, result, endedAt: clock.now() };
@@ -150,7 +150,7 @@ export class WorkflowRuns {
     return (await changeRun(rows, id, step)) !== undefined;
   }
 
-  /** The starter hears how it ended, once. */
+  /** Reports the end to the starter, once. */
   async tell(id: string): Promise<void> {
     const { rows, bus, clock } = this.#deps;
     const run = await rows.runs.get(id);
@@ -158,7 +158,7 @@ export class WorkflowRuns {
     const { starter, status, result = '', begunBy } = run;
     const { home } = starter;
     const isDone = status === 'done';
-    // A job tells of its failures itself.
+    // A job reports its failures itself.
     if (home.kind === 'chat' || isDone) {
       await tellHome(run, { name: 'end', text: endText(run), now: clock.now() }, bus);
     }
@@ -169,7 +169,9 @@ export class WorkflowRuns {
   }
 }
 
-/** Erases runs begun in these chats that hold the words; one at work keeps them until it has ended. */
+/**
+ * Erases runs of these chats that contain the words; a running one keeps them until it has ended.
+ */
 export function forgetRuns(rows: WorkflowRows): NonNullable<PersonalData['forget']> {
   return async (chats, holds) => {
     let forgotten = 0;
@@ -183,11 +185,14 @@ export function forgetRuns(rows: WorkflowRows): NonNullable<PersonalData['forget
   };
 }
 
-/** The conversation of the run. */
+/** The session that the run belongs to. */
 export const sessionOfHome = ({ home }: Pick<WorkflowStarter, 'home'>): SessionKey =>
   home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
 
-/** The same for the same wish, so that a call or a command that is taken up after a crash starts one. */
+/**
+ * The same for repetitions of a request, so that a call or command resumed after a crash starts one
+ * run.
+ */
 function idOf({ key, workflow, input }: WorkflowStart): string {
   const hash = createHash('sha256').update(JSON.stringify([key, workflow, input]));
   return `w${hash.digest('hex').slice(0, ID_CHARS)}`;
@@ -199,10 +204,9 @@ function endText({ workflow, status, result = '', id }: WorkflowRun): string {
   return `The workflow ${workflow} (${id}) failed: ${result.replace(/\.$/, '')}.`;
 }
 
-// What a run of a workflow is asked to be, held against the files in the workspace: which workflow, given
-// what. Says what is wrong before anything is begun or promised.
+// Validates a request against the files in the workspace, before anything is started or promised.
 
-/** @throws WorkflowError, with the names there are where there is no such workflow */
+/** @throws WorkflowError; for an unknown workflow it lists the existing ones */
 async function readWish(files: WorkflowFiles, { workflow, input }: WorkflowWish) {
   const found = await files.workflow(workflow);
   if (found === undefined) {
@@ -227,15 +231,15 @@ async function readWish(files: WorkflowFiles, { workflow, input }: WorkflowWish)
 }
 
 /**
- * A job that is to run one: the name with its inputs behind it.
+ * Validates the text of a job: a name followed by inputs.
  * @throws WorkflowError where it could not run now
  */
 export async function checkTyped(files: WorkflowFiles, typed: string): Promise<void> {
   await readWish(files, namedAs(typed));
 }
 
-// The messages by which runs of workflows begin, go on after an owner decided, and are told of. Each has
-// an id that is the same every time, so that one that is sent again after a crash is a duplicate.
+// The messages that start runs, resume them after a decision, and report them. Each has a stable
+// id, so that a repetition after a crash is a duplicate.
 
 const beginId = (id: string): MessageId => messageId(`workflow/${id}/begin`);
 
@@ -243,7 +247,7 @@ function beginMessage(run: WorkflowRun, now: number): InboundMessage {
   return inOwnChat(run, run.begunBy, now);
 }
 
-/** `why`: the message that says there is something to go on with. */
+/** `why`: the message that wakes the run. */
 export function wakeMessage(run: WorkflowRun, why: MessageId, now: number): InboundMessage {
   return inOwnChat(run, messageId(`workflow/${run.id}/wake/${why}`), now);
 }
@@ -260,7 +264,7 @@ export function senderFor({ person, payer }: WorkflowStarter): SystemSender {
   return { kind: 'system', source: 'workflow', person, ...payer };
 }
 
-/** Says it where the run belongs, once under this name; durable when resolved. */
+/** Sends it to where the run belongs, once under this name; durable when it resolves. */
 export async function tellHome(
   { id, starter, state }: WorkflowRun,
   told: { readonly name: string; readonly text: string; readonly now: number },
@@ -283,13 +287,13 @@ export async function tellHome(
   await bus.accept([{ kind: 'queue', message }]);
 }
 
-// The workflows and capabilities in the workspace, read anew each time they are asked for, so that a
-// change counts from the next start on.
+// The workflows and capabilities in the workspace, read at each use, so that a change applies from
+// the next start.
 
 export type WorkflowFiles = {
-  /** By name. A workflow is broken as well where a capability of its is. */
+  /** By name. A workflow with an invalid capability is invalid too. */
   workflows(): Promise<readonly ReadFile<Definition>[]>;
-  /** Undefined where there is none of this name. */
+  /** Undefined where no workflow has this name. */
   workflow(name: string): Promise<ReadFile<Definition> | undefined>;
   capabilities(): Promise<readonly ReadFile<Capability>[]>;
 };

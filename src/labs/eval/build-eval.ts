@@ -1,5 +1,5 @@
-// Opens a home for an evaluation: the measured model with its own deadline, the day's budgets, and a
-// workbench with the whole agent on demand. The home is locked meanwhile.
+// Opens a home for an evaluation: the measured model with its own deadline, the daily budgets, and
+// on demand a workbench with the whole agent. Locks the home.
 
 import type { SpendingGuard } from '../../agent/agent.ts';
 import {
@@ -113,9 +113,9 @@ export type PurseWish = {
   readonly loaded: LoadedConfig;
   /** In the currency of the budgets; undefined: no limit of its own. */
   readonly maxCost: number | undefined;
-  /** Left out: none is shown. */
+  /** Left out: no images are shown. */
   readonly loadImage?: ModelsDeps['loadImage'];
-  /** Where a gateway runs in this home, its budgets are counted in; left out: it must not run. */
+  /** A running gateway is allowed, and its budgets are charged; left out: no gateway may run. */
   readonly mayRunBeside?: true;
 };
 
@@ -126,23 +126,23 @@ type Purse = {
 };
 
 type EvalWish = PurseWish & {
-  /** Undefined: the one that answers by default. */
+  /** Undefined: the default model. */
   readonly model: string | undefined;
   /** Tokens of an answer. */
   readonly maxTokens: number;
-  /** Under which it is charged. */
+  /** The name under which it is charged. */
   readonly name: string;
 };
 
 const MICROS = 1_000_000;
 
-/** @throws HomeLockedError where a gateway runs in this home that is not to be beside, StoreError */
+/** @throws HomeLockedError where a gateway runs that is not allowed, StoreError */
 export async function openPurse(wish: PurseWish, resources: AsyncDisposableStack): Promise<Purse> {
   const lender = wish.mayRunBeside === true ? await lenderOf(wish) : undefined;
   return lender === undefined ? openOwn(wish, resources) : openBeside(wish, lender, resources);
 }
 
-/** The gateway of this home, where one runs and answers. */
+/** The gateway of this home, where one runs and responds. */
 async function lenderOf({ home, loaded }: PurseWish): Promise<Lender | undefined> {
   const running = await findRunningGateway(home);
   if (running?.address === undefined) return undefined;
@@ -151,7 +151,7 @@ async function lenderOf({ home, loaded }: PurseWish): Promise<Lender | undefined
   return said === undefined ? undefined : { address: running.address, token };
 }
 
-/** What is asked counts there; models of one's own machine are left to it. */
+/** Model calls are charged there; local models are left to the gateway. */
 async function openBeside(
   { home, env, loaded, maxCost, loadImage = noImage }: PurseWish,
   lender: Lender,
@@ -214,7 +214,7 @@ function counterOf(
 const NOT_BESIDE =
   'the gateway of this home may be using this local model, which answers one call at a time; stop the gateway first';
 
-/** Its server is asked by the gateway alone. */
+/** Only the gateway calls its server. */
 function elsewhere(registry: VendorRegistry): VendorRegistry {
   return {
     defaultModel: registry.defaultModel,
@@ -239,7 +239,7 @@ const noImage: ModelsDeps['loadImage'] = async () => ({
   reason: 'images are not available here',
 });
 
-/** What another model says in place of the one that is measured is no measure of it. */
+/** An answer of a fallback model would not measure the selected one. */
 function withoutFallbacks(loaded: LoadedConfig): LoadedConfig {
   const { agents } = loaded.config;
   const defaults = { ...agents.defaults, fallbackModels: [] };
@@ -254,7 +254,7 @@ type SpendingParts = {
   readonly store: StateStore;
 };
 
-/** The ledgers of the gateway, without anybody who could be told or asked. */
+/** The gateway's ledgers, without notices or questions to people. */
 async function openSpending(
   { home, live, clock, log, store }: SpendingParts,
   resources: AsyncDisposableStack,
@@ -280,14 +280,14 @@ async function openSpending(
   return guardedModelCalls(() => [recording, budgetGuard(spending)]);
 }
 
-/** @throws as `openPurse`; ProviderError where nobody serves the model */
+/** @throws as `openPurse`; ProviderError where no vendor serves the model */
 export async function openEval(
   wish: EvalWish,
   resources: AsyncDisposableStack,
 ): Promise<{ readonly trial: Trial; readonly cost: CostCounter }> {
   const { models, cost, clock } = await openPurse({ ...wish, mayRunBeside: true }, resources);
   const name = wish.model ?? models.defaultModel;
-  // The window of a local model is known only once its server was asked.
+  // The context window of a local model is known only after its server was asked.
   await models.ready?.(name);
   const handle = models.resolve(name);
   const payer = {

@@ -1,5 +1,5 @@
-// The whole agent in a home that is thrown away: for evaluations and for turns that are played again.
-// It has the configuration, the skills and the models of the real one, and nobody to speak to.
+// The whole agent in a temporary home, for evaluations and replays. It has the configuration,
+// skills and models of the real home, and no chat partner.
 
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,11 +31,11 @@ type LabWish = {
   readonly env: Environment;
   readonly models: ModelRegistry;
   readonly spending: SpendingGuard;
-  /** Absolute path; left out: one that is thrown away. */
+  /** Absolute path; left out: a temporary one. */
   readonly workspace?: string;
-  /** What stands in for the agent's own parts. */
+  /** Replacements for parts of the agent. */
   readonly instead?: Instead & {
-    /** What every model said is on record, whoever it was. */
+    /** The answers of all models are on record. */
     readonly isRecorded: boolean;
   };
 };
@@ -44,7 +44,7 @@ type Lab = {
   readonly agent: Pick<Agent, 'prepare' | 'run'>;
   readonly workspace: string;
   readonly redact: (text: string) => string;
-  /** From the next turn on it works with these settings. */
+  /** Applies the settings from the next turn. */
   configure(config: Config): void;
 };
 
@@ -56,7 +56,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
   const root = await mkdtemp(join(tmpdir(), 'nanobot-lab-'));
   resources.defer(() => rm(root, { recursive: true, force: true, maxRetries: 3 }));
   const { env, instead } = wish;
-  // The roles of modes are those of the real home.
+  // The declared agents of modes are those of the real home.
   const home = { ...homeOf({ NANOBOT_HOME: join(root, 'home') }), agents: homeOf(env).agents };
   const workspace = wish.workspace ?? join(root, 'workspace');
   const made = wish.workspace === undefined ? [home.root, workspace] : [home.root];
@@ -76,7 +76,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
   };
 }
 
-/** Nothing comes in, and no turn is dispatched. */
+/** No messages arrive, and no turn is dispatched. */
 const NO_ORDERS = { intake: [], stages: [], modelGuards: ['budgets'], callGuards: [] };
 
 const LAB_FEATURES: readonly Feature[] = [
@@ -88,7 +88,10 @@ const LAB_FEATURES: readonly Feature[] = [
   { name: 'tools', load: () => import('../../tools/install.ts') },
 ];
 
-/** Nothing is measured elsewhere and nothing runs behind the turns; what a turn does stays as it is. */
+/**
+ * Switches off everything that measures elsewhere or runs in the background, without changing a
+ * turn.
+ */
 function quiet(
   config: Config,
   { workspace, keepsRequests }: { readonly workspace: string; readonly keepsRequests: boolean },
@@ -109,8 +112,8 @@ function quiet(
 }
 
 /**
- * What stands in the place of the gateway's own. Where turns are played again nothing is really done: what is switched
- * on is described as it ever was, and what other models of a turn said stands on record like the words of the main one.
+ * Replaces parts of the gateway. In a replay nothing has effects: enabled tools keep their
+ * descriptions, and the answers of all models come from the record.
  */
 function provideLab(kernel: Kernel, { models, spending, instead }: LabWish): void {
   const { live, store, add } = kernel;

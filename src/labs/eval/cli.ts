@@ -1,4 +1,4 @@
-// `nanobot eval`: measures a model, or the whole agent with it, and compares what was measured.
+// The command `nanobot eval`: measures a model, or the whole agent with it, and compares results.
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseCount, parseList, parseMoney } from '../../cli/flag-values.ts';

@@ -17,13 +17,13 @@ export const PEGS = [1, 2, 3] as const;
 type Peg = (typeof PEGS)[number];
 export type Move = { readonly disk: number; readonly from: Peg; readonly to: Peg };
 
-/** On each peg the disks from the bottom up; 1 is the smallest. */
+/** The disks on each peg from the bottom up; 1 is the smallest. */
 export type Towers = Readonly<Record<Peg, readonly number[]>>;
 
 const GOAL: Peg = 3;
-/** A move that is picked without looking: from one peg to another. */
+/** The chance of a random move from one peg to another. */
 const HANOI_CHANCE = 1 / (PEGS.length * (PEGS.length - 1));
-/** Whoever writes more has lost its way, as a rule. */
+/** A longer answer is usually off track. */
 const MAX_ANSWER_CHARS = 1200;
 
 export function startOf(disks: number): Towers {
@@ -47,7 +47,7 @@ export function bestMove(towers: Towers): Move | undefined {
     const from = PEGS.find((peg) => towers[peg].includes(disk)) ?? target;
     if (from === target) continue;
     best = { disk, from, to: target };
-    // Everything smaller has to be out of the way first.
+    // All smaller disks have to be moved aside first.
     const aside: Peg = PEGS.find((peg) => peg !== from && peg !== target) ?? target;
     target = aside;
   }
@@ -67,7 +67,7 @@ export function solutionOf(disks: number): readonly Step[] {
   return steps;
 }
 
-/** `count` of them, evenly spread over the solution; all where there are no more, several times then. */
+/** `count` steps, evenly spread over the solution; with repetitions where it has fewer. */
 export function spreadSteps(steps: readonly Step[], count: number): readonly Step[] {
   const at = (index: number) => steps[Math.floor((index * steps.length) / count) % steps.length];
   return Array.from({ length: count }, (_, index) => at(index)).filter(
@@ -89,7 +89,7 @@ export function hanoiPrompt(towers: Towers): string {
 
 type MoveAnswer =
   | { readonly kind: 'move'; readonly move: Move }
-  /** No vote: whoever answers so is not to be relied on. */
+  /** Not a vote: the answer is unreliable. */
   | { readonly kind: 'flagged'; readonly flag: RedFlag };
 
 const IN_WORDS =
@@ -97,7 +97,7 @@ const IN_WORDS =
 const IN_SHORT = /\bdisk\s*(\d+)\s*:?\s*(?:peg\s*)?(\d+)\s*(?:->|→|to)\s*(?:peg\s*)?(\d+)/g;
 const AS_LIST = /\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]/g;
 
-/** Reads the last move an answer names; `isCut`: the model ran out of room. */
+/** Reads the last move that an answer names; `isCut`: the answer was cut off at its limit. */
 export function readMove(answer: string, isCut = false): MoveAnswer {
   const text = plain(answer);
   if (text === '') return { kind: 'flagged', flag: 'empty' };
@@ -116,15 +116,15 @@ const isPeg = (value: number): value is Peg => PEGS.some((peg) => peg === value)
 export const moveText = ({ disk, from, to }: Move) =>
   `move disk ${disk} from peg ${from} to peg ${to}`;
 
-// The tower of Hanoi: how often single moves are right (`calibrate`), and how much of a whole solution
-// is without error when every move is voted on until one leads by k (`solve`).
+// The Tower of Hanoi: the rate of right single moves (`calibrate`), and the error-free part of a
+// whole solution with a vote on each move that an answer wins by a lead of k (`solve`).
 
 type Common = { readonly seed: number; readonly disks: number };
 type Calibrating = { readonly samples: number };
 type Solving = {
   readonly aheadBy: number;
   readonly maxVotes: number;
-  /** Two voters who agree are enough. */
+  /** Two voters that agree suffice. */
   readonly gate: boolean;
 };
 export type HanoiFlags = Common & Calibrating & Solving;
@@ -185,7 +185,7 @@ async function vote(subject: Subject, { towers }: Step, signal: AbortSignal) {
   return { answer: readMove(text, isCut) satisfies MoveAnswer, text, ms };
 }
 
-/** Asks until the vote is over; those that are needed anyway at once. */
+/** Asks until the vote is decided; voters that are needed in any case are asked concurrently. */
 async function votedMove(
   subject: Subject,
   step: Step,

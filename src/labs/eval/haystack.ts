@@ -1,5 +1,5 @@
-// Finds in a long text: facts at chosen depths of texts of chosen sizes, and questions about all of it.
-// The model is given the text itself, or the whole agent finds it with the tools of its memory.
+// The haystack benchmark: facts at chosen depths of texts of chosen sizes, and questions about the
+// whole text. The model gets the text itself, or the agent finds the facts with its memory tools.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
 import { isExact, mean, medianSeconds } from './rules/grade.ts';
@@ -19,12 +19,12 @@ export type HaystackOptions = {
   readonly seed: number;
   /** Characters of the text. */
   readonly sizes: readonly number[];
-  /** Percent of the text before the first fact that is asked for. */
+  /** Percent of the text before the first needle. */
   readonly depths: readonly number[];
-  /** Facts asked for at once. */
+  /** Number of facts per question. */
   readonly needles: number;
   readonly aggregate: boolean;
-  /** `text`: the model is shown the corpus; `memory`: the agent has it in its notes. */
+  /** `text`: the text is in the prompt; `memory`: it is in the agent's notes. */
   readonly through: 'text' | 'memory';
 };
 
@@ -35,7 +35,7 @@ const NOTE_CHARS = 12_000;
 const FIRST_NOTE = Date.UTC(2001, 0, 1);
 const DAY_MS = 86_400_000;
 
-/** What is asked about one text; `grade` says what an answer is worth. */
+/** A question about one text; `grade` grades the answer. */
 type Asked = Pick<EvalTask, 'id' | 'group' | 'wanted'> & {
   readonly corpus: Corpus;
   readonly question: string;
@@ -61,7 +61,7 @@ export function haystack(options: HaystackOptions): Benchmark {
   };
 }
 
-/** One corpus at a time: a large one is made when its turn comes. */
+/** One corpus at a time, because they are large. */
 function* questionsOf(options: HaystackOptions): Generator<Asked> {
   const { seed, sizes, depths, needles, aggregate } = options;
   for (const size of sizes) {
@@ -106,7 +106,7 @@ async function askModel({ subject }: Trial, asked: Asked, signal: AbortSignal): 
   return { got: reply.text, ms: reply.ms, ...asked.grade(reply.text) };
 }
 
-/** Notes of old days, so that none of it stands in the prompt. */
+/** Writes it as notes of past days, which are not in the prompt. */
 async function askWithNotes(trial: Trial, asked: Asked, signal: AbortSignal): Promise<Graded> {
   const bench = await trial.workbench();
   await bench.clear('memory');

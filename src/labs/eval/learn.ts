@@ -1,5 +1,5 @@
-// The learning benchmark: a sequence of tasks with unknown rules, where feedback on earlier tasks helps
-// with later ones. The second half shows what was learnt.
+// The learning benchmark: a sequence of tasks with unknown rules, where feedback on earlier tasks
+// helps with later ones. The second half shows what was learnt.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
 import {
@@ -28,9 +28,9 @@ export type LearnFamily = (typeof LEARN_FAMILIES)[number];
 type LearnTask = {
   readonly question: string;
   readonly wanted: string;
-  /** What whoever answers is told afterwards: the right answer, and why. */
+  /** The feedback after the answer: the right answer, and why. */
   readonly lesson: string;
-  /** By path below the workspace; only of chains. */
+  /** By path relative to the workspace; only for chains. */
   readonly files: Readonly<Record<string, string>>;
   isRight(answer: string): boolean;
 };
@@ -39,7 +39,7 @@ type LearnWish = {
   readonly family: LearnFamily;
   readonly seed: number;
   readonly tasks: number;
-  /** Files that lie between the first and the value, of chains. */
+  /** Number of files between the first one and the value, for chains. */
   readonly depth: number;
 };
 
@@ -49,7 +49,7 @@ const SIGNS = ['#', '@', '~'] as const;
 const PEOPLE = wordsOf('Alder Birch Cedar Dogwood Elm Fir Ginkgo Hazel Ivy Juniper');
 const COLOURS = wordsOf('amber cobalt crimson ivory jade lilac ochre scarlet teal umber');
 
-/** What guessing gives; of the other family next to nothing. */
+/** The rate of guessing; next to zero for the other family. */
 const CHANCES: Partial<Record<LearnFamily, number>> = {
   arithmetic: 1 / MODULUS,
   'fact-retrieval': 1 / OPTIONS,
@@ -102,7 +102,9 @@ function facts({ seed, tasks }: LearnWish): readonly LearnTask[] {
 
 const CHAIN_FOLDER = 'chains';
 
-/** Where a reference leads is a rule that can be learnt; without it one has to look around. */
+/**
+ * Where a reference points follows a rule that can be learnt; without it the agent has to search.
+ */
 function chains({ seed, tasks, depth }: LearnWish): readonly LearnTask[] {
   const draw = seeded(seed, 'chains');
   const shelves = draw.shuffled(COLOURS).slice(0, SIGNS.length);
@@ -132,11 +134,11 @@ function chains({ seed, tasks, depth }: LearnWish): readonly LearnTask[] {
 const LEARN_SYSTEM =
   'You are asked short questions, one after the other, about things made up for the occasion. After each answer you are told whether it was right, and what would have been. Use what you were told before; where you cannot know, guess. Answer in as few words as you can.';
 
-// Learning: tasks in a row, with feedback after each that the next ones are asked with. What was learnt
-// shows in the second half, and in how many tries a task takes.
+// Runs the tasks in a row and includes the feedback in the following prompts. Learning shows in the
+// second half, and in the number of tries per task.
 
 export type LearnOptions = LearnWish & {
-  /** Answers to a task, of the families that are asked in words. */
+  /** Tries per task, for families without tools. */
   readonly tries: number;
 };
 
@@ -171,7 +173,7 @@ export function learn(options: LearnOptions): Benchmark {
   };
 }
 
-/** What was said and learnt so far. */
+/** The messages and lessons so far. */
 class Course {
   readonly #tries: number;
   #said: readonly Said[] = [];
@@ -181,7 +183,7 @@ class Course {
     this.#tries = tries;
   }
 
-  /** The model alone, in one conversation: everything that was said before is asked with, as far as it fits. */
+  /** Asks the model alone, in one conversation with as much of the earlier messages as fits. */
   async ask(task: LearnTask, subject: Subject, signal: AbortSignal): Promise<Graded> {
     let ms = 0;
     const given: string[] = [];
@@ -202,7 +204,9 @@ class Course {
     return { state, got: given[0] ?? '', ms, counts };
   }
 
-  /** The whole agent, in one conversation: it also has what its memory learnt from its tools. */
+  /**
+   * Runs the whole agent in one conversation; it also has the memory that it built with its tools.
+   */
   async follow(task: LearnTask, trial: Trial, signal: AbortSignal): Promise<Graded> {
     const bench = await trial.workbench();
     await bench.write(task.files);
@@ -223,7 +227,7 @@ class Course {
   }
 }
 
-/** The newest of it; a question and its answer go together. */
+/** The newest messages that fit; a question and its answer stay together. */
 function fitting(said: readonly Said[], tokens: number): readonly Said[] {
   let from = 0;
   const size = () =>

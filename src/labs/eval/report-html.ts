@@ -1,5 +1,5 @@
-// All results as one self-contained page: a comparison of runs of the same tasks, then each run with
-// figures, inline SVG plots and errors.
+// All results as one self-contained page: a comparison of runs of the same tasks, then each run
+// with figures, inline SVG plots and errors.
 
 import { shortened } from '../../lib/text/cut.ts';
 import {
@@ -41,7 +41,7 @@ const text = (x: number, y: number, words: string, anchor: 'start' | 'middle' | 
 const line = (x1: number, y1: number, x2: number, y2: number, kind: string) =>
   `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" class="${kind}"/>`;
 
-/** Shares with the interval in which they truly lie. */
+/** Shares with their confidence intervals. */
 function barsSvg(title: string, bars: Bars): string {
   const longest = Math.max(0, ...bars.map(({ label }) => label.length));
   const left = Math.max(LEFT, Math.min(460, longest * 7.4 + 16));

@@ -13,7 +13,7 @@ export type StoredResult = { readonly name: string; readonly result: EvalResult 
 type ReadResults = {
   /** Oldest first. */
   readonly results: readonly StoredResult[];
-  /** Names of files that are no results of this version. */
+  /** Names of files that are not results of this version. */
   readonly unread: readonly string[];
 };
 
@@ -23,7 +23,7 @@ const RESULT_FILE = /^[a-z]+_[\dTZ-]+\.json$/;
 const resultName = (result: Pick<EvalResult, 'benchmark' | 'startedAt'>) =>
   `${result.benchmark}_${result.startedAt.replace(/[:.]/g, '-')}.json`;
 
-/** The path of the file. */
+/** Returns the path of the file. */
 export async function keepResult(folder: string, result: EvalResult): Promise<string> {
   await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
   const path = join(folder, resultName(result));
@@ -53,7 +53,7 @@ async function readResult(path: string): Promise<EvalResult | undefined> {
   return evalResult.safeParse(parseJson(text)).data;
 }
 
-// Results as lines for a terminal: one whole, or many side by side.
+// Results as lines for a terminal: one in full, or many side by side.
 
 const BAR_CELLS = 20;
 const SHADES = ['·', '░', '▒', '▓', '█'] as const;
@@ -141,7 +141,7 @@ function plotLines(plot: EvalPlot): readonly string[] {
   return [`${plot.title} (█ = ${figureText(most)})`, `  ${shades.join('')}`];
 }
 
-/** A line for each run, by benchmark; the best of each whole ones first. */
+/** One line per run, by benchmark; the best complete runs first. */
 export function comparisonLines(results: readonly StoredResult[]): readonly string[] {
   const kinds = Map.groupBy(results, ({ result }) => kindOf(result));
   return [...kinds].flatMap(([kind, runs]) => [
@@ -151,7 +151,7 @@ export function comparisonLines(results: readonly StoredResult[]): readonly stri
   ]);
 }
 
-/** As people are told of what a benchmark was asked with. */
+/** Labels of the options of a benchmark. */
 const OPTIONS: Readonly<Record<string, string>> = {
   disks: 'disks',
   samples: 'moves asked for',
@@ -173,7 +173,7 @@ function optionText([name, value]: readonly [string, string | number | boolean])
   return `${words}: ${said}`;
 }
 
-/** Runs that may be compared: the same tasks. */
+/** Identifies comparable runs: those of the same tasks. */
 export const kindOf = ({ benchmark, variant, seed, options }: EvalResult) => {
   const set = Object.entries(options).map(optionText);
   return `${benchmark} ${variant} (${[...set, `seed ${seed}`].join(', ')})`;

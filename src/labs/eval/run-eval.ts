@@ -1,6 +1,6 @@
-// CONTRACT of a benchmark (tasks, subject, graded results), and running one from the command line until it ends,
-// is interrupted or reaches its budget; partial results are valid and stored while it runs. Also prints the
-// report over all results.
+// CONTRACT of a benchmark (tasks, subject, graded results), and running one from the command line
+// until it ends, is interrupted or reaches its budget; partial results are valid and stored while
+// it runs. Also prints the report over all results.
 
 import { SpendingRefusedError } from '../../agent/agent.ts';
 import {
@@ -26,14 +26,14 @@ import type { CostCounter } from './spending.ts';
 
 export type Question = {
   readonly system: string;
-  /** Turn by turn; the last is what is asked. */
+  /** The messages in order; the last one is the question. */
   readonly said: readonly { readonly role: 'user' | 'assistant'; readonly text: string }[];
   readonly temperature: NonNullable<ModelRequest['temperature']>;
 };
 
 export type Reply = {
   readonly text: string;
-  /** The model ran out of room. */
+  /** The answer was cut off at its limit. */
   readonly isCut: boolean;
   readonly ms: number;
 };
@@ -53,27 +53,27 @@ export type TurnReport = {
   readonly outcome: 'answered' | 'stopped' | 'failed';
   readonly answer: string;
   readonly ms: number;
-  /** Calls of models and tools, tokens, by name. */
+  /** Model calls, tool calls and tokens, by name. */
   readonly counts: EvalItem['counts'];
-  /** No more money: why. */
+  /** Why the budget refused the call. */
   readonly refusal?: string;
 };
 
-/** The whole agent with its tools, in a workspace that is thrown away. */
+/** The whole agent with its tools, in a temporary workspace. */
 export interface Workbench {
   write(files: Readonly<Record<string, string>>): Promise<void>;
-  /** Removes what lies below the folder. */
+  /** Empties the folder. */
   clear(folder: string): Promise<void>;
-  /** What lies below the folder, by path below the workspace. */
+  /** The contents of the folder, by path relative to the workspace. */
   read(folder: string): Promise<ReadonlyMap<string, string>>;
-  /** One turn of a conversation; those of the same name follow each other. */
+  /** One turn of a conversation; turns with the same name follow each other. */
   turn(conversation: string, text: string, signal: AbortSignal): Promise<TurnReport>;
 }
 
 export type Trial = {
   readonly subject: Subject;
   readonly clock: Clock;
-  /** Made when it is first asked for. */
+  /** Created at first use. */
   workbench(): Promise<Workbench>;
 };
 
@@ -82,7 +82,7 @@ export type Summary = {
   readonly plots: readonly EvalPlot[];
 };
 
-/** The answer to a task, graded. */
+/** A graded answer. */
 export type Graded = Omit<EvalItem, 'id' | 'group' | 'wanted'>;
 
 export type EvalTask = Pick<EvalItem, 'id' | 'group' | 'wanted'> & {
@@ -91,17 +91,17 @@ export type EvalTask = Pick<EvalItem, 'id' | 'group' | 'wanted'> & {
 };
 
 export type Benchmark = Pick<EvalResult, 'benchmark' | 'variant' | 'seed' | 'options'> & {
-  /** How many items there will be. */
+  /** Number of planned items. */
   readonly planned: number;
-  /** What guessing gives. */
+  /** The rate of guessing. */
   readonly chance?: number;
-  /** One after the other; a task may depend on how those before it went. */
+  /** Run one after the other; a task may depend on the results before it. */
   tasks(): Iterable<EvalTask>;
   summary(items: readonly EvalItem[]): Summary;
 };
 
 /**
- * One turn of the whole agent; the benchmark grades its answer.
+ * Runs one turn of the whole agent; the benchmark grades its answer.
  * @throws ProviderError where the turn failed, SpendingRefusedError, the signal's reason
  */
 export async function askAgent(
@@ -126,23 +126,23 @@ export async function askAgent(
   throw new ProviderError(got, { failure: { kind: 'malformed' }, provider, model });
 }
 
-// One benchmark, run to its end or as far as it comes.
+// Runs one benchmark to its end, or as far as possible.
 
 type BenchmarkRun = {
   readonly trial: Trial;
   readonly cost: Pick<CostCounter, 'total'>;
   keep(result: EvalResult): Promise<void>;
-  /** At most once a second. */
+  /** Called at most once a second. */
   progress(done: EvalItem, items: readonly EvalItem[]): void;
 };
 
-/** Errors in a row after which nothing more is to be hoped for. */
+/** After this many errors in a row the run ends. */
 const MAX_ERRORS_IN_A_ROW = 5;
 const KEEP_EVERY_MS = 10_000;
 const TELL_EVERY_MS = 1000;
 const MAX_SHOWN_CHARS = 600;
 
-/** Never throws for the sake of the model: the result says what happened. */
+/** Does not throw on errors of the model: the result records them. */
 async function runBenchmark(
   benchmark: Benchmark,
   { trial, cost, keep, progress }: BenchmarkRun,
@@ -206,7 +206,10 @@ async function untilItEnds(
   }
 }
 
-/** A failure of the model's service is an item of its own kind. @throws SpendingRefusedError, the signal's reason */
+/**
+ * Records an error of the model's service as an item of state `error`.
+ * @throws SpendingRefusedError, the signal's reason
+ */
 async function attempt(
   { id, group, wanted, run }: EvalTask,
   trial: Trial,
@@ -226,7 +229,7 @@ async function attempt(
 const shown = (text: string) =>
   shortened(text.replace(/\s+/g, ' ').trim(), MAX_SHOWN_CHARS, ' [...]');
 
-/** What every benchmark takes. */
+/** The flags of every benchmark. */
 export type EvalFlags = {
   readonly model?: string;
   readonly seed: number;

@@ -1,4 +1,4 @@
-// The cost of an evaluation: counted and limited in front of the daily budgets (role `eval`), and
+// The cost of an evaluation: counted and limited before the daily budgets (role `eval`), and
 // charged to the budgets of a gateway that runs in the same home.
 
 import type { z } from 'zod';
@@ -38,7 +38,7 @@ export function createCostCounter({ inner, prices, currency, maxMicros }: CostDe
   function count(call: PlannedCall, end: CallEnd) {
     const price = priceOf(call.model, prices, currency);
     const usage = end.kind === 'finished' ? end.usage : undefined;
-    // A call that failed before anything came is not billed.
+    // A call that failed before any output is not billed.
     const isFree = end.kind === 'failed' && end.answerTokens === 0;
     const input = isFree ? 0 : (usage?.inputTokens ?? call.inputTokens);
     const output = usage?.outputTokens ?? end.answerTokens;
@@ -54,7 +54,7 @@ export function createCostCounter({ inner, prices, currency, maxMicros }: CostDe
     money = plus(money, amountOf(price, { input, output, cached, written }));
   }
 
-  /** Why the call must not be made. */
+  /** Why the call is not allowed. */
   function tooDear({ model, inputTokens, outputTokens }: PlannedCall): string | undefined {
     if (maxMicros === undefined) return undefined;
     const price = priceOf(model, prices, currency);
@@ -69,7 +69,7 @@ export function createCostCounter({ inner, prices, currency, maxMicros }: CostDe
   }
 
   const guard: SpendingGuard = {
-    // The model that was chosen is the one that is measured.
+    // The selected model is the one that is measured, so it is never replaced.
     modelFor: (_payer, model) => model,
     async reserve(planned, signal) {
       const call = { ...planned, role: EVAL_ROLE };
@@ -97,16 +97,16 @@ export function createCostCounter({ inner, prices, currency, maxMicros }: CostDe
   return {
     guard,
     total: (): EvalCost => ({ ...total, money: money.micros / MICROS, currency }),
-    /** Of a call; nothing more can be asked then. */
+    /** Set once a call was refused; further calls would be refused too. */
     get refusal() {
       return refusal;
     },
   };
 }
 
-// The budgets of a gateway that runs in this home, for another process that asks models: each try of a
-// call is counted there before it is made. While it lasts a connection stands for it, so that the end of
-// this process ends it there too.
+// Reserves budget at the gateway that runs in this home: each attempt of a call is reserved there
+// before it is made. An open connection represents the reservation, so that the end of this process
+// releases it.
 
 export type Lender = { readonly address: string; readonly token: string };
 
@@ -114,7 +114,7 @@ const PATH = '/api/model-calls';
 const END_TIMEOUT_MS = 5000;
 const GONE = 'lost the connection to the gateway, which counts the budgets';
 
-/** Disposing waits until every end was told. */
+/** Disposing waits until every end was reported. */
 export class LentSpending implements SpendingGuard, AsyncDisposable {
   readonly #lender: Lender;
   readonly #ending = new Set<Promise<void>>();
@@ -162,7 +162,7 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
         if (!isOpen) return;
         isOpen = false;
         const told: Promise<void> = this.#tell(id, end)
-          // Where it cannot be told, the end of the connection tells it at worst.
+          // If the report fails, the end of the connection settles the call at its worst case.
           .catch(() => undefined)
           .finally(() => {
             connection.abort();
@@ -191,7 +191,7 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
   }
 }
 
-/** The stream stays open behind it. */
+/** The stream stays open after it. */
 async function firstEvent(body: ReadableStream<Uint8Array>): Promise<unknown> {
   const decoder = new TextDecoder();
   const reader = body.getReader();

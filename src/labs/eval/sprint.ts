@@ -1,5 +1,5 @@
-// The sprint benchmark: mixed tasks for the whole agent with its tools in a temporary workspace, graded
-// by their outcome; calls and tokens are counted.
+// The sprint benchmark: mixed tasks for the whole agent with its tools in a temporary workspace,
+// graded by their outcome; calls and tokens are counted.
 
 import { canonicalJson } from '../../lib/json/json.ts';
 import {
@@ -18,7 +18,7 @@ import { askAgent, type Benchmark, type Graded, type Trial } from './run-eval.ts
 export const SPRINT_TIERS = ['lookup', 'hops', 'count', 'edit', 'list', 'synthesis'] as const;
 type SprintTier = (typeof SPRINT_TIERS)[number];
 
-/** A file that has to be there afterwards: the same JSON value, or the same lines. */
+/** A file that the task has to produce: the same JSON value, or the same lines. */
 type WantedFile = {
   readonly path: string;
   readonly as: 'json' | 'lines';
@@ -28,7 +28,7 @@ type WantedFile = {
 type SprintTask = {
   readonly tier: SprintTier;
   readonly instruction: string;
-  /** By path below the workspace. All of them stay as they are but those that are wanted otherwise. */
+  /** By path relative to the workspace. Files other than the wanted one have to stay unchanged. */
   readonly files: Readonly<Record<string, string>>;
   readonly wanted: WantedAnswer | { readonly file: WantedFile };
 };
@@ -54,7 +54,7 @@ export function sprintTasks(seed: number, count: number): readonly SprintTask[] 
   });
 }
 
-/** `files`: what the workspace holds afterwards, as far as the task speaks of it. */
+/** `files`: the files of the task in the workspace afterwards. */
 export function gradeSprint(
   task: SprintTask,
   answer: string,
@@ -74,7 +74,7 @@ export function gradeSprint(
   return { isPassed, why: `the content of ${path}` };
 }
 
-/** Each in a folder of its own. */
+/** Each task has a folder of its own. */
 const MAKERS: Readonly<
   Record<SprintTier, (draw: Seeded, folder: string) => Omit<SprintTask, 'tier'>>
 > = {
@@ -208,8 +208,8 @@ function sameLines(found: string, wanted: string): boolean {
   return linesOf(found).join('\n') === linesOf(wanted).join('\n');
 }
 
-// Mixed tasks for the whole agent with its tools, in a workspace of their own: what came of them is
-// graded, and what they took is counted.
+// Mixed tasks for the whole agent with its tools, in a workspace of their own: the outcome is
+// graded, and calls and tokens are counted.
 
 export type SprintOptions = { readonly seed: number; readonly tasks: number };
 

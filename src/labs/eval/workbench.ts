@@ -1,5 +1,5 @@
-// The whole agent on a workbench: real turns over real tools, in a folder that is thrown away. It may
-// read and write there and nothing else: no programs, no net, nobody to speak to.
+// Runs real turns of the whole agent with real tools in a temporary folder. The agent may read and
+// write there and nothing else: no programs, no network, no messages.
 
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -127,7 +127,10 @@ export const labMessage = (
   ...{ sentAt: now, receivedAt: now },
 });
 
-/** Of a turn that reaches nobody: what the model is told where it asks or writes to a person. */
+/**
+ * The actions of a turn without a person: the text that the model gets where it asks or writes to
+ * somebody.
+ */
 export const unattended = (text: string) => ({
   say: async () => undefined,
   judge: async () => ({ text, isWaiting: false }),

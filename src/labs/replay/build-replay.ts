@@ -49,11 +49,11 @@ import { ReplayStage } from './replay.ts';
 import { type RecordedTurn, recordedTurns } from './rules/replay.ts';
 
 type ReplaySettings = {
-  /** As loaded, with what was set. */
+  /** The loaded configuration with the overrides applied. */
   readonly config: Config;
   readonly overrides: ConfigOverrides;
   readonly isRecorded: boolean;
-  /** From the next turn on the agent works with them. */
+  /** Applies the settings from the next turn. */
   configure(config: Config): void;
 };
 
@@ -81,7 +81,7 @@ function settleFor(wish: ReplaySettings): (ask: RecordedAsk | undefined) => Sett
   };
 }
 
-/** What was set was found to fit when the configuration was loaded. */
+/** The overrides were validated when the configuration was loaded. */
 function withSet(config: Config, overrides: ConfigOverrides): Config {
   const written: JsonObject = JSON.parse(JSON.stringify(config));
   const set = Object.entries(overrides).reduce(
@@ -91,19 +91,19 @@ function withSet(config: Config, overrides: ConfigOverrides): Config {
   return configSchema.parse(set);
 }
 
-/** What the record leaves out is not summed up anew. */
+/** Switches compaction off, so that turns that the record leaves out are not summarised again. */
 function unsummed(config: Config): Config {
   const { agents } = config;
   const compaction = { ...agents.defaults.compaction, enabled: false };
   return { ...config, agents: { ...agents, defaults: { ...agents.defaults, compaction } } };
 }
 
-// The images of a conversation that is played again: from the media that are still kept, which are only
-// looked at; what is made of them is thrown away.
+// The images of a replayed conversation: read from the stored media; files made from them are
+// temporary.
 
 type KeptImages = {
   readonly load: ModelsDeps['loadImage'];
-  /** How many could not be shown since it was asked last. */
+  /** Number of images that could not be shown since the last call. */
   missing(): number;
 };
 
@@ -129,12 +129,12 @@ async function keptImages(
   };
 }
 
-// The prompt that a turn is played again with: that of then where it is on record, else that of today, and
-// in either one file may be another.
+// The prompt of a replayed turn: the recorded one if it exists, otherwise the current one; one file
+// can be replaced in either.
 
 type Parts = NonNullable<ReplayStage['prompt']>;
 
-/** A file of the workspace is replaced, any other stands where the agent's instructions do. */
+/** A file of the workspace is replaced; any other takes the place of the agent's instructions. */
 function replayedPrompt(
   real: PromptSources,
   stage: Pick<ReplayStage, 'prompt'>,
@@ -163,7 +163,7 @@ function withFile(files: readonly PromptFile[], file: PromptFile): readonly Prom
   );
 }
 
-/** Where there was no such file, behind what says who the agent is. */
+/** A file without a counterpart follows the part that says who the agent is. */
 function withPart(parts: Parts, { name, text }: PromptFile): Parts {
   const part = titledPart(name, text);
   if (parts.some((each) => each.name === name)) {
@@ -178,9 +178,9 @@ export type ReplayWish = {
   readonly session: SessionKey;
   readonly model: ReplayModel;
   readonly overrides: ConfigOverrides;
-  /** A file stands in for the one of that name in the prompt of then. */
+  /** A file replaces the file of that name in the recorded prompt. */
   readonly prompt: 'recorded' | 'today' | PromptFile;
-  /** `file`: a configuration in place of that of the home. */
+  /** `file`: a configuration that replaces that of the home. */
   readonly config: 'recorded' | 'today' | { readonly file: string };
   readonly maxCost: number | undefined;
 };
@@ -188,7 +188,7 @@ export type ReplayWish = {
 export type OpenedReplay = {
   readonly turns: readonly RecordedTurn[];
   readonly deps: ReplayDeps;
-  /** Undefined where nothing is asked that costs. */
+  /** Undefined where no paid model is called. */
   readonly cost: CostCounter | undefined;
   readonly modelName: string;
 };
@@ -199,7 +199,7 @@ type Voices = {
   readonly cost?: CostCounter;
 };
 
-/** All that is on record, the archive included; none for a conversation that there is not. */
+/** All recorded turns, including the archive; empty where the session does not exist. */
 export async function readTurns(home: Home, session: SessionKey): Promise<readonly RecordedTurn[]> {
   await completeSessions(home, systemClock);
   const entries: TranscriptEntry[] = [];
@@ -287,7 +287,7 @@ const NO_MONEY: SpendingGuard = {
   reserve: async () => ({ kind: 'refused', text: 'Nothing is asked of a model here.' }),
 };
 
-/** Whose notes the prompt holds: those of whoever the chat is with, and never the owner's by mistake. */
+/** The notes in the prompt: those of the person in the chat, never the owner's by mistake. */
 async function personOf({ home, session }: ReplayWish, live: LiveConfig): Promise<TurnPerson> {
   const chat = chatRefOf(session);
   if (chat === undefined || !hasState(home)) return { notes: NOBODYS };

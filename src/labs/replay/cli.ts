@@ -1,5 +1,5 @@
-// `nanobot replay`: replays recorded turns with the recorded answers or with another model, prompt or
-// setting, and prints the differences.
+// `nanobot replay`: replays recorded turns with the recorded answers or with another model, prompt
+// or setting, and prints the differences.
 
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -22,7 +22,7 @@ import type { Pricing, RecordedTurn, TurnOutline } from './rules/replay.ts';
 
 const MARKS: Readonly<Record<DiffLine['kind'], string>> = { same: ' ', gone: '-', new: '+' };
 const MAX_LINE_CHARS = 200;
-/** Lines around a difference that are shown with it. */
+/** Lines of context around a difference. */
 const AROUND = 2;
 const MICROS = 1_000_000;
 
@@ -134,7 +134,7 @@ async function replay(terminal: Terminal, session: string, flags: Flags) {
   }
 }
 
-/** In the order of the conversation. @throws CommandFailure where there is no such turn */
+/** In the order of the conversation. @throws CommandFailure where a turn does not exist */
 function chosenTurns(
   known: readonly RecordedTurn[],
   wanted: readonly string[] | undefined,
@@ -167,7 +167,7 @@ async function wishOf(flags: Flags): Promise<Wish> {
   };
 }
 
-/** A file of such a name is written with its folder: ./today */
+/** A file with such a name has to be given with its folder: ./today */
 const isOfRecord = (which: string): which is 'recorded' | 'today' =>
   which === 'recorded' || which === 'today';
 
@@ -202,7 +202,7 @@ async function playAll(
   return played;
 }
 
-/** @throws CommandFailure where it was stopped, or where the record ends otherwise today */
+/** @throws CommandFailure where it was interrupted, or where the replay differs from the record */
 async function conclude(
   terminal: Terminal,
   { deps, cost }: OpenedReplay,
@@ -227,7 +227,7 @@ async function conclude(
 
 const collected = (text: string, before: readonly string[] = []) => [...before, text];
 
-/** @throws CommandFailure where there is no such setting */
+/** @throws CommandFailure where a setting does not exist */
 async function overridesOf(settings: readonly string[]): Promise<ConfigOverrides> {
   const { findKey, parseValue } = await import('../../kernel/config/value.ts');
   const pairs = settings.map((text) => {

@@ -1,5 +1,5 @@
-// Replays recorded turns with the current agent: prompt, settings and model as recorded or replaced.
-// Nothing is written to the conversation, no tool has an effect, nobody gets a message.
+// Replays recorded turns with the current agent: prompt, settings and model as recorded or
+// replaced. It writes nothing to the conversation, no tool has an effect, and no messages are sent.
 
 import type { Agent, TurnInput, TurnMessage } from '../../agent/agent.ts';
 import { sized } from '../../agent/rules/tokens.ts';
@@ -44,14 +44,14 @@ import {
   unrepeatable,
 } from './rules/replay.ts';
 
-/** What the first call of the main model was asked with, or else the first call at all. */
+/** The first recorded call of the main model, or else the first call. */
 const firstOf = (asks: readonly (RecordedAsk | undefined)[]) =>
   asks.find((ask) => ask?.prompt !== undefined) ?? asks.find((ask) => ask !== undefined);
 
 const asksOf = (answers: readonly AssistantEntry[], texts: RequestTexts) =>
   answers.map(({ asked }) => recordedAsk(asked, texts));
 
-/** A sentence for each thing that could not be as it was. */
+/** One sentence for each part that is not on record. */
 function missingOf(ask: RecordedAsk | undefined): readonly string[] {
   if (ask === undefined) {
     return [
@@ -69,32 +69,35 @@ export type ReplayDeps = {
   readonly person: TurnPerson;
   readonly clock: Clock;
   readonly pricing: Pricing;
-  /** What is kept of what models were asked with in this conversation. */
+  /** The request log of this conversation. */
   readonly texts: RequestTexts;
   readonly models: Pick<ModelRegistry, 'resolve' | 'defaultModel'>;
   readonly model: ReplayModel;
-  /** Whether prompt and tools are those of then. */
+  /** Whether prompt and tools are the recorded ones. */
   readonly prompt: 'recorded' | 'today';
-  /** Has the agent work with the settings of then, where that is wanted. */
+  /** Applies the recorded settings, if requested. */
   settle(ask: RecordedAsk | undefined): Settled;
-  /** Images that the newest turn could not be shown any more. */
+  /** Number of images that could not be shown in the latest turn. */
   missingImages(): number;
 };
 
-/** `record`: what the models said then; else the one that is asked now, `recorded`: that of then. */
+/**
+ * `record`: the recorded answers; otherwise the model that is called, `recorded`: the one of that
+ * time.
+ */
 export type ReplayModel =
   | 'record'
   | { readonly kind: 'recorded' | 'today' }
   | { readonly kind: 'named'; readonly name: string };
 
 export type Settled = {
-  /** What could not be as it was, a sentence each. */
+  /** What could not be restored, one sentence each. */
   readonly notes: readonly string[];
   readonly settings: TurnInput['settings'];
 };
 
 export type PlayedTurn = Pick<RecordedTurn, 'id' | 'place'> & {
-  /** First words of what was asked. */
+  /** Beginning of the person's message. */
   readonly about: string;
 } & (
     | { readonly kind: 'skipped'; readonly why: string }
@@ -103,16 +106,16 @@ export type PlayedTurn = Pick<RecordedTurn, 'id' | 'place'> & {
         readonly recorded: TurnOutline;
         readonly played: TurnOutline;
         readonly comparison: TurnComparison;
-        /** What could not be as it was, a sentence each. */
+        /** What could not be restored, one sentence each. */
         readonly notes: readonly string[];
-        /** What it was asked with then, and this time; empty where that is not on record. */
+        /** Differences between the recorded request and this one; empty where none is on record. */
         readonly asked: readonly DiffLine[];
       }
   );
 
 const ABOUT_CHARS = 70;
 
-/** A model that fails is a turn that failed. @throws the signal's reason */
+/** A model error becomes a failed turn. @throws the signal's reason */
 export async function replayTurn(
   deps: ReplayDeps,
   turn: RecordedTurn,
@@ -153,7 +156,7 @@ export async function replayTurn(
 
 const NOT_SERVED = 'its model is no longer available; choose another with --model';
 
-/** Undefined where nobody serves it. */
+/** Undefined where no vendor serves it. */
 function modelFor(
   { model, models }: ReplayDeps,
   { answers }: RecordedTurn,
@@ -198,7 +201,7 @@ function inputOf(
   first: UserEntry,
 ): TurnInput {
   const chat = chatOf(session);
-  /** Of a message behind so many answers: those of the call that it was shown in. */
+  /** The rights of a message after that many answers: those of the call that first included it. */
   const rightsAfter = (count: number): Rights =>
     asks.slice(count).find((ask) => ask !== undefined)?.rights ?? ALL_RIGHTS;
   const messageOf = (entry: UserEntry, at: number, after = 0): TurnMessage => {
@@ -232,9 +235,8 @@ function chatOf(session: SessionKey): ChatRef {
   return chatRefOf(session) ?? fallback;
 }
 
-// What stands in for the world while a turn is played again: a conversation that is only looked at,
-// tools that answer from the record and do nothing, and, where it is wanted, a model that says what it
-// said then.
+// Replaces the environment of a replayed turn: a read-only conversation, tools that answer from the
+// record without effects, and, if requested, a model that returns the recorded answers.
 
 const RECORDED_MODEL = 'record/record';
 const CAPABILITIES: ModelCapabilities = {
@@ -250,23 +252,23 @@ const NOT_RECORDED: ToolOutcome = {
   text: 'Error (not recorded): this turn is played again from its record, nothing is really done, and the record holds no such call. Go on without it.',
 };
 
-/** Left out: as it is today. */
+/** Left out: the current one. */
 export type Told = Partial<Pick<RecordedAsk, 'prompt' | 'tools' | 'contextTokens'>>;
 
-/** One turn at a time is on it. */
+/** Holds one turn at a time. */
 export class ReplayStage {
   #turn: RecordedTurn | undefined;
   #before: readonly TranscriptEntry[] = [];
-  /** What the turn recorded this time. */
+  /** The entries of the turn in this replay. */
   own: readonly TranscriptEntry[] = [];
   #left: ToolEntry[] = [];
   #spoken = 0;
   #told: Told = {};
   #specs: readonly OfferedTool[] | undefined;
-  /** What the model was asked with this time, by its prints. */
+  /** The texts of the requests in this replay, by fingerprint. */
   readonly asked = new Map<string, string>();
 
-  /** `told`: what the model is asked with as it was then; the rest is that of today. */
+  /** `told`: the recorded parts of the request; the rest is current. */
   put(turn: RecordedTurn, told: Told): void {
     this.#turn = turn;
     this.#before = turn.before();
@@ -288,7 +290,7 @@ export class ReplayStage {
     },
   };
 
-  /** Appends to memory alone. */
+  /** Appends only in memory. */
   readonly sessions: SessionStore = {
     load: async () => this.#before,
     append: async (_session, entries) => {
@@ -316,7 +318,7 @@ export class ReplayStage {
     };
   }
 
-  /** A call of the same name and arguments gets what such a call got then, in the same order. */
+  /** A call with the same name and arguments gets the recorded result of such a call, in order. */
   #bound(real: BoundCall, name: string, args: string): BoundCall {
     const wanted = canonicalJson(args);
     const isSuch = (entry: ToolEntry) =>
@@ -329,11 +331,11 @@ export class ReplayStage {
     const isRecorded = this.#left.some(isSuch);
     const nothing = { isPosted: false, url: undefined, seal: async () => undefined, run } as const;
     const harmless = { ...nothing, reach: 'outside' as const, accessIn: () => 'read' as const };
-    // What was not done then is held to the rights of the turn, like any call.
+    // A call that is not on record is subject to the rights of the turn.
     if (real.kind === 'ready') return { ...real, ...(isRecorded ? harmless : nothing) };
     const isKnown = isRecorded || this.#specs?.some((spec) => spec.name === name) === true;
     if (!isKnown) return real;
-    // A tool that is not there any more, or takes other arguments now.
+    // The tool does not exist any more, or takes other arguments now.
     return {
       kind: 'ready',
       name,
@@ -349,7 +351,7 @@ export class ReplayStage {
     return calls.find(({ id }) => id === callId)?.arguments ?? '';
   }
 
-  /** Says what the models said then, one after the other. */
+  /** Returns the recorded answers, one after the other. */
   recordedModels(contextTokens: number): ModelRegistry {
     const stage = this;
     const handleOf = (name: string): ModelHandle => ({
@@ -375,7 +377,7 @@ export class ReplayStage {
     return { resolve: handleOf, defaultModel: RECORDED_MODEL, fast: (model) => model };
   }
 
-  /** Whether the models said more then than they were asked for this time. */
+  /** Number of recorded answers that were not requested in this replay. */
   get unspoken(): number {
     return (this.#turn?.answers.length ?? 0) - this.#spoken;
   }

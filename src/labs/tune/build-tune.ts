@@ -28,24 +28,24 @@ type MeasureDeps = {
   readonly clock: Clock;
   /** Tokens of the question, and the longest answer. */
   meter(inputTokens: number, maxTokens: number): CallMeter;
-  /** After each of its calls: how many are done of how many. */
+  /** Called after each model call. */
   progress(done: number, planned: number): void;
 };
 
 type Timed = {
   readonly event: Extract<ModelEvent, { readonly type: 'finished' }>;
   readonly firstMs: number;
-  /** Undefined where the answer was too short to tell. */
+  /** Undefined where the answer was too short to measure. */
   readonly tokensPerSecond: number | undefined;
 };
 
 type Ask = (asking: Asking) => Promise<Timed['event']>;
 type Asking = { readonly text: string; readonly tools?: readonly ToolSpec[] };
 
-/** Room to think before a single word. */
+/** Leaves room for thinking before a one-word answer. */
 const ANSWER_TOKENS = 1024;
 const LONG_ANSWER = 'Describe a harbour in the early morning in eight sentences.';
-/** Parts of the context that long questions fill. */
+/** Shares of the context window that long questions fill. */
 const FILLS: readonly number[] = [0.5, 0.8];
 /** Longer ones take a small machine many minutes. */
 const MAX_LONG_TOKENS = 24_000;
@@ -106,7 +106,7 @@ async function askOnce(
     temperature: 0,
   };
   const charged = meter(textTokens(text), ANSWER_TOKENS);
-  // What was waited for a place at the server is no part of the model's speed.
+  // Waiting for a slot of the server does not count as the model's time.
   const begin: CallMeter['begin'] = (...given) => {
     began = clock.monotonic();
     return charged.begin(...given);
@@ -134,7 +134,7 @@ function timedFrom(event: Timed['event'], began: number, firstAt: number, endedA
   };
 }
 
-/** Where every answer came at once there is nothing to wait for. */
+/** Where every answer came at once, the speed is the maximum. */
 function speedOf(timed: readonly Timed[]): number {
   const known = timed.flatMap(({ tokensPerSecond }) => tokensPerSecond ?? []);
   return Math.min(MAX_SPEED, median(known) ?? MAX_SPEED);
@@ -155,7 +155,7 @@ async function shareOf<T>(
 }
 
 export type Tuning = {
-  /** Of the servers that answer now, with prefix. */
+  /** The models of servers that respond now, with prefix. */
   localModels(signal: AbortSignal): Promise<readonly string[]>;
   /** @throws ProviderError, SpendingRefusedError, the signal's reason */
   measure(

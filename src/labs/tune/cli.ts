@@ -1,5 +1,5 @@
-// `nanobot tune`: measures the models of local servers, or takes figures from a file, says which one to
-// use and, if asked, has /local change to it.
+// The command `nanobot tune`: measures the models of local servers, or reads figures from a file,
+// recommends one and, if requested, selects it for `local`.
 
 import { readFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError } from 'commander';
@@ -36,7 +36,7 @@ type Flags = {
 
 type Measured = Awaited<ReturnType<typeof measureEach>>;
 
-/** After the best. */
+/** Number of alternatives shown after the best model. */
 const ALTERNATIVES = 2;
 
 export function tuneCommand(terminal: Terminal): Command {
@@ -89,7 +89,7 @@ async function tune(terminal: Terminal, flags: Flags) {
   } else {
     show(terminal, suitable, out);
   }
-  // The best one may be among those that were not asked.
+  // The best model may be among those that were not measured.
   if (isStopped) throw new CommandFailure(EXIT.interrupted, 'stopped');
   if (best === undefined) throw new CommandFailure(EXIT.failure, 'no model meets the requirements');
   if (flags.apply === true) await apply(terminal, best.model);
@@ -127,7 +127,7 @@ async function measureEach(
   signal: AbortSignal,
 ) {
   const measured: ModelMeasure[] = [];
-  /** Models that could not be asked, with the reason. */
+  /** Models that could not be measured, with the reason. */
   const failed: TuneVerdict['rejected'][number][] = [];
   for (const name of names) {
     const tell = (done: number, planned: number) =>

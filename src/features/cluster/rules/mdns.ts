@@ -1,18 +1,18 @@
-// What is asked and read when machines of the net are asked by multicast DNS which services they have
-// (RFC 6762, RFC 6763). Of an answer only the ports count: it is taken for the machine that sent it, so
-// that nobody can point at another one.
+// Encodes mDNS service queries and parses the responses (RFC 6762, RFC 6763). Only the port of a
+// response is used: the address is that of the sender, so a response cannot point at another
+// machine.
 
 const HEADER = 12;
 const PTR = 12;
 const SRV = 33;
-/** Internet, with the wish that the answer comes to whoever asks alone. */
+/** Class IN with the QU bit: asks for a unicast response (RFC 6762, section 5.4). */
 const IN_UNICAST = 0x80_01;
 const RESPONSE = 0x80_00;
 const POINTER = 0xc0;
 const MAX_JUMPS = 16;
 const MAX_RECORDS = 200;
 const MAX_PORTS = 4;
-/** Before the port of a service: priority and weight. */
+/** Bytes before the port in an SRV record: priority and weight. */
 const SRV_PORT = 4;
 
 /** `services`: as `_exo._tcp`, in ASCII. */
@@ -25,7 +25,10 @@ export function serviceQuestion(services: readonly string[]): Uint8Array {
   return Uint8Array.from([0, 0, 0, 0, 0, services.length, 0, 0, 0, 0, 0, 0, ...questions]);
 }
 
-/** Undefined where it says nothing of the services; empty where it names no port. Any bytes are read. */
+/**
+ * Undefined where the packet does not mention the services; empty where it gives no port. Accepts
+ * any bytes.
+ */
 export function announcedPorts(
   packet: Uint8Array,
   services: readonly string[],
@@ -44,7 +47,7 @@ export function announcedPorts(
 
 type ServiceRecord = { readonly type: number; readonly name: string; readonly port: number };
 
-/** Of an answer; what is cut off or makes no sense ends it. */
+/** The records of a response; parsing stops at a truncated or invalid record. */
 function recordsIn(packet: Uint8Array): readonly ServiceRecord[] {
   const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
   if (packet.length < HEADER || (view.getUint16(2) & RESPONSE) === 0) return [];
@@ -70,7 +73,7 @@ function recordsIn(packet: Uint8Array): readonly ServiceRecord[] {
   return found;
 }
 
-/** `end`: where what comes behind it begins. */
+/** `end`: the offset behind the name. */
 function nameAt(
   packet: Uint8Array,
   start: number,

@@ -1,4 +1,4 @@
-// The configuration of OpenClaw (openclaw.json, its keys and its pairings), as settings of ours.
+// Converts the configuration of OpenClaw (openclaw.json, its keys and pairings) into our settings.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
 import { splitModelName } from '../../../providers/rules/model-names.ts';
@@ -24,13 +24,13 @@ import {
 
 type OpenClawFiles = {
   readonly config: JsonValue;
-  /** auth-profiles.json of its agents. */
+  /** Contents of auth-profiles.json of its agents. */
   readonly logins: readonly JsonValue[];
-  /** Of the .env file beside the configuration. */
+  /** Contents of the .env file beside the configuration. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Whom its owner let in by pairing, by channel. */
+  /** Ids that its owner let in by pairing, by channel. */
   readonly paired: Readonly<Record<string, readonly string[]>>;
-  /** Which of our vendors a variable holds the key of. */
+  /** Maps an environment variable to the vendor whose key it holds. */
   readonly vendorByVariable: Readonly<Record<string, ProviderName>>;
 };
 
@@ -57,13 +57,13 @@ export function importOpenClaw(files: OpenClawFiles): Imported {
   ]);
 }
 
-/** A channel with a section runs there, unless it says no. */
+/** In OpenClaw a channel with a section is on unless `enabled` is false. */
 const isOn = (section: JsonObject) => section['enabled'] !== false;
 
 const vendorOf = (name: string): ProviderName | undefined =>
   OTHER_NAMES[name] ?? splitModelName(`${name}/x`)?.vendor;
 
-/** A text, or what we write for a secret in the environment; undefined for what we cannot follow. */
+/** A text, or a reference to an environment variable; undefined for sources that we cannot read. */
 function secretOf(value: JsonValue | undefined): JsonValue | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value.trim();
   const { source, id } = sectionAt(value);
@@ -133,7 +133,7 @@ function models(config: JsonValue, keyed: ReadonlySet<ProviderName>): Imported {
   ]);
 }
 
-/** The section of a channel, and behind it those of its accounts. */
+/** The section of a channel followed by the sections of its accounts. */
 const withAccounts = (section: JsonObject): readonly JsonObject[] => [
   section,
   ...Object.values(sectionAt(section, 'accounts')).filter(isJsonObject),

@@ -1,4 +1,4 @@
-// The configuration of nanobot for Python (~/.nanobot/config.json), as settings of ours.
+// Converts the configuration of nanobot for Python (~/.nanobot/config.json) into our settings.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
 import { PROVIDER_NAMES, type ProviderName } from '../../../providers/settings.ts';
@@ -60,7 +60,7 @@ function models(raw: JsonValue): Imported {
   return together([...parts, importModel('agents.defaults.model', model, keyed, forced)]);
 }
 
-/** `custom` is any server of the OpenAI dialect, which is called `local` here. */
+/** `custom` is any server with the OpenAI API, which is `local` here. */
 function vendorOf(name: string): ProviderName | undefined {
   if (name === 'custom') return 'local';
   return PROVIDER_NAMES.find((known) => known === name);

@@ -1,5 +1,6 @@
-// What the importers of other programs' configurations share: what they give, and how single values
-// become ours. Nobody is let in who could not be told apart here, and never everybody.
+// Shared by the importers of other programs' configurations: the result type and the conversion of
+// single values. An entry of an allow list is imported only if it identifies one person; `*` never
+// is.
 
 import { isAllowEntry, normaliseAllowed } from '../../../channels/whatsapp/rules/jid.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
@@ -15,13 +16,13 @@ export type ImportedSettings = Readonly<Record<string, JsonValue>>;
 
 export type Imported = {
   readonly settings: ImportedSettings;
-  /** What stays behind, each with why and what to do. Holds no secret. */
+  /** What is not imported, each with the reason and what to do. Holds no secret. */
   readonly left: readonly string[];
 };
 
 export const NOTHING: Imported = { settings: {}, left: [] };
 
-/** Settings that are left out where they are empty. */
+/** Leaves out empty settings. */
 export const given = (settings: Readonly<Record<string, JsonValue | undefined>>): Imported => ({
   settings: Object.fromEntries(
     Object.entries(settings).flatMap(([path, value]) =>
@@ -40,7 +41,7 @@ export const providerSettings = (
 ): Imported =>
   given({ [`providers.${vendor}.apiKey`]: apiKey, [`providers.${vendor}.apiBase`]: apiBase });
 
-/** Nothing without a token. `isOn`: the channel ran there. */
+/** Empty without a token. `isOn`: the channel was on in the other program. */
 export function importTelegram(
   section: JsonObject,
   isOn: boolean,
@@ -68,7 +69,7 @@ export function importWhatsApp(
   ]);
 }
 
-/** Nothing without an app. */
+/** Empty without an app id. */
 export function importLark(
   section: JsonObject,
   isOn: boolean,
@@ -85,7 +86,7 @@ export function importLark(
   ]);
 }
 
-/** Settings of one section by their dotted paths. */
+/** The settings of one section, by dotted path. */
 export const below = (path: string, settings: Readonly<Record<string, JsonValue | undefined>>) =>
   Object.fromEntries(Object.entries(settings).map(([key, value]) => [`${path}.${key}`, value]));
 
@@ -105,7 +106,7 @@ export const sectionAt = (value: JsonValue | undefined, ...keys: readonly string
   return isJsonObject(at) ? at : {};
 };
 
-/** Empty where it is no text. */
+/** Empty where the value is not a string. */
 export const textAt = (section: JsonObject, key: string): string => {
   const value = section[key];
   return typeof value === 'string' ? value.trim() : '';
@@ -118,7 +119,7 @@ export const namesIn = (value: JsonValue | undefined): readonly string[] =>
       )
     : [];
 
-/** How a model is written here, and a note where no vendor of ours serves it. */
+/** The model name in our notation, or a remark where none of our vendors serves the model. */
 export function importModel(
   path: string,
   name: string,
@@ -142,12 +143,13 @@ function qualified(
   if (forced !== undefined && named !== forced) return `${prefixOf(forced)}/${name}`;
   const isServed =
     named !== undefined && (keyed.has(named) || LOCAL_VENDORS.some((local) => local === named));
-  // Makers' names before the slash are what OpenRouter serves; it answers where nobody else can.
+  // A maker's name before the slash is an OpenRouter name; used only where no other vendor serves
+  // it.
   if (!isServed && keyed.has('openrouter') && name.includes('/')) return `openrouter/${name}`;
   return named === undefined ? undefined : name;
 }
 
-/** Who may write: `idOf` gives the stable id, or undefined where an entry names none. */
+/** The allow list. `idOf` returns the stable id, or undefined where an entry contains none. */
 export function importAllowed(
   path: string,
   channel: string,
@@ -166,11 +168,14 @@ export function importAllowed(
   };
 }
 
-/** `123|ann`, `tg:123` and `telegram:123` name the person by a number, `@ann` by a name that can change hands. */
+/**
+ * `123|ann`, `tg:123` and `telegram:123` contain a stable number; `@ann` is a name that can change
+ * owners.
+ */
 const telegramIdOf = (entry: string): string | undefined =>
   /^(?:(?:tg|telegram):)?(\d{3,})(?:\||$)/i.exec(entry)?.[1];
 
-/** Programs that took numbers without a plus meant them with their country code. */
+/** Numbers without a plus include their country code in those programs. */
 const whatsAppIdOf = (entry: string): string | undefined => {
   const number = /^\d{7,15}$/.test(entry) ? `+${entry}` : entry;
   return number !== '*' && isAllowEntry(number) ? normaliseAllowed(number) : undefined;
@@ -185,7 +190,7 @@ const larkIdOf = (entry: string): string | undefined =>
 const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,31}$/;
 const SERVER_FIELDS = ['command', 'args', 'env', 'url', 'headers'];
 
-/** Tool servers run programs: they come switched off, to be looked at first. */
+/** Tool servers run programs, so they are imported switched off for review. */
 export function importToolServers(servers: JsonObject): Imported {
   return together(
     Object.entries(servers).map(([name, server]): Imported => {
@@ -207,7 +212,7 @@ export function importToolServers(servers: JsonObject): Imported {
 const isEmpty = (value: JsonValue) =>
   value === '' || value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 
-/** A bot answers to one program only, and a linked account is linked anew. */
+/** One bot token serves only one program, and a linked account has to be linked again. */
 export function unknownChannels(
   channels: JsonObject,
   known: readonly string[],

@@ -1,5 +1,5 @@
-// The text of MEMORY.md: facts as dated bullets under one heading, each only once. The text of a
-// day's notes: bullets with the time of day.
+// Text formats of the memory files: MEMORY.md holds facts as dated bullets under one heading, each
+// once; the notes of a day hold bullets with the time of day.
 
 import { z } from 'zod';
 import { workingMemoryNote } from '../../../agent/rules/context-marks.ts';
@@ -12,7 +12,7 @@ const HEADING = '## Remembered';
 const DATE_PREFIX = /^(?:\[\d{4}-\d{2}-\d{2}\]|\d{2}:\d{2})\s*/;
 const BULLET = /^\s*[-*+]\s+/;
 
-/** The text with the fact added at the end of its section; undefined when it stands there already. */
+/** The text with the fact added at the end of its section; undefined where it is already there. */
 export function addFact(text: string, fact: string, day: string): string | undefined {
   const line = oneLine(fact);
   const lines = text.split('\n');
@@ -29,7 +29,7 @@ export function addFact(text: string, fact: string, day: string): string | undef
   return insertBullet(lines, heading, bullet);
 }
 
-/** The notes of a day with one more; undefined when it stands there already. `time` as `HH:MM`. */
+/** The notes of a day with one more; undefined where it is already there. `time`: `HH:MM`. */
 export function addNote(
   text: string,
   note: string,
@@ -63,8 +63,9 @@ function comparable(line: string): string {
     .replace(/[.!]+$/, '');
 }
 
-// What came of the agent's work, a line each, and the patterns in it: which tools fail and how, what
-// people corrected. Names and kinds only where others may have had a say in the words.
+// Learnings: the outcomes of the agent's work, one JSON line each, and the patterns in them: which
+// tools fail and how, what people corrected. Holds only names and kinds where untrusted content may
+// have influenced the text.
 
 const learning = z.object({
   timestamp: z.string(),
@@ -80,7 +81,7 @@ const MAX_CONTEXT_CHARS = 200;
 const MAX_ERROR_CHARS = 200;
 const KEPT_LINES = 500;
 const KEPT_MS = 30 * 86_400_000;
-/** Of these the patterns are taken. */
+/** Number of latest lines from which the patterns are derived. */
 const PATTERN_LINES = 50;
 const MIN_USES = 2;
 const SHOWN_ERRORS = 3;
@@ -93,7 +94,7 @@ export function readLearnings(text: string): readonly LearningLine[] {
   });
 }
 
-/** The file with these added, without what is too old and what cannot be read. */
+/** Adds lines and drops those that are too old or unreadable. */
 export function addLearnings(text: string, added: readonly LearningLine[], now: number): string {
   const recent = readLearnings(text).filter(
     ({ timestamp }) => now - Date.parse(timestamp) < KEPT_MS,
@@ -130,8 +131,8 @@ export function learningPatterns(lines: readonly LearningLine[]): string {
   ].join('\n');
 }
 
-// The text of `SESSION_{hash}.md`, the working memory of one conversation: front matter that tells its
-// state, and what the last summary said.
+// The text of `SESSION_{hash}.md`, the working memory of one conversation: front matter with its
+// state, and the result of the last summary.
 
 export type WorkingStatus = 'active' | 'completed' | 'archived';
 
@@ -141,20 +142,20 @@ export type WorkingMemory = {
   readonly created: string;
   readonly updated: string;
   readonly status: WorkingStatus;
-  /** Number of the last turn that it tells of. */
+  /** Number of the last turn that the note covers. */
   readonly lastUpdatedTurn: number;
-  /** It tells what others wrote. */
+  /** The note contains untrusted content. */
   readonly isForeign: boolean;
   readonly body: string;
 };
 
-/** What the model is told of it. */
+/** The part that the model gets. */
 export type WorkingNote = Pick<WorkingMemory, 'body' | 'isForeign'> & {
-  /** Below the workspace. */
+  /** Relative to the workspace. */
   readonly path: string;
 };
 
-/** Within its share of the window. */
+/** Cut to its share of the context window. */
 export function workingNoteText({ body, path }: WorkingNote, contextTokens: number): string {
   return workingMemoryNote(body.trim(), path, workingTokens(contextTokens) * CHARS_PER_TOKEN);
 }
@@ -177,7 +178,7 @@ export function workingMemoryText(memory: WorkingMemory): string {
   ].join('\n');
 }
 
-/** Undefined where it is something else, e.g. an extract of a session file. */
+/** Undefined for other files, e.g. an extract of a session. */
 export function readWorkingMemory(text: string): WorkingMemory | undefined {
   const [, head = '', body = ''] = FRONT_MATTER.exec(text) ?? [];
   const fields = new Map(
@@ -209,14 +210,14 @@ function keyFrom(quoted: string): string | undefined {
   }
 }
 
-// Finding notes by words: texts are cut into passages, passages ranked by how many of the words
-// they hold and how rare these are. No query syntax, so no query can be wrong.
+// Ranks notes for a search: texts are split into passages, and passages rank by how many of the
+// words they contain and how rare these are. There is no query syntax, so no query is invalid.
 
 export type NoteFile = { readonly source: string; readonly text: string };
 
 type Passage = {
   readonly source: string;
-  /** 1-based line where it begins. */
+  /** 1-based line where the passage begins. */
   readonly line: number;
   readonly text: string;
 };
@@ -231,12 +232,12 @@ const WHOLE_PHRASE_BONUS = 1.5;
 
 type Candidate = {
   readonly passage: Passage;
-  /** The terms it holds, with what each counts: a whole word or a part of one. */
+  /** The terms in it with their weight: a whole word or a part of one. */
   readonly shares: ReadonlyMap<string, number>;
   readonly hasPhrase: boolean;
 };
 
-/** Best first; files given first win between equals. The sum of the texts keeps to `maxChars`. */
+/** Best first; equal passages keep the order of the files. The total length keeps to `maxChars`. */
 export function rankPassages(
   query: string,
   files: readonly NoteFile[],
@@ -280,7 +281,7 @@ function match(
   return [{ passage, shares, hasPhrase: phrase !== undefined && folded.includes(phrase) }];
 }
 
-/** The first of them, none longer than its share. */
+/** The first passages, each cut to its share. */
 export function withinLimits(
   passages: readonly Passage[],
   { maxHits, maxChars }: RecallLimits,
@@ -306,15 +307,14 @@ export function passagesOf({ source, text }: NoteFile): readonly Passage[] {
   return passages.map(({ line, lines }) => ({ source, line, text: lines.join('\n').trim() }));
 }
 
-/** Case, accents and compatibility forms do not count. */
+/** Ignores case, accents and compatibility forms. */
 function fold(text: string): string {
   return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
 }
 
 const wordsOf = (folded: string) => folded.match(WORD) ?? [];
 
-// Thinking over what is remembered: what the model is told, what a proposal has to keep to, and how it
-// differs from what stands there.
+// Reflection: the prompt, the checks of a proposed memory, and its difference from the current one.
 
 export type NoteToReflect = { readonly name: string; readonly text: string };
 
@@ -327,9 +327,9 @@ Add facts of the notes that will still be useful in months, each as one line "- 
 Of facts that say the same keep one. Drop a fact only where a later note says that it no longer holds.
 Leave out what was only of its day, moods, small talk, and how far a task is. A correction of the person becomes one line about how they want it done.`;
 
-/** A shorter file is taken whatever its length. */
+/** A shorter file may be replaced by a text of any length. */
 const SMALL_CHARS = 500;
-/** Of a larger one so much has to stay. */
+/** The share of a larger file that a proposal has to keep. */
 const KEPT_SHARE = 0.6;
 const MAX_GROWTH_CHARS = 20_000;
 const FENCE = /^```[a-z]*\n([\s\S]*?)\n```\s*$/;
@@ -339,7 +339,7 @@ export function reflectionText(notes: readonly NoteToReflect[], boundary: string
   return wrapUntrusted('memory and notes', [{ text }], boundary);
 }
 
-/** The new text of the file; undefined where the answer cannot be one: it drops or adds too much. */
+/** The new text of the file; undefined where the answer is invalid: it drops or adds too much. */
 export function proposalOf(before: string, answer: string): string | undefined {
   const bare = (FENCE.exec(answer.trim())?.[1] ?? answer).trim();
   const least = before.length <= SMALL_CHARS ? 1 : before.trim().length * KEPT_SHARE;
@@ -347,7 +347,9 @@ export function proposalOf(before: string, answer: string): string | undefined {
   return `${bare}\n`;
 }
 
-/** Lines that go with `-`, lines that come with `+`, in the order of the texts; empty: no change. */
+/**
+ * Removed lines with `-`, then added lines with `+`, in the order of the texts; empty: no change.
+ */
 export function lineChanges(before: string, after: string): readonly string[] {
   const was = linesOf(before);
   const is = linesOf(after);

@@ -1,21 +1,20 @@
-// What a model is shown of a result that is too long to be shown whole: what kind of text it is, how it
-// is built, the facts that can be counted, its beginning and its end, and how to read on. Reading on
-// itself is result-part.ts.
+// The briefing of a result that is too long for the model: its kind of text, its structure,
+// countable facts, beginning and end, and how to read more. result-part.ts reads the parts.
 
 import type { ResultId } from '../../../kernel/message/ids.ts';
 import { headOf, keepFirstLines, keepLastLines, linesOf } from '../../../lib/text/cut.ts';
 
-/** Of the room, for how it is built. */
+/** Share of the room for the structure. */
 const STRUCTURE_SHARE = 0.5;
 
 type Briefing = {
-  /** Our line: what it is, and how to read on. */
+  /** Our line: the kind of text, and how to read more. */
   readonly head: string;
   /** From the text itself. */
   readonly body: string;
 };
 
-/** Head and body together take at most `maxChars`, where that is room enough for the head. */
+/** Head and body together have at most `maxChars` characters, if the head alone fits. */
 export function briefingOf(text: string, id: ResultId, maxChars: number): Briefing {
   const { kind, structure, hint } = describe(text);
   const lines = linesOf(text).length;
@@ -36,7 +35,7 @@ export function briefingOf(text: string, id: ResultId, maxChars: number): Briefi
 type Description = {
   readonly kind: string;
   readonly structure: readonly string[];
-  /** How to read on in such a text. */
+  /** How to read more of such a text. */
   readonly hint: string;
 };
 
@@ -65,11 +64,11 @@ function describe(text: string): Description {
   };
 }
 
-// Prose, code and logs that are too long to be shown: an outline with line numbers where the text has
-// one, its first and last lines. What nobody reads (encoded data, endless lines) is cut in them.
+// Briefs prose, code and logs: an outline with line numbers where the text has one, and its first
+// and last lines. Unreadable parts (encoded data, endless lines) are cut.
 
 const HEADING = /^(?:#{1,6} \S|(?:={3,}|-{3,}) \S.* (?:={3,}|-{3,})$)/;
-/** Definitions at the beginning of a line in the usual languages. */
+/** Definitions at the beginning of a line in common programming languages. */
 const DEFINITION =
   /^\s{0,4}(?:(?:export|public|private|protected|static|a(?:bstract|sync)|default|pub(?:\([a-z]+\))?|final|override) )*(?:function\*?|class|interface|type|enum|def|fn|func|struct|trait|impl|module|namespace|object|record|sub|CREATE (?:TABLE|VIEW|INDEX)) [\p{L}_$(<"*&`]/u;
 const MIN_OUTLINE = 3;
@@ -77,9 +76,9 @@ const MAX_OUTLINE = 200;
 const MAX_OUTLINE_CHARS = 120;
 const MAX_LINE_CHARS = 300;
 const ENCODED = /[A-Za-z0-9+/_-]{400,}={0,2}/g;
-/** Of the room for both. */
+/** Share of the first lines; the last lines get the rest. */
 const HEAD_SHARE = 0.6;
-/** The words before each of them. */
+/** Length of the labels before them. */
 const MARKS_CHARS = 20;
 
 type Outline = { readonly kind: string; readonly lines: readonly string[] };
@@ -104,7 +103,9 @@ function numbered(lines: readonly string[], belongs: (line: string) => boolean):
   return left > 0 ? [...found.slice(0, MAX_OUTLINE), `  and ${left} more`] : found;
 }
 
-/** The first and the last lines, together at most `maxChars`; empty where there is no room for any. */
+/**
+ * The first and the last lines, together at most `maxChars`; empty where there is no room for any.
+ */
 function edgeLines(text: string, maxChars: number): string {
   const room = maxChars - MARKS_CHARS;
   if (room <= 0) return '';
@@ -117,7 +118,7 @@ function edgeLines(text: string, maxChars: number): string {
   ].join('\n');
 }
 
-/** Long lines and encoded data cut, so that they leave room for what can be read. */
+/** Cuts long lines and encoded data to leave room for readable text. */
 function readable(text: string): string {
   return text
     .replace(
@@ -133,8 +134,8 @@ function readable(text: string): string {
     .join('\n');
 }
 
-// A table of values between commas, tabs, semicolons or bars that is too long to be shown: its columns,
-// its rows, and what can be counted in each column.
+// Briefs a table with commas, tabs, semicolons or bars as separators: its columns, its number of
+// rows, and facts about each column.
 
 export type Table = {
   readonly separator: string;
@@ -145,13 +146,13 @@ export type Table = {
 const SEPARATORS = ['\t', ',', ';', '|'];
 const MIN_ROWS = 4;
 const MAX_COLUMNS = 40;
-/** Rows that are counted. */
+/** Maximum number of rows that are counted. */
 const MAX_ROWS = 20_000;
-/** A row is a row although its quoted text holds separators or line ends. */
+/** Below 1, because quoted cells may contain separators or line ends. */
 const MIN_REGULAR_SHARE = 0.9;
 const MAX_NAME_CHARS = 60;
 
-/** Undefined where the text is no table. */
+/** Undefined where the text is not a table. */
 export function tableOf(text: string): Table | undefined {
   const lines = text
     .split('\n', MAX_ROWS)
@@ -170,7 +171,7 @@ export function tableOf(text: string): Table | undefined {
   return undefined;
 }
 
-/** RFC 4180 without line ends inside of quotes. */
+/** RFC 4180 without line ends inside quotes. */
 function cellsOf(line: string, separator: string): readonly string[] {
   const inner = separator === '|' ? line.replace(/^\s*\||\|\s*$/g, '') : line;
   if (!inner.includes('"')) return inner.split(separator).map((cell) => cell.trim());
@@ -204,19 +205,19 @@ function cellValue(cell: string): string | number {
   return /^-?\d{1,15}(?:\.\d{1,15})?$/.test(cell) ? Number(cell) : cell;
 }
 
-// JSON that is too long to be shown: its shape, with keys, types and sizes, one sample of each list, and
-// what can be counted in lists of records.
+// Briefs JSON: its shape with keys, types and sizes, one sample of each list, and facts about lists
+// of records.
 
 const MAX_DEPTH = 4;
 const MAX_KEYS = 40;
 const MAX_VALUE_CHARS = 80;
 const MAX_FACTS = 30;
-/** Records that are looked at for facts. */
+/** Maximum number of records from which facts are derived. */
 const MAX_RECORDS = 20_000;
 const MIN_RECORDS = 3;
 const MAX_CHOICES = 6;
 
-/** Objects and lists only; undefined where the text is something else. */
+/** Only objects and lists; undefined for other texts. */
 export function jsonParsed(text: string): { readonly value: object } | undefined {
   const start = /\S/.exec(text)?.[0];
   if (start !== '{' && start !== '[') return undefined;
@@ -243,7 +244,7 @@ export function jsonLines(value: unknown): readonly string[] {
   return ['Shape:', ...shapeOf(value, '$', 0), ...factsOf(value)];
 }
 
-/** One line per place, as paths that can be asked for. */
+/** One line per place; the paths are those that the model can request. */
 function shapeOf(value: unknown, path: string, depth: number): readonly string[] {
   if (!isStructure(value)) return [`${path}: ${shortValue(value)}`];
   if (Array.isArray(value)) {
@@ -255,7 +256,7 @@ function shapeOf(value: unknown, path: string, depth: number): readonly string[]
   const line = `${path}: object with ${entries.length.toLocaleString('en-US')} keys`;
   if (depth >= MAX_DEPTH) return [line];
   const shown = entries.slice(0, MAX_KEYS);
-  // What is short first: whole sections below must not push the keys beside them out of sight.
+  // Short values first, so that nested sections do not push them out of the limit.
   const simple = shown.filter(([, inner]) => !isStructure(inner));
   const nested = shown.filter(([, inner]) => isStructure(inner));
   const left = entries.length - shown.length;
@@ -268,7 +269,7 @@ function shapeOf(value: unknown, path: string, depth: number): readonly string[]
   ];
 }
 
-/** As `valueAtPath` reads it. */
+/** A path step as `valueAtPath` reads it. */
 export function stepOf(key: string): string {
   return /^[\p{L}_$][\p{L}\p{N}_$-]*$/u.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
@@ -282,7 +283,10 @@ export function shortValue(value: unknown): string {
   return `${headOf(text, MAX_VALUE_CHARS)}… (${text.length.toLocaleString('en-US')} characters)`;
 }
 
-/** Of the longest list of records: for numbers the range and the sum, for words with few values each. */
+/**
+ * Facts about the longest list of records: range and sum of numbers, frequencies of texts with few
+ * values.
+ */
 function factsOf(value: unknown): readonly string[] {
   const found = longestRecords(value, '$', 0);
   if (found === undefined) return [];
@@ -298,7 +302,7 @@ function factsOf(value: unknown): readonly string[] {
   return [`Facts about the ${count} records of ${found.path}:`, ...facts.slice(0, MAX_FACTS)];
 }
 
-/** Undefined also where there is none. */
+/** Undefined also where the property does not exist. */
 export function ownValue(value: object, key: string): unknown {
   return Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
 }

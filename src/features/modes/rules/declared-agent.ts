@@ -1,4 +1,4 @@
-// A specialist of the supervisor, as it stands in config/agents/*.yaml: checked here, read elsewhere.
+// Validates the declaration of a specialist (config/agents/*.yaml). agent-files.ts reads the files.
 
 import { z } from 'zod';
 import { mayBeTool } from '../../../kernel/config/limits.ts';
@@ -7,7 +7,7 @@ import { SERVICES } from '../settings.ts';
 
 export const AGENTS_FOLDER = 'agents';
 export const PROMPTS_FOLDER = 'prompts';
-/** What the supervisor says instead of a name. */
+/** The supervisor gives this instead of a name to finish. */
 export const FINISH = 'FINISH';
 
 export type Service = (typeof SERVICES)[number];
@@ -40,14 +40,14 @@ const agentSchema = z.strictObject({
     .prefault({}),
 });
 
-/** What a file says. */
+/** The contents of the file. */
 type AgentFile = Readonly<z.infer<typeof agentSchema>> & {
   readonly name: string;
-  /** Below the folder of prompts. */
+  /** File name in the folder of prompts. */
   readonly prompt: string;
 };
 
-/** With what it is told. */
+/** The declaration with its prompt as `instructions`. */
 export type DeclaredAgent = Omit<AgentFile, 'prompt' | 'enabled'> & {
   readonly instructions: string;
 };
@@ -72,7 +72,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   limits: 'it may hold rounds, tokens, seconds and answerTokens',
 };
 
-/** `values`: what the YAML says; `name`: that of the file without its ending. */
+/** `values`: the parsed YAML; `name`: the file name without its ending. */
 export function readAgentFile(values: unknown, name: string): ReadFile<AgentFile> {
   if (!NAME.test(name) || name.length > 40) {
     return broken(name, 'the name of the file: use small letters, digits and single hyphens');

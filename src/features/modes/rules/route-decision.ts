@@ -1,5 +1,6 @@
-// What a router decides, and what becomes of it: a plan is checked against what the turn really has
-// before anything is done, and its key is derived from the turn, so that a repeat is the same plan.
+// The decision of a router: its schema, and its check against the tools and specialist of the turn
+// before anything runs. The key of a plan is derived from the turn, so that a repetition is the
+// same plan.
 
 import { z } from 'zod';
 import { SPECIALIST } from '../../../agent/rules/context-pack.ts';
@@ -23,28 +24,28 @@ export const routeDecisionSchema = z.strictObject({
 });
 export type RouteDecision = z.infer<typeof routeDecisionSchema>;
 
-/** A decision with the name of its place in the turn: the same plan has the same key. */
+/** A decision with a key derived from its place in the turn. */
 export type ToolPlan = RouteDecision & { readonly idempotencyKey: string };
 
-/** A call by the name of a tool, or of the specialist. */
+/** A call of a tool or of the specialist, by name. */
 export type PlannedCall = {
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;
 };
 
-/** What the turn has. */
+/** What the turn can use. */
 export type RouteMeans = {
   readonly hasSpecialist: boolean;
-  /** The person's words, for a plan that repeats no task. */
+  /** The person's text, for a plan that does not repeat the task. */
   readonly task: string;
-  /** Whether the call could run: the tool is offered and takes the arguments. */
+  /** Whether the tool is offered and accepts the arguments. */
   canCall(call: PlannedCall): boolean;
 };
 
 export type ReadPlan =
   | { readonly kind: 'respond' }
   | { readonly kind: 'call'; readonly call: PlannedCall }
-  /** There is no way to wait for an answer here: the question itself is what is said. */
+  /** Asking with choices is not possible here, so the question is sent as the answer. */
   | { readonly kind: 'say'; readonly text: string }
   | { readonly kind: 'invalid'; readonly problem: string };
 
@@ -111,8 +112,8 @@ function textIn(args: RouteDecision['args'], ...names: readonly string[]): strin
   return texts.find((text): text is string => typeof text === 'string' && text.trim() !== '');
 }
 
-// Finds in a sentence what a tool needs: an address, a path, a command, the words to write or to replace.
-// What is not surely there is not made up.
+// Extracts the arguments of a tool from a sentence: an address, a path, a command, the text to
+// write or to replace. Returns nothing where the sentence is ambiguous.
 
 const URL_SHAPE = /https?:\/\/[^\s<>"'`|\\^{}]+/i;
 const TRAILING = /[.,;:!?)\]}'"”»]+$/;
@@ -129,7 +130,7 @@ export function urlIn(text: string): string | undefined {
   const found = URL_SHAPE.exec(text)?.[0];
   if (found === undefined) return undefined;
   let url = found.replace(TRAILING, '');
-  // A bracket that the address itself opened belongs to it.
+  // A closing bracket belongs to the address if the address contains the opening one.
   if (/\([^()]*$/.test(url) && found.startsWith(`${url})`)) url += ')';
   return URL.canParse(url) ? url : undefined;
 }
@@ -189,7 +190,7 @@ const AFTERWARDS =
 const NO_ARGUMENT =
   /^(?:me|a|an|the|sure|it|up|my|some|us|your?|is|are|was|has|can|dir|mir|sich|das|ist|sind|est|es|è|kann|peut|puede|può)$/iu;
 
-/** The command a sentence asks to run, without the sentence; undefined where it names none. */
+/** The command that a sentence asks to run; undefined where it names none. */
 export function commandIn(text: string): string | undefined {
   const quoted = /`([^`\n]+)`/.exec(text)?.[1]?.trim();
   if (quoted !== undefined && quoted !== '') return quoted;
@@ -200,7 +201,7 @@ export function commandIn(text: string): string | undefined {
   return isNamed || isFile ? command : undefined;
 }
 
-/** `argv`, or a `script` where only a shell understands it. */
+/** `argv`, or a `script` for syntax that needs a shell. */
 export function execArgs(command: string): Readonly<Record<string, unknown>> {
   if (/[|&;<>$()*?~\n\\]/.test(command)) return { script: command };
   const words = [...command.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)];
@@ -214,7 +215,9 @@ const CONTENT_BEFORE =
 const COMPOSED =
   /^(?:an?|the|this|that|it|my|some|something|eine?n?|das|es|die|den|un|une|le|la|ce|el|lo|ese|esto|il|qualcosa)\b/iu;
 
-/** What a sentence wants written to a file; undefined where somebody has to think of it first. */
+/**
+ * The text that a sentence asks to write to a file; undefined where it has to be composed first.
+ */
 export function contentFor(path: string, text: string): string | undefined {
   const quoted = quotedIn(text).filter((part) => part !== path && !/^`/.test(part));
   if (quoted.length === 1 && quoted[0] !== '') return quoted[0];
@@ -236,7 +239,7 @@ export function contentFor(path: string, text: string): string | undefined {
 const REPLACEMENT =
   /(?:replace|change|edit|fix|correct|ersetze?|ändere?|korrigiere?|remplace|change|corrige|reemplaza|cambia|sostituisci|correggi)\s+(\S[\s\S]*?)\s+(?:with|to|by|into|durch|zu|in|par|en|por|con)\s+(\S[\s\S]*?)\s+(?:in|im|of|dans|de|en|di|nel)\s*$/iu;
 
-/** The passage and what takes its place; undefined where the sentence does not name both. */
+/** The passage and its replacement; undefined where the sentence does not name both. */
 export function replacementFor(path: string, text: string) {
   const quoted = quotedIn(text).filter((part) => part !== path);
   const [from, to, more] = quoted;
@@ -255,7 +258,7 @@ export function replacementFor(path: string, text: string) {
 const SEARCH_WORDS =
   /^[\s\S]*?(?:search(?:\s+(?:the\s+)?(?:web|internet|net|online))?\s+(?:for|about)|look\s+up|find\s+out\s+about|google(?:\s+(?:for|mal))?|(?:suche?|recherchiere?)(?:\s+(?:im\s+(?:netz|internet|web)))?(?:\s+(?:nach|zu|mal))?|finde\s+heraus,?|(?:cherche|recherche)(?:\s+sur\s+(?:internet|le\s+web))?|busca(?:r)?(?:\s+en\s+(?:internet|la\s+web))?|cerca(?:\s+(?:su\s+internet|sul\s+web|in\s+rete))?)\s+/iu;
 
-/** What is to be looked for, without the words that ask for it. */
+/** The search terms, without the words that ask for the search. */
 export function queryIn(text: string): string {
   const query = text.replace(SEARCH_WORDS, '').replace(AFTERWARDS, '').trim();
   return query === '' ? text.trim() : query;

@@ -1,6 +1,6 @@
-// Plain rules that stand in for a router that says nothing usable: the first row that fits and whose tool is
-// there. Each row gives the arguments its tool really takes; where a sentence does not name them, the row
-// takes the harmless first step, or asks.
+// Rules that replace a router whose response is unusable: the first row that matches and whose tool
+// is available decides. Each row fills the arguments of its tool; where the sentence does not
+// contain them, the row takes a harmless first step or asks.
 
 import { isObject, parseJson } from '../../../lib/json/json.ts';
 import { lenientJson, objectsIn, withoutThoughts } from '../../../lib/json/loose-json.ts';
@@ -20,7 +20,7 @@ import {
 
 type FallbackMeans = {
   readonly tools: ReadonlySet<string>;
-  /** The main model runs on the person's own machine or net. */
+  /** The main model runs on the person's own machine or network. */
   readonly isLocal: boolean;
 };
 
@@ -129,7 +129,7 @@ const ROWS: readonly Row[] = [
 
 const UNCLEAR = 'I am not sure what you want. Could you rephrase it?';
 
-/** `text`: what the person wrote. The last row asks, with the least confidence. */
+/** `text`: the person's message. The last row asks, with the lowest confidence. */
 export function fallbackDecision(text: string, means: FallbackMeans): RouteDecision {
   for (const row of ROWS) {
     const decision = row(text, means);
@@ -138,12 +138,12 @@ export function fallbackDecision(text: string, means: FallbackMeans): RouteDecis
   return asking(UNCLEAR, 0.2);
 }
 
-// Reads a router's decision, from strict to lenient: arguments of a call, a JSON object somewhere in a text,
-// then forms that small models really write. What is none of them is no decision; nothing is guessed.
+// Parses a router's decision, from strict to lenient: arguments of a call, a JSON object within a
+// text, then forms that small models produce. Anything else is no decision; nothing is guessed.
 
 export type ReadDecision = {
   readonly decision: RouteDecision;
-  /** By which rung of the ladder. */
+  /** The parser that matched. */
   readonly by: 'call' | 'json' | 'lenient';
 };
 
@@ -155,7 +155,7 @@ type Words = {
 
 const MAX_CHARS = 8000;
 const USUAL_CONFIDENCE = 0.5;
-/** Nothing is done that it could be unsure of. */
+/** Full confidence, because it executes nothing. */
 const RESPOND = { action: 'respond', confidence: 1 } as const;
 const KEYS = ['action', 'target', 'args', 'confidence'] as const;
 const ARG = /([A-Za-z_][\w-]*)\s*[=:]\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,;\n]+)/g;
@@ -183,7 +183,7 @@ function first(
   return undefined;
 }
 
-/** A key that some models send as they were shown one; ours is derived. */
+/** Some models copy this key from the example; ours is derived. */
 function strict(value: unknown): RouteDecision | undefined {
   if (!isObject(value)) return undefined;
   const { idempotencyKey: _, ...decision } = value;
@@ -191,7 +191,7 @@ function strict(value: unknown): RouteDecision | undefined {
   return routeDecisionSchema.safeParse({ ...usual, ...decision }).data;
 }
 
-/** Leaves out what nobody asked for, and understands numbers and objects written as text. */
+/** Drops unknown keys, and reads numbers and objects written as text. */
 function chosenKeys(value: unknown): RouteDecision | undefined {
   if (!isObject(value)) return undefined;
   const known = Object.fromEntries(
@@ -233,7 +233,7 @@ function argsOf(text: string): Readonly<Record<string, unknown>> {
 
 const unquoted = (text: string) => text.trim().replace(/^(["'])([\s\S]*)\1$/, '$2');
 
-/** `tool, web_fetch, {"url": "..."}, 0.8`, also between braces. */
+/** `tool, web_fetch, {"url": "..."}, 0.8`, also in braces. */
 function listIn(text: string): unknown {
   const list =
     /^\s*[{[(]?\s*"?(\w+)"?\s*,\s*"?([\w.-]*)"?\s*(?:,\s*(\{[\s\S]*\}))?\s*(?:,\s*([\d.]+%?))?\s*[}\])]?\s*$/;
@@ -243,7 +243,7 @@ function listIn(text: string): unknown {
   return { action, target, args, confidence };
 }
 
-/** `action: tool` and so on, a line each or behind one another. */
+/** `action: tool` and so on, one per line or in one line. */
 function linesIn(text: string): unknown {
   const said = (key: string) =>
     new RegExp(

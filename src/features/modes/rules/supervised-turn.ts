@@ -1,6 +1,6 @@
-// The state that supervisor, specialists and services share in one turn. It is never changed: each step
-// gives a new one, and all of them follow from what the turn has recorded, so that a turn taken up after
-// a crash stands where it stood.
+// The state that supervisor, specialists and services share in one turn. It is immutable and
+// derived from the recorded entries of the turn, so a turn resumed after a crash has the same
+// state.
 
 import { ownWords } from '../../../agent/rules/context-pack.ts';
 import { roundsOf } from '../../../agent/rules/turn-closing.ts';
@@ -14,23 +14,23 @@ import type {
 import { fieldsOf, parseJson, textOf } from '../../../lib/json/json.ts';
 import { shortened } from '../../../lib/text/cut.ts';
 
-/** Calls that are no tools: a specialist is handed a task, and hands its work back. */
+/** Calls that are not tools: handing a task to a specialist, and the specialist's report. */
 export const TASK = 'specialist_task';
 export const REPORT = 'specialist_report';
-/** A call of a tool that a specialist was not given. */
+/** A call of a tool that the specialist was not given. */
 export const NOT_OFFERED = 'tool_not_given';
 
 export type SupervisedTask = {
   readonly agent: string;
-  /** Of the supervisor, for this task alone. */
+  /** From the supervisor, for this task only. */
   readonly instruction: string;
-  /** How many tasks were handed out before it. */
+  /** Number of tasks handed out before it. */
   readonly place: number;
-  /** What was recorded since, oldest first. */
+  /** Entries recorded since, oldest first. */
   readonly work: readonly TranscriptEntry[];
 };
 
-/** The cut and marked text of a result; the whole one stands in the record. */
+/** The shortened and marked text of a result; the record holds the whole one. */
 export type Heard = {
   readonly status: 'ok' | 'failed';
   readonly text: string;
@@ -40,11 +40,11 @@ export type Heard = {
 export type AgentResponse = Heard & {
   readonly agent: string;
   readonly instruction: string;
-  /** By which the record has it to the letter. */
+  /** The id of the full text in the record. */
   readonly resultId: ResultId | undefined;
 };
 
-/** The answer of a service, which is no specialist. */
+/** The response of a service, which is not a specialist. */
 export type ServiceMessage = Heard & { readonly service: string; readonly query: string };
 
 export type SupervisedTurn = {
@@ -53,7 +53,7 @@ export type SupervisedTurn = {
   readonly task: SupervisedTask | undefined;
   readonly responses: readonly AgentResponse[];
   readonly messages: readonly ServiceMessage[];
-  /** Who was asked what since the person last wrote, see `askedKey`. */
+  /** Questions asked since the person's last message, see `askedKey`. */
   readonly made: readonly string[];
 };
 
@@ -65,11 +65,11 @@ export const SUPERVISED_START: SupervisedTurn = {
   made: [],
 };
 
-/** The same for the same question to the same one, whatever its blanks and capitals. */
+/** Equal for the same question to the same recipient, whatever its white space and case. */
 export const askedKey = (who: string, what: string) =>
   `${who} ${what.toLowerCase().replace(/\s+/g, ' ').trim()}`;
 
-/** Where the turn stands. `own`: what is recorded of it; `services`: names of those there are. */
+/** Derives the state. `own`: the recorded entries of the turn; `services`: the available ones. */
 export function supervisedTurn(
   own: readonly TranscriptEntry[],
   services: readonly string[],
@@ -85,13 +85,13 @@ export function supervisedTurn(
   }, SUPERVISED_START);
 }
 
-/** After a message of the person, what was asked before may be asked again. */
+/** A new message of the person allows earlier questions again. */
 function said(state: SupervisedTurn, entry: TranscriptEntry): SupervisedTurn {
   const question = [state.question, ownWords([entry])].filter((text) => text !== '').join('\n');
   return worked({ ...state, question, made: [] }, entry);
 }
 
-/** A task that was handed out is at work from then on, whatever the process did since. */
+/** A task that was handed out is in progress, also after a restart. */
 function decided(state: SupervisedTurn, entry: AssistantEntry): SupervisedTurn {
   const [call] = entry.toolCalls;
   if (call?.name === REPORT) return state;
@@ -102,7 +102,7 @@ function decided(state: SupervisedTurn, entry: AssistantEntry): SupervisedTurn {
   return { ...state, task, made: [...state.made, askedKey(agent, instruction)] };
 }
 
-/** Adds to the task at work; without one, nothing. */
+/** Adds the entry to the current task; does nothing without one. */
 function worked(state: SupervisedTurn, entry: TranscriptEntry): SupervisedTurn {
   const { task } = state;
   return task === undefined ? state : { ...state, task: { ...task, work: [...task.work, entry] } };
@@ -136,13 +136,15 @@ function cameOf(
   return { ...state, messages, made: [...state.made, askedKey(service, query)] };
 }
 
-/** Undefined where it is no text. */
+/** Undefined where it is not a string. */
 export const argumentIn = (json: string, key: string) => textOf(fieldsOf(parseJson(json))?.[key]);
 
-// Which models worked on a turn, from what it recorded: which answers were a supervisor's or a specialist's,
-// and what was asked of whom.
+// Which models worked on a turn, derived from its entries: the answers of supervisor and
+// specialists, and the tasks.
 
-/** By their roles, as figures about model calls name them; all others have none. */
+/**
+ * Maps entries to roles, as in the figures about model calls; the main model's entries are absent.
+ */
 export function supervisedRoles(
   entries: readonly TranscriptEntry[],
 ): ReadonlyMap<AssistantEntry, string> {
@@ -168,7 +170,7 @@ const agentIn = (call: ToolCall) => argumentIn(call.arguments, 'agent') ?? 'unkn
 
 const WORDS_CHARS = 160;
 
-/** For people, a line for each task of a turn: whom the supervisor asked what, why, and what came of it. */
+/** For people: one line per task with specialist, reason and outcome. */
 export function supervisedSteps(own: readonly TranscriptEntry[]): readonly string[] {
   return roundsOf(own).flatMap(([first]) => {
     const call = first?.call;
@@ -184,16 +186,17 @@ export function supervisedSteps(own: readonly TranscriptEntry[]): readonly strin
   });
 }
 
-// An answer around what specialists wrote: their outputs are put in to the letter, whatever the model
-// that frames them makes of them.
+// Composes the answer from the specialists' outputs, which are inserted verbatim, and the frame
+// that a model writes around them.
 
-/** Where the output of this number, counted from 1, belongs. */
+/** Placeholder of an output; numbers start at 1. */
 export const placeOf = (number: number) => `[[output ${number}]]`;
 const PLACE = /\[\[\s*output\s*(\d+)?\s*\]\]/gi;
 
 /**
- * Every output stands in the answer once, between blank lines and as a block of code unless it is a plain line. One that `frame` has no place for stands
- * behind its first paragraph; lines that repeat one to the letter are its place.
+ * Each output appears once in the answer, between blank lines and as a code block unless it is one
+ * plain line. An output without a placeholder follows the first paragraph; lines of the frame that
+ * repeat an output verbatim count as its placeholder.
  */
 export function composedAnswer(frame: string, outputs: readonly string[]): string {
   const placed = new Set<number>();
@@ -214,10 +217,10 @@ export function composedAnswer(frame: string, outputs: readonly string[]): strin
   return all.filter(isSaid).join('\n\n');
 }
 
-/** One line in which nothing can be Markdown. */
+/** One line without any Markdown syntax. */
 const PLAIN = /^(?!\d+[.)] )[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}.,;:!?'’"“”()%€$/+–—-]| (?! ))*$/u;
 
-/** A block of code is the one form that every channel shows as it is, whatever Markdown would make of it. */
+/** A code block is the only form that every channel shows unchanged. */
 function asText(output: string): string {
   if (PLAIN.test(output.trim())) return output;
   const longest = Math.max(2, ...[...output.matchAll(/`+/g)].map(([ticks]) => ticks.length));
@@ -225,7 +228,7 @@ function asText(output: string): string {
   return `${fence}\n${output}\n${fence}`;
 }
 
-/** A frame that put the place, or the output itself, into a block of code already. */
+/** A frame that already put the placeholder, or the output itself, into a code block. */
 const FENCED_PLACE =
   /^ {0,3}(`{3,}|~{3,})[^\n`]*\n\s*(\[\[\s*output\s*\d*\s*\]\])\s*\n {0,3}\1[ \t]*$/gim;
 
@@ -239,7 +242,7 @@ function withPlaces(frame: string, outputs: readonly string[]): string {
   return marked.replace(FENCED_PLACE, '$2').trim();
 }
 
-/** Texts as they are, and for each place the index of its output. */
+/** Texts as they are, and for each placeholder the index of its output. */
 function partsOf(frame: string): readonly (string | number)[] {
   const parts: (string | number)[] = [];
   let from = 0;

@@ -1,5 +1,5 @@
-// What supervisor and specialists are told: the standing orders come from files, the question, the current
-// instruction and what was found stand in tags of their own, and words of others stay marked as such.
+// The prompts of supervisor and specialists: instructions come from files; the question, the
+// current task and the findings are in tags of their own, with untrusted content marked.
 
 import { z } from 'zod';
 import { historyLines, type Wrap } from '../../../agent/rules/context-pack.ts';
@@ -21,7 +21,7 @@ import {
 const SHOWN_CHARS = 3000;
 const QUESTION_CHARS = 4000;
 const ASKED_CHARS = 300;
-/** Of what others found before it, for a specialist. */
+/** Limit of the earlier findings in a specialist's prompt. */
 const CONTEXT_CHARS = 6000;
 
 const ABOUT_SERVICES: Readonly<Record<Service, string>> = {
@@ -31,19 +31,19 @@ const ABOUT_SERVICES: Readonly<Record<Service, string>> = {
   session_search: 'searches past conversations; instructions is the words to look for',
 };
 
-/** A text in a tag that it cannot close. */
+/** A text in a tag that the text cannot close. */
 export function tagged(tag: string, text: string): string {
   const closed = new RegExp(`<(?=\\s*/?\\s*${tag}\\b)`, 'gi');
   return `<${tag}>\n${text.replace(closed, '< ')}\n</${tag}>`;
 }
 
 type Roster = {
-  /** Those that answer at present. */
+  /** Those that respond at present. */
   readonly agents: readonly DeclaredAgent[];
   readonly services: readonly Service[];
 };
 
-/** `orders`: of prompts/supervisor.md. */
+/** `orders`: the text of prompts/supervisor.md. */
 export function supervisorSystem(orders: string, { agents, services }: Roster): string {
   const names = [...agents.map(({ name }) => name), ...services, FINISH];
   return [
@@ -111,11 +111,11 @@ export function specialistQuestion(state: SupervisedTurn, wrap: Wrap): string {
   ].join('\n\n');
 }
 
-/** Said to a specialist that has no more rounds, tokens or time. */
+/** Sent to a specialist that has no rounds, tokens or time left. */
 export const WRITE_NOW =
   '[Your rounds for this task are used up. Write the result now from what you have, without tools, and say what is missing.]';
 
-/** What frames outputs that are kept to the letter. `orders`: of prompts/answer.md. */
+/** For the model that frames verbatim outputs. `orders`: the text of prompts/answer.md. */
 export function framingSystem(orders: string, outputs: number): string {
   const places = Array.from({ length: outputs }, (_, at) => placeOf(at + 1)).join(', ');
   return [
@@ -144,7 +144,7 @@ export function framingQuestion(
   ].join('\n\n');
 }
 
-/** For the main model, which has the results before it. `orders`: of prompts/answer.md. */
+/** For the main model, whose context holds the results. `orders`: the text of prompts/answer.md. */
 export const writingNote = (orders: string) =>
   `[${orders.trim()} Specialists did the work; what they found stands above. You have no tools: promise no further step, and say what is missing.]`;
 
@@ -167,8 +167,9 @@ function block(
 const shownText = ({ text, isForeign }: Heard, what: string, most: number, wrap: Wrap) =>
   isForeign ? wrap(what, shortened(unwrapped(text), most)) : shortened(text, most);
 
-// What a supervisor decides: structured output, never a tool call, checked against those there are. What
-// cannot be read, names nobody or was done before is FINISH, with the reason for the log.
+// Parses a supervisor's decision: structured output, never a tool call, checked against the
+// available specialists and services. An unreadable decision, an unknown name and a repeated task
+// become FINISH, with the reason for the log.
 
 const MAX_CHARS = 16_000;
 const MAX_INSTRUCTION_CHARS = 8000;
@@ -199,7 +200,7 @@ export type Move =
 
 const finish = (why: FinishWhy): Move => ({ kind: 'finish', why });
 
-/** `text`: what the supervisor said. */
+/** `text`: the supervisor's response. */
 export function readMove(text: string, state: SupervisedTurn, means: SupervisorMeans): Move {
   const decision = decisionIn(text);
   return decision === undefined ? finish('unreadable') : moveOf(decision, state, means);
@@ -222,7 +223,10 @@ function moveOf(
   return { kind: 'service', service: name, query: asked };
 }
 
-/** From strict to lenient, like that of a router: an object as it is, then with its slips put right. */
+/**
+ * From strict to lenient, like that of a router: an object as it is, then with common errors
+ * corrected.
+ */
 function decisionIn(said: string): Decision | undefined {
   const objects = objectsIn(withoutThoughts(said.slice(0, MAX_CHARS)));
   for (const json of objects) {
@@ -237,7 +241,7 @@ function decisionIn(said: string): Decision | undefined {
   return undefined;
 }
 
-/** Leaves out what nobody asked for; a list for a string is its first. */
+/** Drops unknown keys; a list in place of a string gives its first element. */
 const known = ({ next, instructions, reasoning }: Readonly<Record<string, unknown>>) => ({
   next: first(next),
   instructions: first(instructions) ?? '',

@@ -1,5 +1,5 @@
-// The plan that the agent keeps for a long task, and the points it marked: what is valid, how people see
-// it and how the model is reminded of it. Keeping and showing it are left to gateway/plans.ts.
+// The plan of a long task and its checkpoints: what is valid, the checklist for the person and the
+// reminder for the model. plans.ts stores and shows them.
 
 import type { SessionKey } from '../../../kernel/message/ids.ts';
 import type { ChatRef } from '../../../kernel/message/message.ts';
@@ -10,30 +10,30 @@ export const STEP_STATES = ['pending', 'doing', 'done', 'dropped'] as const;
 type PlanStep = {
   readonly text: string;
   readonly status: (typeof STEP_STATES)[number];
-  /** Numbers of steps that have to be over first, from 1. */
+  /** Numbers of the steps that have to end first, from 1. */
   readonly after: readonly number[];
 };
 
 export type Plan = { readonly goal: string; readonly steps: readonly PlanStep[] };
 
-/** What was done and what is open at a point of the task, in the words of the agent. */
+/** What is done and what is open at this point, in the agent's words. */
 export type Checkpoint = { readonly done: string; readonly open: string };
 
-/** A checkpoint with what can be gone back to. */
+/** A checkpoint with what is needed to go back to it. */
 export type MarkedPoint = Checkpoint & {
-  /** As it was then. */
+  /** The plan at that time. */
   readonly plan?: Plan;
-  /** Why what was tried from here was given up, oldest first. */
+  /** Why attempts from here were given up, oldest first. */
   readonly givenUp?: readonly string[];
 };
 
-/** `back`: how many marks, 1 = to the newest. */
+/** `back`: number of checkpoints, 1 = to the newest. */
 export type WayBack = { readonly back: number; readonly reason: string };
 
-/** As the model is reminded of it. */
+/** The reminder for the model. */
 export type StandingNote = {
   readonly text: string;
-  /** Written where words of others were in view. */
+  /** Written while untrusted content was in the conversation. */
   readonly isForeign: boolean;
 };
 
@@ -47,7 +47,7 @@ export type PlanState = {
 export type PlanPlace = {
   readonly session: SessionKey;
   readonly chat: ChatRef;
-  /** Words of others are in view. */
+  /** The conversation contains untrusted content. */
   readonly isTainted: boolean;
 };
 
@@ -67,7 +67,7 @@ const isOver = ({ status }: Pick<PlanStep, 'status'>) => status === 'done' || st
 
 export const isFinished = ({ steps }: Plan) => steps.every(isOver);
 
-/** Why the plan cannot be kept as it is, for the model. */
+/** Why the plan is invalid, for the model. */
 export function planProblem({ steps }: Plan): string | undefined {
   for (const [index, { after, status }] of steps.entries()) {
     const number = index + 1;
@@ -82,8 +82,9 @@ export function planProblem({ steps }: Plan): string | undefined {
 }
 
 /**
- * Goes back by so many marks, 1 = the newest: the plan is again as it was there, later marks are gone, and
- * why the way was given up stays. Undefined where nothing was marked that long ago.
+ * Goes back by a number of checkpoints, 1 = to the newest: restores the plan of that time, removes
+ * later checkpoints and records why the attempt was given up. Undefined where there are fewer
+ * checkpoints.
  */
 export function goneBack(
   { plan, checkpoints }: PlanState,
@@ -114,7 +115,7 @@ export function checklist({ goal, steps }: Plan): string {
   return `**${goal}** (${over} of ${steps.length})\n${lines.join('\n')}`;
 }
 
-/** As the model is reminded of it; undefined where nothing is under way. */
+/** The reminder for the model; undefined where no plan is in progress. */
 export function standingNote({ plan, checkpoints }: PlanState): string | undefined {
   const open = plan === undefined || isFinished(plan) ? [] : [planText(plan)];
   const marks = checkpoints.map(pointText);

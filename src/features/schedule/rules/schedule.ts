@@ -1,5 +1,5 @@
-// When a job runs, and how people and models write it. What a cron expression means in a time zone is
-// found out elsewhere; its zone is always named, so that a slot is the same whoever computes it.
+// When a job runs, and the notations for it. createNextSlot evaluates cron expressions; their time
+// zone is always explicit, so that a slot does not depend on the machine.
 
 import { NanobotError } from '../../../kernel/message/errors.ts';
 import {
@@ -14,7 +14,7 @@ import {
 export type Schedule =
   /** Once; epoch milliseconds. */
   | { readonly kind: 'at'; readonly at: number }
-  /** From `anchor` on, in real time whatever clocks do. */
+  /** Counted from `anchor` in elapsed time, whatever local clocks do. */
   | { readonly kind: 'every'; readonly everyMs: number; readonly anchor: number }
   /** Five fields; `timeZone` is an IANA name. */
   | { readonly kind: 'cron'; readonly expression: string; readonly timeZone: string };
@@ -26,7 +26,7 @@ export type ScheduleWish = {
   readonly cron?: string | undefined;
 };
 
-/** A job that cannot be made or found; the message says what to write instead. */
+/** A job that is invalid or unknown; the message says what to write instead. */
 export class JobError extends NanobotError {
   override readonly name = 'JobError';
   constructor(message: string, code: 'job_invalid' | 'job_unknown' = 'job_invalid') {
@@ -36,7 +36,7 @@ export class JobError extends NanobotError {
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** A job that ran more often would only ever wait for itself. */
+/** A job with a shorter interval would only wait for its own runs. */
 const SHORTEST_EVERY_MS = MINUTE_MS;
 const LONGEST_EVERY_MS = 366 * DAY_MS;
 const UNITS_MS: Readonly<Record<string, number>> = {
@@ -69,14 +69,16 @@ export function readSchedule(wish: ScheduleWish, timeZone: string, nowMs: number
   return { kind: 'cron', expression, timeZone: zone };
 }
 
-/** Whether a person chose the time of day of each slot: an interval or a step only happens to reach it. */
+/**
+ * Whether a person chose the time of day of each slot; an interval or a step reaches it by chance.
+ */
 export function hasChosenTimes(schedule: Schedule): boolean {
   if (schedule.kind !== 'cron') return schedule.kind === 'at';
   const [minute = '', hour = ''] = schedule.expression.split(' ');
   return !/[*/]/.test(minute + hour);
 }
 
-/** The first slot after the moment; undefined: none. Of cron expressions see createNextSlot. */
+/** The first slot after the moment; undefined: none. For cron expressions see createNextSlot. */
 export function nextPlainSlot(
   schedule: Exclude<Schedule, { readonly kind: 'cron' }>,
   afterMs: number,
@@ -93,7 +95,7 @@ export function scheduleText(schedule: Schedule, timeZone: string): string {
   return `${schedule.expression} (${schedule.timeZone})`;
 }
 
-/** Of a cron job its own zone, else the person's. */
+/** The job's own zone for a cron job, otherwise the person's. */
 export function zoneOf(schedule: Schedule, timeZone: string): string {
   return schedule.kind === 'cron' ? schedule.timeZone : timeZone;
 }
@@ -159,7 +161,7 @@ function readEvery(text: string): number {
   );
 }
 
-/** `1h30m`, `20 min`, `2 days` in milliseconds; undefined where it is no span. */
+/** `1h30m`, `20 min`, `2 days` in milliseconds; undefined where it is not a duration. */
 function spanOf(text: string): number | undefined {
   if (!SPAN.test(text)) return undefined;
   const parts = [...text.matchAll(/(\d+)\s*([smhdw])/g)];

@@ -1,6 +1,7 @@
-// A skill: a folder whose SKILL.md says in its front matter what it is for and what it needs, and
-// below how to do it. Follows the Agent Skills format (agentskills.io/specification); `always` and
-// `requires` are read from `metadata` of other agents too.
+// The format of a skill: a folder whose SKILL.md states purpose and requirements in its front
+// matter, followed by the instructions. Follows the Agent Skills format
+// (agentskills.io/specification); `always` and `requires` are also read from the `metadata` that
+// other agents use.
 
 import { z } from 'zod';
 import { headOf, shortened } from '../../../lib/text/cut.ts';
@@ -8,25 +9,25 @@ import { headOf, shortened } from '../../../lib/text/cut.ts';
 const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)/;
 const MAX_NAME_CHARS = 64;
 const MAX_DESCRIPTION_CHARS = 1024;
-/** Of it, in the list that stands in every prompt. */
+/** Length of a description in the list that every prompt contains. */
 const MAX_LISTED_CHARS = 300;
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const INVISIBLE = /(?![\n\t])[\p{Cc}\p{Cf}]/gu;
 
-/** Every one of them has to be there. */
+/** All of them are required. */
 export type SkillNeeds = {
   /** Programs. */
   readonly bins: readonly string[];
   /** Names of environment variables. */
   readonly env: readonly string[];
-  /** Names as Node has them (darwin, linux, win32); empty = everywhere. */
+  /** Names of `process.platform` (darwin, linux, win32); empty = everywhere. */
   readonly os: readonly string[];
 };
 
 export type SkillManifest = {
   readonly name: string;
   readonly description: string;
-  /** Stands in every prompt instead of being read when it is needed. */
+  /** The skill is in every prompt instead of being read when needed. */
   readonly isAlways: boolean;
   readonly needs: SkillNeeds;
 };
@@ -35,7 +36,7 @@ type ReadManifest =
   | {
       readonly kind: 'valid';
       readonly manifest: SkillManifest;
-      /** What other programs that read skills would stumble over. */
+      /** What other programs that read skills would reject. */
       readonly warnings: readonly string[];
     }
   | { readonly kind: 'invalid'; readonly problem: string };
@@ -49,7 +50,7 @@ export function splitFrontMatter(
   return { header: match[1] ?? '', body: text.slice(match[0].length).trim() };
 }
 
-/** Fit to be the name of a folder on every system, and of a skill. */
+/** Valid as a skill name and as a folder name on every system. */
 export function isSkillName(name: string): boolean {
   return name.length <= MAX_NAME_CHARS && NAME.test(name);
 }
@@ -81,7 +82,7 @@ const PLATFORMS: Readonly<Record<string, string>> = {
   windows: 'win32',
 };
 
-/** `values` as parsed from the front matter; `folder` is the name of the folder it stands in. */
+/** `values`: parsed from the front matter; `folder`: the name of its folder. */
 export function readManifest(values: unknown, folder: string): ReadManifest {
   const parsed = frontMatter.safeParse(values ?? {});
   if (!parsed.success) {
@@ -124,7 +125,7 @@ function plain(needs: z.infer<typeof requires> | undefined): SkillNeeds {
   return { bins, env, os: os.map((name) => PLATFORMS[name.toLowerCase()] ?? name.toLowerCase()) };
 }
 
-/** One line of the prompt's list; what is missing is said, so that nobody tries in vain. */
+/** One line of the prompt's list; names what is missing, so that nobody tries in vain. */
 export function skillLine(
   { name, description }: Pick<SkillManifest, 'name' | 'description'>,
   missing: readonly string[] = [],

@@ -1,4 +1,4 @@
-// The budgets a call is charged to, by name, and what the configuration allows each of them in a day.
+// The budgets that a call is charged to, by name, and their configured daily limits.
 
 import type { PersonLimits } from '../../../kernel/access/person.ts';
 import type { LimitsConfig } from '../../../kernel/config/limits.ts';
@@ -24,9 +24,8 @@ const JOB = 'job ';
 const MICROS = 1_000_000;
 
 /**
- * Our own machinery is charged to the chat or the job it works in, to whoever made it, and to the
- * total. `ownOf`: what a person of this name is allowed, whatever is
- * configured.
+ * The gateway's own calls are charged to the chat or job they work in, to its creator, and to the
+ * total. `ownOf`: the limits of a person of this name, which override the configuration.
  */
 export function chargedFor(
   payer: Payer,
@@ -54,7 +53,7 @@ function payingNames(payer: Payer): CountNames | undefined {
   return first === undefined ? undefined : [PERSON + first, ...others.map((name) => PERSON + name)];
 }
 
-/** What a job may take is the less of what it was given and what is configured for all jobs. */
+/** The limit of a job is the lower of its own and the one configured for all jobs. */
 function jobCharge(id: string, sender: Payer['sender'], limits: LimitsConfig): Charged {
   const names: CountNames = [JOB + id];
   const { tokensPerDay = 0, moneyPerDay = 0 } =
@@ -83,7 +82,7 @@ type BudgetHolder =
   | { readonly kind: 'chat'; readonly chat: ChatRef }
   | { readonly kind: 'nobody' };
 
-/** Whom a name of a budget means. */
+/** The person, chat or job that a budget's name refers to. */
 export function budgetHolder(name: string): BudgetHolder {
   const [, prefix = '', rest = ''] = /^(person |chat )(.*)$/s.exec(name) ?? [];
   if (prefix === CHAT) {
@@ -95,7 +94,7 @@ export function budgetHolder(name: string): BudgetHolder {
   return { kind: 'person', channel: rest.slice(0, colon), id: rest.slice(colon + 1) };
 }
 
-/** What a budget of these names may take in a day; `own` counts for a person's. */
+/** The daily limit of the budget with these names; `own`: the person's own limits. */
 export function budgetCap(
   [key, ...others]: CountNames,
   limits: LimitsConfig,
@@ -147,9 +146,9 @@ const capOf = ({ tokens, money }: { readonly tokens: number; readonly money: num
   micros: Math.round(money * MICROS),
 });
 
-// What people are told about budgets.
+// Texts about budgets.
 
-/** "12,345 tokens, about 0.12 USD"; the money is left out where none is known. */
+/** "12,345 tokens, about 0.12 USD"; without the money where no price is known. */
 function amountText({ tokens, micros }: Amount, currency: string): string {
   const counted = `${tokens.toLocaleString('en-US')} tokens`;
   return micros === 0 ? counted : `${counted}, about ${moneyText(micros, currency)}`;
@@ -169,20 +168,20 @@ function capText({ tokens, micros }: Cap, currency: string): string {
 }
 
 export type BudgetView = {
-  /** As it is kept: `person telegram:700`, `chat telegram:700`, `total`. */
+  /** As stored: `person telegram:700`, `chat telegram:700`, `total`. */
   readonly key: string;
-  /** Whose it is; shown, never trusted. */
+  /** Display name of its holder; untrusted. */
   readonly name?: string;
   readonly ledger: Ledger;
   readonly cap: Cap;
 };
 
-/** "your budget", "the budget of all": as said to whoever reads it. */
+/** "the budget of `Anna`", "the budget of all together". */
 function ownerName(view: BudgetView): string {
   return view.key === 'total' ? 'the budget of all together' : `the budget of ${titleOf(view)}`;
 }
 
-/** "`Anna` (person telegram:700)": with the key by which a command means it. */
+/** "`Anna` (person telegram:700)": with the key that commands accept. */
 const titleOf = ({ key, name }: BudgetView) =>
   name === undefined ? key : `${verbatim(name)} (${key})`;
 
@@ -212,7 +211,9 @@ export function usedUpOwnerText(view: BudgetView, currency: string, morePercent:
   );
 }
 
-/** For an owner. `assumed`: what it is charged all the same; undefined: it was not asked. */
+/**
+ * For an owner. `assumed`: the price that is charged instead; undefined: the model was not called.
+ */
 export function unpricedText(model: string, assumed: Price | undefined, currency: string): string {
   const told = `I do not know what ${verbatim(model)} costs`;
   const remedy = 'Set its price in `models.prices`, or set budgets in tokens.';
@@ -241,7 +242,7 @@ export function budgetLine(view: BudgetView, currency: string): string {
   return `${titleOf(view)}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
 }
 
-/** A line about a conversation, and one for each of several who shared its turns. */
+/** A line about a conversation, and one for each of several models that shared its turns. */
 export function conversationLines(
   { calls, spent, unpriced, shares }: ConversationCost,
   currency: string,
@@ -255,7 +256,7 @@ export function conversationLines(
 
 const called = (calls: number) => `${calls} model call${calls === 1 ? '' : 's'}`;
 
-/** A call is refused as soon as its worst case has no room, however much of the budget is left. */
+/** A call is refused as soon as its worst case does not fit, however much of the budget is left. */
 const endOf = (view: BudgetView, whose: string) =>
   shareUsed(view) >= 1
     ? `${whose} is used up`

@@ -1,4 +1,4 @@
-// What the model calls of a conversation took, by what their vendors counted.
+// Sums up the model calls of a conversation by the usage that vendors reported.
 
 import type { TokenUsage, TranscriptEntry } from '../../../kernel/message/transcript.ts';
 import { type ConfiguredPrice, priceOf } from '../../../providers/rules/model-names.ts';
@@ -8,9 +8,9 @@ import { type Amount, amountOf, NOTHING, plus } from './spending.ts';
 export type ConversationCost = {
   readonly calls: number;
   readonly spent: Amount;
-  /** Calls that no vendor counted, or whose model has no known price. */
+  /** Calls without reported usage, or whose model has no known price. */
   readonly unpriced: number;
-  /** Of these: what models that share the work took, by their roles. */
+  /** The part of models that share the work, by role. */
   readonly shares: readonly RoleShare[];
 };
 

@@ -1,19 +1,18 @@
-// Budgets of a day: what may be spent, what is held back for calls under way, and how far a budget is
-// used up. The worst case of a call is held before it is made: however many run side by side, spent
-// and held together never pass the limit. Pure rules; who pays and what is stored is the gateway's.
+// The rules of daily budgets. The worst case of a call is held before the call, so that concurrent
+// calls never exceed the limit together. Other files decide who pays and what is stored.
 
 /** Money in millionths of the currency: a price per million tokens times tokens. */
 export type Amount = { readonly tokens: number; readonly micros: number };
 
-/** What may be spent in a day; 0: no limit of that kind. */
+/** The daily limit; 0: no limit of that kind. */
 export type Cap = Amount;
 
-/** How far a budget was told to be used up, in percent. */
+/** The highest percentage that was reported for a budget. */
 export type Told = 0 | 80 | 95 | 100;
 
 export type Ledger = {
   readonly spent: Amount;
-  /** The worst case of calls under way. */
+  /** The worst case of calls in progress. */
   readonly held: Amount;
   /** Added to the limit for this day by an owner. */
   readonly extraPercent: number;
@@ -27,25 +26,25 @@ export type Price = {
   readonly output: number;
   /** For input that the vendor had in its cache. */
   readonly cached: number;
-  /** For input that the vendor writes to its cache, where that is dearer; else that of input. */
+  /** For input that the vendor writes to its cache; default: the price of input. */
   readonly written?: number | undefined;
 };
 
 export type Ask = {
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Undefined where nobody knows it: such calls count in tokens only. */
+  /** Undefined where unknown: such calls count in tokens only. */
   readonly price: Price | undefined;
-  /** What it costs beside its tokens, in millionths. */
+  /** Cost beside the tokens, in millionths. */
   readonly flatMicros?: number;
 };
 
 export type Grant =
-  /** The answer may be shorter than what was asked for. */
+  /** The answer may have to be shorter than requested. */
   | { readonly kind: 'granted'; readonly outputTokens: number }
-  /** It fits once calls under way have ended. */
+  /** It fits once calls in progress have ended. */
   | { readonly kind: 'wait' }
-  /** `by`: the place of the budget in which nothing is left. */
+  /** `by`: index of the exhausted budget. */
   | { readonly kind: 'refused'; readonly by: number };
 
 export const NOTHING: Amount = { tokens: 0, micros: 0 };
@@ -57,7 +56,7 @@ export const EMPTY_LEDGER: Ledger = {
   calls: 0,
 };
 
-/** An answer cut shorter than this helps nobody. */
+/** A shorter answer is useless. */
 const MIN_ANSWER_TOKENS = 256;
 const NOTE_SHARE = 0.8;
 const CHEAPER_SHARE = 0.95;
@@ -79,7 +78,7 @@ export function capFor(cap: Cap, { extraPercent }: Pick<Ledger, 'extraPercent'>)
   return { tokens: more(cap.tokens), micros: more(cap.micros) };
 }
 
-/** What a call costs, the money rounded up. */
+/** The cost of a call; money is rounded up. */
 export function amountOf(
   price: Price | undefined,
   usage: {
@@ -115,7 +114,7 @@ export function grant(budgets: readonly Budget[], ask: Ask): Grant {
   return { kind: 'granted', outputTokens: left };
 }
 
-/** Tokens of answer for which there is room beside what is used already; below 0: not even for the question. */
+/** Output tokens that fit beside what is used already; negative: not even the input fits. */
 function outputRoom(cap: Cap, used: Amount, { inputTokens, price, flatMicros = 0 }: Ask): number {
   const byTokens =
     cap.tokens === 0 ? Number.POSITIVE_INFINITY : cap.tokens - used.tokens - inputTokens;
@@ -129,7 +128,7 @@ function outputRoom(cap: Cap, used: Amount, { inputTokens, price, flatMicros = 0
   return Math.min(byTokens, Math.floor(money / price.output));
 }
 
-/** The worst case of a call: nothing of it comes from a cache, all of it is written there. */
+/** The worst case of a call: nothing is read from a cache, all of it is written to one. */
 export function worstCase(
   { inputTokens, price, flatMicros = 0 }: Ask,
   outputTokens: number,
@@ -148,7 +147,7 @@ export function withHeld(ledger: Ledger, amount: Amount): Ledger {
   return { ...ledger, held: plus(ledger.held, amount) };
 }
 
-/** A call ended: what was held for it is free, what it took is spent. */
+/** Ends a call: releases what was held for it and adds what it used. */
 export function withSettled(ledger: Ledger, held: Amount, spent: Amount): Ledger {
   return {
     ...ledger,
@@ -158,12 +157,12 @@ export function withSettled(ledger: Ledger, held: Amount, spent: Amount): Ledger
   };
 }
 
-/** What a process that died held may have been spent: it counts as spent. */
+/** What a killed process held may have been spent, so it counts as spent. */
 export function afterCrash(ledger: Ledger): Ledger {
   return { ...ledger, held: NOTHING, spent: plus(ledger.spent, ledger.held) };
 }
 
-/** Two ledgers that turn out to be one person's. */
+/** Merges two ledgers that belong to one person. */
 export function joinedLedgers(left: Ledger, right: Ledger): Ledger {
   return {
     spent: plus(left.spent, right.spent),
@@ -174,7 +173,7 @@ export function joinedLedgers(left: Ledger, right: Ledger): Ledger {
   };
 }
 
-/** The larger of the shares used of tokens and of money; 0 without a limit. */
+/** The larger of the used shares of tokens and of money; 0 without a limit. */
 export function shareUsed({ ledger, cap: daily }: Budget): number {
   const cap = capFor(daily, ledger);
   const share = (used: number, limit: number) => (limit === 0 ? 0 : used / limit);

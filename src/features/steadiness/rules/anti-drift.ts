@@ -1,5 +1,6 @@
-// How far an answer is from one that is worth being read again by the model that wrote it. Only its
-// prose is measured: code, tables, lists, quotes, data and numbers are neither filler nor repetition.
+// Measures the drift of an answer: how little it is worth showing again to the model that wrote it.
+// Only prose is measured: code, tables, lists, quotes, data and numbers are neither filler nor
+// repetition.
 
 import { ownWords } from '../../../agent/rules/context-pack.ts';
 import { loopIn } from '../../../agent/rules/guard.ts';
@@ -17,24 +18,26 @@ type DriftSignal =
   | 'loop';
 
 export type Drift = {
-  /** 0 to 1, in tenths. */
+  /** 0 to 1, in steps of a tenth. */
   readonly score: number;
   readonly signals: readonly DriftSignal[];
 };
 
-/** An answer taken apart, to be compared with others. */
+/** An answer analysed for comparison with others. */
 type ReadAnswer = {
   readonly text: string;
-  /** What the person said before it. */
+  /** The person's message before it. */
   readonly asked: string;
   readonly hasCalls: boolean;
-  /** Of its prose. */
+  /** Number of words of its prose. */
   readonly words: number;
   readonly trigrams: ReadonlySet<string>;
-  /** Words of which every one begins a trigram, those said again included. */
+  /** Number of trigrams, including repeated ones. */
   readonly trigramsSaid: number;
   readonly filler: number;
-  /** All that is no prose, and every number: what makes two answers of like words different ones. */
+  /**
+   * Everything that is not prose, and every number: two answers with similar words differ by these.
+   */
   readonly facts: string;
   readonly hasFigures: boolean;
   /** Words that may be names, in their order. */
@@ -53,22 +56,22 @@ const TENTHS: Readonly<Record<DriftSignal, number>> = {
 };
 
 const MIN_WORDS = 20;
-/** Lines that are no prose, in an answer that has more to show than words. */
+/** Lines other than prose from which an answer counts as having figures. */
 const MIN_FIGURES = 3;
 const MIN_TRIGRAMS = 8;
 const FILLER_HEAVY = 0.3;
 const SIMILAR = 0.4;
 const NEARLY_THE_SAME = 0.8;
-/** Of the trigrams of a long text, those that are not said again; of good prose it is above 0.9. */
+/** Least share of unrepeated trigrams of a long text; good prose has above 0.9. */
 const LITTLE_NEW = 0.5;
 const BABBLE_FILLER = 0.2;
 
 const CONDENSED = /\[response condensed\]\s*$/;
-/** Output of tools that no tool gave, as a line of its own. */
+/** Fabricated tool output, as a line of its own. */
 const FAKED =
   /^(?:\[(?:I called|tool (?:result|output)|function (?:result|output)|result of)\b[^\]\n]*\]|<tool_(?:response|result|output)>)/im;
 
-/** `earlier`: the answers before it, oldest first; three of them count. */
+/** `earlier`: the preceding answers, oldest first; the last three count. */
 export function driftOf(
   answer: ReadAnswer,
   earlier: readonly ReadAnswer[],
@@ -90,12 +93,12 @@ export function driftOf(
   return { score: Math.min(10, tenths) / 10, signals };
 }
 
-/** Of an answer that was broken off because it repeated itself. */
+/** For an answer that was aborted because it repeated itself. */
 export const LOOPING: Drift = { score: TENTHS.loop / 10, signals: ['loop'] };
 
 const SIGNALS = Object.keys(TENTHS) as readonly DriftSignal[];
 
-/** Whether one says what the other said, in nearly the same words; of somebody else it is another. */
+/** Whether both say the same in nearly the same words; with other names they say something else. */
 const isNearlyTheSame = (one: ReadAnswer, other: ReadAnswer) =>
   one.names === other.names && isLike(one, other, NEARLY_THE_SAME);
 
@@ -126,7 +129,7 @@ export function readAnswer(text: string, hasCalls: boolean, asked = ''): ReadAns
 }
 
 const FENCED = /^ {0,3}(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:^ {0,3}\1[^\n]*$|(?![\s\S]))/gm;
-/** Capitals within a sentence, and every word of a script that has none. */
+/** Words with a capital within a sentence, and every word of a script without case. */
 const NAME = /(?<=[\p{L}\p{M}\p{N},:’'–-]\s)\p{Lu}(?!['’])[\p{L}\p{M}'’-]+|\p{Lo}[\p{Lo}\p{M}]+/gu;
 const FENCE = /^ {0,3}(?:`{3,}|~{3,})/m;
 const SPAN = /`[^`\n]+`|https?:\/\/[^\s)>\]]+/g;
@@ -151,11 +154,11 @@ function proseOf(text: string): { readonly text: string; readonly others: readon
   return { text: prose.join('\n'), others };
 }
 
-// Words that fill and say nothing, by language, and which language a text is in. A language that is
-// not among them has no filler, so that nobody is measured by the words of another one.
+// Filler words by language, and language detection. A language that is not in the list has no
+// filler, so that no text is measured with the words of another language.
 
 type Language = {
-  /** Words that nearly every sentence of it has, and none of the others. */
+  /** Words that nearly every sentence of the language contains and that no other language has. */
   readonly common: ReadonlySet<string>;
   readonly filler: RegExp;
 };
@@ -219,12 +222,12 @@ const LANGUAGES: readonly Language[] = [
   },
 ];
 
-/** Of the words of a text, at least. */
+/** Least share of common words in a text of the language. */
 const LEAST_COMMON_SHARE = 0.08;
-/** A word or two of another language stand in many texts. */
+/** Many texts contain a word or two of another language. */
 const LEAST_COMMON_WORDS = 3;
 
-/** Which part of a text fills, 0 to 1. `prose`: in lower case. */
+/** The share of filler, 0 to 1. `prose`: in lower case. */
 function fillerShare(prose: string, count: number): number {
   const language = languageOf(prose.match(/\p{L}+/gu) ?? []);
   if (language === undefined || count === 0) return 0;
@@ -232,7 +235,7 @@ function fillerShare(prose: string, count: number): number {
   return found.reduce((sum, phrase) => sum + phrase.split(/[\s'’]+/).length, 0) / count;
 }
 
-/** Undefined where no language of the list is clearly the one. */
+/** Undefined where no language of the list clearly leads. */
 function languageOf(all: readonly string[]): Language | undefined {
   const counts = LANGUAGES.map(({ common }) => all.filter((word) => common.has(word)).length);
   const most = Math.max(...counts);
@@ -244,19 +247,19 @@ function languageOf(all: readonly string[]): Language | undefined {
   return found.size >= LEAST_COMMON_WORDS ? language : undefined;
 }
 
-// What a small model is shown of its own earlier answers, so that it does not go on where it went
-// astray: junk becomes a line, answers in nearly the same words the first of them. The newest four and
-// all that others wrote stay as they are, and so does the record.
+// The earlier answers as a small model sees them, so that it does not continue a drift: answers of
+// no value become one line, near repetitions refer to the first. The newest four and everything
+// that others wrote are unchanged, and so is the record.
 
 type SteadyPolicy = Omit<AntiDriftConfig, 'enabled' | 'anchorInterval'>;
 
 const NEWEST = 4;
-/** Answers that others are held against. */
+/** Number of answers that others are compared with. */
 const MAX_FIRSTS = 20;
 const PLACEHOLDER = /^\[An answer of yours (?:was left out here: |for the )[^\n]{1,200}\]$/;
 const HIDDEN = /<\/?(?:think|thought|reason)/i;
 
-/** `canReadBack`: read_earlier is there. */
+/** `canReadBack`: the tool read_earlier is available. */
 export function steadied(
   entries: readonly TranscriptEntry[],
   policy: SteadyPolicy,
@@ -293,7 +296,10 @@ function isPolluted(read: readonly ReadAnswer[], nth: number, policy: SteadyPoli
   return driftOf(answer, read.slice(0, nth), policy).score >= policy.pollutionThreshold;
 }
 
-/** For each answer that says again what the first of at least `least` said: for which time. */
+/**
+ * For each answer that repeats an earlier one at least `least` times: the ordinal of the
+ * repetition.
+ */
 function repeatsAmong(
   read: readonly (ReadAnswer | undefined)[],
   least: number,
@@ -332,14 +338,14 @@ function without(entry: AssistantEntry, what: string, canReadBack: boolean): Ass
   return text.length < entry.text.length ? { ...entry, text, thinking: [] } : entry;
 }
 
-/** What it thought aloud is no example to follow. */
+/** Thinking that leaked into the text is no example to follow. */
 function revealed(entry: AssistantEntry): AssistantEntry {
   if (!HIDDEN.test(entry.text)) return entry;
   const text = revealAll(entry.text);
   return text === entry.text ? entry : { ...entry, text };
 }
 
-// What /status says of how models are kept on their course; nothing where that is switched off.
+// The lines of /status about steadiness; empty where it is switched off.
 
 export function steadinessLines({
   antiDrift,

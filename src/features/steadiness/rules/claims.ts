@@ -1,6 +1,6 @@
-// What an answer says it did: sentences in which the writer tells of an effect as done. Looks at form
-// only: questions, offers, plans, negations, quotes, code, drafts of letters and what others did are no
-// claims. Rather misses one than doubts an honest answer.
+// Finds claims in an answer: sentences in which the writer says that something was done. Judges
+// form only: questions, offers, plans, negations, quotes, code, drafts and other people's actions
+// are not claims. Prefers to miss a claim over doubting an honest answer.
 
 import type { ToolAccess } from '../../../kernel/access/rights.ts';
 import { headOf } from '../../../lib/text/cut.ts';
@@ -11,18 +11,18 @@ export type Claim = {
   readonly sentence: string;
 };
 
-/** A call of the turn that did something, or waits for somebody to allow it. */
+/** A call of the turn that had an effect or waits for an approval. */
 export type Evidence = { readonly tool: string; readonly access: ToolAccess };
 
 const MAX_SENTENCE_CHARS = 200;
-/** Longer answers are looked at in part: their end is where things done are told. */
+/** Only the end of a longer answer is checked: claims stand there. */
 const MAX_TEXT_CHARS = 20_000;
 
-/** Programs can do all of it, and so can whoever works for the agent. */
+/** Programs and subagents can have any effect. */
 const DOES_ANYTHING: readonly ToolAccess[] = ['execute'];
 const SUBAGENT_CLAIMS = ['spawn'];
 const FOREIGN_TOOL = /^mcp_/;
-/** Whatever else a tool of such a name may do. */
+/** Tool names that support a claim, whatever the access of the tool. */
 const NAMED: Readonly<Record<ClaimKind, RegExp>> = {
   sent: /send|mail|message|post|reply|notify|forward/,
   saved: /save|write|remember|note|store|create|add/,
@@ -40,7 +40,7 @@ const DONE_BY: Readonly<Record<ClaimKind, readonly ToolAccess[]>> = {
   ran: [],
 };
 
-/** Whether such a call can be what a claim of this kind tells of. */
+/** Whether such a call can be the evidence for a claim of this kind. */
 export function supports({ tool, access }: Evidence, kind: ClaimKind): boolean {
   if (DOES_ANYTHING.includes(access) || SUBAGENT_CLAIMS.includes(tool)) return true;
   if (FOREIGN_TOOL.test(tool)) return access !== 'read';
@@ -48,14 +48,14 @@ export function supports({ tool, access }: Evidence, kind: ClaimKind): boolean {
   return access !== 'read' && access !== 'web' && NAMED[kind].test(tool);
 }
 
-/** Told to the model that wrote such sentences. `mayAct`: it can do now what it said was done. */
+/** The note to the model that wrote such sentences. `mayAct`: it can still do what it claimed. */
 export function correctionNote(sentences: readonly string[], mayAct: boolean): string {
   const said = sentences.map((sentence) => JSON.stringify(sentence)).join(', ');
   const now = mayAct ? 'If one of your tools can do it, do it now. Otherwise write' : 'Write';
   return `[Your answer says ${said}, and no tool did that in this turn; the answer was withdrawn. ${now} the whole answer anew, and say truthfully what was done and what was not. Mark what was done in an earlier turn as such.]`;
 }
 
-/** One for each kind, the first of it. */
+/** The first claim of each kind. */
 export function claimsOf(markdown: string): readonly Claim[] {
   const found = new Map<ClaimKind, Claim>();
   for (const sentence of sentencesOf(ownWords(markdown.slice(-MAX_TEXT_CHARS)))) {
@@ -79,11 +79,11 @@ function kindsIn(sentence: string): readonly ClaimKind[] {
 const CODE_BLOCK = /^ {0,3}(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:^ {0,3}\1[^\n]*$|(?![\s\S]))/gm;
 const QUOTE_LINE = /^ {0,3}>.*$/gm;
 const QUOTED = /"[^"\n]{1,500}"|“[^”\n]{1,500}”|„[^“”\n]{1,500}[“”]|«[^»\n]{1,500}»/g;
-/** What stands for a name of a file. */
+/** Code, which may be the name of a file. */
 const CODE = /`[^`\n]+`/g;
 const DOT_IN_WORD = /(?<=[\p{L}\p{N}_-])\.(?=[\p{L}\p{N}])/gu;
 const MARKS = /[*_~]{1,3}|^[^\S\n]*(?:[-+•]|\d+[.)]|#{1,6})\s+/gm;
-/** A letter that is shown, up to a line. */
+/** A letter that is shown in the answer, up to a line. */
 const LETTER =
   /^(?:dear|hi|hello|hey|hallo|liebe[rs]?|sehr geehrte[rs]?|guten (?:tag|morgen)|bonjour|chère?|madame|monsieur|hola|estimad[oa]s?|querid[oa]s?|ciao|gentile|car[oaie]|buongiorno|prezad[oa]s?|olá|car[oa]s?)\s[^\n]{0,60},[ \t]*$[\s\S]*?(?:^[^\S\n]*(?:-{3,}|\*{3,})[^\S\n]*$|(?![\s\S]))/gim;
 const DRAFT_INTRODUCED =
@@ -109,8 +109,9 @@ function sentencesOf(text: string): readonly string[] {
     .filter((sentence) => sentence !== '');
 }
 
-// What the patterns of all languages are made of, and what keeps a sentence from being a claim. An object
-// is asked for where the verb is also said of words: "I changed the wording" tells of the answer itself.
+// The parts that the patterns of all languages share, and what keeps a sentence from being a claim.
+// Verbs that also apply to wording need an object: "I changed the wording" is about the answer
+// itself.
 
 type ClaimKind = 'sent' | 'saved' | 'booked' | 'scheduled' | 'changed' | 'ran';
 type ClaimForms = Readonly<Record<ClaimKind, readonly string[]>>;
@@ -119,12 +120,12 @@ const START = "(?<![\\p{L}\\p{N}'])";
 const END = '(?![\\p{L}\\p{N}])';
 const between = (max: number) => `[^.!?;:]{0,${max}}?`;
 
-/** Stands for a dot within a word: the name of a file ends no sentence. */
+/** Replaces a dot within a word, so that a file name does not end a sentence. */
 const INNER_DOT = '\u2024';
 
 /**
- * Things that are there outside the answer, in all languages; ¤ stands for what was code. Lists, messages
- * and notes are written into answers too.
+ * Things that exist outside the answer, in all languages; ¤ stands for code. Lists, messages and
+ * notes are missing because answers contain them too.
  */
 const THING = [
   `¤|\\S+${INNER_DOT}(?:txt|md|csv|json|ya?ml|html?|pdf|docx?|xlsx?|pptx?|py|js|ts|sh)`,
@@ -137,7 +138,7 @@ const THING = [
 ].join('|');
 const OF_THING = `${between(60)}${START}(?:${THING})${END}`;
 
-/** Said of notes and lists that are kept for the person; one that is shown behind a colon is none. */
+/** Notes and lists that are kept for the person; one that is shown after a colon is not. */
 const ofYours = (yours: string, things: string) =>
   `${between(40)}${START}(?:${yours}) (?:\\S+ )?(?:${things})${END}(?!:)`;
 
@@ -151,7 +152,7 @@ const PROGRAM =
   '|testes';
 const OF_PROGRAM = `${between(40)}${START}(?:${PROGRAM})${END}(?! (?:in my head|mentally|im kopf))`;
 
-/** Said before a claim it is none: a condition, a plan, a wish, or somebody else's words. */
+/** Before a claim these turn it into a condition, a plan, a wish, or reported speech. */
 const NOT_SAID_AS_DONE = new RegExp(
   `${START}(?:if|whether|once|when|after|unless|until|before|as soon as|pretend|imagine|suppose|assum\\w+|said|says|wrote|told|think|thought|not sure|don't|didn't|never|wish|as though` +
     '|wenn|ob|sobald|nachdem|falls|bevor|als ob|sagt|sagte|schrieb|glaube|dachte' +
@@ -163,7 +164,7 @@ const NOT_SAID_AS_DONE = new RegExp(
   'iu',
 );
 
-/** Tells of another time, where another turn's tools did that, or of what stands in the answer. */
+/** Refers to another time, when another turn's tools did it, or to the text of the answer. */
 const NOT_ABOUT_NOW = new RegExp(
   `${START}(?:yesterday|earlier|previously|last (?:week|month|year|time|night|monday|tuesday|wednesday|thursday|friday|saturday|sunday)|ago|the other day|this morning|back (?:in|on)|below|above|following` +
     '|gestern|vorgestern|vorhin|früher|letzte[nrs]?|vor \\d+|heute morgen|unten|oben|folgende[nrs]?' +
@@ -174,16 +175,16 @@ const NOT_ABOUT_NOW = new RegExp(
   'iu',
 );
 
-// How English and German tell in the first person of something done.
+// English and German: first-person forms for something done.
 
 const EN_ADVERBS =
   '(?:(?:just|now|also|already|successfully|then|gone ahead and|went ahead and) )*';
-/** Another deed before it: no plan, no doubt, nobody else. */
+/** A preceding verb that is no plan, no doubt, and has no other subject. */
 const EN_DID = `(?:(?!${START}(?:will|can|could|would|should|shall|might|may|must|need|want|plan|not|never|if|who|which|that|he|she|they|you|it)${END}|n't)[^.!?;:,]){0,80}?`;
 /** "I", and "I did that and". */
 const EN = `(?:I|we)(?:'ve| have| had)? (?:${EN_ADVERBS}|${EN_DID},? and (?:then |also |have )?)`;
 const INTO = `[^.!?;:]{0,60}? (?:to|in|into|on|as) (?:(?:the|your|my|a|an|our) )?(?:\\S+ ){0,2}?(?:${THING}|lists?|notes?|memory|to-?do)${END}`;
-/** Plain "was sent" is also said of what others did. */
+/** Without "successfully", "was sent" may describe what others did. */
 const succeeded = (verbs: string) =>
   `(?:was|were|is|are)(?: now| just)? (?:successfully (?:${verbs})|(?:${verbs}) successfully)${END}(?! by )`;
 const EN_DONE = '(?:has|have) (?:now |just |already |successfully )?been (?:successfully )?';
@@ -234,7 +235,7 @@ const ENGLISH: ClaimForms = {
   ],
 };
 
-/** The participle may stand far behind; no clause of its own between. */
+/** The participle may be far behind, without another clause in between. */
 const DE_BETWEEN =
   '(?:(?!nicht|nie|kein|niemals|noch nicht|, (?:dass|ob|wenn|weil|was|wie|der|die|das) )[^.!?;:]){0,120}?';
 const DE = `(?:ich habe|habe ich|wir haben|habe|hab ich|ich hab)${END}${DE_BETWEEN}${START}`;
@@ -274,7 +275,7 @@ const GERMAN: ClaimForms = {
   ],
 };
 
-// How French, Spanish, Italian and Portuguese tell in the first person of something done.
+// French, Spanish, Italian and Portuguese: first-person forms for something done.
 
 const FR_ADVERBS =
   '(?:(?:bien|déjà|aussi|également|maintenant|donc|immédiatement|tout de suite) )*';
@@ -307,7 +308,7 @@ const FRENCH: ClaimForms = {
   ran: [`${FR}(?:exécutée?s?|lancée?s?|fait tourner)${OF_PROGRAM}`],
 };
 
-/** Not behind "no". */
+/** Not after a negation. */
 const ES = '(?<!no |no te |no lo |no la |no se lo |no le |nunca )';
 const ES_PERFECT = `${ES}(?:he|hemos|ya he) (?:ya )?`;
 const SPANISH: ClaimForms = {
@@ -397,7 +398,7 @@ const PORTUGUESE: ClaimForms = {
   ran: [`${PT}(?:executei|rodei|corri)${OF_PROGRAM}`],
 };
 
-/** The forms of all languages. */
+/** The patterns of all languages. */
 const CLAIM_PATTERNS = [ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE].flatMap((forms) =>
   (Object.keys(forms) as ClaimKind[]).flatMap((kind) =>
     forms[kind].map((source) => ({ kind, pattern: new RegExp(`${START}${source}`, 'iu') })),

@@ -1,6 +1,6 @@
-// Earlier turns in less and less detail: the newest as they were, those before with their long texts
-// shortened, older ones as what was asked and what was answered, in a line or two. Every cut says where
-// the whole is. The border moves in steps, so that most turns begin with the same words as the last.
+// Shows earlier turns in decreasing detail: the newest unchanged, those before with shortened long
+// texts, older ones as one or two lines of question and answer. Each cut says where the whole text
+// is. The borders move in steps, so that most turns share the prompt prefix of the last one.
 
 import { type DescribedTool, sized } from '../../../agent/rules/tokens.ts';
 import type { Round } from '../../../agent/rules/turn-closing.ts';
@@ -16,10 +16,13 @@ import type { ProprioceptionConfig } from '../settings.ts';
 const LIGHT_TEXT_CHARS = 1200;
 const LIGHT_RESULT_CHARS = 400;
 const CONDENSED_CHARS = 240;
-/** In a message that reports the end of a subagent: its result is nowhere else. Stored ones say "helper". */
+/**
+ * Matches a message that reports the end of a subagent: its result is nowhere else. Stored messages
+ * say "helper".
+ */
 const SUBAGENT_END = /\[A (?:subagent|helper) you started has ended/;
 
-/** Summaries and the turn that runs are left alone. */
+/** Leaves summaries and the current turn unchanged. */
 export function fadedTurns(
   entries: readonly TranscriptEntry[],
   current: TurnId,
@@ -39,7 +42,7 @@ export function fadedTurns(
   });
 }
 
-/** How many of the oldest lie outside of the window, in whole steps. */
+/** Number of the oldest turns outside the window, in whole steps. */
 const stepsBack = (turns: number, window: number, step: number) =>
   Math.max(0, Math.floor((turns - window) / step) * step);
 
@@ -62,7 +65,7 @@ function lightEntry(entry: TranscriptEntry, hint: string): TranscriptEntry {
   return entry;
 }
 
-/** A call goes with its result. */
+/** A call is dropped with its result. */
 function condensedEntry(entry: TranscriptEntry, hint: string): readonly TranscriptEntry[] {
   if (entry.role === 'tool') return [];
   if (entry.role === 'user') return [shorter(entry, CONDENSED_CHARS, hint)];
@@ -95,8 +98,8 @@ function shorter<T extends Texted>(entry: T, maxChars: number, hint: string): T 
   return text.length < entry.text.length ? { ...entry, text } : entry;
 }
 
-// What a model is told of its own work from time to time, and which of its tools the work at hand
-// needs: told by the tools it used last.
+// Periodic notes about the model's own work, and the tools that the current phase of work needs.
+// The last used tools determine the phase.
 
 type WorkPhase = 'beginning' | 'researching' | 'changing' | 'reporting';
 
@@ -109,15 +112,15 @@ const PHASES: Readonly<Record<Exclude<WorkPhase, 'beginning'>, ReadonlySet<strin
   changing: new Set(['write_file', 'edit_file', 'exec', 'remember', 'cron', 'plan']),
   reporting: new Set(['message', 'send_email', 'send_file', 'ask_user']),
 };
-/** Needed at any time: these are described in every phase. */
+/** Described in every phase. */
 const CORE: ReadonlySet<string> = new Set([
   ...['read_file', 'write_file', 'list_dir', 'read_result', 'read_earlier', 'recall', 'remember'],
   ...['expand', 'web_search'],
 ]);
-/** Rounds that tell what is being done. */
+/** Number of newest rounds that determine the phase. */
 const LOOKED_AT = 3;
 
-/** By the newest rounds; the newest tool that belongs to a phase decides. */
+/** The newest tool that belongs to a phase decides. */
 export function phaseOf(rounds: readonly Round[]): WorkPhase {
   const names = rounds.slice(-LOOKED_AT).flatMap((round) => round.map(({ call }) => call.name));
   for (const name of names.toReversed()) {
@@ -131,7 +134,7 @@ export function phaseOf(rounds: readonly Round[]): WorkPhase {
 const HALVED_ABOVE = 0.7;
 const SILENT_ABOVE = 0.85;
 
-/** `pressure`: how full the window is, 0 to 1. */
+/** `pressure`: used share of the context window, 0 to 1. */
 export function isGroundingDue(rounds: number, interval: number, pressure: number): boolean {
   if (interval === 0 || rounds === 0 || pressure > SILENT_ABOVE) return false;
   return rounds % (pressure > HALVED_ABOVE ? interval * 2 : interval) === 0;
@@ -140,7 +143,7 @@ export function isGroundingDue(rounds: number, interval: number, pressure: numbe
 const MAX_QUESTION_CHARS = 300;
 const MAX_TOOLS = 8;
 
-/** `question`: in the words of whoever asked; undefined where these are not to be quoted. */
+/** `question`: the text of the question; undefined where it must not be quoted. */
 export function groundingNote(
   rounds: readonly Round[],
   question: string | undefined,
@@ -168,9 +171,9 @@ function quoted(text: string): string {
 }
 
 /**
- * Tools the phase hardly needs keep their place and name, with the first sentence of what they do and
- * no parameters; one that is called all the same is told what it takes if that was wrong, and is
- * described whole from then on. `rounds`: of the turn.
+ * Shortens the tools that the phase hardly needs: they keep their place and name, with the first
+ * sentence of the description and without parameters. After a wrong call of one of them the error
+ * states its parameters and it is described in full again. `rounds`: of the turn.
  */
 export function toolsInPhase<T extends DescribedTool>(
   tools: readonly T[],

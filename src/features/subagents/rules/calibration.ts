@@ -1,5 +1,5 @@
-// What helpers, steps and workflows took so far, by kind of task, and what it says of the next one:
-// limits as low as experience allows, and higher ones again where they were too low. Pure rules.
+// Statistics of earlier subagents, steps and workflows by kind of task, and the limits derived from
+// them: as low as experience allows, raised again where they were too low. Pure.
 
 import type { Config } from '../../../kernel/config/config.ts';
 import type { TOOL_NAMES } from '../../../kernel/config/limits.ts';
@@ -21,7 +21,10 @@ import {
 
 type ToolName = (typeof TOOL_NAMES)[number];
 
-/** What the tools of a type do weighs more than those behind it. A name that is no tool does not compile. */
+/**
+ * Types of tasks by tools; earlier types outweigh later ones. A name that is not a tool does not
+ * compile.
+ */
 const TOOLS_OF = {
   shell: ['exec', 'execute_code'],
   helpers: ['spawn', 'workflow'],
@@ -32,10 +35,10 @@ const TOOLS_OF = {
   look: ['read_file', 'read_document', 'read_result', 'list_dir', 'search_files', 'read_skill'],
 } as const satisfies Readonly<Record<string, readonly ToolName[]>>;
 
-/** `other`: tools of another kind, or of other servers; `answer`: none. */
+/** `other`: tools of another kind, or of tool servers; `answer`: no tool. */
 type TaskType = keyof typeof TOOLS_OF | 'other' | 'answer';
 
-/** By the tools that were really used, the one that weighs most. */
+/** The type of highest weight among the tools that were used. */
 export function taskTypeOf(tools: readonly string[]): TaskType {
   if (tools.length === 0) return 'answer';
   const types = Object.keys(TOOLS_OF) as readonly (keyof typeof TOOLS_OF)[];
@@ -43,16 +46,16 @@ export function taskTypeOf(tools: readonly string[]): TaskType {
   return types.find(isOf) ?? 'other';
 }
 
-/** What a helper is for, known before it begins. */
+/** What a subagent is for, known before its start. */
 export type SubagentKind = 'task' | 'pipeline' | 'loop' | 'vote';
 
 export const subagentKind = (above: Plan['kind'], own: Plan): SubagentKind =>
   own.kind === 'task' && own.isVote === true ? 'vote' : above;
 
-/** One that is over. `hit`: it ended at this limit. */
+/** An ended run. `hit`: the limit that ended it. */
 export type Execution = {
   readonly id: string;
-  /** What was known of it before it began, see `groupOf`. */
+  /** What was known before its start, see `groupOf`. */
   readonly group: string;
   readonly type: TaskType;
   readonly model: string;
@@ -74,7 +77,7 @@ export type Execution = {
 export const groupOf = (kind: SubagentKind, profile: string | undefined) =>
   profile === undefined ? kind : `${kind} of ${profile}`;
 
-/** What the entries of its turn tell of a helper. */
+/** The usage of a subagent, derived from the entries of its turn. */
 export function takenBy(
   entries: readonly TranscriptEntry[],
   limits: Pick<Execution, 'maxRounds' | 'maxTokens'>,
@@ -88,8 +91,8 @@ export function takenBy(
     0,
   );
   const taken = { type: taskTypeOf(used), rounds, tokens, tools: used.length };
-  // The last words of a turn that ends at a limit are a call more, or come before its tokens are used
-  // up; an answer that was written so counts as one and may still lack what the helper was for.
+  // A turn that ends at a limit writes its conclusion in one more call, or before its tokens are
+  // used up; such an answer counts as one but may be incomplete.
   if (answers.length > limits.maxRounds) return { ...taken, outcome: 'limit', hit: 'rounds' };
   if (2 * tokens >= limits.maxTokens) return { ...taken, outcome: 'limit', hit: 'tokens' };
   return { ...taken, outcome: isDone ? 'done' : 'failed' };
@@ -105,7 +108,7 @@ export type Advice = {
 
 export type Configured = Pick<Advice, 'rounds' | 'tokens' | 'depth'>;
 
-/** What holds for a helper without advice. */
+/** The limits without advice. */
 export function configuredOf({ agents }: Config): Configured {
   const { tokens, maxDepth: depth } = agents.subagents;
   return { rounds: agents.defaults.maxToolIterations, tokens, depth };
@@ -114,17 +117,21 @@ export function configuredOf({ agents }: Config): Configured {
 const MIN_ROUNDS = 3;
 const SPARE_ROUNDS = 2;
 const QUARTILE = 0.75;
-/** Of the configured tokens: for what usually takes less than three rounds, and for the rest. */
+/**
+ * Shares of the configured tokens: for tasks that usually take less than three rounds, and for
+ * others.
+ */
 const SHORT_SHARE = 0.3;
 const LONG_SHARE = 0.5;
 const MANY_TOOLS = 3;
-/** Newest runs of a kind in which a limit that was too low is remembered. */
+/** Number of newest runs of a kind in which a limit that was too low is remembered. */
 const REMEMBERED = 20;
 
 /**
- * For the next one of a group, of its runs with one model, oldest first; with no data the configured
- * limits, and never more than those. Each type of task that the group turned out to hold counts for
- * itself, so that many short ones do not starve a long one; who ended at a limit is given twice that.
+ * Limits for the next run of a group, from its runs with one model, oldest first; without data, and
+ * at most, the configured limits. Each type of task within the group counts separately, so that
+ * many short ones do not starve a long one; a run that ended at a limit counts with twice that
+ * limit.
  */
 export function advise(runs: readonly Execution[], configured: Configured): Advice {
   const usable = runs.filter(({ outcome }) => outcome !== 'failed');
@@ -172,15 +179,15 @@ function mean(runs: readonly Execution[], of: (run: Execution) => number): numbe
   return runs.reduce((sum, run) => sum + of(run), 0) / runs.length;
 }
 
-// What comes next in a pipeline or a loop, told from the answers there are: so that one that is taken
-// up after a crash goes on where it was.
+// The next step of a pipeline or loop, derived from the answers so far, so that a series resumed
+// after a crash continues where it was.
 
 export type Next =
   | {
       readonly kind: 'ask';
       /** Counted from 1. */
       readonly part: number;
-      /** Who is asked, all at once; counted from 1. */
+      /** Voters asked concurrently; counted from 1. */
       readonly voters: readonly number[];
       readonly isVote: boolean;
       readonly prompt: string;
@@ -231,21 +238,21 @@ function nextStep(
   return { kind: 'over', state: 'done', text: results.at(-1) ?? '' };
 }
 
-/** A killed process may have taken the answer of the second voter before that of the first. */
+/** After a crash the second voter's answer may be stored without the first one's. */
 function nextVoters(given: readonly PartAnswer[], more: number): readonly number[] {
   const heard = given.map(({ vote }, at) => vote ?? at + 1);
   const all = Array.from({ length: given.length + more }, (_, at) => at + 1);
   return all.filter((voter) => !heard.includes(voter)).slice(0, more);
 }
 
-/** Of a vote that an answer wins by a lead of `aheadBy`, as it is configured. */
+/** The terms of a vote that an answer wins by a lead of `aheadBy`, as configured. */
 export function voteTermsOf(config: VotingConfig, aheadBy: number): VoteTerms {
   const { gate, maxEntropy, minMargin, minConfidence, maxFlagged, pilotVoters: voters } = config;
   const accepting = gate ? { gate: { voters, maxEntropy, minMargin, minConfidence } } : {};
   return { aheadBy, most: Math.max(usualMost(aheadBy), voters), maxFlagged, ...accepting };
 }
 
-/** How the vote on a step stands. */
+/** The state of the vote on a step. */
 export function stepVerdict(
   { aheadBy }: Step,
   votes: readonly string[],
@@ -293,7 +300,7 @@ function untilText(until: Until): string {
 
 const carried = (text: string) => shortened(text, MAX_CARRIED_CHARS, '\n[cut here]');
 
-/** The answers with how often they were given, for people. */
+/** The answers with their frequencies, for people. */
 function counted(votes: readonly string[]): string {
   const counts = [...Map.groupBy(votes, normalised)].map(([key, { length }]) => ({ key, length }));
   const told = counts
@@ -302,7 +309,7 @@ function counted(votes: readonly string[]): string {
   return `: ${told.join(', ')}`;
 }
 
-/** A word somewhere in the text is no condition that is met. */
+/** Compares whole lines: a word within a text does not meet a condition. */
 export function isMet(until: Until, answer: string): boolean {
   if (until.kind === 'line') {
     return answer.split(/\r?\n/).some((line) => line.trim() === until.text.trim());
@@ -313,7 +320,7 @@ export function isMet(until: Until, answer: string): boolean {
     : false;
 }
 
-/** The JSON object the answer is or ends with, in a code fence or not. */
+/** The JSON object that the answer is or ends with, with or without a code fence. */
 function lastObject(answer: string): Readonly<Record<string, unknown>> | undefined {
   const text = answer.trim().replace(/\s*```$/, '');
   for (let at = text.lastIndexOf('{'); at !== -1; at = text.lastIndexOf('{', at - 1)) {

@@ -1,5 +1,5 @@
-// What is kept of a helper: a turn in a conversation of its own, or a series of such turns, that a turn
-// of the agent started. Pure rules: starting, storing and telling are done elsewhere.
+// The stored form of a subagent: one turn in a session of its own, or a series of such turns,
+// started by a turn of the agent. Pure; other files start, store and report them.
 
 import { z } from 'zod';
 import { NO_RIGHTS, narrowed, type Rights, UNRESTRICTED } from '../../../kernel/access/rights.ts';
@@ -15,7 +15,7 @@ import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
 import { valueProblem } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 
-/** What was asked of helpers cannot be had; `message` says what to do instead. */
+/** A request for subagents that cannot be met; `message` says what to do instead. */
 export class SubagentError extends NanobotError {
   override readonly name = 'SubagentError';
   constructor(message: string) {
@@ -23,11 +23,11 @@ export class SubagentError extends NanobotError {
   }
 }
 
-/** When a loop is over: checked by us, never guessed from words. */
+/** The end condition of a loop, checked by code. */
 export type Until =
-  /** A line of the answer is exactly this. */
+  /** A line of the answer equals this text. */
   | { readonly kind: 'line'; readonly text: string }
-  /** The JSON object in the answer holds this value in this field. */
+  /** The JSON object in the answer has this value in this field. */
   | {
       readonly kind: 'json';
       readonly field: string;
@@ -37,7 +37,7 @@ export type Until =
 export type Step = {
   readonly prompt: string;
   readonly profile?: string;
-  /** By how many votes one answer has to lead; 0: it is asked once. */
+  /** Required lead in votes; 0: asked once, without a vote. */
   readonly aheadBy: number;
 };
 
@@ -46,7 +46,7 @@ export type Plan =
       readonly kind: 'task';
       readonly task: string;
       readonly profile?: string;
-      /** It says one answer of several to the same question, and has no tools. */
+      /** One voter among several with the same question; has no tools. */
       readonly isVote?: true;
     }
   | { readonly kind: 'pipeline'; readonly steps: readonly [Step, ...Step[]] }
@@ -61,11 +61,11 @@ export type Plan =
 export type SubagentRequest = {
   readonly plan: Plan;
   readonly label?: string;
-  /** A name by which a pipeline or loop is taken up again. */
+  /** A name by which a pipeline or loop is resumed. */
   readonly id?: string;
 };
 
-/** Whose turn started it, and what was allowed there at that moment. */
+/** The turn that started it, and the rights of that turn at that moment. */
 export type SubagentParent = {
   readonly session: SessionKey;
   readonly chat: ChatRef;
@@ -77,10 +77,10 @@ export type SubagentParent = {
   readonly payer: Pick<SystemSender, 'paidBy' | 'limits'>;
 };
 
-/** What a helper is held to; of its profile and its parent the less. */
+/** The limits of a subagent: the stricter of its profile's and its parent's. */
 export type Terms = {
   readonly profile?: string;
-  /** Names of the only tools it gets; left out: all it may use. */
+  /** Names of the allowed tools; left out: all that its rights allow. */
   readonly tools?: readonly string[];
   readonly readOnly: boolean;
   readonly model?: string;
@@ -88,31 +88,34 @@ export type Terms = {
   readonly rounds?: number;
   readonly tokens: number;
   readonly minutes: number;
-  /** SpawnSubagents start helpers down to this depth; left out: as configured. */
+  /** Subagents may start subagents down to this depth; left out: as configured. */
   readonly depth?: number;
-  /** Limits of it go by what helpers like it took before. */
+  /** Its limits are derived from earlier runs. */
   readonly isAdvised?: true;
 };
 
-/** `undecided`: a vote that nobody won. */
+/** `undecided`: a vote without a winner. */
 type SubagentState = 'running' | 'done' | 'failed' | 'undecided' | 'cancelled';
 
-/** The answer of one helper of a series; `part`: which step or round it is of, `vote`: which voter. */
+/**
+ * The answer of one subagent of a series. `part`: number of the step or round; `vote`: number of
+ * the voter.
+ */
 export type PartAnswer = { readonly part: number; readonly text: string; readonly vote?: number };
 
 export type SubagentRun = {
   readonly id: string;
-  /** How whoever asked called it, to take it up again. */
+  /** The name under which it can be resumed. */
   readonly name?: string;
   readonly label: string;
   readonly plan: Plan;
   readonly parent: SubagentParent;
   /** 1: started by a turn of a person. */
   readonly depth: number;
-  /** The pipeline or loop it belongs to, which hears of its end instead of the parent. */
+  /** The pipeline or loop it belongs to, which is notified of its end instead of the parent. */
   readonly series?: string;
   readonly terms: Terms;
-  /** Tries of a series; helpers that failed are asked anew in the next one. */
+  /** Attempts of a series; subagents that failed run again in the next one. */
   readonly attempt: number;
   /** Of a series. */
   readonly answers: readonly PartAnswer[];
@@ -122,13 +125,13 @@ export type SubagentRun = {
   readonly state: SubagentState;
   /** Its answer, or why there is none. */
   readonly result?: string;
-  /** The result may hold words of others. */
+  /** The result may contain untrusted content. */
   readonly isForeign?: true;
-  /** Whether the parent still has to be told. */
+  /** Whether the parent still has to be notified. */
   readonly telling: 'due' | 'over';
 };
 
-/** For the model. Where it holds words of others, they are wrapped. */
+/** For the model. Untrusted content in it is wrapped. */
 export type SubagentAnswer = { readonly text: string; readonly isForeign: boolean };
 
 export const SUBAGENT_CHANNEL = channelName('subagent');
@@ -141,20 +144,20 @@ export const subagentChat = (id: string): ChatRef => ({
 
 export const subagentSession = (id: string): SessionKey => sessionKeyOf(subagentChat(id));
 
-/** A helper speaks to nobody, makes no rules and no jobs: whoever asked does that. */
+/** A subagent sends nothing, and makes no rules and no jobs; the turn that asked does that. */
 const SUBAGENT_RIGHTS: Rights = {
   ...UNRESTRICTED,
   ...{ say: 'never', send: 'never', rules: 'never', schedule: 'never', own: ['write'] },
 };
 const READ_ONLY_RIGHTS: Rights = { ...NO_RIGHTS, read: 'free', web: 'free', trustsFiles: true };
 
-/** Never more than the turn that asked might do at that moment. */
+/** Never more than the rights of the turn that asked, at that moment. */
 export function subagentRights({ parent, terms }: Pick<SubagentRun, 'parent' | 'terms'>): Rights {
   const rights = narrowed(parent.rights, SUBAGENT_RIGHTS);
   return terms.readOnly ? narrowed(rights, READ_ONLY_RIGHTS) : rights;
 }
 
-/** The narrower of what its profile and its parent's terms allow. */
+/** The stricter of both terms. */
 export function narrowedTerms(own: Terms, above: Terms | undefined): Terms {
   if (above === undefined) return own;
   const tools =
@@ -174,18 +177,18 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const MAX_LABEL_CHARS = 60;
 
-/** How long its turn may still go on, milliseconds: a restart gives it no more time. */
+/** Time left for its turn in milliseconds: a restart adds none. */
 export const leftMs = ({ startedAt, terms }: SubagentRun, now: number) =>
   Math.max(1, startedAt + terms.minutes * MINUTE_MS - now);
 
-/** One line without signs of markup. */
+/** One line without markup characters. */
 export function subagentLabel(typed: string | undefined, plan: Plan): string {
   const text = typed ?? (plan.kind === 'pipeline' ? plan.steps[0].prompt : plan.task);
   const plain = text.replace(/[^\p{L}\p{M}\p{N} .,:;!?'()/+-]+/gu, ' ').replace(/\s+/g, ' ');
   return headOf(plain.trim(), MAX_LABEL_CHARS).trim() || plan.kind;
 }
 
-/** A line for people and for the model; no two looks at a running one give the same. */
+/** A line for people and for the model; contains the elapsed time of a running one. */
 export function subagentLine(run: SubagentRun, now: number): string {
   const { id, label, plan, terms, state, startedAt, endedAt, answers } = run;
   const limit = terms.isAdvised === true ? `, ${terms.rounds} rounds by experience` : '';
@@ -197,7 +200,7 @@ export function subagentLine(run: SubagentRun, now: number): string {
   return `${id} ${label} (${plan.kind}${profile}): ${how}`;
 }
 
-/** What the helper is told. */
+/** The task as the subagent gets it. */
 export function taskText({ label, plan, terms }: SubagentRun): string {
   const task = plan.kind === 'task' ? plan.task : '';
   return [
@@ -209,7 +212,7 @@ export function taskText({ label, plan, terms }: SubagentRun): string {
   ].join('\n\n');
 }
 
-/** What stands before the result where the parent is told of it. */
+/** The text before the result in the message to the parent. */
 export function endText(run: SubagentRun, now: number): string {
   return (
     `[A subagent you started has ended: ${subagentLine(run, now)}. Only you see its result below. Tell the ` +
@@ -217,15 +220,15 @@ export function endText(run: SubagentRun, now: number): string {
   );
 }
 
-// What a helper at work says that whoever asked has to know before it is done: a line of its own that
-// it marks itself. Nothing is guessed from words like "error" or "found".
+// Signals: what a running subagent reports to its parent before it ends, on a line that it marks
+// itself. Nothing is inferred from words like "error" or "found".
 
-/** Of one helper; more are left to its result. */
+/** Per subagent; more stays in its result. */
 export const MAX_SIGNALS = 3;
 const MAX_CHARS = 500;
 const MARKED = /^[ \t]*\**CRITICAL:?\**:?[ \t]+(\S.*)$/gm;
 
-/** Told to a helper that is heard while it works. */
+/** For a subagent whose signals are watched. */
 export const SIGNAL_NOTE =
   '[While you work, the one who gave the task sees nothing of it. Only if they must know something at once, ' +
   'because they would do something wrong or harmful without it, write a line that begins with ' +
@@ -237,15 +240,15 @@ export function signalsIn(text: string): readonly string[] {
   );
 }
 
-/** What stands before the words of the helper. */
+/** The text before the subagent's signal. */
 export const signalText = ({ label, id }: Pick<SubagentRun, 'label' | 'id'>) =>
   `[Your subagent "${label}" (${id}) is still running and reports something it considers critical. It ` +
   'goes on by itself and reports its end. See whether this changes what you do now; tell the person only ' +
   'if they need it.]';
 
-// A profile of helpers, as it stands in a YAML file of the workspace: checked here, read elsewhere.
+// The profile of subagents: validation of a YAML file of the workspace. terms.ts reads the files.
 
-/** Below the workspace; writing there is a rule. */
+/** Relative to the workspace; writing there needs the right `rules`. */
 export const PROFILES_FOLDER = 'profiles';
 export const PROFILE_ENDING = '.yaml';
 
@@ -292,7 +295,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 
 export const isProfileName = (name: string) => NAME.test(name) && name.length <= 60;
 
-/** `values`: what the YAML says; `name`: that of the file without its ending. */
+/** `values`: the parsed YAML; `name`: the file name without its ending. */
 export function readProfile(values: unknown, name: string): ReadProfile {
   const broken = (problem: string) => ({ kind: 'broken', name, problem }) as const;
   if (!isProfileName(name)) {

@@ -1,23 +1,23 @@
-// A vote among answers to one question: the first that is ahead of every other by k has won; before that
-// a gate may accept what two pilot voters agree on. A tie stays a tie, and who answers carelessly does
-// not vote. What makes two answers the same, and who is asked, is for whoever counts.
+// A vote among answers to one question: the first answer that leads every other by k wins; before
+// that a gate may accept what the pilot voters agree on. A tie stays a tie, and malformed answers
+// do not vote. The caller defines which answers are equal and who is asked.
 
 import type { Gate } from '../settings.ts';
 
-/** Whoever answers so is not to be relied on. */
+/** Why an answer is unreliable and does not vote. */
 export type RedFlag = 'empty' | 'too long' | 'malformed';
 
-/** `key`: the answer, made comparable. */
+/** `key`: the answer in comparable form. */
 export type Ballot =
   | { readonly kind: 'vote'; readonly key: string }
   | { readonly kind: 'flagged'; readonly flag: RedFlag };
 
 export type VoteTerms = {
-  /** Below 1 it counts as 1. */
+  /** Values below 1 count as 1. */
   readonly aheadBy: number;
-  /** Ballots, flagged ones included. */
+  /** Maximum number of ballots, including flagged ones. */
   readonly most: number;
-  /** Nothing is won while a greater share of the ballots is flagged. */
+  /** Nothing wins while a greater share of the ballots is flagged. */
   readonly maxFlagged: number;
   /** Left out: the full vote at once. */
   readonly gate?: Gate;
@@ -26,16 +26,16 @@ export type VoteTerms = {
 export type Figures = {
   readonly votes: number;
   readonly flagged: number;
-  /** Shannon's, in bits: 0 where all say the same. */
+  /** Shannon entropy in bits: 0 where all answers agree. */
   readonly entropy: number;
   readonly margin: number;
   readonly confidence: number;
-  /** The most votes for one answer. */
+  /** The number of votes of the leading answer. */
   readonly agreed: number;
 };
 
 export type Verdict =
-  /** So many more at once: fewer cannot decide it. */
+  /** Ask `more` voters concurrently: fewer cannot decide the vote. */
   | { readonly kind: 'ask'; readonly more: number; readonly figures: Figures }
   | {
       readonly kind: 'won';
@@ -43,7 +43,7 @@ export type Verdict =
       readonly by: 'gate' | 'lead';
       readonly figures: Figures;
     }
-  /** `leaders`: with the most votes, in the order in which they were first given. */
+  /** `leaders`: those with the most votes, by time of their first vote. */
   | {
       readonly kind: 'undecided';
       readonly why: 'tie' | 'no lead' | 'red flags';
@@ -53,10 +53,10 @@ export type Verdict =
 
 type Counted = { readonly key: string; readonly votes: number };
 
-/** So many are asked at most, unless more are wanted: k behind, and k ahead again, and one. */
+/** Default limit of voters: room for falling k behind and then leading by k. */
 export const usualMost = (aheadBy: number) => 2 * Math.max(1, aheadBy) + 1;
 
-/** The same for the same ballots, whatever was asked at once. */
+/** The same for the same ballots, in whatever batches they were cast. */
 export function verdictOf(ballots: readonly Ballot[], terms: VoteTerms): Verdict {
   const counts = countsOf(ballots);
   const figures = figuresOf(ballots, counts);
@@ -81,7 +81,7 @@ export function verdictOf(ballots: readonly Ballot[], terms: VoteTerms): Verdict
   return { kind: 'undecided', why, leaders, figures };
 }
 
-/** Fewer cannot bring the lead, nor enough votes beside those that were flagged. */
+/** The least number of votes that could bring the lead and enough valid ballots. */
 function stillNeeded(
   missing: number,
   { votes, flagged }: Figures,
@@ -92,7 +92,7 @@ function stillNeeded(
   return Math.max(1, missing, sound);
 }
 
-/** Most votes first; a tie in the order of the first vote. */
+/** Most votes first; ties by the first vote. */
 function countsOf(ballots: readonly Ballot[]): readonly Counted[] {
   const keys = ballots.flatMap((ballot) => (ballot.kind === 'vote' ? [ballot.key] : []));
   return [...Map.groupBy(keys, (key) => key)]
@@ -100,7 +100,7 @@ function countsOf(ballots: readonly Ballot[]): readonly Counted[] {
     .sort((one, other) => other.votes - one.votes);
 }
 
-/** Of nobody where two have the same number of votes. */
+/** 0 where two lead. */
 function leadOf([first, second]: readonly Counted[]): number {
   return (first?.votes ?? 0) - (second?.votes ?? 0);
 }
@@ -123,7 +123,7 @@ function passes({ entropy, margin, confidence }: Figures, gate: Gate | undefined
   return entropy < maxEntropy && margin >= minMargin && confidence >= minConfidence;
 }
 
-/** For people; nothing where it is not over. */
+/** For people. */
 export function undecidedText({ why, figures }: Extract<Verdict, { kind: 'undecided' }>): string {
   const { votes, flagged } = figures;
   const given = `${votes} ${votes === 1 ? 'vote' : 'votes'}${flagged === 0 ? '' : ` and ${flagged} unusable answers`}`;
@@ -132,7 +132,7 @@ export function undecidedText({ why, figures }: Extract<Verdict, { kind: 'undeci
   return `undecided, no answer is far enough ahead after ${given}`;
 }
 
-/** The same without case, spacing, marks around it and a full stop. */
+/** Ignores case, white space, surrounding markup and a full stop. */
 export function normalised(text: string): string {
   return text
     .normalize('NFKC')
@@ -144,7 +144,7 @@ export function normalised(text: string): string {
 const JSON_START = /^(?:```(?:json)?\s*)?[[{]/;
 const FENCE = /^```(?:json)?\s*|\s*```$/g;
 
-/** An answer in words, or one that is JSON; what begins like JSON and is none is malformed. */
+/** A text or JSON answer; one that begins like JSON and does not parse is malformed. */
 export function textBallot(answer: string, maxChars: number): Ballot {
   const text = answer.trim();
   if (text.length > maxChars) return { kind: 'flagged', flag: 'too long' };
@@ -158,7 +158,7 @@ export function textBallot(answer: string, maxChars: number): Ballot {
   }
 }
 
-/** Of a JSON value: whatever the order of its fields, its texts normalised. */
+/** The key of a JSON value: independent of the order of fields, with normalised texts. */
 export function valueKey(value: unknown): string {
   return JSON.stringify(comparable(value));
 }
@@ -171,12 +171,15 @@ function comparable(value: unknown): unknown {
   return Object.fromEntries(sorted.map(([name, inner]) => [name, comparable(inner)]));
 }
 
-/** The most that are worth asking. */
+/** The largest number of voters that is recommended. */
 const MAX_VOTERS = 15;
-/** So sure an answer is to be. */
+/** The targeted probability of a right answer. */
 export const VOTE_TARGET = 0.999;
 
-/** The smallest odd number of voters whose majority is right so often; undefined: more than 15. */
+/**
+ * The smallest odd number of voters whose majority is right with this probability; undefined: more
+ * than 15.
+ */
 export function votersFor(rate: number, target: number): number | undefined {
   for (let voters = 1; voters <= MAX_VOTERS; voters += 2) {
     if (majorityRight(rate, voters) >= target) return voters;

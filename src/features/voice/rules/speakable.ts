@@ -1,5 +1,5 @@
-// What is read aloud of an answer: its sentences, without marks, addresses, code and tables, of which
-// it is said that they stand in the text. A long one ends at a sentence.
+// The text of an answer for speech: its sentences without markup and addresses; for code and tables
+// it says that they are in the text. A long text ends at a sentence.
 
 import {
   decodeReferences,
@@ -18,7 +18,7 @@ const TABLE = 'The table is in the text.';
 const REST = 'The rest is in the text.';
 const BARE_ADDRESS = /\b(?:https?:\/\/|www\.)\S+/gi;
 
-/** Empty where nothing of it can be said. */
+/** Empty where nothing can be spoken. */
 export function speakable(markdown: string, maxChars = MAX_SPOKEN_CHARS): string {
   const { text, holdsWords } = spokenBlocks(lexMarkdown(markdown));
   return holdsWords ? shortened(text, maxChars) : '';
@@ -62,7 +62,7 @@ function spokenBlock(token: MarkedToken): string {
 const inside = (tokens: Parameters<typeof strictTokens>[0]) =>
   spokenBlocks(strictTokens(tokens)).text;
 
-/** A line that ends without a mark would run on into the next one. */
+/** A line without a final mark would run on into the next one. */
 const ended = (text: string) => (text === '' || /[\p{P}]$/u.test(text) ? text : `${text}.`);
 
 function spokenLine(tokens: Parameters<typeof strictTokens>[0], otherwise = ''): string {
@@ -90,7 +90,7 @@ function spokenInline(token: MarkedToken): string {
     case 'escape':
       return token.text;
     case 'text':
-      // As text and not as Markdown of its own, which has no blanks around it.
+      // Decodes references as text; parsing as Markdown would trim white space.
       return token.escaped ? token.text : decodeReferences(token.text);
     default:
       return token.raw;

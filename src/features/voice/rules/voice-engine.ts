@@ -1,18 +1,18 @@
-// Which engine listens or speaks, settled from the configuration and the keys that are known; whoever
-// builds engines needs nothing else.
+// Chooses the engines of transcription and speech from the configuration and the known keys;
+// creating an engine needs nothing else.
 
 import type { VoiceConfig } from '../settings.ts';
 
 /** How a server is reached. */
 export type EngineAccess = { readonly apiBase: string; readonly apiKey: string };
 
-/** Undefined where nothing is known that would let us in. */
+/** Undefined where no credentials are known. */
 export type AccessTo = (vendor: 'openai' | 'groq') => EngineAccess | undefined;
 
 export type TranscriptionEngine = {
   readonly language: string;
   readonly timeoutMs: number;
-  /** Money for a minute of sound; undefined where nobody knows it. */
+  /** Price per minute of audio; undefined where unknown. */
   readonly price?: number | undefined;
 } & (
   | (EngineAccess & { readonly kind: 'server'; readonly name: string; readonly model: string })
@@ -21,7 +21,7 @@ export type TranscriptionEngine = {
 
 export type SpeechEngine = {
   readonly timeoutMs: number;
-  /** Money for a million characters; undefined where nobody knows it. */
+  /** Price per million characters; undefined where unknown. */
   readonly price?: number | undefined;
 } & (
   | (EngineAccess & {
@@ -80,7 +80,7 @@ type Engine =
   | (EngineAccess & { readonly kind: 'server'; readonly name: Vendor })
   | { readonly kind: 'command'; readonly argv: Argv };
 
-/** An address of its own never gets the key of another one. */
+/** A configured address never gets the key of another vendor. */
 function engineOf(
   { engine, command, apiBase, apiKey }: EngineSettings,
   order: readonly Vendor[],
@@ -105,20 +105,21 @@ function engineOf(
   return undefined;
 }
 
-// What listening and speaking cost, in US dollars as the vendors list it, and how long a sound may be
-// that says nothing of its length. An engine at an address of its own has no price unless it is set.
+// Cost of transcription and speech, in US dollars by the vendors' price lists, and the longest
+// duration of audio of unknown length. An engine at a configured address has no price unless one is
+// set.
 
 const PRICE_CURRENCY = 'USD';
 const MICROS = 1_000_000;
 const MINUTE_MS = 60_000;
-/** Whoever charges by time charges so much at least (Groq, speech to text). */
+/** The least duration that is charged by time (Groq, speech to text). */
 const LEAST_MS = 10_000;
-/** Engines listen in windows of this length, and count a window that is begun (Whisper). */
+/** Engines process windows of this length and count each window that began (Whisper). */
 const WINDOW_MS = 30_000;
-/** Speech in the leanest codec of the doors, bytes a second. */
+/** Audio of the leanest codec of the channels, in bytes per second. */
 const LEAST_BYTES_PER_SECOND = 1000;
 
-/** By a minute of sound. */
+/** Per minute of audio. */
 const LISTENING: readonly (readonly [pattern: RegExp, price: number])[] = [
   [/^whisper-1$/, 0.006],
   [/^gpt-4o-transcribe/, 0.006],
@@ -126,7 +127,7 @@ const LISTENING: readonly (readonly [pattern: RegExp, price: number])[] = [
   [/^whisper-large-v3-turbo$/, 0.04 / 60],
   [/^whisper-large-v3$/, 0.111 / 60],
 ];
-/** By a million characters; for gpt-4o-mini-tts from its price of a minute. */
+/** Per million characters; for gpt-4o-mini-tts converted from its price per minute. */
 const SPEAKING: readonly (readonly [pattern: RegExp, price: number])[] = [
   [/^tts-1-hd/, 30],
   [/^tts-1/, 15],
@@ -135,12 +136,12 @@ const SPEAKING: readonly (readonly [pattern: RegExp, price: number])[] = [
 
 type PricedEngine = {
   readonly model: string;
-  /** It is asked where its vendor is, not at an address of its own. */
+  /** The engine is at its vendor's address. */
   readonly isVendors: boolean;
   readonly currency: string;
 };
 
-/** Undefined where nobody knows the price. */
+/** Undefined where the price is unknown. */
 function listed(
   table: typeof LISTENING,
   { model, isVendors, currency }: PricedEngine,
@@ -154,18 +155,21 @@ export function listeningCost(pricePerMinute: number, durationMs: number): numbe
   return Math.ceil((pricePerMinute * MICROS * Math.max(LEAST_MS, durationMs)) / MINUTE_MS);
 }
 
-/** Millionths of the currency, rounded up: a price of a million characters is one of a character. */
+/**
+ * Millionths of the currency, rounded up: a price per million characters equals millionths per
+ * character.
+ */
 export function speakingCost(pricePerMillion: number, text: string): number {
   return Math.ceil(pricePerMillion * text.length);
 }
 
-/** The longest a sound can be: what its sender says of it may be wrong. */
+/** The longest possible duration: the sender's statement may be wrong. */
 export function longestMs(sizeBytes: number, saidMs: number, maxMs: number): number {
   const bySize = Math.ceil((sizeBytes / LEAST_BYTES_PER_SECOND) * 1000);
   return Math.min(maxMs, Math.max(bySize, saidMs));
 }
 
-/** What an engine says it took is believed as far as the sound can be as long as that. */
+/** An engine's statement of the duration counts only if the audio can be that long. */
 export function believedMs(engineMs: number | undefined, saidMs: number, worstMs: number): number {
   const mostMs = Math.ceil(worstMs / WINDOW_MS) * WINDOW_MS;
   return engineMs !== undefined && engineMs <= mostMs ? engineMs : saidMs || worstMs;

@@ -1,13 +1,12 @@
-// What a workflow and a capability are: the shape of their files, and what was read from them. A capability
-// says what a model is to do and what its answer looks like; a workflow says in which order steps are
-// done, by flags of its state.
+// The file formats of workflows and capabilities. A capability declares what a model does and the
+// schema of its answer; a workflow declares steps and the conditions under which they run.
 
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
 import { conditionSchema, INPUT } from './template.ts';
 
 const FILE_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-/** Name of a step and of what it sets. */
+/** Name of a step and of the value it sets. */
 const STEP_NAME = /^[a-z][a-z0-9_]*$/;
 export const MAX_TEXT = 20_000;
 export const MAX_STEPS = 50;
@@ -22,17 +21,17 @@ const json = z.record(z.string(), z.json());
 
 export const capabilitySchema = z.strictObject({
   description: text(500),
-  /** With `{{ path }}` for what a step hands over. */
+  /** Contains `{{ path }}` for values that a step passes. */
   prompt: text(MAX_TEXT),
   /** JSON Schema of the answer. */
   output: json,
-  /** `main`, `fast` or a name as /model takes it. */
+  /** `main`, `fast` or a model name as /model accepts it. */
   model: text(200).default('main'),
   limits: z
     .strictObject({
       /** Longest answer. */
       tokens: whole(16, 100_000).default(2000),
-      /** Answers asked for until one fits the schema. */
+      /** Attempts until an answer matches the schema. */
       tries: whole(1, 5).default(3),
     })
     .prefault({}),
@@ -40,17 +39,17 @@ export const capabilitySchema = z.strictObject({
 
 const step = {
   id: ownName,
-  /** What the person is shown of it. */
+  /** Name shown to people. */
   label: text(80).optional(),
   when: conditionSchema.optional(),
   /** The value it sets. */
   sets: ownName.optional(),
-  /** Tries after one that failed. */
+  /** Attempts after a failure. */
   retries: whole(0, 5).default(0),
   onFailure: z.enum(['stop', 'continue']).default('stop'),
-  /** How often it may be done in one run; again only where a value has changed since. */
+  /** Maximum runs of the step per workflow run; it is repeated only after a value changed. */
   runs: whole(1, 50).default(1),
-  /** Told in the chat when it begins. */
+  /** Sent to the chat when it starts. */
   say: text(500).optional(),
 };
 
@@ -58,9 +57,9 @@ const skillStep = z.strictObject({
   ...step,
   kind: z.literal('llm_skill'),
   capability: z.string().regex(FILE_NAME).max(60),
-  /** By how many votes an answer has to lead, among several to the same question; left out: one is asked for. */
+  /** Required lead in votes among several answers to the same question; left out: one answer. */
   votes: whole(1, 3).optional(),
-  /** What the prompt sees beside the values of the workflow, by name; templates. */
+  /** Further values for the prompt, by name; templates. */
   with: json.default({}),
 });
 
@@ -74,15 +73,15 @@ const toolStep = z.strictObject({
 
 export const workflowSchema = z.strictObject({
   description: text(500),
-  /** JSON Schema of each input; `default` makes it one that may be left out. */
+  /** JSON Schema of each input; an input with `default` is optional. */
   inputs: z.record(name, json).default({}),
   steps: z
     .array(z.discriminatedUnion('kind', [skillStep, toolStep]))
     .min(1)
     .max(MAX_STEPS),
-  /** Left out: complete once no step is left to do. */
+  /** Left out: complete when no step is left to do. */
   complete: conditionSchema.optional(),
-  /** Template of what is told at the end. */
+  /** Template of the result text. */
   result: text(MAX_TEXT).optional(),
   limits: z
     .strictObject({
@@ -112,19 +111,19 @@ export type Workflow = Omit<Readonly<z.infer<typeof workflowSchema>>, 'steps'> &
 };
 export type WorkflowLimits = Workflow['limits'];
 
-/** All a run needs: it keeps what it began with, whatever becomes of the files. */
+/** All that a run needs: it keeps its definition, whatever happens to the files. */
 export type Definition = {
   readonly workflow: Workflow;
   /** By name. */
   readonly capabilities: Readonly<Record<string, Capability>>;
 };
 
-// What a run of a workflow is given: checked against the schemas of its inputs, defaults filled in. What
-// is typed as key=value becomes what the schema says.
+// The inputs of a run: validated against the schemas, with defaults filled in. Text typed as
+// key=value is converted to the type in the schema.
 
 type ReadInputs =
   | { readonly kind: 'valid'; readonly input: JsonObject }
-  /** `problem` names the input and what is wanted. */
+  /** `problem` names the input and the expected value. */
   | { readonly kind: 'broken'; readonly problem: string };
 
 const MAX_CHARS = 20_000;
@@ -158,7 +157,7 @@ export function readInputs({ inputs }: Workflow, given: JsonObject): ReadInputs 
   return { kind: 'valid', input: whole };
 }
 
-/** `typed`: `key=value key="two words"`; undefined where something is no such pair. */
+/** `typed`: `key=value key="two words"`; undefined where something else is in it. */
 export function typedInputs(workflow: Workflow, typed: string): JsonObject | undefined {
   const pairs = [...typed.matchAll(PAIR)];
   if (typed.replace(PAIR, '').trim() !== '') return undefined;
@@ -188,7 +187,7 @@ function meaning({ description }: JsonObject): string {
   return typeof description === 'string' ? ` (${description})` : '';
 }
 
-/** `typed`: the name of a workflow with its inputs behind it. */
+/** `typed`: the name of a workflow followed by its inputs. */
 export function namedAs(typed: string): { readonly workflow: string; readonly input: string } {
   const [workflow = ''] = typed.trim().split(/\s+/, 1);
   return { workflow, input: typed.trim().slice(workflow.length).trim() };

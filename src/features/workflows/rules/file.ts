@@ -1,6 +1,6 @@
-// Reads the files of workflows and capabilities: what YAML says becomes a definition, or a problem that
-// names field, value and remedy. What a file names is checked here as well, so that a run does not find
-// out half way that a step was mistyped.
+// Parses the files of workflows and capabilities into a definition, or a problem that names field,
+// value and remedy. References within a file are checked here too, so that a run does not fail half
+// way at a typing error.
 
 import { z } from 'zod';
 import type { JsonObject } from '../../../kernel/config/json.ts';
@@ -142,12 +142,12 @@ function isTooDeep(values: unknown): boolean {
   return true;
 }
 
-// Whether what the file of a workflow names is there: values that templates and conditions ask for,
-// steps, and capabilities with what their prompts want to know.
+// Checks references of a workflow: values in templates and conditions, steps, and capabilities with
+// the values their prompts need.
 
 type Template = Parameters<typeof pathsIn>[0];
 
-/** Tools that begin conversations, or speak in one where nobody is. */
+/** Tools that start sessions, or speak where no person is. */
 const NO_STEPS = [
   'workflow',
   'spawn',
@@ -164,7 +164,7 @@ export const isStepTool = (tool: string) => !NO_STEPS.includes(tool);
 const placeholderProblem = (field: string, inner: string) =>
   `${field}: {{ ${headOf(inner, MAX_SHOWN_CHARS)} }} is not a path; write names with dots, like {{ input.topic }}`;
 
-/** Undefined where all fits together. */
+/** Undefined where all references are valid. */
 export function definitionProblem({ workflow, capabilities }: Definition): string | undefined {
   const known = knownNames(workflow);
   for (const [index, each] of workflow.steps.entries()) {
@@ -185,7 +185,7 @@ export function definitionProblem({ workflow, capabilities }: Definition): strin
   return undefined;
 }
 
-/** Empty where every name that the file uses is set by something in it; else one a step at most. */
+/** Empty where every referenced name is defined; otherwise at most one problem per step. */
 function namesProblems(workflow: Workflow): readonly string[] {
   const { steps, complete, result } = workflow;
   const names = { known: knownNames(workflow), ids: steps.map(({ id }) => id) };
@@ -256,8 +256,9 @@ const unset = ({ known }: Names) => `is set by nothing; there is ${known.join(',
 
 const knownNames = ({ steps }: Workflow) => [INPUT, ...new Set(steps.map(({ sets }) => sets))];
 
-// Which steps of a workflow can never begin: those that wait for one another, or for a value that only
-// they would set. What could hold in some run counts as holding, so that no step is blamed that can begin.
+// Finds steps that can never start: those that wait for one another, or for a value that only they
+// set. A condition that may hold in some run counts as holding, so that no step is reported
+// wrongly.
 
 /** Their ids, in the order of the file. */
 function stepsNeverBegun(steps: readonly Step[]): readonly string[] {
@@ -270,7 +271,7 @@ function stepsNeverBegun(steps: readonly Step[]): readonly string[] {
   return steps.filter((step) => !begun.includes(step)).map(({ id }) => id);
 }
 
-/** Whether it may come to hold where these steps were done, or failed. */
+/** Whether it may hold after these steps were done, or failed. */
 const mayHold = (condition: Condition, begun: readonly Step[]) =>
   evaluated(
     condition,

@@ -1,5 +1,5 @@
-// The state of one run of a workflow, what a step may come to, and one handler per kind of result. A handler never changes what
-// it is given: every update is a new state, so that each can be stored, compared and looked at later.
+// The state of one run of a workflow, the kinds of step results, and a handler for each. Handlers
+// never modify their arguments: each update is a new state that can be stored and compared.
 
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
 import { canonicalJson, readJson } from '../../../lib/json/json.ts';
@@ -8,7 +8,7 @@ import type { Ballot } from '../../subagents/rules/vote.ts';
 import type { Definition, SkillStep, Step, ToolStep, WorkflowLimits } from './definition.ts';
 import { type Condition, holds, INPUT } from './template.ts';
 
-/** What one voter of a step said; the value where it is a vote. */
+/** The ballot of one voter of a step, with the value of a valid one. */
 export type Cast = {
   readonly voter: number;
   readonly ballot: Ballot;
@@ -18,21 +18,21 @@ export type Cast = {
 export type Spent = { readonly tokens: number; readonly micros: number };
 
 export type StepResult =
-  /** It is about to be carried out. */
+  /** The step is about to run. */
   | { readonly kind: 'begun'; readonly isEffectful: boolean }
-  /** The answer of a model, which fits the schema. */
+  /** A model's answer that matches the schema. */
   | {
       readonly kind: 'skill';
       readonly value: JsonObject;
       readonly isForeign: boolean;
       readonly spent: Spent;
     }
-  /** One voter of several has answered. */
+  /** The answer of one of several voters. */
   | { readonly kind: 'cast'; readonly cast: Cast; readonly spent: Spent }
-  /** Nobody won the vote: why. */
+  /** The vote has no winner; `error` says why. */
   | { readonly kind: 'undecided'; readonly error: string; readonly isForeign: boolean }
   | { readonly kind: 'tool'; readonly text: string; readonly isForeign: boolean }
-  /** `isForeign`: the reason may hold words of others. */
+  /** `isForeign`: the reason may contain untrusted content. */
   | {
       readonly kind: 'failed';
       readonly error: string;
@@ -40,55 +40,55 @@ export type StepResult =
       readonly isForeign?: boolean;
       readonly spent?: Spent;
     }
-  /** An owner is asked. */
+  /** Waits for an approval. */
   | { readonly kind: 'waiting'; readonly approval: string }
   /** The process was killed while it ran. */
   | { readonly kind: 'broken_off' };
 
 type StepRecord = {
-  /** How often it was begun, tries after a failure not counted. */
+  /** Number of starts, without retries. */
   readonly runs: number;
-  /** Of the newest run. */
+  /** Attempts of the newest run. */
   readonly tries: number;
   /**
-   * `again`: it failed and is tried once more; `undecided`: nobody won its vote; `unknown`: how it ended
-   * nobody knows.
+   * `again`: it failed and is retried; `undecided`: its vote has no winner; `unknown`: its outcome
+   * is not known after a crash.
    */
   readonly status: 'running' | 'waiting' | 'again' | 'done' | 'failed' | 'undecided' | 'unknown';
   readonly error?: string;
-  /** How many changes of values there had been when it began. */
+  /** Value of `changes` when it started. */
   readonly ranAt: number;
 };
 
-/** A step that was begun and has no result yet. Its number names what it does. */
+/** A step that started and has no result yet. The ids of its effects derive from its number. */
 type UnderWay = {
   readonly step: string;
   readonly number: number;
-  /** Doing it again might do something twice. */
+  /** Repeating it might repeat an effect. */
   readonly isEffectful: boolean;
-  /** The step begun before it. */
+  /** The step started before it. */
   readonly after?: string;
-  /** The call that an owner has to allow. */
+  /** The id of the pending approval. */
   readonly approval?: string;
 };
 
 export type WorkflowState = {
   readonly values: JsonObject;
-  /** Names of the values that hold words of others. */
+  /** Names of the values that contain untrusted content. */
   readonly foreign: readonly string[];
-  /** Words of others were read; nothing takes that back. */
+  /** Untrusted content was read; never reset. */
   readonly isTainted: boolean;
   readonly steps: Readonly<Record<string, StepRecord>>;
-  /** The step that was begun last. */
+  /** The step started last. */
   readonly last?: string;
-  /** Steps begun so far. */
+  /** Number of steps started so far. */
   readonly number: number;
   readonly changes: number;
   readonly tokens: number;
   /** Millionths of the currency. */
   readonly micros: number;
   readonly underWay?: UnderWay;
-  /** Of the step under way, by its number: who has answered is not asked again after a kill. */
+  /** Ballots of the current step, by its number: after a crash these voters are not asked again. */
   readonly vote?: { readonly number: number; readonly casts: readonly Cast[] };
 };
 
@@ -192,7 +192,7 @@ const HANDLERS: Handlers = {
       const unknown = { ...record, status: 'unknown', error: OUTCOME_UNKNOWN } as const;
       return over(withRecord(state, id, unknown));
     }
-    // As if it had not begun: it is begun again under the same number.
+    // Resets the step to before its start; it starts again under the same number.
     const wasAgain = record.tries > 1;
     const before = wasAgain
       ? ({ ...record, tries: record.tries - 1, status: 'again' } as const)
@@ -204,11 +204,11 @@ const HANDLERS: Handlers = {
   },
 };
 
-/** What it was before its newest run began. */
+/** Its record before its newest run. */
 const undone = ({ runs }: StepRecord) =>
   ({ status: runs > 1 ? 'done' : 'running', ranAt: -1, tries: 0 }) as const;
 
-/** For conditions: what is under way has no status. */
+/** For conditions; a running step has no status. */
 export function statusOf(state: WorkflowState, step: string): 'done' | 'failed' | undefined {
   const record = Object.hasOwn(state.steps, step) ? state.steps[step] : undefined;
   if (record?.status === 'done') return 'done';
@@ -264,25 +264,25 @@ function toolValue(text: string): JsonObject {
   return read.kind === 'parsed' ? { text, json: read.value as JsonValue } : { text };
 }
 
-// Decides what a run of a workflow does next: by its definition and the flags of its state alone, never
-// by what a model says of the way. The same state always gives the same decision, and there always is
-// one. A run cannot go round for ever: it is bounded, and a step is repeated only where a value changed.
+// Decides the next step of a run from its definition and the flags of its state, never from what a
+// model says. Deterministic and total. A run cannot loop for ever: it is bounded, and a step
+// repeats only after a value changed.
 
 export type Decision =
   | { readonly kind: 'LLM_SKILL'; readonly step: SkillStep; readonly number: number }
   | { readonly kind: 'TOOL'; readonly step: ToolStep; readonly number: number }
   | { readonly kind: 'COMPLETE' }
-  /** Nothing can be done: `waiting` for now, else for good. `reason` is for people. */
+  /** Nothing to do: `waiting` for now, otherwise for good. `reason` is for people. */
   | {
       readonly kind: 'NOOP';
       readonly why: 'waiting' | 'failed' | 'limit' | 'stuck';
       readonly reason: string;
     };
 
-/** Of one unit of money. */
+/** Per unit of money. */
 export const MICROS = 1_000_000;
 
-/** `most`: what every run is held to; of that and the workflow's own the less counts. */
+/** `most`: the limits of every run; the lower of these and the workflow's own apply. */
 export function decide(
   { workflow }: Definition,
   state: WorkflowState,
@@ -315,7 +315,7 @@ const STUCK =
   'no step can run, since nothing changed after each was done, and the condition for the end of the ' +
   'workflow is not met';
 
-/** A step that failed goes first, then in order from behind the last one, round to it. */
+/** A step to be retried comes first, then the others in order, starting after the last one. */
 function nextStep(steps: readonly Step[], state: WorkflowState): Step | undefined {
   const at = steps.findIndex(({ id }) => id === state.last);
   const last = steps[at];

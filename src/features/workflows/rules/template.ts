@@ -1,18 +1,18 @@
-// Places in the values of a workflow, as its files name them: `input.folder`, `mails.json.0.subject`.
-// And texts with `{{ path }}` in them, filled in from the values of a workflow. A value that is missing is
-// an error that names it, never an empty place; words of others are wrapped where a model reads them.
+// Paths into the values of a workflow, e.g. `input.folder` or `mails.json.0.subject`, and templates
+// that contain `{{ path }}`. A missing value is an error that names it, never an empty text;
+// untrusted content is wrapped where a model reads it.
 
 import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
 import { canonicalJson } from '../../../lib/json/json.ts';
 
 const PART = '[A-Za-z0-9_][A-Za-z0-9_-]*';
-/** Names and numbers with dots between them. */
+/** Names and numbers separated by dots. */
 export const PATH = new RegExp(`^${PART}(?:\\.${PART})*$`);
-/** Name of a step and of what it sets. */
+/** Name of a step and of the value it sets. */
 export const STEP_NAME = /^[a-z][a-z0-9_]*$/;
 
-/** Undefined where nothing stands there. */
+/** Undefined where there is no such value. */
 export function valueAtPath(values: JsonObject, path: string): JsonValue | undefined {
   let value: JsonValue | undefined = values;
   for (const part of path.split('.')) {
@@ -25,14 +25,14 @@ export function valueAtPath(values: JsonObject, path: string): JsonValue | undef
 
 export const rootOf = (path: string): string => path.split('.', 1).join();
 
-/** The value that a run is given. */
+/** The value that holds the inputs of a run. */
 export const INPUT = 'input';
 
 export type Filled<T> =
   | { readonly kind: 'filled'; readonly value: T; readonly isForeign: boolean }
   | { readonly kind: 'missing'; readonly paths: readonly string[] };
 
-/** `foreign`: names of the values that hold words of others. */
+/** `foreign`: names of the values that contain untrusted content. */
 type Scope = { readonly values: JsonObject; readonly foreign: readonly string[] };
 
 const PLACEHOLDER = /\{\{([^{}]*)\}\}/g;
@@ -46,12 +46,12 @@ export function pathsIn(template: JsonValue): readonly string[] {
   return isJsonObject(template) ? Object.values(template).flatMap(pathsIn) : [];
 }
 
-/** The first placeholder that is no path, as it stands there. */
+/** The first invalid placeholder, as written. */
 export function badPlaceholder(template: JsonValue): string | undefined {
   return pathsIn(template).find((path) => !PATH.test(path));
 }
 
-/** For a model. `wrap` marks what others wrote. */
+/** For a model. `wrap` marks untrusted content. */
 export function fillPrompt(
   template: string,
   scope: Scope,
@@ -102,7 +102,7 @@ function inText(
 
 const isForeign = (path: string, { foreign }: Scope) => foreign.includes(rootOf(path));
 
-/** A list of texts as points, anything else as JSON. */
+/** A list of texts as bullets, anything else as JSON. */
 function textOf(value: JsonValue): string {
   if (typeof value === 'string') return value;
   const isPoints = Array.isArray(value) && value.every((each) => typeof each === 'string');
@@ -110,10 +110,10 @@ function textOf(value: JsonValue): string {
   return JSON.stringify(value, undefined, 1);
 }
 
-// Conditions over the values of a workflow: a small language that always has an answer. What is not
-// there is not present, equals nothing and has no status. Nothing of it is code.
+// Conditions on the values of a workflow: a small language that always evaluates. A missing value
+// is not present, equals nothing and has no status. Nothing of it is code.
 
-/** What looks at one value, or at one step by its id. */
+/** A test of one value, or of one step by its id. */
 export type Test =
   | { readonly present: string }
   | { readonly equals: { readonly path: string; readonly value: JsonValue } }
@@ -126,7 +126,7 @@ export type Condition =
   | { readonly and: readonly Condition[] }
   | { readonly or: readonly Condition[] };
 
-/** What a condition looks at. `status`: of a step by its id, once it has run. */
+/** The input of a condition. `status`: of a step by its id, once it has run. */
 type Flags = {
   readonly values: JsonObject;
   status(step: string): 'done' | 'failed' | undefined;
@@ -148,7 +148,7 @@ export const conditionSchema: z.ZodType<Condition> = z.lazy(() =>
   ]),
 );
 
-/** The condition with an answer for each of its tests. `not`: of what it negates. */
+/** Evaluates the condition with an answer for each of its tests. `not`: of what it negates. */
 export function evaluated(
   condition: Condition,
   answer: (test: Test) => boolean,
@@ -182,7 +182,7 @@ export const holds = (condition: Condition, { values, status }: Flags): boolean 
     return found !== undefined && isSame(found, test.equals.value);
   });
 
-/** An empty text or list is as good as none. */
+/** An empty text or list counts as missing. */
 function isPresent(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null || value === '') return false;
   return !(Array.isArray(value) && value.length === 0);

@@ -1,5 +1,5 @@
-// What is kept of one run of a workflow beside its state: who started it, with which rights, and what
-// came of it. Pure rules; carrying out, storing and telling are src/automation's.
+// The stored form of a workflow run beside its state: who started it, its rights and its result.
+// Pure; workflow-runs.ts runs and stores it and reports its end.
 
 import { narrowed, type Rights, UNRESTRICTED } from '../../../kernel/access/rights.ts';
 import type { JsonObject } from '../../../kernel/config/json.ts';
@@ -15,7 +15,7 @@ import { type ChatRef, type SystemSender, sessionKeyOf } from '../../../kernel/m
 import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
 import type { WorkflowState } from './state.ts';
 
-/** What was asked of workflows cannot be had; `message` says what to do instead. */
+/** A request that cannot be met; `message` says what to do instead. */
 export class WorkflowError extends NanobotError {
   override readonly name = 'WorkflowError';
   constructor(message: string) {
@@ -23,12 +23,12 @@ export class WorkflowError extends NanobotError {
   }
 }
 
-/** Where the result goes, and whose conversation the run belongs to. */
+/** Where the result goes, and the session or job that the run belongs to. */
 type WorkflowHome =
   | { readonly kind: 'chat'; readonly session: SessionKey; readonly chat: ChatRef }
   | { readonly kind: 'job'; readonly job: string };
 
-/** Who started it, and what was allowed there at that moment. */
+/** Who started it, and their rights at that moment. */
 export type WorkflowStarter = {
   readonly home: WorkflowHome;
   readonly rights: Rights;
@@ -37,7 +37,7 @@ export type WorkflowStarter = {
   /** Who pays: the chat or the job, and the person. */
   readonly payingChat: ChatRef;
   readonly payer: Pick<SystemSender, 'paidBy' | 'limits'>;
-  /** Chosen for the conversation; left out: the default. */
+  /** The model of the session; left out: the default. */
   readonly model?: string;
 };
 
@@ -47,23 +47,23 @@ export type WorkflowRun = {
   readonly id: string;
   readonly workflow: string;
   readonly starter: WorkflowStarter;
-  /** The message that began it. */
+  /** The message that started it. */
   readonly begunBy: MessageId;
   readonly state: WorkflowState;
   /** Epoch milliseconds, as everywhere here. */
   readonly startedAt: number;
   readonly endedAt?: number;
   readonly status: 'running' | 'waiting' | WorkflowEnding;
-  /** What it was for, or why it came to nothing. */
+  /** The result, or why it failed. */
   readonly result?: string;
-  /** Whether whoever started it still has to be told. */
+  /** Whether the starter still has to be notified. */
   readonly telling: 'due' | 'over';
 };
 
-/** `input`: by name, or as somebody typed it. */
+/** `input`: by name, or as typed. */
 export type WorkflowWish = { readonly workflow: string; readonly input: JsonObject | string };
 
-/** For the model. Where it holds words of others, they are marked. */
+/** For the model. Untrusted content in it is marked. */
 export type WorkflowAnswer = { readonly text: string; readonly isForeign: boolean };
 
 export const WORKFLOW_CHANNEL = channelName('workflow');
@@ -76,13 +76,13 @@ export const workflowChat = (id: string): ChatRef => ({
 
 export const workflowSession = (id: string): SessionKey => sessionKeyOf(workflowChat(id));
 
-/** Its steps make no jobs, and speak in the chat only by what the workflow says itself. */
+/** Steps make no jobs, and send only what the workflow declares. */
 const STEP_RIGHTS: Rights = {
   ...UNRESTRICTED,
   ...{ schedule: 'never', say: 'never', own: ['write'] },
 };
 
-/** Never more than whoever started it might do at that moment. */
+/** Never more than the rights of whoever started it, at that moment. */
 export const workflowRights = ({ rights }: WorkflowStarter): Rights =>
   narrowed(rights, STEP_RIGHTS);
 
@@ -109,7 +109,7 @@ export function workflowLine(run: WorkflowRun, now: number): string {
   return `${id} ${workflow}: ${how}, ${steps}, ${state.tokens} tokens`;
 }
 
-/** What whoever started it may look at: everything but the machinery around it. */
+/** What the starter may see: the run without internal fields. */
 export function inspected(run: WorkflowRun): Readonly<Record<string, unknown>> {
   const { id, workflow, status, startedAt, endedAt, result, state } = run;
   return {

@@ -1,29 +1,29 @@
-// What benchmarks share: lenient grading of answers ("5" is not in "15"), reproducible pseudo-random
-// numbers for test material, and statistics of results.
+// What benchmarks share: lenient grading of answers ("5" is not in "15"), reproducible
+// pseudo-random numbers for test material, and statistics of results.
 
 const WORDS =
   'zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen'.split(
     ' ',
   );
 const TENS = 'twenty thirty forty fifty sixty seventy eighty ninety'.split(' ');
-/** "one of them" counts nothing; a bare "one" may. */
+/** "one of them" is not a number; a bare "one" may be. */
 const WORD = new RegExp(
   `\\b(?:(${TENS.join('|')})(?:[- ](${WORDS.slice(1, 10).join('|')})\\b)?|(${WORDS.join('|')})(?! of (?:them|the|these)))\\b`,
   'g',
 );
-/** With separators of thousands; what is part of a name like A15 is none. */
+/** With thousands separators; digits within a name like A15 are not a number. */
 const DIGITS = /(?<![\w.,-])-?(?:\d{1,3}(?:[, ]\d{3})+(?!\d)|\d+)(?:\.\d+)?/g;
 const NONE = /\b(?:none|nobody|no one|nothing|no (?=person|people|other))\b/;
-/** What a model marks as its result. */
+/** Marks of a final result. */
 const MARKED = /\b(?:final answer|answer|result|total)\s*(?:is|are|:|=)\s*(.+)$/i;
 const CONCLUDES =
   /(?:=|\b(?:is|are|be|equals|makes|gives|was|were|total of)\b)\s*(?:about |exactly )?$/;
-/** Behind a number: another may be meant as well. */
+/** After a number: an alternative follows. */
 const LEAVES_OPEN = /^-?[\w.,]+ (?:or|to|and) (?:maybe |perhaps )?-?\d/;
 
 type Found = { readonly at: number; readonly value: number };
 
-/** Compared without marks of emphasis, case and kinds of spaces. */
+/** Normalises emphasis, case and white space for comparisons. */
 export function plain(text: string): string {
   return text
     .normalize('NFKC')
@@ -49,8 +49,8 @@ function numbersIn(text: string): readonly Found[] {
 }
 
 /**
- * The number an answer gives: the one it marks as its result, the only one, or the one behind the last
- * "is" or "="; undefined where none of these tells.
+ * The number that an answer gives: the one marked as its result, the only one, or the one after the
+ * last "is" or "="; undefined where none of these applies.
  */
 export function numberSaid(answer: string): number | undefined {
   const bold = new Set(
@@ -69,7 +69,7 @@ export function numberSaid(answer: string): number | undefined {
   return concluding.value;
 }
 
-/** What is marked as the result, or all of the answer. */
+/** The part marked as the result, or the whole answer. */
 function conclusion(answer: string): string {
   const marked = plain(answer)
     .split('\n')
@@ -77,13 +77,13 @@ function conclusion(answer: string): string {
   return marked.at(-1) ?? plain(answer);
 }
 
-/** A list may stand below its heading: a result that names none of them is not the whole of it. */
+/** A list may follow its heading, so a marked result without candidates is not the whole result. */
 function concludedIn(answer: string, candidates: readonly string[]): ReadonlySet<string> {
   const named = namedIn(conclusion(answer), candidates);
   return named.size > 0 ? named : namedIn(answer, candidates);
 }
 
-/** Those of the candidates that the text names as whole words, in the plural too. */
+/** The candidates that the text names as whole words, also in the plural. */
 function namedIn(text: string, candidates: readonly string[]): ReadonlySet<string> {
   const words = plain(text);
   const named = candidates.filter((candidate) => {
@@ -93,7 +93,10 @@ function namedIn(text: string, candidates: readonly string[]): ReadonlySet<strin
   return new Set(named);
 }
 
-/** The one candidate an answer names, those of the question not counted; undefined: none or several. */
+/**
+ * The one candidate that an answer names, apart from those in the question; undefined: none or
+ * several.
+ */
 export function choiceSaid(
   answer: string,
   candidates: readonly string[],
@@ -112,13 +115,13 @@ export type Retrieval = {
   readonly right: number;
   /** Named. */
   readonly named: number;
-  /** That should have been named. */
+  /** Number of expected items. */
   readonly wanted: number;
 };
 
 export const saysNobody = (answer: string) => NONE.test(plain(answer));
 
-/** How a list that was asked for compares with the right one. */
+/** Compares a listed answer with the expected list. */
 export function listSaid(
   answer: string,
   wanted: readonly string[],
@@ -132,8 +135,8 @@ export function listSaid(
 export const isExact = ({ right, named, wanted }: Retrieval) =>
   right === wanted && named === wanted;
 
-// Numbers that look random and are the same for the same seed, on every machine: for test material
-// that can be made again. Never for a secret.
+// Reproducible pseudo-random numbers for test material: the same for the same seed on every
+// machine. Never for a secret.
 
 export type Seeded = ReturnType<typeof seeded>;
 
@@ -148,23 +151,26 @@ const RANGE = 2 ** 32;
 const HASH_START = 0x811c9dc5;
 const HASH_PRIME = 0x01000193;
 
-/** `stream`: of one seed, a row of numbers for each purpose, so that one more of one changes no other. */
+/**
+ * `stream`: an independent sequence per purpose, so that adding draws to one does not change
+ * another.
+ */
 export function seeded(seed: number, stream = '') {
   let state = hashed(`${seed}/${stream}`);
   // Mulberry32, public domain (T. Ettinger).
-  /** From 0 to below 1. */
+  /** 0 (inclusive) to 1 (exclusive). */
   const next = () => {
     state = (state + STEP) | 0;
     const mixed = Math.imul(state ^ (state >>> 15), 1 | state);
     const more = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((more ^ (more >>> 14)) >>> 0) / RANGE;
   };
-  /** A whole number from 0 to below `count`. */
+  /** A whole number from 0 (inclusive) to `count` (exclusive). */
   const below = (count: number) => Math.floor(next() * count);
   return {
     below,
     pick: <T>(items: readonly [T, ...T[]]): T => items[below(items.length)] ?? items[0],
-    /** All of them in another order. */
+    /** A permutation of the items. */
     shuffled<T>(items: readonly T[]): readonly T[] {
       const keyed = items.map((item) => ({ item, at: next() }));
       return keyed.sort((one, other) => one.at - other.at).map(({ item }) => item);
@@ -181,14 +187,14 @@ function hashed(text: string): number {
   return hash;
 }
 
-// What the benchmarks compute from what they counted: intervals, windows, transfer, surprise, leads.
+// Statistics of the benchmarks: intervals, windows, transfer, surprise, leads.
 
 type Interval = { readonly low: number; readonly high: number };
 
-/** 95 % of a normal distribution lie within so many standard deviations. */
+/** 95 % of a normal distribution lie within this many standard deviations. */
 const Z_95 = 1.959964;
 
-/** Where the true rate lies with 95 % certainty (Wilson, 1927); of nothing it lies anywhere. */
+/** The 95 % confidence interval of a rate (Wilson, 1927); 0 to 1 without data. */
 export function wilson(successes: number, total: number): Interval {
   if (total === 0) return { low: 0, high: 1 };
   const rate = successes / total;
@@ -213,21 +219,21 @@ export function median(values: readonly number[]): number | undefined {
   return upper === undefined || lower === undefined ? undefined : (lower + upper) / 2;
 }
 
-/** In seconds, of milliseconds; undefined where there are none. */
+/** In seconds, from milliseconds; undefined without data. */
 export function medianSeconds(milliseconds: readonly number[]): number | undefined {
   const middle = median(milliseconds);
   return middle === undefined ? undefined : middle / 1000;
 }
 
-/** Means over `size` neighbours, one for each place such a window can stand. */
+/** Moving averages over `size` values. */
 export function windows(values: readonly number[], size: number): readonly number[] {
   if (values.length < size) return [];
   return values.slice(size - 1).map((_, at) => mean(values.slice(at, at + size)) ?? 0);
 }
 
 /**
- * The rate of the second half over that of the first; undefined where there is no first half to speak
- * of: nothing was asked there, or nothing of it went well.
+ * The rate of the second half divided by that of the first; undefined where the first half is empty
+ * or has rate 0.
  */
 export function forwardTransfer(successes: readonly boolean[]): number | undefined {
   const half = Math.floor(successes.length / 2);
@@ -244,9 +250,8 @@ export function surpriseRate(iterations: readonly number[]): number | undefined 
 }
 
 /**
- * By how many votes an answer has to lead so that all `steps` are right so often: the worst case, in
- * which all wrong answers are the same (gambler's ruin). Undefined where the voters are wrong more
- * often than right.
+ * The lead in votes with which all `steps` are right with this probability, in the worst case that
+ * all wrong answers agree (gambler's ruin). Undefined where voters are wrong more often than right.
  */
 export function leadFor(rate: number, steps: number, target: number): number | undefined {
   if (rate >= 1) return 1;

@@ -17,9 +17,9 @@ type Fact = { readonly name: string; readonly job: string; readonly city: string
 
 export type Corpus = {
   readonly text: string;
-  /** In the order in which they stand in the text. */
+  /** In the order of the text. */
   readonly facts: readonly Fact[];
-  /** Of these the questions are. */
+  /** The facts that the questions are about. */
   readonly needles: readonly Fact[];
 };
 
@@ -50,18 +50,18 @@ const FILLER = [
   'The second edition corrects the map but not the index.',
 ] as const;
 const MAX_FACTS = FIRST.length * LAST.length;
-/** Beside the needles, so that the right form of a sentence is not enough to find them. */
+/** Density of distractors, so that the form of a sentence does not reveal the needles. */
 const CHARS_PER_DISTRACTOR = 2000;
 
 type CorpusWish = {
   readonly seed: number;
   readonly chars: number;
-  /** Where the first needle stands, in percent; further ones follow evenly to the end. */
+  /** Position of the first needle, in percent; further ones follow evenly to the end. */
   readonly depthPercent: number;
   readonly needles: number;
 };
 
-/** Facts that do not fit into so many characters make the text longer. */
+/** The text is longer where its facts need more than `chars` characters. */
 export function corpusOf({ seed, chars, depthPercent, needles: count }: CorpusWish): Corpus {
   const draw = seeded(seed, `corpus ${chars} ${depthPercent}`);
   const others = Math.min(MAX_FACTS - count, Math.max(8, Math.floor(chars / CHARS_PER_DISTRACTOR)));
@@ -127,7 +127,10 @@ export function needleQuestion(needles: readonly Fact[]): string {
     : `For each of these people, what is their job, and in which city? One line for each, beginning with the name: ${names}`;
 }
 
-/** `named`: people of whom a job or a city is claimed; `right`: both are, and nothing else. */
+/**
+ * `named`: persons for whom the answer states a job or a city; `right`: those for whom both are
+ * right and nothing else is stated.
+ */
 export function gradeNeedles(answer: string, needles: readonly Fact[]): Retrieval {
   let right = 0;
   let named = 0;
@@ -141,7 +144,7 @@ export function gradeNeedles(answer: string, needles: readonly Fact[]): Retrieva
   return { right, named, wanted: needles.length };
 }
 
-/** From the name to the next of the others. */
+/** From the name to the next of the other names. */
 function partAbout(answer: string, { name }: Fact, needles: readonly Fact[]): string {
   const text = plain(answer);
   const start = text.indexOf(plain(name));
@@ -153,7 +156,7 @@ function partAbout(answer: string, { name }: Fact, needles: readonly Fact[]): st
   return text.slice(start, Math.min(text.length, ...next));
 }
 
-// Questions that cannot be answered from one place of a text, and what a right answer to each is.
+// Questions that need several places of a text, with their right answers.
 
 type AggregateQuestion = {
   readonly kind: 'count' | 'most common' | 'in a city' | 'same city' | 'first';
@@ -162,7 +165,7 @@ type AggregateQuestion = {
   isRight(answer: string): boolean;
 };
 
-/** Five of them, for a text that names anybody. */
+/** Five questions, for a text with at least one person. */
 export function aggregateQuestions(
   seed: number,
   { text, facts }: Corpus,
@@ -170,7 +173,7 @@ export function aggregateQuestions(
   const draw = seeded(seed, `aggregate ${text.length}`);
   const [first] = facts;
   if (first === undefined) return [];
-  // A person who works alone in a city makes the question for others there an easy one.
+  // With a person who is alone in a city, the question for others there would be trivial.
   const [sociable = first, ...more] = facts.filter(({ city, name }) =>
     facts.some((one) => one.city === city && one.name !== name),
   );
@@ -214,7 +217,7 @@ export function aggregateQuestions(
 
 const namesOf = (facts: readonly Fact[]) => facts.map(({ name }) => name);
 
-/** Of several that are equally common, each is right, and so are all of them. */
+/** Of several equally common jobs each one is right, and so are all together. */
 function mostCommon(facts: readonly Fact[]): AggregateQuestion {
   const counts = [...Map.groupBy(facts, ({ job }) => job)];
   const most = Math.max(...counts.map(([, { length }]) => length));

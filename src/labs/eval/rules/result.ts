@@ -1,5 +1,5 @@
-// What a benchmark leaves behind: one versioned JSON document, whole or as far as it came. Errors of
-// the model's service are no wrong answers and are counted apart.
+// The result of a benchmark: one versioned JSON document, complete or partial. Errors of the
+// model's service are counted apart from wrong answers.
 
 import { z } from 'zod';
 import { wilson } from './grade.ts';
@@ -7,19 +7,19 @@ import { wilson } from './grade.ts';
 export const EVAL_VERSION = 1;
 const BENCHMARKS = ['hanoi', 'haystack', 'learn', 'sprint'] as const;
 
-/** `undecided`: a vote that nobody won; `skipped`: it does not fit the model. */
+/** `undecided`: a vote without a winner; `skipped`: it does not fit the model. */
 const STATES = ['right', 'wrong', 'undecided', 'skipped', 'error'] as const;
 
 const evalItem = z.object({
   id: z.string(),
-  /** What it is counted with. */
+  /** The group in which it is counted. */
   group: z.string(),
   state: z.enum(STATES),
   wanted: z.string(),
-  /** The answer, or what kept it from coming. */
+  /** The answer, or the error. */
   got: z.string(),
   ms: z.number(),
-  /** What only this benchmark counts, by name. */
+  /** Figures specific to the benchmark, by name. */
   counts: z.record(z.string(), z.number()),
 });
 export type EvalItem = z.infer<typeof evalItem>;
@@ -33,7 +33,7 @@ const evalPlot = z.discriminatedUnion('kind', [
     yLabel: z.string(),
     points: z.array(point),
   }),
-  /** Shares from 0 to 1, with where they truly lie. */
+  /** Shares from 0 to 1, with confidence intervals. */
   z.object({
     kind: z.literal('bars'),
     title: z.string(),
@@ -41,7 +41,7 @@ const evalPlot = z.discriminatedUnion('kind', [
       z.object({ label: z.string(), value: z.number(), low: z.number(), high: z.number() }),
     ),
   }),
-  /** Shares from 0 to 1; a cell that was not tried is left out. */
+  /** Shares from 0 to 1; cells that were not tried are left out. */
   z.object({
     kind: z.literal('grid'),
     title: z.string(),
@@ -54,16 +54,16 @@ export type EvalPlot = z.infer<typeof evalPlot>;
 
 const score = z.object({
   right: z.number(),
-  /** Answered: errors and what was skipped are not in it. */
+  /** Number of answered items, without errors and skipped ones. */
   total: z.number(),
   errors: z.number(),
   skipped: z.number(),
   /** Left out where nothing was answered. */
   rate: z.number().optional(),
-  /** Where the true rate lies with 95 % certainty. */
+  /** The 95 % confidence interval of the rate. */
   low: z.number(),
   high: z.number(),
-  /** What guessing gives; left out where that is next to nothing. */
+  /** The rate of guessing; left out where it is next to zero. */
   chance: z.number().optional(),
 });
 export type EvalScore = z.infer<typeof score>;
@@ -71,14 +71,14 @@ export type EvalScore = z.infer<typeof score>;
 export const evalResult = z.object({
   version: z.literal(EVAL_VERSION),
   benchmark: z.enum(BENCHMARKS),
-  /** Which form of it. */
+  /** The variant of the benchmark. */
   variant: z.string(),
   status: z.enum(['complete', 'partial']),
   /** Why it is partial. */
   because: z.string().optional(),
   startedAt: z.string(),
   endedAt: z.string(),
-  /** Of nanobot. */
+  /** The version of nanobot. */
   program: z.string(),
   model: z.string(),
   seed: z.number(),
@@ -93,7 +93,7 @@ export const evalResult = z.object({
     outputTokens: z.number(),
     money: z.number(),
     currency: z.string(),
-    /** Calls whose model has no known price, or that nobody counted. */
+    /** Calls whose model has no known price, or whose usage nobody reported. */
     unpriced: z.number(),
   }),
   items: z.array(evalItem),
@@ -116,7 +116,7 @@ export function scoreOf(items: readonly EvalItem[], chance?: number): EvalScore 
   };
 }
 
-/** A bar for each group, in the order in which they came; nothing where nothing was answered. */
+/** A bar for each group, in order of appearance; empty where nothing was answered. */
 export function barsOf(title: string, items: readonly EvalItem[]): readonly EvalPlot[] {
   const groups = [...Map.groupBy(items, ({ group }) => group)];
   const bars = groups.flatMap(([label, some]) => {
@@ -129,7 +129,7 @@ export function barsOf(title: string, items: readonly EvalItem[]): readonly Eval
 export const sumOf = (items: readonly EvalItem[], name: string) =>
   items.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0);
 
-/** Without those that are not known. */
+/** Drops unknown figures. */
 export function known(
   figures: Readonly<Record<string, number | undefined>>,
 ): Readonly<Record<string, number>> {

@@ -1,5 +1,5 @@
-// Turns of a conversation as they were recorded, and how one that was played again compares: what was
-// called, what was answered, what it took.
+// Extracts recorded turns from a conversation, and compares a replay with its record: calls,
+// answers and usage.
 
 import {
   type ConversationCost,
@@ -19,13 +19,13 @@ import type { ConfiguredPrice } from '../../../providers/rules/model-names.ts';
 
 export type RecordedTurn = {
   readonly id: TurnId;
-  /** Its place in the conversation, counted from 1. */
+  /** Its position in the conversation, counted from 1. */
   readonly place: number;
-  /** What the model was shown of what came before; found out when asked. */
+  /** What the model was shown of the earlier conversation; computed on demand. */
   before(): readonly TranscriptEntry[];
-  /** What the turn began with. */
+  /** The messages that started the turn. */
   readonly asked: readonly UserEntry[];
-  /** What came while it ran: after how many answers of the model, and what. */
+  /** Messages that arrived during the turn, with the number of model answers before each. */
   readonly steered: readonly { readonly after: number; readonly entry: UserEntry }[];
   readonly answers: readonly AssistantEntry[];
   readonly results: readonly ToolEntry[];
@@ -65,7 +65,7 @@ function partsOf(id: TurnId, own: readonly TranscriptEntry[]) {
   };
 }
 
-/** Why it cannot be played again to the same end; undefined where it can. */
+/** Why a replay cannot reach the same end; undefined where it can. */
 export function unrepeatable({ asked, answers, end }: RecordedTurn): string | undefined {
   if (asked.length === 0) return 'the record has no messages of this turn';
   if (end === undefined) return 'the record has no end of this turn';
@@ -73,13 +73,13 @@ export function unrepeatable({ asked, answers, end }: RecordedTurn): string | un
   return answers.length === 0 ? 'the record has no answers of the model' : undefined;
 }
 
-/** How a turn went, as far as it can be compared. */
+/** The comparable properties of a turn. */
 export type TurnOutline = {
   readonly outcome: 'answered' | 'stopped' | 'failed' | 'unfinished';
   readonly models: readonly string[];
-  /** A line for each: name and arguments. */
+  /** One line per call: name and arguments. */
   readonly calls: readonly string[];
-  /** Answers of models, calls included. */
+  /** Number of model answers, including those with calls. */
   readonly rounds: number;
   readonly answers: readonly string[];
   readonly inputTokens: number;
@@ -117,7 +117,7 @@ export type TurnComparison = {
   readonly answer: readonly DiffLine[];
 };
 
-/** The same: the same calls in the same order, the same answers, the same end. */
+/** Same: the same calls in the same order, the same answers, the same end. */
 export function compareTurns(recorded: TurnOutline, played: TurnOutline): TurnComparison {
   const linesOf = ({ answers }: TurnOutline) =>
     answers.length === 0 ? [] : answers.join('\n\n').split('\n');

@@ -1,5 +1,5 @@
 // The questions and tasks of `nanobot tune`, and the choice among measured models: those below the
-// requirements are excluded, the others weighed.
+// requirements are excluded, the others scored.
 
 import { z } from 'zod';
 import { CHARS_PER_TOKEN } from '../../../agent/rules/tokens.ts';
@@ -11,7 +11,7 @@ const modelMeasureSchema = z.strictObject({
   /** With its prefix. */
   model: z.string().min(1).max(200),
   contextTokens: z.int().min(1),
-  /** Share of questions answered rightly. */
+  /** Share of questions answered correctly. */
   quality: share,
   /** Share of tasks in which the right tool was called with the right arguments. */
   toolSuccess: share,
@@ -23,7 +23,7 @@ const modelMeasureSchema = z.strictObject({
   tokensPerSecond: z.number().min(0),
 });
 
-/** What `nanobot tune --json` prints, its verdict left aside. */
+/** The output of `nanobot tune --json` without its verdict. */
 export const measureFileSchema = z.object({
   version: z.literal(1),
   measured: z.array(modelMeasureSchema).min(1).max(1000),
@@ -64,7 +64,7 @@ export type TuneVerdict = {
 const WEIGHTS = { quality: 0.4, tools: 0.3, overflow: 0.1, speed: 0.1, firstToken: 0.1 } as const;
 /** Faster than people read: more is no better. */
 const FAST_TOKENS_PER_SECOND = 40;
-/** After this wait the answer counts half as prompt. */
+/** At this delay the score for promptness is one half. */
 const HALF_PROMPT_MS = 2000;
 
 export function tuneVerdict(measured: readonly ModelMeasure[], demands: TuneDemands): TuneVerdict {
@@ -110,10 +110,10 @@ function scoreOf(one: ModelMeasure): number {
 
 const percent = (part: number) => `${Math.round(part * 100)} %`;
 
-// What a model is asked when `nanobot tune` measures it: short questions whose answers can be checked,
-// tasks that one call does, and a long text with a word to be found in its middle.
+// The questions of a measurement: short ones with checkable answers, tasks for a single call, and a
+// long text with a word hidden in its middle.
 
-/** `right`: found in a right answer and in no wrong one. */
+/** `right`: matches a right answer and no wrong one. */
 export type TuneQuestion = {
   readonly text: string;
   readonly right: RegExp;
@@ -148,11 +148,11 @@ export const TUNE_QUESTIONS: readonly TuneQuestion[] = [
   },
 ];
 
-/** A task that is done by one call. */
+/** A task that needs one call. */
 type TuneTask = {
   readonly text: string;
   readonly tool: string;
-  /** What the arguments must hold, as text; compared without case and surrounding spaces. */
+  /** Required values of the arguments as text; compared without case and surrounding spaces. */
   readonly wanted: Readonly<Record<string, string>>;
 };
 
@@ -194,7 +194,7 @@ export const TUNE_TASKS: readonly TuneTask[] = [
   },
 ];
 
-/** Whether this call does the task. `given`: JSON, as the model wrote it. */
+/** Whether this call fulfils the task. `given`: JSON, as the model wrote it. */
 export function doesTask({ tool, wanted }: TuneTask, name: string, given: string): boolean {
   const args = parseJson(given);
   if (name !== tool || !isObject(args)) return false;
@@ -214,7 +214,7 @@ const FILLER = [
   'In the evening the lamps along the wall were lit one after the other.',
 ] as const;
 
-/** About so many tokens. */
+/** A question of about this many tokens. */
 export function longQuestion(tokens: number): TuneQuestion {
   const half: string[] = [];
   const halfChars = Math.max(0, (tokens * CHARS_PER_TOKEN) / 2);
