@@ -1,13 +1,15 @@
 // What the search tools need, for tests: nothing is set up unless a test says where it is.
 
+import type { z } from 'zod';
 import { createSafeFetch } from '../../src/lib/net/safe-fetch.ts';
 import { financeSection, searchSection } from '../../src/tools/exec/settings.ts';
 import type { SearchToolsDeps } from '../../src/tools/search/search.ts';
 
 export type SearchSetup = {
-  readonly searxngUrl?: string;
-  readonly braveUrl?: string;
-  readonly braveKey?: string;
+  /** `tools.web.search`; no public engine unless it names one. */
+  readonly search?: z.input<typeof searchSection>;
+  /** By engine. */
+  readonly keys?: Readonly<Record<string, string>>;
   readonly financeBase?: string;
   readonly financeKey?: string;
   /** Names of tools. */
@@ -15,8 +17,8 @@ export type SearchSetup = {
 };
 
 export function createSearchSetup(setup: SearchSetup = {}): SearchToolsDeps {
-  const { searxngUrl = '', braveUrl, braveKey = '', financeBase, financeKey = '' } = setup;
-  const search = searchSection.parse({ searxngUrl, ...(braveUrl && { braveUrl }) });
+  const { search: section = {}, keys = {}, financeBase, financeKey = '' } = setup;
+  const search = searchSection.parse({ engines: ['searxng', 'brave'], ...section });
   const finance = financeSection.parse({
     apiKey: financeKey,
     ...(financeBase && { apiBase: financeBase }),
@@ -29,7 +31,7 @@ export function createSearchSetup(setup: SearchSetup = {}): SearchToolsDeps {
     web: {
       fetchFrom,
       redact: (text) => text.replaceAll('the-secret', '[redacted]'),
-      settings: () => ({ ...search, braveKey }),
+      settings: () => ({ ...search, keys }),
     },
     finance: { fetchFrom, settings: () => finance },
     maxResultChars: () => 10_000,

@@ -3,7 +3,8 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { NO_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { createSearchTools } from '../../src/tools/search/search.ts';
@@ -14,11 +15,13 @@ import { createWorkspace } from './workspace-fixture.ts';
 
 type Reply = { readonly status?: number; readonly body: unknown };
 
-/** Answers by path; what it was asked stands in `asked`. */
+/** Answers by path; what it was asked stands in `asked`, with what was sent in `bodies`. */
 async function startService(replies: Readonly<Record<string, Reply>>) {
   const asked: IncomingMessage[] = [];
+  const bodies: Promise<string>[] = [];
   const server = createServer((request, response) => {
     asked.push(request);
+    bodies.push(text(request));
     const path = new URL(request.url ?? '', 'http://x').pathname;
     const { status = 200, body } = replies[path] ?? { status: 404, body: {} };
     response.writeHead(status, { 'content-type': 'application/json' });
@@ -29,7 +32,7 @@ async function startService(replies: Readonly<Record<string, Reply>>) {
   await new Promise((resolve) => server.once('listening', resolve));
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : 0;
-  return { url: `http://127.0.0.1:${port}`, asked };
+  return { url: `http://127.0.0.1:${port}`, asked, bodies };
 }
 
 async function createTools(setup: SearchSetup = {}) {
@@ -63,12 +66,14 @@ const BRAVE = {
 describe('web_search', () => {
   it('does not exist until an engine is set up', async () => {
     expect((await createTools()).tool('web_search').isAvailable?.()).toBe(false);
-    expect((await createTools({ braveKey: 'k' })).tool('web_search').isAvailable?.()).toBe(true);
+    expect((await createTools({ keys: { brave: 'k' } })).tool('web_search').isAvailable?.()).toBe(
+      true,
+    );
   });
 
   it('lists what SearXNG found', async () => {
     const { url, asked } = await startService({ '/search': { body: SEARXNG } });
-    const { run } = await createTools({ searxngUrl: `${url}/` });
+    const { run } = await createTools({ search: { searxngUrl: `${url}/` } });
     expect(await run('web_search', { query: 'green tea' })).toBe(
       '1. First\n   https://a.example/1\n   about tea\n2. Second\n   https://b.example/2',
     );
@@ -80,7 +85,10 @@ describe('web_search', () => {
       '/search': { status: 403, body: 'no' },
       '/res/v1/web/search': { body: BRAVE },
     });
-    const { run } = await createTools({ searxngUrl: url, braveUrl: url, braveKey: 'brave-key-1' });
+    const { run } = await createTools({
+      search: { searxngUrl: url, braveUrl: url },
+      keys: { brave: 'brave-key-1' },
+    });
     expect(await run('web_search', { query: 'tea', count: 3 })).toContain('tea shop');
     expect(asked[1]?.headers['x-subscription-token']).toBe('brave-key-1');
     expect(asked.map((request) => request.url).join()).not.toContain('brave-key-1');
@@ -91,18 +99,133 @@ describe('web_search', () => {
       '/search': { status: 403, body: 'no' },
       '/res/v1/web/search': { status: 429, body: {} },
     });
-    const { run } = await createTools({ searxngUrl: url, braveUrl: url, braveKey: 'k' });
+    const { run } = await createTools({
+      search: { searxngUrl: url, braveUrl: url },
+      keys: { brave: 'k' },
+    });
     await expect(run('web_search', { query: 'tea' })).rejects.toThrow(/search\.formats.*quota/);
     const broken = await startService({ '/search': { body: '<html>' } });
-    const other = await createTools({ searxngUrl: broken.url });
+    const other = await createTools({ search: { searxngUrl: broken.url } });
     await expect(other.run('web_search', { query: 'tea' })).rejects.toThrow(/not JSON/);
   });
 
   it('carries no secret out', async () => {
     const { url, asked } = await startService({ '/search': { body: SEARXNG } });
-    const { run } = await createTools({ searxngUrl: url });
+    const { run } = await createTools({ search: { searxngUrl: url } });
     await expect(run('web_search', { query: 'the-secret' })).rejects.toThrow(/secret/);
     expect(asked).toEqual([]);
+  });
+
+  const ONE_HIT = 'https://c.example';
+  const HITS = {
+    brave: {
+      web: { results: [{ url: ONE_HIT, title: 'T', description: '<strong>tea</strong>' }] },
+    },
+    tavily: { results: [{ url: ONE_HIT, title: 'T', content: 'tea' }] },
+    exa: { results: [{ url: ONE_HIT, title: 'T', text: 'tea' }] },
+    serper: { organic: [{ link: ONE_HIT, title: 'T', snippet: 'tea' }] },
+    google: { items: [{ link: ONE_HIT, title: 'T', snippet: 'tea' }] },
+  };
+
+  it.each([
+    ['brave', '/res/v1/web/search', 'q=green+tea&count=2', undefined, 'x-subscription-token'],
+    ['tavily', '/search', '', { query: 'green tea', max_results: 2 }, 'authorization'],
+    [
+      'exa',
+      '/search',
+      '',
+      { query: 'green tea', numResults: 2, contents: { text: { maxCharacters: 500 } } },
+      'x-api-key',
+    ],
+    ['serper', '/search', '', { q: 'green tea', num: 2 }, 'x-api-key'],
+    ['google', '/customsearch/v1', 'q=green+tea&cx=cx-1&num=2', undefined, 'x-goog-api-key'],
+  ] as const)('asks %s as its interface says', async (engine, path, query, sent, header) => {
+    const { url, asked, bodies } = await startService({ [path]: { body: HITS[engine] } });
+    const { run } = await createTools({
+      search: { engines: [engine], addresses: { [engine]: url }, googleEngineId: 'cx-1' },
+      keys: { [engine]: 'key-1' },
+    });
+    expect(await run('web_search', { query: 'green tea', count: 2 })).toBe(
+      '1. T\n   https://c.example\n   tea',
+    );
+    const [request] = asked;
+    expect(request?.url).toBe(query === '' ? path : `${path}?${query}`);
+    expect(request?.headers[header]).toMatch(/^(?:Bearer )?key-1$/);
+    expect(request?.method).toBe(sent === undefined ? 'GET' : 'POST');
+    if (sent !== undefined) expect(JSON.parse((await bodies[0]) ?? '')).toEqual(sent);
+  });
+});
+
+describe('web_search without a key', () => {
+  const DUCK = `<div class="results">
+    <div class="result result--ad"><a class="result__a" href="https://ad.example">Ad</a></div>
+    <div class="result results_links"><h2><a class="result__a"
+      href="//duckduckgo.com/l/?uddg=https%3A%2F%2Ftea.example%2Fa%3Fb%3D1&amp;rut=x">Tea &amp; more</a></h2>
+      <a class="result__snippet" href="x">all about <b>tea</b></a></div>
+    <div class="result"><a class="result__a" href="https://plain.example/">Plain</a></div></div>`;
+  const WIKIPEDIA = {
+    query: {
+      search: [
+        { title: 'Green tea', snippet: '<span class="searchmatch">Green</span> &quot;tea&quot;' },
+      ],
+    },
+  };
+
+  const publicEngines = (url: string, more = {}): SearchSetup => ({
+    search: {
+      engines: ['duckduckgo', 'wikipedia'],
+      addresses: { duckduckgo: url, wikipedia: `${url}/{language}` },
+      ...more,
+    },
+  });
+
+  it('is there on a fresh installation', async () => {
+    const search = configSchema.parse({}).tools.web.search;
+    expect(search.engines.slice(-2)).toEqual(['duckduckgo', 'wikipedia']);
+    expect((await createTools({ search })).tool('web_search').isAvailable?.()).toBe(true);
+  });
+
+  it('reads the page of DuckDuckGo without its advertisements', async () => {
+    const { url, asked } = await startService({ '/html/': { body: DUCK } });
+    const { run } = await createTools(publicEngines(url));
+    expect(await run('web_search', { query: 'green tea' })).toBe(
+      [
+        '1. Tea & more\n   https://tea.example/a?b=1\n   all about tea',
+        '2. Plain\n   https://plain.example/',
+      ].join('\n'),
+    );
+    expect(asked[0]?.url).toBe('/html/?q=green+tea');
+  });
+
+  it('asks Wikipedia where DuckDuckGo refuses, and leaves DuckDuckGo alone for ten minutes', async () => {
+    const replies = {
+      '/html/': { status: 202, body: 'Unfortunately, bots use DuckDuckGo too.' } as Reply,
+      '/de/w/api.php': { body: WIKIPEDIA },
+    };
+    const { url, asked } = await startService(replies);
+    const { run, clock } = await createTools(publicEngines(url, { wikipediaLanguage: 'de' }));
+    const found = `1. Green tea\n   ${url}/de/wiki/Green_tea\n   Green "tea"`;
+    expect(await run('web_search', { query: 'green tea' })).toBe(found);
+    await clock.advance(5000);
+    expect(await run('web_search', { query: 'green tea' })).toBe(found);
+    const ducks = () => asked.filter((request) => request.url?.startsWith('/html/')).length;
+    expect(ducks()).toBe(1);
+    replies['/html/'] = { body: DUCK };
+    await clock.advance(600_000);
+    expect(await run('web_search', { query: 'green tea' })).toContain('tea.example');
+    expect(ducks()).toBe(2);
+  });
+
+  it('keeps requests to a public engine apart', async () => {
+    const { url, asked } = await startService({ '/html/': { body: DUCK } });
+    const { run, clock } = await createTools(publicEngines(url));
+    await run('web_search', { query: 'one' });
+    const second = run('web_search', { query: 'two' });
+    await vi.waitUntil(() => clock.pending > 0);
+    expect(asked).toHaveLength(1);
+    await clock.advance(2000);
+    await second;
+    expect(asked).toHaveLength(2);
   });
 });
 
@@ -155,7 +278,7 @@ describe('search_files', () => {
 describe('search', () => {
   it('asks what fits, side by side, and says where each answer is from', async () => {
     const { url } = await startService({ '/search': { body: SEARXNG } });
-    const { run, workspace, memory, context } = await createTools({ searxngUrl: url });
+    const { run, workspace, memory, context } = await createTools({ search: { searxngUrl: url } });
     await memory.remember('My favourite tea is Assam', context.person.notes);
     await writeFile(join(workspace, 'notes/tea.md'), 'Tea list: Assam, Darjeeling');
     const all = await run('search', { query: 'what tea do I like, my notes and the latest news' });
@@ -168,7 +291,7 @@ describe('search', () => {
 
   it('asks further where those that fit found nothing, and of the web nothing that is the person’s own', async () => {
     const { url, asked } = await startService({ '/search': { body: SEARXNG } });
-    const { run, workspace } = await createTools({ searxngUrl: url });
+    const { run, workspace } = await createTools({ search: { searxngUrl: url } });
     await writeFile(join(workspace, 'notes/visit.md'), 'Dentist on Friday');
     const found = await run('search', { query: 'when is my dentist appointment' });
     expect(found).toMatch(/^## (?:web|files)\n/);
@@ -196,7 +319,7 @@ describe('search', () => {
 
   it('tells of one that fails, and of one that may not be asked', async () => {
     const { url } = await startService({ '/search': { status: 500, body: '' } });
-    const { run, workspace, context } = await createTools({ searxngUrl: url });
+    const { run, workspace, context } = await createTools({ search: { searxngUrl: url } });
     await writeFile(join(workspace, 'notes/tea.md'), 'Assam');
     const sources = ['files', 'web'];
     expect(await run('search', { query: 'Assam', sources })).toMatch(/## files[\s\S]*\[web: .*500/);

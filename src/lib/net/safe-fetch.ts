@@ -118,6 +118,8 @@ export type SafeFetchOptions = {
   readonly signal: AbortSignal;
   /** GET where it is left out. */
   readonly method?: 'GET' | 'HEAD';
+  /** Sent as JSON by POST; redirects are not followed then. */
+  readonly json?: unknown;
   /** Names in lower case. Beyond the first origin only those that say what we read are sent. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly maxBytes?: number;
@@ -181,7 +183,7 @@ async function follow(
   rules: AddressRules,
   resolver: HostResolver,
 ): Promise<SafeFetched> {
-  const maxRedirects = options.maxRedirects ?? MAX_REDIRECTS;
+  const maxRedirects = options.json === undefined ? (options.maxRedirects ?? MAX_REDIRECTS) : 0;
   let url = start;
   let headers = headersOf(options);
   for (let redirects = 0; ; redirects += 1) {
@@ -214,7 +216,8 @@ async function requestOnce(
   headers: RequestHeaders,
   options: SafeFetchOptions,
 ): Promise<Hop> {
-  const { signal, method = 'GET' } = options;
+  const { signal, json } = options;
+  const method = json === undefined ? (options.method ?? 'GET') : 'POST';
   // Loaded with the first request: most gateways never make one.
   const { Client } = await import('undici');
   const client: HttpClient = new Client(url.origin, {
@@ -226,7 +229,12 @@ async function requestOnce(
     const answer = await client.request({
       method,
       path: `${url.pathname}${url.search}`,
-      headers: { ...headers, 'accept-encoding': ACCEPTED_ENCODINGS },
+      headers: {
+        ...headers,
+        'accept-encoding': ACCEPTED_ENCODINGS,
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
       reset: true,
       signal,
     });

@@ -93,18 +93,33 @@ export type ExecConfig = z.infer<typeof execSchema>;
 
 // The configuration of what looks things up outside: engines for the web, figures of companies.
 
-const SEARCH_ENGINES = ['searxng', 'brave'] as const;
+/** In the order of asking: one's own, then those with a key, then public ones. */
+const SEARCH_ENGINES = [
+  'searxng',
+  'brave',
+  'tavily',
+  'exa',
+  'serper',
+  'google',
+  'duckduckgo',
+  'wikipedia',
+] as const;
 export type SearchEngineName = (typeof SEARCH_ENGINES)[number];
 
 const webAddress = z
   .string()
   .regex(/^(?:https?:\/\/[^\s?#]+)?$/, 'Write an address, e.g. http://localhost:8888');
 
+const engineKey = (variable: string) =>
+  secret().default('').describe(`API key. Empty: the environment variable ${variable}.`);
+
 export const searchSection = z.strictObject({
   engines: z
     .array(z.enum(SEARCH_ENGINES))
     .default([...SEARCH_ENGINES])
-    .describe('Order of search engines; the next one is used if one fails or is not set up.'),
+    .describe(
+      'Order of search engines; the next one is used if one fails or is not set up. duckduckgo and wikipedia need no key.',
+    ),
   searxngUrl: webAddress
     .default('')
     .describe(
@@ -118,6 +133,24 @@ export const searchSection = z.strictObject({
   braveUrl: webAddress
     .default('https://api.search.brave.com')
     .describe('Address of Brave, to use your own proxy.'),
+  tavilyApiKey: engineKey('TAVILY_API_KEY'),
+  exaApiKey: engineKey('EXA_API_KEY'),
+  serperApiKey: engineKey('SERPER_API_KEY'),
+  googleApiKey: engineKey('GOOGLE_SEARCH_API_KEY'),
+  googleEngineId: z
+    .string()
+    .max(200)
+    .default('')
+    .describe('Id of your programmable search engine at Google (cx); needed beside googleApiKey.'),
+  wikipediaLanguage: z
+    .string()
+    .regex(/^[a-z]{2,12}(?:-[a-z]{2,12})?$/, 'Write a language as in the address, e.g. en or de')
+    .default('en')
+    .describe('Which Wikipedia is searched.'),
+  addresses: z
+    .partialRecord(z.enum(SEARCH_ENGINES), webAddress.min(1))
+    .default({})
+    .describe('Other addresses of engines by name, e.g. of your own proxy.'),
   maxResults: count(1, 20, 5).describe('Results of one search if the model gives no number.'),
   timeoutSecs: seconds(1, 60, 10).describe('Longest wait for one search engine.'),
 });

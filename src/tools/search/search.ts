@@ -113,7 +113,6 @@ export function createSearchTools(
 
 // Builds what looks things up at services that the owner configured.
 
-const BRAVE_KEY = 'BRAVE_API_KEY';
 const FINANCE_KEY = 'FINANCIAL_DATASETS_API_KEY';
 
 export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps {
@@ -123,8 +122,14 @@ export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps
       redact: (text) => live.redact(text),
       settings() {
         const { search, enabled } = live.config.tools.web;
-        const braveKey = search.braveApiKey || (env[BRAVE_KEY] ?? '');
-        return { ...search, braveKey, engines: enabled ? search.engines : [] };
+        const keys = {
+          brave: search.braveApiKey || env['BRAVE_API_KEY'],
+          tavily: search.tavilyApiKey || env['TAVILY_API_KEY'],
+          exa: search.exaApiKey || env['EXA_API_KEY'],
+          serper: search.serperApiKey || env['SERPER_API_KEY'],
+          google: search.googleApiKey || env['GOOGLE_SEARCH_API_KEY'],
+        };
+        return { ...search, keys, engines: enabled ? search.engines : [] };
       },
     },
     finance: {

@@ -2,94 +2,211 @@
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
 import { headOf, visibleText } from '../../lib/text/cut.ts';
 import type { SearchConfig, SearchEngineName } from '../exec/settings.ts';
-import { defineTool } from '../tool.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
 import { QUERY_NAMES } from '../toolbox.ts';
 
 type WebHit = { readonly title: string; readonly url: string; readonly snippet: string };
 
 type SearchSettings = SearchConfig & {
-  /** That of the configuration, or of the environment. */
-  readonly braveKey: string;
+  /** Keys by engine, of the configuration or the environment. */
+  readonly keys: Readonly<Partial<Record<SearchEngineName, string | undefined>>>;
 };
 
 type EngineRequest = {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Path and query behind the engine's address. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Makes it a POST of JSON. */
+  readonly json?: unknown;
 };
 
 type SearchEngine = {
-  readonly name: SearchEngineName;
-  isReady(settings: SearchSettings): boolean;
-  request(query: string, count: number, settings: SearchSettings): EngineRequest;
+  /** Empty: the owner says where it is. */
+  readonly address: string;
+  /** Absent: it needs no key. A key goes into a header, never into an address. */
+  readonly keyed?: true;
+  /** The least time between two requests to a public service without a key. */
+  readonly gapMs?: number;
+  isReady?(settings: SearchSettings): boolean;
+  request(query: string, count: number, settings: SearchSettings, key: string): EngineRequest;
   /** @throws where the answer has another form */
-  read(body: unknown): readonly WebHit[];
+  read(body: string, settings: SearchSettings): readonly WebHit[] | Promise<readonly WebHit[]>;
   /** What to do about a refusal, for the owner. */
-  hint(status: number): string;
+  hint?(status: number): string | undefined;
 };
 
 const MAX_TITLE_CHARS = 200;
 const MAX_SNIPPET_CHARS = 500;
 const MAX_URL_CHARS = 500;
 const PAGE = /^https?:\/\/\S+$/i;
+/** A public engine that refuses is left alone for so long. */
+const PAUSE_MS = 600_000;
+const REFUSALS = [202, 403, 418, 429, 503];
+/** The most that Google's and Exa's interfaces give at once. */
+const GOOGLE_MAX_COUNT = 10;
 
 const text = z.string().nullish();
+const results = <T extends z.ZodRawShape>(shape: T) => z.array(z.object(shape)).default([]);
 
-/** @see https://docs.searxng.org/dev/search_api.html */
 const searxngAnswer = z.object({
-  results: z.array(z.object({ url: z.string(), title: text, content: text })),
+  results: results({ url: z.string(), title: text, content: text }),
 });
-
-/** @see https://api-dashboard.search.brave.com/app/documentation/web-search */
 const braveAnswer = z.object({
   web: z
-    .object({
-      results: z.array(z.object({ url: z.string(), title: text, description: text })),
-    })
+    .object({ results: results({ url: z.string(), title: text, description: text }) })
     .optional(),
 });
+const tavilyAnswer = searxngAnswer;
+const exaAnswer = z.object({ results: results({ url: z.string(), title: text, text }) });
+const serperAnswer = z.object({
+  organic: results({ link: z.string(), title: text, snippet: text }),
+});
+const googleAnswer = z.object({ items: results({ link: z.string(), title: text, snippet: text }) });
+const wikipediaAnswer = z.object({
+  query: z.object({ search: results({ title: z.string(), snippet: text }) }),
+});
 
-export const ENGINES: readonly SearchEngine[] = [
-  {
-    name: 'searxng',
+const parameters = (values: Readonly<Record<string, string>>) =>
+  String(new URLSearchParams(values));
+
+export const ENGINES: Readonly<Record<SearchEngineName, SearchEngine>> = {
+  /** @see https://docs.searxng.org/dev/search_api.html */
+  searxng: {
+    address: '',
     isReady: ({ searxngUrl }) => searxngUrl !== '',
-    request(query, _count, { searxngUrl }) {
-      const asked = new URLSearchParams({ q: query, format: 'json' });
-      const url = `${searxngUrl.replace(/\/+$/, '')}/search?${asked}`;
-      return { url, headers: { accept: 'application/json' } };
-    },
+    request: (q) => ({ path: `/search?${parameters({ q, format: 'json' })}` }),
     read: (body) =>
       searxngAnswer
-        .parse(body)
+        .parse(json(body))
         .results.flatMap(({ url, title, content }) => hits(url, title, content)),
     hint: (status) =>
       status === 403
         ? 'SearXNG refuses JSON: add "json" to search.formats in its settings.yml'
-        : '',
+        : undefined,
   },
-  {
-    name: 'brave',
-    isReady: ({ braveKey }) => braveKey !== '',
-    request(query, count, { braveKey, braveUrl }) {
-      const asked = new URLSearchParams({ q: query, count: String(count) });
-      return {
-        url: `${braveUrl.replace(/\/+$/, '')}/res/v1/web/search?${asked}`,
-        headers: { accept: 'application/json', 'x-subscription-token': braveKey },
-      };
-    },
+  /** @see https://api-dashboard.search.brave.com/app/documentation/web-search */
+  brave: {
+    address: 'https://api.search.brave.com',
+    keyed: true,
+    request: (q, count, _settings, key) => ({
+      path: `/res/v1/web/search?${parameters({ q, count: String(count) })}`,
+      headers: { 'x-subscription-token': key },
+    }),
     read: (body) =>
-      (braveAnswer.parse(body).web?.results ?? []).flatMap(({ url, title, description }) =>
+      (braveAnswer.parse(json(body)).web?.results ?? []).flatMap(({ url, title, description }) =>
         hits(url, title, description),
       ),
-    hint(status) {
-      if (status === 401 || status === 403) return 'Brave refuses the key: check it';
-      if (status === 422) return 'Brave refuses the query: make it shorter';
-      return status === 429 ? 'the quota at Brave is used up for now' : '';
+    hint: (status) => (status === 422 ? 'Brave refuses the query: make it shorter' : undefined),
+  },
+  /** @see https://docs.tavily.com/documentation/api-reference/endpoint/search */
+  tavily: {
+    address: 'https://api.tavily.com',
+    keyed: true,
+    request: (query, count, _settings, key) => ({
+      path: '/search',
+      headers: { authorization: `Bearer ${key}` },
+      json: { query, max_results: count },
+    }),
+    read: (body) =>
+      tavilyAnswer
+        .parse(json(body))
+        .results.flatMap(({ url, title, content }) => hits(url, title, content)),
+  },
+  /** @see https://docs.exa.ai/reference/search */
+  exa: {
+    address: 'https://api.exa.ai',
+    keyed: true,
+    request: (query, count, _settings, key) => ({
+      path: '/search',
+      headers: { 'x-api-key': key },
+      json: {
+        query,
+        numResults: count,
+        contents: { text: { maxCharacters: MAX_SNIPPET_CHARS } },
+      },
+    }),
+    read: (body) =>
+      exaAnswer
+        .parse(json(body))
+        .results.flatMap(({ url, title, text: content }) => hits(url, title, content)),
+  },
+  /** @see https://serper.dev */
+  serper: {
+    address: 'https://google.serper.dev',
+    keyed: true,
+    request: (q, count, _settings, key) => ({
+      path: '/search',
+      headers: { 'x-api-key': key },
+      json: { q, num: count },
+    }),
+    read: (body) =>
+      serperAnswer
+        .parse(json(body))
+        .organic.flatMap(({ link, title, snippet }) => hits(link, title, snippet)),
+  },
+  /** @see https://developers.google.com/custom-search/v1/reference/rest/v1/cse/list */
+  google: {
+    address: 'https://customsearch.googleapis.com',
+    keyed: true,
+    isReady: ({ googleEngineId }) => googleEngineId !== '',
+    request: (q, count, { googleEngineId }, key) => ({
+      path: `/customsearch/v1?${parameters({
+        q,
+        cx: googleEngineId,
+        num: String(Math.min(count, GOOGLE_MAX_COUNT)),
+      })}`,
+      headers: { 'x-goog-api-key': key },
+    }),
+    read: (body) =>
+      googleAnswer
+        .parse(json(body))
+        .items.flatMap(({ link, title, snippet }) => hits(link, title, snippet)),
+  },
+  /** The page for browsers without scripts: DuckDuckGo has no interface for programs. */
+  duckduckgo: {
+    address: 'https://html.duckduckgo.com',
+    gapMs: 2000,
+    request: (q) => ({ path: `/html/?${parameters({ q })}`, headers: { accept: 'text/html' } }),
+    async read(body) {
+      const { readDuckDuckGo } = await import('./rules/duckduckgo-page.ts');
+      return readDuckDuckGo(body).flatMap(({ url, title, snippet }) => hits(url, title, snippet));
     },
   },
-];
+  /** @see https://www.mediawiki.org/wiki/API:Search */
+  wikipedia: {
+    address: 'https://{language}.wikipedia.org',
+    gapMs: 1000,
+    request: (srsearch, count) => ({
+      path: `/w/api.php?${parameters({
+        ...{ action: 'query', list: 'search', format: 'json', srsearch },
+        srlimit: String(count),
+      })}`,
+    }),
+    read: (body, settings) =>
+      wikipediaAnswer.parse(json(body)).query.search.flatMap(({ title, snippet }) => {
+        const path = `/wiki/${encodeURIComponent(title.replaceAll(' ', '_'))}`;
+        return hits(`${addressOf('wikipedia', settings)}${path}`, title, snippet);
+      }),
+  },
+};
+
+function addressOf(name: SearchEngineName, settings: SearchSettings): string {
+  const own = name === 'searxng' ? settings.searxngUrl : settings.addresses[name];
+  const address = own ?? (name === 'brave' ? settings.braveUrl : ENGINES[name].address);
+  return address.replace('{language}', settings.wikipediaLanguage).replace(/\/+$/, '');
+}
+
+function json(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new Error('the answer is not JSON');
+  }
+}
 
 /** None where it leads to no page: an engine passes on what others named so. */
 function hits(
@@ -105,9 +222,21 @@ function hits(
   return [{ url: url.slice(0, MAX_URL_CHARS), ...shown }];
 }
 
-/** Engines mark the words that were found. */
+const ENTITIES = {
+  '&lt;': '<',
+  '&gt;': '>',
+  '&quot;': '"',
+  '&#39;': "'",
+  '&#039;': "'",
+  '&#x27;': "'",
+};
+
+/** Engines mark the words that were found, and some write text as HTML does. */
 function plain(html: string, maxChars: number): string {
-  const bare = html.replace(/<\/?(?:strong|b|em|mark)>/gi, '');
+  const bare = html
+    .replace(/<\/?(?:strong|b|em|mark|span)(?: class="[\w-]*")?>/gi, '')
+    .replace(/&(?:lt|gt|quot|#0?39|#x27);/g, (entity) => ENTITIES[entity as keyof typeof ENTITIES])
+    .replaceAll('&amp;', '&');
   return headOf(visibleText(bare).replace(/\s+/g, ' ').trim(), maxChars);
 }
 
@@ -135,6 +264,7 @@ const input = z.object({
 
 export function createWebSearch(deps: WebSearchDeps) {
   const ready = () => readyEngines(deps.settings());
+  const ask = createAsking(deps);
   return defineTool({
     name: 'web_search',
     aliases: [
@@ -154,17 +284,17 @@ export function createWebSearch(deps: WebSearchDeps) {
     input,
     isAvailable: () => ready().length > 0,
     unavailableBecause: () =>
-      'no search engine is set up: set tools.web.search.searxngUrl or tools.web.search.braveApiKey',
+      'no search engine is set up: name one in tools.web.search.engines that needs no key, or set its key',
     describe: ({ query }) => query,
-    async run({ query, count = deps.settings().maxResults }, { signal }) {
+    async run({ query, count = deps.settings().maxResults }, context) {
       if (deps.redact(query) !== query) {
         throw new ToolError('blocked', 'the question contains a secret of the configuration');
       }
       const problems: string[] = [];
       for (const engine of ready()) {
-        const found = await ask(engine, query, count, deps, signal).catch((error: unknown) => {
-          signal.throwIfAborted();
-          problems.push(`${engine.name}: ${error instanceof Error ? error.message : 'failed'}`);
+        const found = await ask(engine, query, count, context).catch((error: unknown) => {
+          context.signal.throwIfAborted();
+          problems.push(`${engine}: ${error instanceof Error ? error.message : 'failed'}`);
           return undefined;
         });
         if (found !== undefined) return hitsText(found.slice(0, count));
@@ -174,36 +304,79 @@ export function createWebSearch(deps: WebSearchDeps) {
   });
 }
 
-function readyEngines(settings: SearchSettings): readonly SearchEngine[] {
-  return settings.engines.flatMap((name) =>
-    ENGINES.filter((engine) => engine.name === name && engine.isReady(settings)),
-  );
+const readyEngines = (settings: SearchSettings): readonly SearchEngineName[] =>
+  settings.engines.filter((name) => {
+    const { keyed, isReady } = ENGINES[name];
+    const hasKey = keyed === undefined || (settings.keys[name] ?? '') !== '';
+    return hasKey && isReady?.(settings) !== false;
+  });
+
+/** Requests to public engines keep their distance, and stop for a while where they are refused. */
+function createAsking({ settings, fetchFrom }: WebSearchDeps) {
+  const lanes = createLanes();
+  const nextAt = new Map<SearchEngineName, number>();
+
+  async function request(
+    name: SearchEngineName,
+    query: string,
+    count: number,
+    signal: AbortSignal,
+  ): Promise<readonly WebHit[]> {
+    const engine = ENGINES[name];
+    const now = settings();
+    const { path, headers, json: sent } = engine.request(query, count, now, now.keys[name] ?? '');
+    const url = `${addressOf(name, now)}${path}`;
+    const limits = { maxBytes: MAX_BYTES, maxDecompressedBytes: MAX_BYTES };
+    const { status, body } = await fetchFrom(new URL(url).origin)(url, {
+      ...{ signal, timeoutMs: now.timeoutSecs * 1000, ...limits },
+      headers: { accept: 'application/json', ...headers },
+      ...(sent === undefined ? {} : { json: sent }),
+    });
+    if (status !== 200) throw new EngineRefusal(name, status);
+    return engine.read(Buffer.from(body).toString('utf8'), now);
+  }
+
+  return async (
+    name: SearchEngineName,
+    query: string,
+    count: number,
+    { clock, signal }: Pick<ToolContext, 'clock' | 'signal'>,
+  ): Promise<readonly WebHit[]> => {
+    const { gapMs } = ENGINES[name];
+    if (gapMs === undefined) return request(name, query, count, signal);
+    return lanes.run(name, async () => {
+      const waitMs = (nextAt.get(name) ?? 0) - clock.now();
+      if (waitMs > gapMs) {
+        throw new Error(
+          `it refused too many requests; next try in ${Math.ceil(waitMs / 60_000)} min`,
+        );
+      }
+      if (waitMs > 0) await clock.sleep(waitMs, signal);
+      nextAt.set(name, clock.now() + gapMs);
+      return request(name, query, count, signal).catch((error: unknown) => {
+        const isRefused = error instanceof EngineRefusal && REFUSALS.includes(error.status);
+        if (isRefused) nextAt.set(name, clock.now() + PAUSE_MS);
+        throw error;
+      });
+    });
+  };
 }
 
-async function ask(
-  engine: SearchEngine,
-  query: string,
-  count: number,
-  { settings, fetchFrom }: WebSearchDeps,
-  signal: AbortSignal,
-): Promise<readonly WebHit[]> {
-  const { url, headers } = engine.request(query, count, settings());
-  const timeoutMs = settings().timeoutSecs * 1000;
-  const limits = { signal, timeoutMs, maxBytes: MAX_BYTES, maxDecompressedBytes: MAX_BYTES };
-  const { status, body } = await fetchFrom(new URL(url).origin)(url, { ...limits, headers });
-  if (status !== 200) {
-    const hint = engine.hint(status);
-    throw new Error(`status ${status}${hint === '' ? '' : `, ${hint}`}`);
+class EngineRefusal extends Error {
+  override readonly name = 'EngineRefusal';
+  readonly status: number;
+  constructor(engine: SearchEngineName, status: number) {
+    const { keyed, hint } = ENGINES[engine];
+    super(
+      [`status ${status}`, hint?.(status) ?? (keyed && keyHint(status))].filter(Boolean).join(', '),
+    );
+    this.status = status;
   }
-  return engine.read(parsed(body));
 }
 
-function parsed(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString('utf8'));
-  } catch {
-    throw new Error('the answer is not JSON');
-  }
+function keyHint(status: number): string | undefined {
+  if (status === 401 || status === 403) return 'the key is refused: check it';
+  return status === 402 || status === 429 ? 'the quota is used up for now' : undefined;
 }
 
 function hitsText(hits: readonly WebHit[]): string {

@@ -1,0 +1,46 @@
+// Reads the result page that DuckDuckGo shows to browsers without scripts.
+
+import { type DefaultTreeAdapterTypes, parse } from 'parse5';
+import { attributeOf, xmlText } from '../../../lib/html/xml.ts';
+
+type Element = DefaultTreeAdapterTypes.Element;
+type Result = { readonly url: string; readonly title: string; readonly snippet: string };
+
+const BASE = 'https://duckduckgo.com';
+/** A page without results says so; any other is the question whether a person asks. */
+const NO_RESULTS = 'no-results';
+
+/** @throws where the page is no result page */
+export function readDuckDuckGo(html: string): readonly Result[] {
+  const elements = [...elementsOf(parse(html))];
+  const results = elements.filter((one) => hasClass(one, 'result') && !hasClass(one, 'result--ad'));
+  if (results.length === 0 && !elements.some((one) => hasClass(one, NO_RESULTS))) {
+    throw new Error('it asks for proof that a person searches');
+  }
+  return results.flatMap((result) => {
+    const parts = [...elementsOf(result)];
+    const link = parts.find((one) => hasClass(one, 'result__a'));
+    const snippet = parts.find((one) => hasClass(one, 'result__snippet'));
+    const url = link && targetOf(attributeOf(link, 'href') ?? '');
+    if (link === undefined || url === undefined) return [];
+    return [{ url, title: xmlText(link), snippet: snippet === undefined ? '' : xmlText(snippet) }];
+  });
+}
+
+/** The page itself, where the link leads through DuckDuckGo's redirect. */
+function targetOf(href: string): string | undefined {
+  const url = URL.parse(href, BASE);
+  return url?.searchParams.get('uddg') ?? url?.href;
+}
+
+const hasClass = (element: Element, wanted: string) =>
+  attributeOf(element, 'class')?.split(/\s+/).includes(wanted) === true;
+
+function* elementsOf(parent: DefaultTreeAdapterTypes.ParentNode): Generator<Element, void, void> {
+  const open: DefaultTreeAdapterTypes.ChildNode[] = [...parent.childNodes].reverse();
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (!('tagName' in node)) continue;
+    yield node;
+    open.push(...[...node.childNodes].reverse());
+  }
+}
