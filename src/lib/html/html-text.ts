@@ -52,11 +52,24 @@ export class HtmlTooComplexError extends Error {
 
 /** @throws HtmlTooComplexError where the tags stand for many times as many elements */
 export function htmlText(html: string, options: HtmlTextOptions = {}): string {
-  const { childNodes } = options.isXml === true ? parseXml(html) : parseBounded(html);
+  const { childNodes } = options.isXml === true ? parseXml(html) : parseHtml(html);
   return new ShownText(options).read(childNodes);
 }
 
-function parseBounded(html: string) {
+/** All elements below, in the order of the text. */
+export function* elementsOf(
+  parent: DefaultTreeAdapterTypes.ParentNode,
+): Generator<Element, void, void> {
+  const open: DefaultTreeAdapterTypes.ChildNode[] = [...parent.childNodes].reverse();
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (!('tagName' in node)) continue;
+    yield node;
+    open.push(...[...node.childNodes].reverse());
+  }
+}
+
+/** @throws HtmlTooComplexError where the tags stand for many times as many elements */
+export function parseHtml(html: string) {
   const tags = html.split('<').length;
   let left = MIN_ELEMENTS + MAX_ELEMENTS_PER_TAG * tags;
   return parse(html, {

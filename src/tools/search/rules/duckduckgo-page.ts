@@ -1,9 +1,8 @@
 // Reads the result page that DuckDuckGo shows to browsers without scripts.
 
-import { type DefaultTreeAdapterTypes, parse } from 'parse5';
-import { attributeOf, xmlText } from '../../../lib/html/xml.ts';
+import { elementsOf, parseHtml } from '../../../lib/html/html-text.ts';
+import { attributeOf, type XmlElement, xmlText } from '../../../lib/html/xml.ts';
 
-type Element = DefaultTreeAdapterTypes.Element;
 type Result = { readonly url: string; readonly title: string; readonly snippet: string };
 
 const BASE = 'https://duckduckgo.com';
@@ -12,7 +11,7 @@ const NO_RESULTS = 'no-results';
 
 /** @throws where the page is no result page */
 export function readDuckDuckGo(html: string): readonly Result[] {
-  const elements = [...elementsOf(parse(html))];
+  const elements = [...elementsOf(parseHtml(html))];
   const results = elements.filter((one) => hasClass(one, 'result') && !hasClass(one, 'result--ad'));
   if (results.length === 0 && !elements.some((one) => hasClass(one, NO_RESULTS))) {
     throw new Error('it asks for proof that a person searches');
@@ -33,14 +32,5 @@ function targetOf(href: string): string | undefined {
   return url?.searchParams.get('uddg') ?? url?.href;
 }
 
-const hasClass = (element: Element, wanted: string) =>
+const hasClass = (element: XmlElement, wanted: string) =>
   attributeOf(element, 'class')?.split(/\s+/).includes(wanted) === true;
-
-function* elementsOf(parent: DefaultTreeAdapterTypes.ParentNode): Generator<Element, void, void> {
-  const open: DefaultTreeAdapterTypes.ChildNode[] = [...parent.childNodes].reverse();
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (!('tagName' in node)) continue;
-    yield node;
-    open.push(...[...node.childNodes].reverse());
-  }
-}
