@@ -19,11 +19,13 @@ import type { Clock } from '../lib/time/clock.ts';
 import {
   type ClearingAim,
   clearedAmong,
+  fitEntries,
+  floorTokens,
+  onlyTurn,
   type ResultKey,
   resultsToClear,
   withCleared,
-} from './rules/clear-results.ts';
-import { fitEntries, floorTokens, onlyTurn } from './rules/context-fit.ts';
+} from './rules/context-fit.ts';
 import type { Offered } from './rules/context-marks.ts';
 import { type KnownTexts, knownTextsOf } from './rules/taint.ts';
 import {

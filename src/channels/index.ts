@@ -9,8 +9,8 @@ import {
 } from '../kernel/access/admission.ts';
 import type { Medium } from '../kernel/access/rights.ts';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
-import { accountViews } from '../kernel/config/accounts.ts';
 import type { Config } from '../kernel/config/config.ts';
+import { accountViews } from '../kernel/config/config.ts';
 import {
   type AccountId,
   type AccountName,

@@ -163,7 +163,7 @@ async function assertKnown(name: string) {
 /** @throws CommandFailure where the channel has one account, or the name is invalid */
 async function assertAccount(channel: string, account: string | undefined) {
   if (account === undefined) return;
-  const { mayHaveSeveral } = await import('../kernel/config/accounts.ts');
+  const { mayHaveSeveral } = await import('../kernel/config/config.ts');
   const { accountName } = await import('../kernel/config/settings-fields.ts');
   if (!mayHaveSeveral(channel)) {
     throw new CommandFailure(EXIT.usage, `${channel} has only one account; remove --account`);

@@ -5,8 +5,7 @@ import { z } from 'zod';
 import { defined, parseJson } from '../lib/json/json.ts';
 import { boundedBody } from '../lib/net/safe-fetch.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import type { ServerSaid } from './rules/model-capabilities.ts';
-import type { LocalVendor } from './rules/model-names.ts';
+import type { LocalVendor, ServerSaid } from './rules/model-names.ts';
 import { LEAST_CONTEXT_TOKENS, MOST_CONTEXT_TOKENS } from './rules/provider-failure.ts';
 import { vendorOf } from './vendors.ts';
 

@@ -9,7 +9,7 @@ import type {
   TokenUsage,
   ToolCall,
 } from '../kernel/message/transcript.ts';
-import type { ModelCapabilities } from './rules/model-capabilities.ts';
+import type { ModelCapabilities } from './rules/model-names.ts';
 
 export type ToolSpec = {
   readonly name: string;

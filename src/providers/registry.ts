@@ -29,9 +29,9 @@ import {
 } from './local-site.ts';
 import type { ModelHandle, ModelRegistry } from './provider.ts';
 import { type Candidate, type ResilientDeps, streamResilient } from './resilient.ts';
-import { capabilitiesOf } from './rules/model-capabilities.ts';
 import {
   CLOUD_ORDER,
+  capabilitiesOf,
   contextTokensOf,
   DEMO_MODEL,
   fastModelOf,

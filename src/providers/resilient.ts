@@ -9,7 +9,7 @@ import type { Clock } from '../lib/time/clock.ts';
 import type { ProviderHealth } from './connections.ts';
 import type { LocalSite, Place } from './local-site.ts';
 import type { CallMeter, LLMProvider, ModelEvent, ModelRequest, TryEnd } from './provider.ts';
-import type { ModelCapabilities } from './rules/model-capabilities.ts';
+import type { ModelCapabilities } from './rules/model-names.ts';
 import {
   decideRetry,
   type RetryPolicy,

@@ -4,7 +4,7 @@
 import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { ModelRequest } from './provider.ts';
-import type { ModelCapabilities } from './rules/model-capabilities.ts';
+import type { ModelCapabilities } from './rules/model-names.ts';
 
 /** Body parameters beyond the dialect's common ones. */
 type ExtraParameters = Readonly<Record<string, unknown>>;

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { resultKey, resultsToClear, withCleared } from '../../src/agent/rules/clear-results.ts';
+import { resultKey, resultsToClear, withCleared } from '../../src/agent/rules/context-fit.ts';
 import { repairThread } from '../../src/agent/rules/thread-repair.ts';
 import { entriesTokens } from '../../src/agent/rules/tokens.ts';
 import { callId, turnId } from '../../src/kernel/message/ids.ts';

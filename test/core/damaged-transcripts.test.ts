@@ -19,7 +19,7 @@ import type { SummaryEntry, TranscriptEntry } from '../../src/kernel/message/tra
 import { carryOver, turnOf, windowOf } from '../../src/kernel/sessions/rules/carry.ts';
 import { decodeLine, encodeEntry } from '../../src/kernel/sessions/rules/file.ts';
 import { anthropicRequest } from '../../src/providers/anthropic/anthropic-request.ts';
-import { openaiRequest } from '../../src/providers/openai/openai-request.ts';
+import { openaiRequest } from '../../src/providers/openai/openai.ts';
 import { anthropicDialect } from '../support/llm-server-anthropic.ts';
 import { openaiDialect } from '../support/llm-server-openai.ts';
 import { threadFaults } from '../support/thread-faults.ts';

@@ -12,7 +12,7 @@ import {
   type Tally,
   taken,
   weigh,
-} from '../../src/kernel/intake/rules/fair-use.ts';
+} from '../../src/kernel/message/message-limits.ts';
 import { createLocalDays } from '../../src/lib/time/zone-time.ts';
 
 const dayOf = createLocalDays();

@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type CapabilityQuestion,
-  capabilitiesOf,
-} from '../../src/providers/rules/model-capabilities.ts';
+import { type CapabilityQuestion, capabilitiesOf } from '../../src/providers/rules/model-names.ts';
 
 const local = (name: string, more: Partial<CapabilityQuestion> = {}) =>
   capabilitiesOf({ name: `ollama/${name}`, local: true, overrides: [], ...more });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { toolsFor } from '../../src/agent/rules/tokens.ts';
-import { capabilitiesOf } from '../../src/providers/rules/model-capabilities.ts';
+import { capabilitiesOf } from '../../src/providers/rules/model-names.ts';
 
 const TOOLS = [{ name: 'read_file' }, { name: 'spawn' }, { name: 'cron' }];
 const FEW = ['read_file', 'cron'];

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { callId } from '../../src/kernel/message/ids.ts';
 import { measureModel } from '../../src/labs/tune/build-tune.ts';
 import type { CallMeter, ModelHandle } from '../../src/providers/provider.ts';
-import { capabilitiesOf } from '../../src/providers/rules/model-capabilities.ts';
+import { capabilitiesOf } from '../../src/providers/rules/model-names.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const WAIT_MS = 60_000;

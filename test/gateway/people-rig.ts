@@ -12,8 +12,8 @@ import { openBridgeRows } from '../../src/features/mail-bridge/bridge-summaries.
 import { bridgeSteps, createMailBridge } from '../../src/features/mail-bridge/index.ts';
 import { createOwnerNotices, createUnknownSenderStep } from '../../src/features/people/index.ts';
 import { peopleCommands } from '../../src/features/people/people-commands.ts';
-import { createBudgetOwners } from '../../src/features/spending/paid-call.ts';
 import { Spending } from '../../src/features/spending/spending.ts';
+import { createBudgetOwners } from '../../src/features/spending/spending-day.ts';
 import {
   createSpendingService,
   spendingCommands,

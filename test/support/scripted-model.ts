@@ -10,7 +10,7 @@ import type {
   ModelRequest,
   StopReason,
 } from '../../src/providers/provider.ts';
-import { capabilitiesOf } from '../../src/providers/rules/model-capabilities.ts';
+import { capabilitiesOf } from '../../src/providers/rules/model-names.ts';
 import { threadFaults } from './thread-faults.ts';
 import { withoutTimes } from './without-times.ts';
 

@@ -7,7 +7,7 @@ import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import { lineOf } from '../../kernel/sessions/rules/earlier.ts';
 import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { truncateText } from '../../lib/text/cut.ts';
-import type { ModelCapabilities } from '../../providers/rules/model-capabilities.ts';
+import type { ModelCapabilities } from '../../providers/rules/model-names.ts';
 import { CHARS_PER_TOKEN, TOLD_RESULT_TOKENS } from './tokens.ts';
 
 const WORDS_PER_TOKEN = 0.6;

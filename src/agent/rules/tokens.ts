@@ -1,7 +1,7 @@
 // Estimates of tokens. Characters / 4 is only a start: what providers report corrects it per model.
 
 import type { ModelMessage, TranscriptEntry } from '../../kernel/message/transcript.ts';
-import type { ModelCapabilities } from '../../providers/rules/model-capabilities.ts';
+import type { ModelCapabilities } from '../../providers/rules/model-names.ts';
 import { summaryText } from './context-marks.ts';
 
 export const CHARS_PER_TOKEN = 4;

@@ -1,9 +1,9 @@
 // Enforces the limits on sent mail: checked before a mail is answered, so that no paid answer is
 // held back, and before other mails are sent. Held mails are released in order.
 
-import { spanWords } from '../../kernel/intake/rules/fair-use.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
+import { spanWords } from '../../kernel/message/message-limits.ts';
 import type { Admission, ChannelHost } from '../channel.ts';
 import type { HeldMail, MailRegister } from './mail-register.ts';
 import {

@@ -8,10 +8,10 @@ import {
   type CommandTable,
   commandsOf,
 } from '../../kernel/commands/command-access.ts';
-import { spanWords } from '../../kernel/intake/rules/fair-use.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { TurnOutcome } from '../../kernel/message/message.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
+import { spanWords } from '../../kernel/message/message-limits.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { ConversationService } from './conversation-commands.ts';

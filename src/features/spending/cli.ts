@@ -5,9 +5,8 @@ import { Command } from 'commander';
 import { parseLimit } from '../../cli/flag-values.ts';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
-import type { BudgetOwners } from './paid-call.ts';
 import { budgetCap, budgetLine } from './rules/budget-limits.ts';
-import type { StoredDay } from './spending-day.ts';
+import type { BudgetOwners, StoredDay } from './spending-day.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -24,7 +23,7 @@ export function usageCommand(terminal: Terminal): Command {
 async function showUsage(terminal: Terminal, { days, json }: Options) {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { SPENDING_SCOPE } = await import('./spending-day.ts');
-  const { createBudgetOwners } = await import('./paid-call.ts');
+  const { createBudgetOwners } = await import('./spending-day.ts');
   const { storedDays } = await import('./spending-day.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   const since = terminal.clock.now() - Math.max(0, days - 1) * DAY_MS;

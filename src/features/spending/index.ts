@@ -9,10 +9,9 @@ import { recordingGuard } from '../../kernel/observe/observed.ts';
 import { createKnownAs } from '../../kernel/people/persons.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 import { LOCAL_ONLY } from '../local-models/index.ts';
-import { createBudgetOwners } from './paid-call.ts';
 import { amountOf, type Price } from './rules/spending.ts';
 import { createBudgetNotes, Spending } from './spending.ts';
-import { SPENDING_SCOPE } from './spending-day.ts';
+import { createBudgetOwners, SPENDING_SCOPE } from './spending-day.ts';
 import {
   BUDGET_SUBJECT,
   budgetQuestion,

@@ -13,7 +13,6 @@ import type { ChatRef, Payer } from '../../kernel/message/message.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
 import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
-import type { BudgetOwners } from './paid-call.ts';
 import {
   type BudgetView,
   budgetCap,
@@ -26,7 +25,7 @@ import type { ConversationCost } from './rules/conversation-cost.ts';
 import { isNearlyUsed, type Ledger } from './rules/spending.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
 import { MORE_PERCENT, type UsedUp } from './spending.ts';
-import type { LedgerRow } from './spending-day.ts';
+import type { BudgetOwners, LedgerRow } from './spending-day.ts';
 
 const MAX_LINES = 15;
 const MAX_PERCENT = 1000;

@@ -21,8 +21,6 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createLocalDays } from '../../lib/time/zone-time.ts';
 import { assumedPrice, type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
-import type { BudgetOwners } from './paid-call.ts';
-import { spentBy } from './paid-call.ts';
 import {
   type BudgetView,
   chargedFor,
@@ -49,7 +47,8 @@ import {
   withSettled,
   worstCase,
 } from './rules/spending.ts';
-import { type Account, SpendingDay } from './spending-day.ts';
+import type { BudgetOwners } from './spending-day.ts';
+import { type Account, SpendingDay, spentBy } from './spending-day.ts';
 
 export type SpendingSettings = {
   readonly limits: LimitsConfig;

@@ -4,12 +4,13 @@
 
 import { z } from 'zod';
 import { compactionSchema } from '../../agent/compaction-settings.ts';
-import { emailSchema } from '../../channels/email/settings.ts';
+import { emailSchema, mailboxesOf } from '../../channels/email/settings.ts';
 import { larkSchema } from '../../channels/lark/settings.ts';
 import { telegramSchema } from '../../channels/telegram/settings.ts';
 import { whatsappSchema } from '../../channels/whatsapp/settings.ts';
 import { AGENT_SECTIONS, FEATURES, SECTIONS } from '../../features.ts';
 import { providersSchema } from '../../providers/settings.ts';
+import { type AccountId, DEFAULT_ACCOUNT } from '../message/ids.ts';
 import { telemetrySection } from '../observe/settings.ts';
 import { limitsSchema, memorySchema, modelsSchema, sessionsSchema, toolsSchema } from './limits.ts';
 import { choice, count, flag, seconds, secret, section, text, texts } from './settings-fields.ts';
@@ -184,3 +185,22 @@ export const configSchema = kernelSchema.extend(
 export type Config = z.infer<typeof kernelSchema>;
 /** What a person writes: any part may be left out. */
 export type ConfigInput = z.input<typeof kernelSchema>;
+
+// Which channels may have several accounts, and the configuration as each of them sees it: its own
+// settings stand where those of the channel stand, so that nobody who reads them knows of the others.
+
+type ChannelsConfig = Config['channels'];
+
+/** By account, the default one first. */
+type AccountViews = ReadonlyMap<AccountId, ChannelsConfig>;
+
+const SEVERAL: Readonly<Record<string, (channels: ChannelsConfig) => AccountViews>> = {
+  email: (channels) =>
+    new Map([...mailboxesOf(channels.email)].map(([id, email]) => [id, { ...channels, email }])),
+};
+
+export const mayHaveSeveral = (channel: string) => Object.hasOwn(SEVERAL, channel);
+
+export function accountViews(channels: ChannelsConfig, channel: string): AccountViews {
+  return SEVERAL[channel]?.(channels) ?? new Map([[DEFAULT_ACCOUNT, channels]]);
+}

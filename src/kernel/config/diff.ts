@@ -4,8 +4,8 @@
 import { FEATURES } from '../../features.ts';
 import { isObject } from '../../lib/json/json.ts';
 import { accountName, channelName } from '../message/ids.ts';
-import { accountViews } from './accounts.ts';
 import type { Config } from './config.ts';
+import { accountViews } from './config.ts';
 import { joinPath } from './json.ts';
 import { member } from './json-paths.ts';
 

@@ -14,31 +14,29 @@ import type { LimitsConfig } from '../config/limits.ts';
 import { accountName, messageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 import {
+  COMMAND_LIMITS,
+  type Counted,
   type CountNames,
   type CountRow,
   CountRows,
-  groupLimits,
-  groupNames,
-  personLimits,
-  personNames,
-} from '../message/message-limits.ts';
-import type { KnownAs, Persons } from '../people/persons.ts';
-import type { CountedAs, Gated } from './group-intake.ts';
-import {
-  COMMAND_LIMITS,
-  type Counted,
   gateText,
   givenBack,
+  groupLimits,
+  groupNames,
   isSpent,
   joinedTallies,
   type MessageLimits,
   type Moment,
   NO_MESSAGES,
   pauseNotice,
+  personLimits,
+  personNames,
   type Tally,
   taken,
   weigh,
-} from './rules/fair-use.ts';
+} from '../message/message-limits.ts';
+import type { KnownAs, Persons } from '../people/persons.ts';
+import type { CountedAs, Gated } from './group-intake.ts';
 
 type FairUseDeps = {
   readonly state: KeyValueStore;

@@ -31,7 +31,7 @@ import { canonicalJson } from '../../lib/json/json.ts';
 import { type DiffLine, headOf, lineDiff } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelHandle, ModelRegistry } from '../../providers/provider.ts';
-import type { ModelCapabilities } from '../../providers/rules/model-capabilities.ts';
+import type { ModelCapabilities } from '../../providers/rules/model-names.ts';
 import type { BoundCall, OfferedTool, Toolbox, ToolOutcome } from '../../tools/tool.ts';
 import { EVAL_CHANNEL, labMessage, unattended } from '../eval/workbench.ts';
 import {

@@ -6,7 +6,7 @@ import {
   readable,
   Unreadable,
 } from '../../lib/json/loose-json.ts';
-import type { TextDialect } from '../rules/model-capabilities.ts';
+import type { TextDialect } from '../rules/model-names.ts';
 import type { Said, SpokenCall } from './written-calls.ts';
 import {
   type Calls,

@@ -6,7 +6,7 @@ import type { ModelMessage } from '../../kernel/message/transcript.ts';
 import { truncateText } from '../../lib/text/cut.ts';
 import { argumentsObject } from '../completion.ts';
 import type { ModelRequest, ToolSpec } from '../provider.ts';
-import type { ModelCapabilities } from '../rules/model-capabilities.ts';
+import type { ModelCapabilities } from '../rules/model-names.ts';
 import type { Reading } from './answer-parts.ts';
 import { AnswerReader } from './answer-reader.ts';
 

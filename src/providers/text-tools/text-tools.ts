@@ -6,7 +6,7 @@ import { ProviderError } from '../../kernel/message/errors.ts';
 import type { ToolCall } from '../../kernel/message/transcript.ts';
 import { createCallIds, type MintCallId } from '../completion.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from '../provider.ts';
-import type { ModelCapabilities } from '../rules/model-capabilities.ts';
+import type { ModelCapabilities } from '../rules/model-names.ts';
 import type { Reading } from './answer-parts.ts';
 import { AnswerReader } from './answer-reader.ts';
 import type { WrittenBy } from './dialects.ts';

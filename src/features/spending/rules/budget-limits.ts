@@ -2,10 +2,9 @@
 
 import type { PersonLimits } from '../../../kernel/access/person.ts';
 import type { LimitsConfig } from '../../../kernel/config/limits.ts';
-import { spanWords } from '../../../kernel/intake/rules/fair-use.ts';
 import type { Payer } from '../../../kernel/message/message.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../../kernel/message/message.ts';
-import { type CountNames, personNames } from '../../../kernel/message/message-limits.ts';
+import { type CountNames, personNames, spanWords } from '../../../kernel/message/message-limits.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
 import { JOB_CHANNEL } from '../../schedule/settings.ts';
 import type { ConversationCost } from './conversation-cost.ts';
