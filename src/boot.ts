@@ -1,5 +1,5 @@
-// The composition root: from configuration to a running gateway. The order of features stands in features.ts, those of
-// intake steps, turn stages and guards here.
+// The composition root: builds a running gateway from the configuration. features.ts defines the
+// order of features, this file the order of intake steps, turn stages and guards.
 
 import { hostname } from 'node:os';
 import { FEATURES } from './features.ts';
@@ -13,7 +13,10 @@ import { installFeatures } from './kernel/install-features.ts';
 import { openKernel } from './kernel/kernel.ts';
 
 export const ORDERS: Orders = {
-  /** What becomes of a message before it is stored: the first step that decides. */
+  /**
+   * Steps that decide about a message before it is stored; the first one that decides ends the
+   * intake.
+   */
   intake: [
     'pairing code',
     'link code',
@@ -29,7 +32,7 @@ export const ORDERS: Orders = {
     'letter text',
     'command or turn',
   ],
-  /** Around a turn, from the outside in. */
+  /** Wrappers of a turn, from the outside in. */
   stages: [
     'switched-off',
     'workflows',
@@ -42,14 +45,14 @@ export const ORDERS: Orders = {
     'attachments',
     'voice',
   ],
-  /** Around each try of a model call, from the outside in. */
+  /** Guards of each attempt of a model call, from the outside in. */
   modelGuards: ['local only', 'record', 'budgets'],
-  /** Of a tool call that an owner has to allow: the first that decides. */
+  /** Guards of a tool call that needs an approval; the first one that decides applies. */
   callGuards: ['standing approvals', 'approvals'],
 };
 
 /**
- * Takes the home and builds a gateway in it; `run` starts it.
+ * Locks the home and builds a gateway in it; `run` starts it.
  * @throws HomeLockedError when another gateway holds the home.
  */
 export async function boot(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {

@@ -1,5 +1,5 @@
-// The features of nanobot in the order of their installation (kernel/feature.ts says what a feature is), and the
-// sections of the configuration that they bring. Nothing of them is loaded here but these.
+// The features of nanobot in the order of their installation (kernel/feature.ts defines a feature),
+// and their sections of the configuration. Loads nothing else of them.
 
 import { clusterSchema } from './features/cluster/settings.ts';
 import { localModelsSchema, modelCapabilitiesSchema } from './features/local-models/settings.ts';
@@ -16,7 +16,7 @@ import { calibrationSchema, subagentsSchema, votingSchema } from './features/sub
 import { voiceConflicts, voiceSchema } from './features/voice/settings.ts';
 import { workflowsSchema } from './features/workflows/settings.ts';
 
-/** What features bring to the configuration. */
+/** The sections of features in the configuration. */
 export const SECTIONS = {
   notices: noticesSchema.prefault({}),
   cron: cronSchema.prefault({}),
@@ -29,7 +29,7 @@ export const SECTIONS = {
   voice: voiceSchema,
 };
 
-/** What they bring to `agents`. */
+/** Their sections below `agents`. */
 export const AGENT_SECTIONS = {
   subagents: subagentsSchema,
   workflows: workflowsSchema,
@@ -39,10 +39,10 @@ export const AGENT_SECTIONS = {
   ...steadinessFields,
 };
 
-/** Settings of them that are each fine alone but not together. */
+/** Checks of settings that are valid alone but not together. */
 export const FEATURE_CONFLICTS = [toolServerConflicts, voiceConflicts, modeConflicts];
 
-/** In this order: a feature may use what those before it provide. */
+/** Installed in this order: a feature may use what earlier ones provide. */
 export const FEATURES = [
   { name: 'models', load: () => import('./agent/models.ts') },
   { name: 'local only', load: () => import('./features/local-models/local-only.ts') },

@@ -1,5 +1,5 @@
-// The gateway as a running thing: starts channels and work, applies changed configurations, and
-// stops in order: take no more in, let running turns finish, deliver, close.
+// The running gateway: starts channels and background work, applies changed configurations, and
+// stops in order: no more intake, wait for running turns, deliver, close.
 
 import { MODELS } from './agent/models.ts';
 import type { LoginOptions, LoginStep } from './channels/channel.ts';
@@ -25,14 +25,17 @@ import { supervise } from './lib/async.ts';
 import { aborted } from './lib/time/clock.ts';
 import type { ModelRegistry } from './providers/provider.ts';
 
-/** Turns beside those that use the model: they run a command, wait for the rest of a question, or for a place. */
+/**
+ * Turns that do not use the model: they run a command, or wait for the rest of a question or for a
+ * slot.
+ */
 const OTHER_OPEN_TURNS = 1000;
-/** Attempts for one message before it is set aside. */
+/** Attempts for one message before it becomes a dead letter. */
 const MAX_ATTEMPTS = 3;
-/** After the last turn ended its answers still have to go out. */
+/** Time for delivering answers after the last turn ended. */
 const DELIVERY_GRACE_MS = 5000;
 const POLL_IDLE_MS = 50;
-/** Waits of our own work after the store failed under it, e.g. on a full disk. */
+/** Delays before background work restarts after a store failure, e.g. on a full disk. */
 const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
 const shortageNotice = (what: string) =>
@@ -165,7 +168,10 @@ export class GatewayService implements Gateway {
     await this.#kernel.resources.disposeAsync();
   }
 
-  /** After the signal, running turns may go on for `drainSecs`; the rest goes on after a restart. */
+  /**
+   * After the signal, running turns may continue for `drainSecs`; the others resume after a
+   * restart.
+   */
   #work(signal: AbortSignal): Promise<void> {
     const { bus, live, owners, options } = this.#kernel;
     const { typed = (text) => text } = options;
@@ -187,7 +193,7 @@ export class GatewayService implements Gateway {
     });
   }
 
-  /** Gives the last answers a moment to go out. */
+  /** Waits a moment for the delivery of the last answers. */
   async #delivered(): Promise<void> {
     const { clock, bus } = this.#kernel;
     const until = clock.monotonic() + DELIVERY_GRACE_MS;

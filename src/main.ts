@@ -1,4 +1,4 @@
-// The program's start: parse argv, run one command, set the exit code. The only top-level await.
+// The entry point: parses argv, runs one command, sets the exit code. The only top-level await.
 
 import { existsSync } from 'node:fs';
 import { runCli } from './cli/cli.ts';
@@ -12,12 +12,12 @@ process.on('uncaughtException', (error) => {
   for (const line of explainError(error, terminal.env, terminal.home)) terminal.note(line);
   process.exit(EXIT.failure);
 });
-// Paths on the command line count from there.
+// Paths on the command line are relative to the folder in which the person typed.
 const typedIn = whereTyped(process.env);
 if (typedIn !== undefined && existsSync(typedIn)) process.chdir(typedIn);
-// Whoever read the output has left, as `head` does.
+// The reader of the output closed it, as `head` does.
 process.stdout.on('error', () => process.exit());
 
 process.exitCode = await runCli(process.argv.slice(2), terminal);
-// Connections kept for reuse would hold the process for seconds.
+// Idle keep-alive connections would delay the exit by seconds.
 process.stdout.write('', () => process.exit());

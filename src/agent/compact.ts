@@ -1,7 +1,8 @@
-// When a conversation is made smaller. In a turn: old results of tools are cleared first; then, once and
-// with a deadline, the earlier conversation is summarized; where the last exchange still does not fit,
-// tools and prompt give way to it, and then what is older is left out of the model's view. Behind a turn
-// above the watermark, and on command, it is summarized as well. The transcript keeps everything.
+// Decides when and how a conversation is made smaller. During a turn: old tool results are cleared
+// first; then the earlier conversation is summarised, once and with a deadline; if the last
+// exchange still does not fit, tools and prompt are reduced, and then older entries are hidden from
+// the model. A turn above the watermark and the command /compact start a summary as well. The
+// transcript keeps everything.
 
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
@@ -18,11 +19,16 @@ import type { SignalOf, StateOf } from './rules/turn-state.ts';
 import { type AgentSettings, withEngine } from './settings.ts';
 import type { CalledModel, NotedCall, TurnContext } from './turn-context.ts';
 
-/** A provider that counts more than we do gets this share of what we sent. */
+/**
+ * After an overflow the conversation is reduced to this share of what was sent, because the
+ * provider counts more tokens.
+ */
 const OVERFLOW_SHARE = 0.5;
-/** Of it, what a summary leaves word by word: the window we believe in is not the real one. */
+/**
+ * The share of it that a summary keeps verbatim: the real window is smaller than the assumed one.
+ */
 const OVERFLOW_KEPT_SHARE = 0.25;
-/** Where turns are left out, what stays takes this share of the room, so that not every call trims. */
+/** Trimming leaves this share of the room in use, so that not every call trims. */
 const TRIM_TARGET_SHARE = 0.8;
 /** Longest wait for a summary while a person waits for the answer. */
 const SUMMARY_DEADLINE_MS = 45_000;
@@ -67,7 +73,7 @@ export async function* compactThread(
   return { type: 'compacted' };
 }
 
-/** The call with as many tools and as much of the prompt as leave room for what was said last. */
+/** The call with tools and prompt reduced until the last exchange fits. */
 function withLastExchange(turn: TurnContext, state: StateOf<'compacting'>): ModelCall {
   const { lastCall, thread, log } = turn;
   let call = planCall(turn, state);
@@ -112,7 +118,7 @@ function requestFor(
   return { ...request, keepTokens };
 }
 
-/** The caller sees the result in the thread. @throws the reason of the turn's signal */
+/** Replaces the entries in the thread. @throws the reason of the turn's signal */
 async function sumUp(turn: TurnContext, request: CompactionRequest): Promise<void> {
   const { clock, compactor, input, sessions, signal, thread } = turn;
   const late = () => new SummaryLate();
@@ -132,14 +138,14 @@ function roomForThread(turn: TurnContext, { handle, budget, fixedTokens }: Model
   return Math.floor(budget.inputTokens / turn.correction.factor(handle.name) - fixedTokens);
 }
 
-// When a session is summarized without a turn that waits for it.
+// Summaries of a session without a turn that waits for them.
 
-/** Longest wait of a person who asked for it; it may take several calls. */
+/** Longest wait for a summary that a person asked for; it may take several calls. */
 const COMMAND_DEADLINE_MS = 180_000;
-/** Prompt and tools, of what a call may take, where none was made. */
+/** Assumed share of prompt and tools in a call, before the first call was made. */
 const USUAL_FIXED_SHARE = 0.4;
 
-/** Behind a turn whose call came above the watermark. */
+/** Starts after a turn with a call above the watermark. */
 export function compactAfter(turn: TurnContext): void {
   const { call } = turn.lastCall;
   const { compaction } = turn.settings;
@@ -178,7 +184,9 @@ export async function compactOnCommand(
   });
 }
 
-/** What the next turn would begin with: the results that this one read are no longer needed. */
+/**
+ * The call that the next turn would start with; the tool results of this turn are no longer needed.
+ */
 function nextCall(turn: TurnContext, { name }: CalledModel): NotedCall {
   const asked = { model: name, ask: { kind: 'work' } } as const;
   const planned = planCall(turn, asked);
@@ -207,24 +215,26 @@ function sizeOf(
   return { contextTokens, budget: callBudget(contextTokens, maxTokens) };
 }
 
-/** What a call should take after clearing, as a part of the threshold. */
+/** Target of clearing, as a share of the threshold. */
 const TARGET_SHARE = 0.6;
-/** Less of the threshold than this is not worth a broken prompt cache. */
+/** Clearing less than this share of the threshold is not worth invalidating the prompt cache. */
 const WORTH_SHARE = 0.1;
-/** Of the room for the conversation, what the newest results keep. */
+/** The newest results keep this share of the room for the conversation. */
 const KEPT_SHARE = 0.3;
 const PERCENT = 100;
 
-/** Clears as many results as give room for a while; whether any: the call has to be planned anew. */
+/**
+ * Clears enough results to leave room for further calls; true: the call has to be planned again.
+ */
 export function clearOldResults(turn: TurnContext, call: ModelCall): boolean {
   const { aboveTokens, abovePercent, keepNewest } = turn.settings.clearing;
   const share = (call.contextTokens * abovePercent) / PERCENT;
-  // Before a summary is asked for: a result can be read again, and is most of what has no room.
+  // Before a summary: a result can be read again, and results take most of the room.
   const mark = watermarkTokens(turn.settings.compaction, call);
   const threshold = Math.min(aboveTokens, share, mark);
   const expected = expectedTokens(turn, call);
   if (expected <= threshold) return false;
-  // The thread counts in estimates; what they are off by is known per model.
+  // The thread counts estimates; this factor of the model corrects them.
   const factor = turn.correction.factor(call.handle.name);
   const cleared = turn.thread.clear({
     excessTokens: (expected - threshold * TARGET_SHARE) / factor,

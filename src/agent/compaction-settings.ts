@@ -1,4 +1,4 @@
-// The part of the configuration that says when a long conversation is summarised.
+// Configuration of when a long conversation is summarised.
 
 import { z } from 'zod';
 import { choice, count, flag } from '../kernel/config/settings-fields.ts';

@@ -1,5 +1,6 @@
-// Fingerprints of what a model is told. By them a request log keeps each text once, and by them it is
-// noticed when a call does not begin as the one before it did, as a provider's prompt cache needs it.
+// Fingerprints of what is sent to models. The request log uses them to store each text once, and
+// the cache alarm uses them to detect a call that does not share the prefix of the previous one,
+// which a provider's prompt cache requires.
 
 import { hash } from 'node:crypto';
 import type { Rights } from '../kernel/access/rights.ts';
@@ -12,7 +13,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { ToolSpec } from '../providers/provider.ts';
 import { MEMORY_TITLE, type PromptSection } from './rules/prompt.ts';
 
-/** 96 bits: no two texts have the same by chance. */
+/** 96 bits: collisions do not occur by chance. */
 const FINGERPRINT_CHARS = 16;
 
 export function fingerprintOf(value: unknown): string {
@@ -22,7 +23,7 @@ export function fingerprintOf(value: unknown): string {
 
 export type Fingerprints = ReturnType<typeof createFingerprints>;
 
-/** Computed once for each object, which never changes. */
+/** Computed once for each object; the objects are immutable. */
 export function createFingerprints() {
   const tools = new WeakMap<ToolSpec, string>();
   const sections = new WeakMap<PromptSection, readonly NamedFingerprint[]>();
@@ -43,32 +44,35 @@ export function createFingerprints() {
   };
 }
 
-/** What a model is told of a tool. */
+/** The part of a tool that is sent to the model. */
 export const toolText = ({ name, description, schema }: ToolSpec) =>
   JSON.stringify({ name, description, schema });
 
-/** What a turn needs for the request log. */
+/** The request log with what a turn records in it. */
 export type RequestNotes = {
   readonly requestLog: RequestLog;
   readonly fingerprints: Fingerprints;
-  /** The settings that shape a turn, JSON. */
+  /** The settings of the turn, JSON. */
   readonly config: RequestPiece;
 };
 
 type NamedFingerprint = { readonly name: string; readonly print: string };
 
 type CallFingerprints = {
-  /** In the order in which providers are sent them: tools, then the stable parts of the prompt. */
+  /**
+   * In the order in which they are sent to providers: tools, then the stable parts of the prompt.
+   */
   readonly parts: readonly NamedFingerprint[];
-  /** Of the first `messages` messages: all that the next call should begin with. */
+  /** Of the first `messages` messages, which the next call should begin with. */
   readonly thread: { readonly messages: number; readonly chars: number; readonly print: string };
 };
 
 const CONVERSATION = 'conversation';
 
 /**
- * The first part that changed. `place`: what the new call has in place of the old thread; undefined where
- * it is shorter. A conversation that got shorter was made so on purpose: summarized, trimmed or restarted.
+ * The first part that changed. `place`: the text at the place of the old thread in the new call;
+ * undefined where the new one is shorter. A shorter conversation is intended: it was summarised,
+ * trimmed or reset.
  */
 function firstChange(
   before: CallFingerprints,
@@ -78,7 +82,7 @@ function firstChange(
   for (let index = 0; index < Math.max(before.parts.length, parts.length); index += 1) {
     const [old, now] = [before.parts[index], parts[index]];
     if (old?.name === now?.name && old?.print === now?.print) continue;
-    // A part that was removed or inserted is the cause, not the one that took its place.
+    // Reports a removed or inserted part rather than the part that took its place.
     const isGone = old !== undefined && !parts.some(({ name }) => name === old.name);
     return isGone ? { name: old.name, print: '' } : (now ?? old);
   }
@@ -89,9 +93,9 @@ function firstChange(
 
 type WatchedCall = {
   readonly session: SessionKey;
-  /** The one that answered; each has a cache of its own. */
+  /** The model that answered; each has a cache of its own. */
   readonly model: string;
-  /** They decide which tools are offered. */
+  /** They determine the offered tools. */
   readonly rights: Rights;
   readonly tools: readonly ToolSpec[];
   readonly system: readonly PromptSection[];
@@ -104,12 +108,15 @@ const MAX_REPORTED = 1000;
 
 export type CacheAlarm = ReturnType<typeof createCacheAlarm>;
 
-/** Logs which part of a session's call broke the prompt cache; keeps a few hashes per session. */
+/**
+ * Logs which part of a session's call invalidated the prompt cache; keeps a few fingerprints per
+ * session.
+ */
 export function createCacheAlarm(fingerprints: Fingerprints) {
   const sessions = new RecentMap<SessionKey, CallFingerprints & { readonly cache: string }>(
     MAX_SESSIONS,
   );
-  /** One edit of a file changes the prompt of every session, and is reported once. */
+  /** An edited file changes the prompt of every session but is reported once. */
   const reported = new Set<string>();
 
   function isNews({ name, print }: NamedFingerprint): boolean {
@@ -122,17 +129,17 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
   }
 
   return {
-    /** After a call that was answered. */
+    /** Called after each answered call. */
     called(call: WatchedCall, log: Logger): void {
       const { session, model, rights, tools, system, messages, usage } = call;
       const cache = fingerprintOf([model, rights]);
       const parts = [
-        // The list is sent as one: a print for each tool would say no more than which one changed.
+        // One fingerprint for the whole list, which is sent as one.
         { name: 'tools', print: fingerprintOf(tools.map(fingerprints.ofTool)) },
         ...system.filter(({ stable }) => stable).flatMap(fingerprints.ofParts),
       ];
       const before = sessions.get(session);
-      // The last message still grows: notes are put into it, and others join it.
+      // The last message may still grow by notes and joined messages.
       const thread = threadOf(messages, messages.length - 1);
       sessions.set(session, { cache, parts, thread });
       if (before?.cache !== cache) return;
@@ -142,7 +149,7 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       if (change === undefined || !isNews(change)) return;
       const { cachedTokens, inputTokens } = usage ?? {};
       const fields = { section: change.name, cachedTokens, inputTokens };
-      // The agent itself writes its memory: that is no fault.
+      // The agent writes its memory itself, so this change is expected.
       if (change.name === MEMORY_TITLE) log.info('prompt cache started again', fields);
       else log.warn('prompt cache invalidated', fields);
     },

@@ -68,10 +68,10 @@ import {
 
 export const AGENT = port<Agent>('agent');
 
-/** What stands in for the agent's own parts where turns are played again; then no notes are drawn. */
+/** Replaces parts of the agent in a replay; no notes are made then. */
 export type Instead = {
   readonly sessions: SessionStore;
-  /** What models are asked with. */
+  /** The request log. */
   readonly asked: RequestLog;
   toolbox(real: Toolbox): Toolbox;
   prompt(real: PromptSources): PromptSources;
@@ -126,7 +126,7 @@ function promptOf(kernel: Kernel, { notes: memory }: Memory): PromptSources {
   return redactedPrompt(sources, (text) => live.redact(text));
 }
 
-/** What the model is reminded of at the end of its thread. */
+/** Notes that are added at the end of the thread. */
 function notesOf(live: LiveConfig, plans: PlanService, { working }: Memory): NoteSources {
   return {
     async standing(session) {
@@ -141,26 +141,26 @@ function notesOf(live: LiveConfig, plans: PlanService, { working }: Memory): Not
   };
 }
 
-// The agent: prepares contexts and runs turns. A turn is `perform` against the pure state machine;
-// what breaks it off from outside becomes an ending the person is told about, and only a shutdown
-// or a fault of ours is thrown to the bus, which hands the turn out again.
+// The agent: prepares contexts and runs turns. A turn is `perform` driven by the pure state
+// machine. An interruption becomes an ending that the person sees; only a shutdown or an internal
+// error is thrown to the message bus, which retries the turn.
 
 type AgentDeps = NoteSources & {
   readonly sessions: SessionStore;
   readonly prompt: PromptSources;
   readonly reader: Pick<MediaReader, 'document'>;
   readonly spending: SpendingGuard;
-  /** Sums up long conversations. */
+  /** Summarises long conversations. */
   readonly side: SideModel;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Left out: nobody is told. */
+  /** Left out: no notices are sent. */
   readonly tell?: (text: string) => void;
   /** Left out: the main model alone does the work. */
   readonly modes?: Modes;
-  /** Left out: what models are asked with is not kept. */
+  /** Left out: no request log is kept. */
   readonly asked?: () => Omit<RequestNotes, 'fingerprints'> | undefined;
-  /** Read once per turn, so that a changed configuration holds from the next one on. */
+  /** Read once per turn, so that a changed configuration applies from the next one. */
   models(): ModelRegistry;
   toolbox(): Toolbox;
   settings(): AgentSettings;
@@ -170,7 +170,7 @@ class TurnTimeUp extends Error {
   override readonly name = 'TurnTimeUp';
 }
 
-/** Disposing ends what goes on behind the turns. */
+/** Disposing ends the background work of turns. */
 export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const { sessions, clock } = deps;
   const contexts = createPreparedContexts(sessions, deps.prompt, deps);
@@ -219,10 +219,10 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
 }
 
 const MAX_TOLD = 100;
-/** Conversations of which is known what was cleared. */
+/** Maximum number of sessions whose cleared results are remembered. */
 const MAX_CLEARED = 256;
 
-/** Makes what the phases of one turn work with; what is kept here outlives the turn. */
+/** Builds the context of each turn; the fields here outlive the turn. */
 function createTurnOpener(
   deps: AgentDeps,
   contexts: ReturnType<typeof createPreparedContexts>,
@@ -275,7 +275,7 @@ function createTurnOpener(
   };
 }
 
-/** SpawnSubagents, and answers given again, are the main model's alone. */
+/** Turns of subagents and regenerated answers use the main model alone. */
 async function withMode(
   { modes }: AgentDeps,
   opened: ModeTurn,
@@ -301,7 +301,7 @@ async function* step(
   }
 }
 
-/** @throws the error, or the signal's reason, where the turn has to run again. */
+/** @throws the error, or the signal's reason, where the turn has to run again */
 function interruptionBy(error: unknown, turn: TurnContext): Interruption {
   const { aborted, reason } = turn.signal;
   if (aborted && reason instanceof TurnCancelled) return { kind: 'stopped' };

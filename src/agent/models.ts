@@ -1,6 +1,6 @@
-// The model registry in force: built again when the configuration changed, or the owner chose another
-// model for all. Local model servers are looked for only where neither the configuration nor the
-// environment names a model.
+// The current model registry: rebuilt when the configuration changes or the owner chooses another
+// default model. Local model servers are detected only where neither configuration nor environment
+// names a model.
 
 import { openClusterRows } from '../features/cluster/cluster-service.ts';
 import { ClusterKeeper, clusterOf } from '../features/cluster/index.ts';
@@ -37,10 +37,10 @@ export type ModelsDeps = {
   readonly log: Logger;
   readonly forAll: ModelForAll;
   readonly loadImage: (id: MediaId) => Promise<LoadedImage>;
-  /** Other machines; left out: there are none. */
+  /** Other machines; left out: none. */
   readonly cluster?: {
     readonly peers: Peers | undefined;
-    /** Takes up what is configured now. */
+    /** Applies the current configuration. */
     configured(): Promise<void>;
   };
 };
@@ -83,8 +83,8 @@ export async function createModels(deps: ModelsDeps): Promise<Models> {
   };
 }
 
-// The model that the owner chose for all by /local default. It counts until the configuration names
-// another one than it did then.
+// The default model that the owner set with /local default. It applies until the configured model
+// changes.
 
 const KEY = 'default';
 
@@ -114,13 +114,13 @@ export async function openModelForAll(
   };
 }
 
-/** What answers now; asked at each turn, because a changed configuration changes it. */
+/** The current model registry; read at each turn, because the configuration may change it. */
 export const MODELS = port<{ current(): ModelRegistry }>('models');
 export const MODEL_SERVERS = port<Models>('model servers');
 export const MODEL_FOR_ALL = port<ModelForAll>('model for all');
 export const CLUSTER = port<ClusterKeeper>('cluster');
 
-/** Where the model that the owner chose for all is kept. */
+/** Scope of the stored default model. */
 export const LOCAL_MODELS_SCOPE = 'local-models';
 
 /** @throws StoreError */

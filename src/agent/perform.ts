@@ -1,5 +1,5 @@
-// Does the work that a phase stands for and moves the state on. Each phase's work ends with a signal
-// of that phase; anything else does not type-check.
+// Performs the work of a phase and advances the state. The work of each phase ends with a signal of
+// that phase; anything else does not type-check.
 
 import type { Cue } from '../features/modes/mode.ts';
 import { NO_RIGHTS } from '../kernel/access/rights.ts';
@@ -73,12 +73,12 @@ async function wait(
   return { type: 'resumed', elapsedMs, ...(isSteered ? { isSteered } : {}) };
 }
 
-// Routing: which model answers, and whether the thread fits it. Where several share the work of the
-// turn, its mode says first who speaks.
+// Routing: chooses the model and checks whether the thread fits it. Where several models share the
+// work, the mode first decides who speaks.
 
 type Main = Extract<Cue, { readonly kind: 'main' }>;
 
-/** @throws ProviderError also where another model than the main one could not be asked */
+/** @throws ProviderError also where another model than the main one could not be called */
 async function* routeTurn(
   turn: TurnContext,
   { ask }: StateOf<'routing'>,
@@ -94,7 +94,7 @@ async function* routeTurn(
   return routed(turn, ask, cue);
 }
 
-/** Loaded with the first mode that decides or speaks. */
+/** Loaded with the first decision of a mode. */
 async function* recorded(turn: TurnContext, cue: Exclude<Cue, Main>) {
   const { recordCue } = await import('../features/modes/record-cue.ts');
   return yield* recordCue(turn, cue);
@@ -121,15 +121,15 @@ function smallWindowText({ handle, contextTokens }: ModelCall): string {
   return `The context window of ${handle.name} holds ${size} tokens. To keep the conversation in view, this model is offered fewer tools and a shorter prompt. ${LARGER_WINDOW} /context shows what fills it.`;
 }
 
-/** Below what fits, a call waits once for its conversation to be summed up. */
+/** From this size on a call waits, once, for a summary of its conversation. */
 function limitOf(turn: TurnContext, call: ModelCall): number {
   return maySumUp(turn) && !turn.lastCall.hasWaited
     ? hardTokens(turn.settings.compaction, call)
     : call.budget.inputTokens;
 }
 
-// Preparing: finds out what is recorded of the turn, records the messages it answers, and tells
-// where to take up. A turn whose end is recorded is over: its answer is reused.
+// Preparing: reads what is recorded of the turn, records the messages it answers, and determines
+// where to resume. A turn with a recorded end is over: its answer is reused.
 
 async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   const { input, thread, sessions, prepared } = turn;
@@ -153,10 +153,10 @@ async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
     (message) => sentNoteIn(turn, message),
   );
   await recordMessages(turn, input.messages, texts);
-  // The messages may have begun a new file, or the turn may go on in an old one.
+  // The messages may have started a new file, or the turn may continue in an old one.
   thread.reopen(takenUp(await sessions.load(input.session)));
   await expandFor(turn);
-  // Nobody can tell any more what the senders of those might have had done.
+  // The rights of the senders of those messages are unknown now.
   if (thread.hasOthersThan(asked)) turn.rights.narrow(NO_RIGHTS);
   const calls = thread.answers.flatMap(({ toolCalls }) => toolCalls);
   return {
@@ -169,7 +169,10 @@ async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   };
 }
 
-/** Messages that came while the turn ran; they join it before the next model call. Whether any did. */
+/**
+ * Records messages that arrived during the turn; they join it before the next model call. Returns
+ * whether there were any.
+ */
 async function recordSteering(turn: TurnContext): Promise<boolean> {
   const steered = await turn.input.steer();
   await recordMessages(
@@ -191,7 +194,7 @@ function sentNoteIn(
   return sentNote(message, clock.now(), input.person.timeZone ?? settings.timeZone);
 }
 
-/** A message that an earlier try recorded is not recorded again. */
+/** Skips messages that an earlier attempt recorded. */
 async function recordMessages(
   turn: TurnContext,
   messages: readonly TurnMessage[],
@@ -206,7 +209,7 @@ async function recordMessages(
       return [await entryOf(turn, each, texts[index] ?? each.message.text, at)];
     }),
   );
-  // The inbound messages are safe on the bus until the end of the turn is on disk.
+  // The message bus keeps the inbound messages until the end of the turn is on the disk.
   await thread.record(entries.flat(), { durable: false });
   for (const { seq, message } of messages) {
     thread.consumed(seq);
@@ -244,25 +247,25 @@ async function resumptionOf(turn: TurnContext): Promise<Resumption> {
   return { kind: 'calls', calls };
 }
 
-// What came with a message, as the model gets it: images as they are, the beginning of a document's
-// text as the words of others, and of everything that is not read a line that says so.
+// The attachments of a message for the model: images as they are, the beginning of a document as
+// untrusted content, and a line for everything that is not read.
 
 type ReadAttached = {
-  /** Stands below the words of the message; empty where there is nothing to say. */
+  /** Added below the text of the message; empty where there is nothing to add. */
   readonly text: string;
   readonly media: readonly AttachedMedia[];
 };
 
 type Document = { readonly attachment: Attachment; readonly attached: AttachedMedia };
 
-/** More documents of one message are named only. */
+/** Further documents of one message are only named. */
 const MAX_DOCUMENTS = 10;
-/** Shares of `maxInlineChars` that all documents of one message have together. */
+/** Limit of all documents of one message, in multiples of `maxInlineChars`. */
 const MAX_INLINE_SHARES = 3;
 const NO_SOUND: readonly Attachment['kind'][] = ['audio', 'voice', 'video', 'video_note'];
 const SOUND_MIME = /^(?:audio|video)\//;
 
-/** Never throws: what cannot be read costs its own text. */
+/** Never throws: an unreadable attachment only lacks its own text. */
 async function readAttached(
   turn: TurnContext,
   attachments: readonly Attachment[] = [],
@@ -273,7 +276,7 @@ async function readAttached(
     const named = name === undefined ? {} : { name };
     return [{ attachment, attached: { media: content.media, kind, mimeType, ...named } }];
   });
-  // What is said in a sound stands among the words of its message.
+  // Transcripts are already part of the message text.
   const documents = stored.filter(
     ({ attachment, attached }) => !isImage(attached) && attachment.spoken === undefined,
   );

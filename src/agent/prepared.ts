@@ -1,5 +1,5 @@
-// The work that can be done while the person still writes: the conversation so far and the material
-// of the prompt. Good until the session changes; then it is simply loaded again.
+// Prepares a turn while the person still writes: loads the conversation and the material of the
+// prompt. Valid until the session changes; then it is loaded again.
 
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -30,17 +30,17 @@ export type Prepared = PreparedContext & {
   readonly person: TurnPerson;
   readonly history: readonly TranscriptEntry[];
   readonly material: PromptMaterial;
-  /** What the agent noted of a task under way. */
+  /** The note of the agent about a task in progress. */
   readonly standing: StandingNote | undefined;
-  /** Of the conversation, where nothing in its history says the same. */
+  /** The working memory of the session, where its history does not contain the same. */
   readonly working: WorkingNote | undefined;
 };
 
-/** Both are undefined where there is nothing to tell. */
+/** Both are undefined where there is no note. */
 export type NoteSources = {
-  /** What the agent noted of a task under way. */
+  /** The note of the agent about a task in progress. */
   standing(session: SessionKey): Promise<StandingNote | undefined>;
-  /** What the conversation came to before what its history shows. */
+  /** What the session came to before the part that its history shows. */
   working(
     session: SessionKey,
     person: TurnPerson,
@@ -48,7 +48,7 @@ export type NoteSources = {
   ): Promise<WorkingNote | undefined>;
 };
 
-/** Contexts that wait for their turn; an older one is loaded again when its turn comes. */
+/** Prepared contexts waiting for their turn; an evicted one is loaded again. */
 const MAX_WAITING = 256;
 
 export function createPreparedContexts(
@@ -73,39 +73,39 @@ export function createPreparedContexts(
 
   return {
     prepare,
-    /** The context as prepared, or a new one where the session has moved on since. */
+    /** The context as prepared, or a new one where the session changed since. */
     async current(context: PreparedContext, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
       const found = fresh.get(context.session);
       const isFresh = found === context && found.person.notes === person.notes;
       return isFresh ? found : prepare(context.session, chat, person);
     },
-    /** To be called when the session's history changes. */
+    /** Called when the session's history changes. */
     outdated: (session: SessionKey) => void fresh.delete(session),
   };
 }
 
-// Reads what the system prompt is made of. A file is read again only when its stamp changed, so a
-// turn costs a few stat calls however large the workspace grows. Links are not followed: the agent
-// writes into this folder, and a link could show it files from outside.
+// Reads the sources of the system prompt. A file is read again only when its stamp changed, so a
+// turn costs a few stat calls however large the workspace is. Links are not followed: the agent
+// writes to this folder, and a link could expose files outside of it.
 
-/** What of it does not depend on the turn. */
+/** The sources that do not depend on the turn. */
 type PromptMaterial = Pick<
   PromptParts,
   'files' | 'channelContext' | 'memory' | 'memoryFile' | 'skills' | 'activeSkills'
 > & {
-  /** Where a turn is played again: what the prompt was made of then, in place of all that. */
+  /** In a replay: the recorded prompt, which replaces all sources. */
   readonly whole?: PromptSection['parts'];
 };
 
 export interface PromptSources {
-  /** For a turn of whoever has these notes. */
+  /** For a turn of the person with these notes. */
   read(channel: string, notes: string): Promise<PromptMaterial>;
 }
 
 type PromptSourcesDeps = {
   /** Absolute path; read at each turn. */
   workspace(): string;
-  /** Long-term memory for the prompt; empty when there is none. */
+  /** Long-term memory for the prompt; empty where there is none. */
   memoryText(notes: string): Promise<string>;
   readonly skills: Skills;
 };
@@ -133,7 +133,7 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
     return { name, text };
   }
 
-  /** What cannot be used as it is stands in neither. */
+  /** Leaves out unusable skills. */
   async function readSkills() {
     const found = await deps.skills.list();
     const usable = found.filter(({ state }) => state.kind === 'ready' || state.kind === 'lacking');
@@ -187,8 +187,8 @@ async function readRegular(path: string): Promise<string | undefined> {
   }
 }
 
-// What the system prompt is made of, without the values of configured secrets: people write notes
-// into the workspace, and some write their keys there.
+// The sources of the system prompt with secrets redacted: people write notes into the workspace,
+// and some write their keys there.
 
 export function redactedPrompt(sources: PromptSources, redact: Redactor): PromptSources {
   const shown = (file: PromptFile): PromptFile => ({ ...file, text: redact(file.text) });
@@ -207,8 +207,8 @@ export function redactedPrompt(sources: PromptSources, redact: Redactor): Prompt
   };
 }
 
-// Pictures of a turn in progress without the values of secrets. A value that is being written is
-// seen as far as it goes, until it is whole.
+// Updates of a running turn with secrets redacted. A secret that is still incomplete is not
+// recognised.
 
 export function redactedPicture(redact: Redactor): (update: LiveUpdate) => LiveUpdate {
   return (update) => ({

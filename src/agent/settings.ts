@@ -1,4 +1,4 @@
-// What the agent needs of the configuration, in its own units.
+// Derives the settings of the agent from the configuration.
 
 import type { ProprioceptionConfig } from '../features/steadiness/settings.ts';
 import type { Config } from '../kernel/config/config.ts';
@@ -9,7 +9,7 @@ import type { TurnLimits } from './rules/turn-state.ts';
 
 export type AgentSettings = ReturnType<typeof agentSettingsOf>;
 
-/** With what was chosen for one conversation. */
+/** Applies the choice of one session. */
 export function withEngine(
   settings: AgentSettings,
   engine: CompactionEngine | undefined,
@@ -39,9 +39,9 @@ export function agentSettingsOf(config: Config, workspace: string) {
 const audienceIn = ({ enabled, audienceAwareCompaction }: ProprioceptionConfig) =>
   enabled && audienceAwareCompaction ? ({ forAudience: true } as const) : {};
 
-// Holds a turn to less than every turn: fewer tools, rounds, tokens, time.
+// Restricts a turn beyond the configuration: fewer tools, rounds, tokens, time.
 
-/** A tool outside of them does not exist for the turn. */
+/** A tool that is not allowed does not exist for the turn. */
 export function confinedTools(
   toolbox: Toolbox,
   turnLimits: Pick<ConfinedLimits, 'mayUse'> | undefined,

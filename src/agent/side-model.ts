@@ -1,5 +1,6 @@
-// Side work by a cheap model, outside of turns and without tools: a summary, a check, a title. It is
-// paid for like an answer; what it says is never obeyed, only shown or stored by whoever asked.
+// The background model: single calls outside of turns and without tools, e.g. for a summary, a
+// check or a title. They are charged like answers; their output is only shown or stored by the
+// caller, never executed.
 
 import { driftIn } from '../features/steadiness/index.ts';
 import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
@@ -23,16 +24,16 @@ import type { LoopWatch } from './run-call.ts';
 import { type TurnContext, TurnTime } from './turn-context.ts';
 
 const TIMEOUT_MS = 120_000;
-/** Of a call that was given up, among what a conversation cost. */
+/** Role of an abandoned call in the cost of a conversation. */
 const RESTARTED = 'restarted for a follower';
 
 export type SideCall = {
   readonly role: SideRole;
   readonly payer: Payer;
-  /** The model of the conversation, whose vendor's cheaper one is asked; undefined = the default. */
+  /** The model of the session, whose vendor's background model is used; undefined = the default. */
   readonly besides?: string;
   readonly system: string;
-  /** Words of others have to be wrapped already. */
+  /** Untrusted content has to be wrapped already. */
   readonly text: string;
   /** Longest answer, in tokens. */
   readonly maxTokens: number;
@@ -117,7 +118,7 @@ function failed({ name }: ModelHandle, failure: ProviderFailure, message: string
   return new ProviderError(message, { failure, provider: name.split('/', 1).join(), model: name });
 }
 
-// Waits for others only as long as the signal allows, also where they ignore it.
+// Limits waiting to the life of the signal, also for sources that ignore it.
 
 /** Passes the source's values on; throws the signal's reason as soon as it aborts. */
 export async function* untilAborted<T>(
@@ -139,32 +140,32 @@ export async function* untilAborted<T>(
     }
   } finally {
     signal.removeEventListener('abort', onAbort);
-    // Not awaited: a source that ignores the signal would hold the turn.
+    // Not awaited: a source that ignores the signal would delay the turn.
     if (!isOver) iterator.return?.().catch(() => undefined);
   }
 }
 
-// Charges a model call to whoever asked: every try of it is reserved before it is made and settled
-// after it.
+// Charges a model call to its payer: every attempt is reserved before it is made and settled after
+// it.
 
 type MeteredCall = {
-  /** What for, as figures about model calls name it. */
+  /** The purpose, as figures about model calls name it. */
   readonly role: string;
   readonly turnId?: TurnId;
   readonly maxTokens: number;
   readonly thinkingBudget?: number;
-  /** A limit in money counts for it that is no budget of the payer. */
+  /** A money limit applies that is not a budget of the payer. */
   readonly countsMoney?: boolean;
   readonly settled?: PlannedCall['settled'];
-  /** Gets the call where it is given up. */
+  /** Gets the call if it is abandoned. */
   readonly restarted?: SharedCall[];
-  /** Estimate of the question; asked before each try. */
+  /** Estimate of the input; computed before each attempt. */
   inputTokens(): number;
-  /** How far the answer is from a good one, asked when it has ended; left out: nobody looks. */
+  /** Measures the drift of a complete answer; left out: not measured. */
   drift?(): Drift;
 };
 
-/** @throws SpendingRefusedError from `begin`: the budget is used up */
+/** @throws SpendingRefusedError from `begin` where the budget is used up */
 export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): CallMeter {
   const { messages, settled, restarted } = turn.input;
   const [{ message: payer }] = messages;
@@ -179,7 +180,7 @@ export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): 
   });
 }
 
-/** @throws SpendingRefusedError from `begin`: the budget is used up */
+/** @throws SpendingRefusedError from `begin` where the budget is used up */
 export function chargedMeter(
   spending: SpendingGuard,
   payer: Payer,

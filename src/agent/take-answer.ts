@@ -1,5 +1,5 @@
-// Takes what the model answered: records it, before any tool with effects may run, and tells the
-// state machine what it was.
+// Records a model's answer, before any tool with effects may run, and gives the state machine its
+// signal.
 
 import { JOB_CHANNEL } from '../features/schedule/settings.ts';
 import { unsupportedIn } from '../features/steadiness/index.ts';
@@ -69,11 +69,11 @@ function watchCache(turn: TurnContext, call: ModelCall, { model, usage }: Finish
   turn.cacheAlarm.called(watched, turn.log);
 }
 
-/** The answer will be written by a call of its own, so that what is said now is not it. */
+/** A separate call will write the answer, so this text is not it. */
 const isSeparate = ({ settings }: TurnContext, asked: Asked) =>
   settings.finalAnswer === 'separate' && mayAct(asked);
 
-/** From the first tool on; before that, what is said may be the whole answer. */
+/** Only after the first tool call; before it the text may be the whole answer. */
 export const isBehindScenes = (turn: TurnContext, asked: Asked) =>
   isSeparate(turn, asked) && asked.ask.kind === 'work' && turn.thread.hasCalls;
 
@@ -95,7 +95,7 @@ async function recordAnswer(
   await turn.thread.record([entry], { durable: hasEffects(turn, said.toolCalls) });
 }
 
-/** Some servers number calls carelessly; within one answer each id must be its own. */
+/** Some servers repeat call ids; within one answer each must be unique. */
 function withOwnIds(calls: readonly ToolCall[]): readonly ToolCall[] {
   const used = new Set<string>();
   return calls.map((call) => {
@@ -106,7 +106,7 @@ function withOwnIds(calls: readonly ToolCall[]): readonly ToolCall[] {
   });
 }
 
-/** Whether one of them changes something: it must be on the disk before it runs. */
+/** Whether a call may have effects: the answer has to be on the disk before it runs. */
 export function hasEffects({ toolbox }: TurnContext, calls: readonly ToolCall[]): boolean {
   return calls.some((call) => {
     const bound = toolbox.bind(call.name, call.arguments);
@@ -121,8 +121,8 @@ function tokensOf(call: ModelCall, { usage, text, toolCalls }: Finished): number
   return call.fixedTokens + call.threadTokens + textTokens(output);
 }
 
-// Finalizing: what the person gets; it is written with the turn's end, before anyone is told. Neither a stop
-// nor a deadline breaks this off.
+// Finalizing: the answer for the person, written together with the turn's end before it is sent.
+// Neither a stop nor a deadline interrupts it.
 
 export async function finalizeTurn(
   turn: TurnContext,
@@ -131,7 +131,7 @@ export async function finalizeTurn(
   const { thread, input, clock } = turn;
   const begun = thread.partial;
   const written = thread.written(begun?.text);
-  // The answers of subagents and jobs are read by the program, which expects the words alone.
+  // The program reads the answers of subagents and jobs and expects the text alone.
   const isForPerson =
     input.turnLimits === undefined && input.messages[0].message.chat.channel !== JOB_CHANNEL;
   const notices = isForPerson ? turn.notices.kept : [];
@@ -160,12 +160,15 @@ export async function finalizeTurn(
   return { type: 'recorded', outcome: { kind: outcome, answers, throughSeq } };
 }
 
-// Keeps what a model was asked with beside the conversation: its prompt, its tools, its settings and the
-// rights of the turn. The answer's entry names it. Where nothing changed, nothing is written.
+// Writes the request log of the session: prompt, tools, settings and rights of the turn. The entry
+// of the answer refers to it. Unchanged parts are not written again.
 
 type Named = Pick<AssistantEntry, 'asked'>;
 
-/** The main model was asked; where it only wrote, `tools` that others call are no part of it. */
+/**
+ * For a call of the main model; if it only wrote, the tools that other models call are not part of
+ * it.
+ */
 function askedMain(turn: TurnContext, call: ModelCall, isOnlyWriting: boolean): Named {
   const { asked } = turn;
   if (asked === undefined) return {};
@@ -188,7 +191,7 @@ function askedMain(turn: TurnContext, call: ModelCall, isOnlyWriting: boolean): 
   ]);
 }
 
-/** Another model decided or spoke. */
+/** For a call of another model. */
 export function askedOther(turn: TurnContext, model: string): Named {
   const { asked } = turn;
   return asked === undefined ? {} : kept(turn, asked, standing(turn, model, asked), () => []);

@@ -1,4 +1,4 @@
-// What every phase of one turn works with.
+// The context of one turn, shared by all phases.
 
 import type { TurnMode } from '../features/modes/mode.ts';
 import { narrowed, type Rights } from '../kernel/access/rights.ts';
@@ -35,22 +35,24 @@ export type TurnContext = {
   readonly spending: SpendingGuard;
   readonly compactor: Compactor;
   readonly cacheAlarm: CacheAlarm;
-  /** Each text once while the process runs. */
+  /** Sends each text once while the process runs. */
   readonly tellOwner: (text: string) => void;
-  /** Undefined: what models are asked with is not kept. */
+  /** Undefined: no request log is kept. */
   readonly asked: RequestNotes | undefined;
-  /** `note`: said behind the question in the calls of this turn, never recorded; see expansion.ts. */
+  /**
+   * `note`: added after the question in the calls of this turn, never recorded; see compactor.ts.
+   */
   readonly expansion: { note: string | undefined };
   /** Of this turn. */
   readonly lastCall: {
     /** The newest. */
     call: NotedCall | undefined;
-    /** How far tools and prompt give way to the last exchange, for the rest of the turn. */
+    /** How much tools and prompt are reduced for the last exchange, for the rest of the turn. */
     squeeze: number;
-    /** One waited for a summary: not again in this turn. */
+    /** A call waited for a summary; no other one does in this turn. */
     hasWaited: boolean;
   };
-  /** Of the person, by its name. */
+  /** The person's zone, by name. */
   readonly zone: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -62,8 +64,8 @@ export type TurnContext = {
   readonly shared: SharedCalls;
 };
 
-// What one tool call needs of the turn it is made in: less than a whole turn, so that a step that no
-// model asked for is held to the same rights, questions and limits.
+// The part of a turn that one tool call needs: a step of a workflow, which no model called, is
+// subject to the same rights, questions and limits.
 
 export type CallTurn = Pick<TurnContext, 'input' | 'settings' | 'clock' | 'signal' | 'toolbox'> & {
   readonly rights: Pick<TurnRights, 'current'>;
@@ -74,7 +76,7 @@ export type CallTurn = Pick<TurnContext, 'input' | 'settings' | 'clock' | 'signa
     Partial<Pick<Thread, 'requestedAt'>>;
 };
 
-// What a turn may do. A message that joins it can only take rights away.
+// The rights of a turn. A message that joins it can only remove rights.
 
 export class TurnRights {
   #current: Rights;
@@ -92,26 +94,26 @@ export class TurnRights {
   }
 }
 
-// What a person is told while something else than the main model works for their turn, on its way among
-// the events of the turn.
+// Notices for the person while another model than the main one works, sent among the events of the
+// turn.
 
 export class TurnNotices {
   #told: string[] = [];
   readonly #kept = new Set<string>();
   #news = Promise.withResolvers<void>();
 
-  /** Said by whatever runs now, or next. */
+  /** Sent with the current or next work. */
   tell(text: string): void {
     this.#told.push(text);
     this.#news.resolve();
   }
 
-  /** Stands below the answer: a notice is gone with the next words. */
+  /** Added below the answer: a plain notice disappears with the next text. */
   keep(text: string): void {
     this.#kept.add(text);
   }
 
-  /** A notice that stands below the answer as well. */
+  /** A notice that is also added below the answer. */
   lasting(text: string): AgentEvent {
     this.keep(text);
     return { type: 'notice', text };
@@ -121,7 +123,7 @@ export class TurnNotices {
     return [...this.#kept];
   }
 
-  /** Yields what is told while `work` goes on, as it comes. @throws as `work` does */
+  /** Yields notices while `work` runs. @throws as `work` does */
   async *during<Result>(work: Promise<Result>): AsyncGenerator<AgentEvent, Result, void> {
     let isOver = false;
     const over = work.then(
@@ -141,15 +143,15 @@ export class TurnNotices {
   }
 }
 
-// The time of one turn, or of one call beside it. While it waits for a place at a local model server,
-// which answers others first, it does not count.
+// The time of one turn, or of one call. It pauses while it waits for a slot of a local model
+// server.
 
 type Limit = { readonly atMs: number; readonly onUp: () => void };
 
 export class TurnTime {
   readonly #clock: Clock;
   #countedMs = 0;
-  /** Undefined while the time stands still. */
+  /** Undefined while the time is paused. */
   #since: number | undefined;
   #limit: Limit | undefined;
   #deadline: Disposable | undefined;
@@ -191,8 +193,8 @@ export class TurnTime {
   }
 }
 
-// The calls of models that share the work of a turn and whose outcome stands in no entry of its own: a
-// router's advice, a digest, a check, a call that was given up for a follower. The end of the turn records them, so that they are counted.
+// Model calls within a turn that no entry records: a router's decision, a digest, a check, an
+// abandoned call. The end of the turn records them, so that they are counted.
 
 export class SharedCalls {
   readonly #restarted: readonly SharedCall[];
@@ -206,7 +208,7 @@ export class SharedCalls {
     this.#calls = [...this.#calls, call];
   }
 
-  /** An entry has what these calls took: the newest of the model, as many as its usage covers. */
+  /** An entry covers these calls: the newest of the model, as many as its usage includes. */
   recorded(model: string, usage: TokenUsage | undefined): void {
     const total = tokensOf(usage);
     const covered = new Set<SharedCall>();
@@ -228,7 +230,7 @@ export class SharedCalls {
 const tokensOf = (usage: TokenUsage | undefined) =>
   usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
 
-// Learns per model how far the estimate of tokens is from what the provider counts.
+// Learns per model how the estimate of tokens differs from the provider's count.
 
 const MAX_MODELS = 64;
 
@@ -237,7 +239,7 @@ type TokenCorrection = ReturnType<typeof createTokenCorrection>;
 export function createTokenCorrection() {
   const factors = new Map<string, number>();
   return {
-    /** Multiply an estimate by this. */
+    /** Factor for an estimate. */
     factor: (model: string) => factors.get(model) ?? 1,
     observe(model: string, estimated: number, actual: number): void {
       const next = correctedBy(factors.get(model), estimated, actual);
@@ -256,7 +258,7 @@ export type CalledModel = {
 
 export type NotedCall = {
   readonly handle: CalledModel;
-  /** What it was expected to take. */
+  /** Expected tokens. */
   readonly tokens: number;
   /** Of these, prompt and tools. */
   readonly fixedTokens: number;

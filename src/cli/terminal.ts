@@ -1,4 +1,4 @@
-// What every command uses: exit codes, output for people and as JSON, confirmation, access to the
+// The base of all commands: exit codes, output for people and as JSON, confirmation, access to the
 // store, and stop signals.
 
 import { constants } from 'node:os';
@@ -41,7 +41,7 @@ export class CommandFailure extends NanobotError {
 
 const NOT_THERE = ['import_not_found', 'skill_unknown', 'job_unknown'];
 
-/** The store's `home_locked` is known by its code, so that this file stays light to import. */
+/** Checks the store's `home_locked` by its code, so that this file stays cheap to import. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommandFailure) return error.exitCode;
   if (error instanceof ConfigError) return EXIT.configInvalid;
@@ -51,7 +51,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   return EXIT.failure;
 }
 
-// The terminal a command talks to: data on stdout, everything said about it on stderr.
+// The terminal of a command: data on stdout, messages about it on stderr.
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
 
@@ -63,16 +63,16 @@ export interface Terminal {
   readonly output: NodeJS.WriteStream;
   /** A line on stdout. */
   print(line: string): void;
-  /** A line on stderr, in which commands stand as this person types them. */
+  /** A line on stderr; rewrites commands in it to the form that this person types. */
   note(line: string): void;
-  /** A line on stdout that is no data: like `note`. */
+  /** A line on stdout that is no data; rewritten like `note`. */
   tell(line: string): void;
-  /** Names commands as this person types them. */
+  /** Rewrites commands to the form that this person types. */
   readonly typed: Typed;
   printJson(value: unknown): void;
-  /** Plain where stdout is no terminal or NO_COLOR is set. */
+  /** Unstyled where stdout is no terminal or NO_COLOR is set. */
   style(style: Style | readonly Style[], text: string): string;
-  /** Whether a person is there to answer questions. */
+  /** Whether a person can answer questions. */
   readonly interactive: boolean;
 }
 
@@ -96,8 +96,7 @@ export function createTerminal(process: NodeJS.Process): Terminal {
   };
 }
 
-// Rows of text in columns, for people. Control characters in names of unknown senders never reach the
-// terminal.
+// Formats rows as columns. Control characters in names of unknown senders never reach the terminal.
 
 const GAP = '  ';
 
@@ -122,7 +121,7 @@ export function printable(text: string): string {
 
 // Asks before something is destroyed.
 
-/** @throws CommandFailure where the person answers no, or nobody is there to answer. */
+/** @throws CommandFailure where the person answers no, or there is no person */
 export async function confirmOrStop(terminal: Terminal, question: string, yes: boolean) {
   if (yes) return;
   if (!terminal.interactive) {
@@ -133,9 +132,9 @@ export async function confirmOrStop(terminal: Terminal, question: string, yes: b
   if (answer !== true) throw new CommandFailure(EXIT.interrupted, 'Cancelled; nothing changed.');
 }
 
-// Runs a command's work on the home's store and closes it, whatever happens.
+// Opens the home's store for a command and closes it afterwards.
 
-/** @throws CommandFailure where no gateway has ever run in this home. */
+/** @throws CommandFailure where no gateway has ever run in this home */
 export async function withState<Result>(
   terminal: Terminal,
   work: (state: OpenedState) => Promise<Result>,
@@ -148,7 +147,7 @@ export async function withState<Result>(
   return withOpenState(terminal.home, terminal.clock, work);
 }
 
-// Ctrl+C and SIGTERM: the first asks for a graceful stop, the second leaves at once.
+// Ctrl+C and SIGTERM: the first asks for a graceful stop, the second exits at once.
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const FORCED_EXIT_BASE = 128;

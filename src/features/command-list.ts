@@ -1,5 +1,5 @@
-// All chat commands as plain data, for what lists them without a gateway: menus and completion of channels, and
-// the checks of the documentation.
+// All chat commands as plain data, for uses without a gateway: menus and completion of channels,
+// and the checks of the documentation.
 
 import type { CommandInfo, CommandTable } from '../kernel/commands/command-access.ts';
 import { BASIC_COMMANDS } from '../kernel/commands/commands.ts';

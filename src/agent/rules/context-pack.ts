@@ -1,6 +1,6 @@
-// What each role is shown of a turn. The router sees a digest: a few lines of the conversation, how results
-// look, never words of others beyond their size. The specialist sees its task and the results, marked as
-// they are. The main model sees everything.
+// What each role gets to see of a turn. The router gets a digest: a few lines of the conversation
+// and the shape of results, never untrusted content. The specialist gets its task and the results
+// with their marks. The main model gets everything.
 
 import type { ToolEntry, TranscriptEntry, UserEntry } from '../../kernel/message/transcript.ts';
 import { unwrapped, withoutUntrusted } from '../../kernel/message/untrusted.ts';
@@ -8,7 +8,7 @@ import { isObject, parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import { type Round, roundsOf } from './turn-closing.ts';
 
-/** The call that answers a plan of the specialist; no tool. */
+/** The call that hands a task to the specialist; not a tool. */
 export const SPECIALIST = 'specialist';
 
 const MAX_LINES = 10;
@@ -39,7 +39,7 @@ type RouterActions = {
   readonly maySpawn: boolean;
 };
 
-/** The standing orders of a router. */
+/** The system prompt of a router. */
 export function routerDirective({ tools, hasSpecialist, maySpawn }: RouterActions): string {
   const head = [
     'You are the router of an assistant. You do not talk to the person. Decide the one next step and call ' +
@@ -63,7 +63,7 @@ export function routerDirective({ tools, hasSpecialist, maySpawn }: RouterAction
   return [head, ...toolLines(tools, DIRECTIVE_CHARS - head.length - 1)].join('\n');
 }
 
-/** Every name with what it needs; behind it what it is for, as far as there is room. */
+/** Every name with its required arguments, followed by its purpose as far as there is room. */
 function toolLines(tools: readonly DescribedTool[], room: number): readonly string[] {
   const called = tools.map((tool) => `${tool.name}(${neededBy(tool).join(', ')})`);
   const taken = called.reduce((sum, each) => sum + each.length + 5, 0);
@@ -77,7 +77,7 @@ function toolLines(tools: readonly DescribedTool[], room: number): readonly stri
   );
 }
 
-/** The arguments it must have; where there are none, the first it may have. */
+/** The required arguments; where there are none, the first optional one. */
 function neededBy({ schema: { required, properties } }: DescribedTool): readonly string[] {
   const needed = Array.isArray(required) ? required.map(String) : [];
   if (needed.length > 0) return needed;
@@ -85,7 +85,7 @@ function neededBy({ schema: { required, properties } }: DescribedTool): readonly
   return isObject ? Object.keys(properties).slice(0, 1) : [];
 }
 
-/** What was said before, newest last. */
+/** The earlier conversation, newest last. */
 export function historyLines(history: readonly TranscriptEntry[]): readonly string[] {
   const said = history.flatMap((entry) => {
     if (entry.role === 'user') return [`Person: ${wordsOf(entry, LINE_CHARS)}`];
@@ -107,7 +107,7 @@ function wordsOf({ text, isForeign }: UserEntry, most: number): string {
   return `${shortened(own, most)} [with untrusted content, ${text.length} characters]`.trim();
 }
 
-/** What the person wrote in this turn, without untrusted content. */
+/** The person's messages in this turn, without untrusted content. */
 export function ownWords(own: readonly TranscriptEntry[]): string {
   const texts = own.flatMap((entry) =>
     entry.role === 'user' ? [withoutUntrusted(entry.text).trim()] : [],
@@ -115,12 +115,12 @@ export function ownWords(own: readonly TranscriptEntry[]): string {
   return texts.filter((text) => text !== '').join('\n');
 }
 
-/** What the router is asked: the conversation and the results of this turn in digest. */
+/** The question for the router: a digest of the conversation and of this turn's results. */
 export function routerQuestion(
   history: readonly TranscriptEntry[],
   own: readonly TranscriptEntry[],
 ): string {
-  // What an earlier try recorded of this turn is not said before it.
+  // Entries of this turn that an earlier attempt recorded are not part of the history.
   const ids = new Set(own.map((entry) => ('turnId' in entry ? entry.turnId : undefined)));
   const before = historyLines(
     history.filter((entry) => !('turnId' in entry && ids.has(entry.turnId))),
@@ -145,7 +145,7 @@ function resultLine({ call, result }: Round[number]): string {
   return `${head}: ${result.status}, ${size}: ${shortened(oneLine(result.text), RESULT_CHARS)}`;
 }
 
-/** What the specialist said before in this domain, oldest first: the ring of its memory. */
+/** The memory of the specialist: its latest answers in this domain, oldest first. */
 export function specialistMemory(
   history: readonly TranscriptEntry[],
   domain: string,
@@ -168,7 +168,7 @@ function domainOf(json: string): unknown {
   return isObject(args) ? args['domain'] : undefined;
 }
 
-/** `wrap` marks words of others as such. */
+/** `wrap` marks untrusted content. */
 export type Wrap = (what: string, text: string) => string;
 
 export function specialistDirective(

@@ -1,6 +1,6 @@
-// The system prompt from its parts, under named budgets: what does not fit is cut at a line and
-// named, so that the model can read it itself. For the prompt cache nothing in it changes from turn to
-// turn, and what may change at all stands behind what does not.
+// Builds the system prompt from its parts, under named budgets: what does not fit is cut at a line
+// and named, so that the model can read it itself. For the prompt cache nothing changes from turn
+// to turn, and changeable parts follow the stable ones.
 
 import { keepFirstLines, keepLastLines } from '../../lib/text/cut.ts';
 import { CHARS_PER_TOKEN, type ModelSize, promptBudgets, textTokens } from './tokens.ts';
@@ -17,54 +17,54 @@ export const WORKSPACE_FILES = [
 export type PromptFile = { readonly name: string; readonly text: string };
 
 export type PromptParts = {
-  /** Those that exist, in the order of `WORKSPACE_FILES`. */
+  /** The existing ones, in the order of `WORKSPACE_FILES`. */
   readonly files: readonly PromptFile[];
   /** `CONTEXT-{channel}.md`, or `CONTEXT.md`. */
   readonly channelContext?: PromptFile;
   readonly memory: string;
-  /** Where it is kept, below the workspace. */
+  /** Its file, relative to the workspace. */
   readonly memoryFile: string;
-  /** The language the person wants to be answered in, in English; undefined: that of the question. */
+  /** The language of answers, in English; undefined: that of the question. */
   readonly language?: string;
-  /** One line per skill that is read when it is needed. */
+  /** One line per skill that is read when needed. */
   readonly skills: string;
-  /** The text of those that are always in use. */
+  /** The text of skills that are always active. */
   readonly activeSkills: string;
   readonly toolGuidance: string;
   readonly workspace: string;
   readonly platform: string;
   readonly channel: string;
   readonly chat: string;
-  /** Of the times at the messages, by its name. */
+  /** The zone of the times in messages, by name. */
   readonly timeZone: string;
 };
 
 export type PromptSection = {
   readonly text: string;
   readonly stable: boolean;
-  /** What it is made of, in order. */
+  /** Its parts, in order. */
   readonly parts: readonly { readonly name: string; readonly text: string }[];
 };
 
-/** One section before the whole-prompt cap; `omitted` says what is missing from it. */
+/** One section before the cap of the whole prompt; `omitted` names what is missing. */
 type Draft = {
   readonly title: string;
   readonly text: string;
   readonly keep: 'first' | 'last';
   readonly omitted?: string;
-  /** The file to read it from. */
+  /** The file that contains the rest. */
   readonly source?: string;
-  /** How the rest is seen, where that is no file. */
+  /** How to see the rest, where it is not in a file. */
   readonly remedy?: string;
 };
 
 export const MEMORY_FILE = 'memory/MEMORY.md';
 export const SKILLS_FOLDER = 'skills';
 export const MEMORY_TITLE = 'Memory';
-/** Of the part that names what does not fit. */
+/** Name of the part that lists what does not fit. */
 export const LEFT_OUT = 'left out';
 const ALL_SKILLS = 'read_skill with the name "?" lists all';
-/** A shorter cap has no room for the long form of the rules. */
+/** A lower cap leaves no room for the long form of the rules. */
 const MIN_FULL_RULES_TOKENS = 1200;
 const SKILLS_HINT = 'Before you do what one of these is for, read it with read_skill.';
 
@@ -98,7 +98,7 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
   return promptOf(stable);
 }
 
-/** A whole prompt of parts as they are. */
+/** A prompt of the given parts, unchanged. */
 export function promptOf(parts: PromptSection['parts']): readonly PromptSection[] {
   return [{ text: parts.map(({ text }) => text).join('\n\n'), stable: true, parts }];
 }
@@ -108,13 +108,13 @@ export const titledPart = (title: string, text: string) => ({
   text: `# ${title}\n\n${text.trim()}`,
 });
 
-/** How this person is answered; that of another one stands in another conversation. */
+/** How to answer this person; another person has another conversation. */
 function personText({ timeZone, language }: PromptParts): string {
   const times = `The line [weekday date time] before a message says when it came (${timeZone}); that of the newest message is now.`;
   return language === undefined ? times : `${times}\nAnswer in ${language} unless asked otherwise.`;
 }
 
-/** What is remembered changes while people talk: all else stands before it. */
+/** Memory comes last, because it changes during conversations. */
 function inOrder(drafts: readonly Draft[]): readonly Draft[] {
   const shown = drafts.filter(({ text }) => text.trim() !== '');
   const isMemory = ({ title }: Draft) => title === MEMORY_TITLE;
@@ -128,7 +128,7 @@ const draftOf = (file: PromptFile): Draft => ({
   source: file.name,
 });
 
-/** The files share one budget, the first ones first. */
+/** The files share one budget; earlier files take precedence. */
 function fileDrafts(files: readonly PromptFile[], maxTokens: number): readonly Draft[] {
   let leftTokens = maxTokens;
   return files.map((file) => {
@@ -138,7 +138,7 @@ function fileDrafts(files: readonly PromptFile[], maxTokens: number): readonly D
   });
 }
 
-/** Those that are always in use come first, and leave room to name the others. */
+/** Active skills come first, and leave room for the names of the others. */
 function skillDrafts(
   { activeSkills, skills }: Pick<PromptParts, 'activeSkills' | 'skills'>,
   maxTokens: number,
@@ -189,7 +189,7 @@ function omissionNote(drafts: readonly Draft[]): readonly string[] {
   return [`# Left out for lack of room\n\n${lines.join('\n')}`];
 }
 
-// Who the agent is and where it stands: the fixed words of the system prompt.
+// The fixed text of the system prompt: who the agent is and where it runs.
 
 export type Setting = {
   readonly workspace: string;

@@ -1,6 +1,6 @@
-// Makes a transcript a thread that every provider takes, whatever a crash, a trim or a damaged file
-// left of it: each call has exactly one result right behind it, roles alternate as they must, no
-// text is empty, ids and arguments are well-formed. Never touches the transcript itself.
+// Turns a transcript into a thread that every provider accepts, also after a crash, a trim or file
+// damage: each call has exactly one result directly after it, roles alternate, no text is empty,
+// ids and arguments are well-formed. The transcript itself is not changed.
 
 import { type AttachedMedia, isImage } from '../../kernel/message/attachment.ts';
 import { type CallId, callId } from '../../kernel/message/ids.ts';
@@ -38,7 +38,7 @@ export function repairThread(
   return withWellFormedCalls(messages);
 }
 
-/** Entries in order, with each result moved to its call; results without a call are left out. */
+/** Entries in order, with each result moved to its call; results without a call are dropped. */
 function piecesOf(entries: readonly TranscriptEntry[], offered: Offered): readonly Piece[] {
   const pieces: Piece[] = [];
   const open = new Map<string, readonly Slot[]>();
@@ -82,11 +82,11 @@ const shownText = ({ text, isForeign }: UserEntry | ToolEntry) =>
 const isAnswer = (entry: TranscriptEntry): entry is AssistantEntry =>
   entry.role === 'assistant' && entry.isDraft !== true && entry.text.trim() !== '';
 
-/** A draft, where an answer stands behind it. */
+/** A draft that an answer follows. */
 const isReplaced = (entry: AssistantEntry) =>
   entry.isDraft === true && entry.toolCalls.length === 0;
 
-/** A line written twice; servers that number their calls anew in each answer are no such case. */
+/** A duplicated line; not the case of servers that restart the numbers of calls in each answer. */
 function isRepeated(entry: AssistantEntry, seen: Set<string>): boolean {
   if (entry.toolCalls.length === 0) return false;
   const key = [entry.turnId, entry.at, entry.text, ...entry.toolCalls.map(callKey)].join('\n');
@@ -107,7 +107,7 @@ function openCalls(entry: AssistantEntry, open: Map<string, readonly Slot[]>): P
   return { kind: 'assistant', entry, slots };
 }
 
-/** The first result stands, unless it only said that the outcome is unknown. */
+/** The first result counts, unless it only says that the outcome is unknown. */
 function fill(slots: readonly Slot[], entry: ToolEntry) {
   const slot =
     slots.find(({ result }) => result === undefined) ??
@@ -147,7 +147,7 @@ function imagesAmong(media: readonly AttachedMedia[] = []) {
   return images.length === 0 ? {} : { images };
 }
 
-/** Neighbours of one role become one message. `between`: the texts of two answers. */
+/** Joins neighbouring messages of one role. `between`: separates the texts of two answers. */
 export function mergeRoles(messages: readonly ModelMessage[], between = '\n\n'): ModelMessage[] {
   const merged: ModelMessage[] = [];
   for (const message of messages) {
@@ -185,7 +185,7 @@ const WELL_FORMED_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 const ILL_FORMED_NAME_CHARS = /[^a-zA-Z0-9_-]/g;
 const MAX_NAME_CHARS = 64;
 
-/** Ids unique in the whole thread, names and arguments that every provider parses. */
+/** Makes ids unique in the thread, and names and arguments parseable for every provider. */
 function withWellFormedCalls(messages: readonly ModelMessage[]): readonly ModelMessage[] {
   const used = new Set<string>();
   let newIds: CallId[] = [];
@@ -222,7 +222,7 @@ function wellFormedName(name: string): string {
   return cleaned === '' ? 'unnamed' : cleaned;
 }
 
-/** What does not parse to an object is shown back to the model as text, so that it sees its slip. */
+/** Invalid arguments go back to the model as text, so that it sees its error. */
 function wellFormedArguments(json: string): string {
   if (json.trim() === '') return '{}';
   return parsesToObject(json) ? json : JSON.stringify({ unreadable: json.toWellFormed() });

@@ -1,5 +1,5 @@
-// The last words of a turn: what the person is told for each way a turn can end, after whatever the
-// model wrote. What is said of a failed provider, the provider knows best.
+// The end of an answer: the text for each way a turn can end, added to what the model wrote. The
+// text for a failed provider comes from the provider.
 
 import type { MessageId, TurnId } from '../../kernel/message/ids.ts';
 import type {
@@ -20,8 +20,7 @@ export type Closing = {
 const MS_PER_MINUTE = 60_000;
 
 /**
- * `written` holds the texts the model wrote for the person in this turn, oldest first; `notices`, how they came
- * about.
+ * `written`: the texts for the person in this turn, oldest first; `notices`: how they came about.
  */
 export function closingOf(
   ending: Ending,
@@ -37,7 +36,7 @@ export function closingOf(
   return { outcome: outcomeOf(ending), answers: text === '' ? [] : [text] };
 }
 
-/** The indent of the first line stays. */
+/** Keeps the indent of the first line. */
 function withoutBlankEdges(text: string): string {
   return text.replace(/^(?:[^\S\n]*\n)+/, '').trimEnd();
 }
@@ -92,21 +91,21 @@ function durationText(ms: number): string {
   return minutes === 1 ? '1 minute' : `${minutes} minutes`;
 }
 
-// The calls of a turn by the answer that made them, each with what came of it.
+// The calls of a turn grouped by the answer that made them, each with its result.
 
 type RecordedCall = { readonly call: ToolCall; readonly result: ToolEntry | undefined };
 export type Round = readonly RecordedCall[];
 
-/** What is recorded of a call, apart from when and by whom it was made. */
+/** The recorded part of a call's result, without time and turn. */
 export type CallReport = Pick<
   ToolEntry,
   'status' | 'text' | 'whole' | 'failure' | 'isBlocked' | 'isForeign' | 'media'
 > & {
-  /** It waits for an approval: shown while the turn runs, recorded as not run. */
+  /** Waits for an approval: shown while the turn runs, recorded as not run. */
   readonly isWaiting?: boolean;
 };
 
-/** `own` holds the entries of one turn. Ids of calls count within one answer only. */
+/** `own`: the entries of one turn. Call ids are unique within one answer only. */
 export function roundsOf(own: readonly TranscriptEntry[]): readonly Round[] {
   const starts = own.flatMap((entry, index) => (hasCalls(entry) ? [index] : []));
   return starts.map((start, nth) => {
@@ -148,21 +147,21 @@ export function tokensSpent(own: readonly TranscriptEntry[]): number {
   return spent;
 }
 
-/** Whether every call of a round was kept from running. */
+/** Whether every call of the round was blocked. */
 export function isBlockedRound(round: Round): boolean {
   return round.length > 0 && round.every(({ result }) => result?.isBlocked === true);
 }
 
-/** Newest rounds in a row in which nothing was run. */
+/** Number of newest consecutive rounds in which every call was blocked. */
 export function blockedRounds(rounds: readonly Round[]): number {
   return rounds.length - 1 - rounds.findLastIndex((round) => !isBlockedRound(round));
 }
 
-// What a turn wrote for the person, told from what it wrote while it worked.
+// The texts that a turn wrote for the person.
 
 /**
- * Oldest first; `last` is not recorded yet. Drafts count only where there is nothing else, an answer that
- * was asked for anew where nothing came of that.
+ * Oldest first; `last` is not recorded yet. Drafts count only if there is no other text, and an
+ * answer with unsupported claims only if its correction gave none.
  */
 export function writtenTexts(
   answers: readonly AssistantEntry[],
@@ -180,7 +179,7 @@ export function writtenTexts(
   return meant.length > 0 ? meant : texts.map(({ text }) => text);
 }
 
-/** What the newest entry of a turn is, where that is an answer that called nothing. */
+/** The kind of the newest entry, where it is an answer without calls. */
 export function lastWordOf(
   own: readonly TranscriptEntry[],
 ): 'answer' | 'draft' | { readonly unsupported: readonly string[] } | undefined {
@@ -191,12 +190,12 @@ export function lastWordOf(
   return last.isDraft === true ? 'draft' : 'answer';
 }
 
-// Which entries of a transcript a turn is shown. A message that is recorded more than once, because a
-// process died before its turn was over, is asked only where it is answered.
+// The entries of a transcript that a turn gets. A message that is recorded more than once, because
+// a process died before its turn ended, appears only where it is answered.
 
 /**
- * Highest sequence number that the model was shown in a turn, going by its answers; 0 where it has
- * not answered. An answer takes up every message it was shown, so these are never asked again.
+ * Highest sequence number that the model got in a turn, derived from its answers; 0 without an
+ * answer. An answer covers every message it was sent with, so these are never asked again.
  */
 export function shownThrough(own: readonly TranscriptEntry[]): number {
   const shown = own.map((entry) => (entry.role === 'assistant' ? (entry.throughSeq ?? 0) : 0));
@@ -204,9 +203,9 @@ export function shownThrough(own: readonly TranscriptEntry[]): number {
 }
 
 /**
- * A conversation without the messages that no turn took up: recorded, but the process died before
- * the model had answered. The bus gives them to another turn, or has set them aside; either way
- * they are not this turn's to answer. An entry without its place is of an older program, and kept.
+ * A conversation without messages that no turn answered: they were recorded, but the process died
+ * before the model answered. The message bus gives them to another turn, or has set them aside. An
+ * entry without a sequence number is of an earlier version, and kept.
  */
 export function takenUp(window: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
   const through = new Map<TurnId, number>();
@@ -224,8 +223,9 @@ export function takenUp(window: readonly TranscriptEntry[]): readonly Transcript
 }
 
 /**
- * `history` is what was taken up so far and may hold entries of this turn; `own` is what the store recorded of it, maybe with
- * messages that an earlier try had and this one leaves to the next turn. `asked`: what this try has.
+ * `history`: the answered entries, which may include some of this turn; `own`: the recorded entries
+ * of the turn, possibly with messages of an earlier attempt that are left to the next turn.
+ * `asked`: the messages of this attempt.
  */
 export function threadView(
   history: readonly TranscriptEntry[],

@@ -1,83 +1,86 @@
-// The vocabulary of a turn: one state per phase with only the data that phase needs, and the signals
-// that may end each phase. The phase names the work that is due; `advance` in turn.ts moves on.
+// The types of a turn: one state per phase with only the data that phase needs, and the signals
+// that can end each phase. A phase names the work to do; `advance` in turn.ts moves on.
 
 import type { TurnOutcome } from '../../kernel/message/message.ts';
 import type { ToolCall } from '../../kernel/message/transcript.ts';
 
-/** How the main model is asked in one call. */
+/** How the main model is called once. */
 export type MainCue = {
-  /** `none`: it only writes; what is to be done, somebody else decides. */
+  /** `none`: it only writes; another model decides what is done. */
   readonly tools: 'offered' | 'none';
-  /** Told in this call alone and never recorded. */
+  /** Sent in this call only and never recorded. */
   readonly notes: readonly string[];
 };
 
 export type NonEmpty<T> = readonly [T, ...T[]];
 
 export type TurnLimits = {
-  /** Model calls in which tools are offered. */
+  /** Number of model calls with tools. */
   readonly maxRounds: number;
   /** Tokens in and out over all calls of the turn. */
   readonly maxTokens: number;
   readonly maxMs: number;
 };
 
-/** A way out of a model call that failed for what was sent; each is taken once per turn. */
+/** A remedy for a model call that was rejected for its content; each is used once per turn. */
 export type Recovery = 'overflow' | 'rejected';
 
 export type Progress = {
-  /** Model calls that ended. */
+  /** Number of ended model calls. */
   readonly rounds: number;
   readonly tokens: number;
   readonly emptyAnswers: number;
   /** Texts that tools sent to the chat. */
   readonly messagesSent: number;
-  /** Newest rounds in a row in which no call was run. */
+  /** Newest consecutive rounds in which no call was run. */
   readonly blockedRounds: number;
   readonly recoveries: readonly Recovery[];
-  /** The work is done: the answer itself is written by a call of its own. */
+  /** The work is done: a separate call writes the answer. */
   readonly isDrafted?: true;
-  /** Sentences of the answer that no tool bears out: it is asked for once more. */
+  /** Claims of the answer that no tool supports: the answer is requested once more. */
   readonly unsupported?: readonly string[];
 };
 
-/** `loop`: the model asked only for calls that had been made before. */
+/** `loop`: the model repeated only earlier calls. */
 export type TurnLimit = 'rounds' | 'tokens' | 'time' | 'loop';
 
-/** What the next model call is for. */
+/** The purpose of the next model call. */
 export type Ask =
   | {
       readonly kind: 'work';
-      /** Told to the model once few rounds are left. */
+      /** Sent to the model once few rounds are left. */
       readonly remainingRounds?: number;
     }
-  /** The answer for the person, without tools, over all that was found out. */
+  /** The answer for the person, without tools, from all results. */
   | { readonly kind: 'answer' }
-  /** The answer once more, as it said what was not done; where it `mayAct`, that can be done now. */
+  /** The answer again, because it claimed what was not done; with `mayAct` that can be done now. */
   | {
       readonly kind: 'correct';
       readonly sentences: readonly string[];
       readonly mayAct: boolean;
     }
-  /** One answer without tools, because `why` is used up, or because nothing new came of the calls. */
+  /**
+   * One answer without tools, because the limit `why` is reached, or because calls brought nothing
+   * new.
+   */
   | { readonly kind: 'conclude'; readonly why: TurnLimit };
 
-/** Why a turn ends; `closingOf` in turn-closing.ts finds the words. */
+/** Why a turn ends; `closingOf` in turn-closing.ts gives the text. */
 export type Ending =
   | { readonly kind: 'answered'; readonly cut: boolean }
   | { readonly kind: 'empty' }
   | { readonly kind: 'refused' }
   | { readonly kind: 'stopped' }
   | { readonly kind: 'limit'; readonly limit: TurnLimit }
-  /** `text` is what the person is told. */
+  /** `text`: the text for the person. */
   | { readonly kind: 'failed'; readonly text: string };
 
 type PhaseData = {
-  /** Read what is recorded, record the messages. */
+  /** Read the recorded entries, record the messages. */
   readonly preparing: unknown;
-  /** Pause, then take the messages that came meanwhile. */
+  /** Pause, then take the messages that arrived meanwhile. */
   readonly waiting: { readonly progress: Progress; readonly delayMs: number };
-  /** Choose the model and see whether the thread fits it. */
+  /** Choose the model and check whether the thread fits it. */
   readonly routing: { readonly progress: Progress; readonly ask: Ask };
   /** Make the thread smaller. */
   readonly compacting: {
@@ -87,7 +90,7 @@ type PhaseData = {
     readonly cue?: MainCue | undefined;
     readonly pressure: 'estimate' | Recovery;
   };
-  /** Ask the model. */
+  /** Call the model. */
   readonly streaming: {
     readonly progress: Progress;
     readonly ask: Ask;
@@ -107,16 +110,16 @@ export type StateOf<P extends Phase> = { readonly phase: P } & PhaseData[P];
 export type TurnState = { [P in Phase]: StateOf<P> }[Phase];
 export type LivePhase = Exclude<Phase, 'done'>;
 export type LiveState = { [P in LivePhase]: StateOf<P> }[LivePhase];
-/** Phases that a stop, a deadline or a failed provider may break off; the others only record. */
+/** Phases that a stop, a deadline or a failed provider can interrupt; the others only record. */
 export type InterruptibleState = Exclude<LiveState, { readonly phase: 'preparing' | 'finalizing' }>;
 
-/** Where a turn takes up: a killed process may have left it anywhere. */
+/** Where a turn resumes: a killed process may have left it anywhere. */
 export type Resumption =
   | { readonly kind: 'ask' }
   | { readonly kind: 'calls'; readonly calls: NonEmpty<ToolCall> }
-  /** All that is missing is the answer for the person. */
+  /** Only the answer for the person is missing. */
   | { readonly kind: 'drafted' }
-  /** The answer says what was not done. */
+  /** The answer claims what was not done. */
   | { readonly kind: 'unsupported'; readonly sentences: readonly string[] }
   | { readonly kind: 'answered' };
 
@@ -124,7 +127,7 @@ type PhaseSignals = {
   readonly preparing:
     | {
         readonly type: 'prepared';
-        /** Spent before the process died; 0 on the first try. */
+        /** Used before the process died; 0 on the first attempt. */
         readonly rounds: number;
         readonly tokens: number;
         readonly messagesSent: number;
@@ -135,7 +138,7 @@ type PhaseSignals = {
   readonly waiting: {
     readonly type: 'resumed';
     readonly elapsedMs: number;
-    /** Messages came meanwhile. */
+    /** Messages arrived meanwhile. */
     readonly isSteered?: true;
   };
   readonly routing:
@@ -143,10 +146,10 @@ type PhaseSignals = {
         readonly type: 'routed';
         readonly model: string;
         readonly size: 'fits' | 'too_large';
-        /** What the call will take, its answer included. */
+        /** Expected tokens of the call, including its answer. */
         readonly expectedTokens: number;
         readonly cue?: MainCue | undefined;
-        /** What it took to find that out. */
+        /** Tokens used for the decision. */
         readonly tokens?: number;
       }
     /** Another model than the main one decided which tools are called. */
@@ -161,9 +164,9 @@ type PhaseSignals = {
         readonly written: 'now' | 'earlier' | 'never';
         readonly stop: 'end' | 'length' | 'refused';
         readonly tokens: number;
-        /** The person was not shown it. */
+        /** It was not shown to the person. */
         readonly isDraft?: true;
-        /** Sentences of it that no tool bears out. */
+        /** Claims in it that no tool supports. */
         readonly unsupported?: readonly string[];
       }
     | {
@@ -171,7 +174,7 @@ type PhaseSignals = {
         readonly calls: NonEmpty<ToolCall>;
         readonly tokens: number;
       }
-    /** The provider would not take this thread; nothing was shown yet. */
+    /** The provider rejected this thread; nothing was shown yet. */
     | { readonly type: 'not_taken'; readonly why: Recovery; readonly text: string };
   readonly executing: {
     readonly type: 'executed';
@@ -184,7 +187,7 @@ type PhaseSignals = {
 
 export type SignalOf<P extends LivePhase> = PhaseSignals[P];
 
-/** What can break a phase off from outside. */
+/** What can interrupt a phase from outside. */
 export type Interruption =
   | { readonly kind: 'stopped' }
   | { readonly kind: 'time' }

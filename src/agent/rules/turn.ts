@@ -23,9 +23,9 @@ export const TURN_START: StateOf<'preparing'> = { phase: 'preparing' };
 
 /** From this share of the rounds on the model is told how many remain. */
 const ROUNDS_NOTICE_SHARE = 0.8;
-/** From this share of the time on no more tools are run, so that there is time to answer. */
+/** From this share of the time on no tools are run, to leave time for the answer. */
 const TIME_TO_ANSWER_SHARE = 0.9;
-/** Rounds in which no call was run, before the model has to answer without tools. */
+/** Rounds without any run call after which the model has to answer without tools. */
 const MAX_BLOCKED_ROUNDS = 2;
 const EMPTY_ANSWER_RETRIES = 1;
 const EMPTY_ANSWER_DELAY_MS = 1000;
@@ -85,7 +85,7 @@ export function advance<P extends LivePhase>(
   return TRANSITIONS[state.phase](state, signal, limits);
 }
 
-/** Breaks a phase off: all that is left to do is to record the end. */
+/** Interrupts a phase: only recording the end is left. */
 export function interrupt(state: InterruptibleState, cause: Interruption): StateOf<'finalizing'> {
   if (cause.kind === 'stopped') return finalize(state.progress, cause);
   const ending: Ending = cause.kind === 'time' ? { kind: 'limit', limit: 'time' } : cause;
@@ -127,7 +127,7 @@ function afterWaiting(
   return { phase: 'routing', progress, ask: nextAsk(progress, elapsedMs, limits) };
 }
 
-/** What the person added may take more work, and other calls. */
+/** A new message of the person may need more work, and other calls. */
 function begunAnew({ isDrafted: _, ...progress }: Progress): Progress {
   return { ...progress, blockedRounds: 0 };
 }
@@ -147,7 +147,7 @@ function nextAsk(progress: Progress, elapsedMs: number, limits: TurnLimits): Ask
   return { kind: 'work', ...(fewLeft ? { remainingRounds: maxRounds - rounds } : {}) };
 }
 
-/** The first call is made whatever it takes: without it there would be no answer at all. */
+/** The first call is always made, because otherwise there would be no answer. */
 function afterRouting(
   { progress: before, ask }: StateOf<'routing'>,
   signal: SignalOf<'routing'>,
@@ -163,7 +163,7 @@ function afterRouting(
   const progress = { ...before, tokens: before.tokens + tokens };
   const left = progress.rounds === 0 ? Number.POSITIVE_INFINITY : maxTokens - progress.tokens;
   if (expectedTokens > left) return giveUp(progress, { kind: 'limit', limit: 'tokens' });
-  // After a round of tools the next call would be too much: there would be no answer.
+  // After another round of tools the tokens would not suffice for an answer.
   const isLast = ask.kind === 'work' && 2 * expectedTokens > left;
   const next = { progress, model, cue, ask: isLast ? concluding('tokens') : ask };
   return size === 'fits'
@@ -227,7 +227,7 @@ function doubted(progress: Progress, unsupported: readonly string[]): StateOf<'w
   return { phase: 'waiting', progress: { ...progress, unsupported }, delayMs: 0 };
 }
 
-/** An answer that could not be asked for once more is better than none. */
+/** An answer that could not be corrected is better than none. */
 function giveUp(progress: Progress, ending: Ending): StateOf<'finalizing'> {
   const isAnswered = progress.unsupported !== undefined;
   return finalize(progress, isAnswered ? { kind: 'answered', cut: false } : ending);

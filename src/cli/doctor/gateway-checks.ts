@@ -26,7 +26,7 @@ import { type Finding, fail, ok, warn } from './machine-checks.ts';
 
 type CheckedFile = {
   readonly findings: readonly Finding[];
-  /** Undefined where it does not load. */
+  /** Undefined where it is invalid. */
   readonly loaded: LoadedConfig | undefined;
 };
 
@@ -56,7 +56,10 @@ export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedF
   }
 }
 
-/** config.json is private, which `permissions` checks; arguments of a process are not. */
+/**
+ * `permissions` checks that config.json is private; the arguments of a process are visible to all
+ * users.
+ */
 export function checkSecrets({ raw }: LoadedConfig): Finding {
   const literal = literalSecrets(raw);
   const shown = literal.filter((path) => /^mcpServers\..*\.(?:args|url)$/.test(path));
@@ -72,7 +75,7 @@ export function checkSecrets({ raw }: LoadedConfig): Finding {
   return ok('secrets', `In config.json, which only this user can read: ${literal.join(', ')}`);
 }
 
-/** Hosts inside that the agent may be made to read. */
+/** Hosts of the local network that the agent may read. */
 export function checkWeb({ tools: { web } }: Config): readonly Finding[] {
   if (!web.enabled || web.allowPrivateHosts.length === 0) return [];
   const remedy = 'Remove hosts that the agent does not need from tools.web.allowPrivateHosts.';
@@ -80,7 +83,7 @@ export function checkWeb({ tools: { web } }: Config): readonly Finding[] {
   return [warn('web', `anyone who can make the agent open a page can reach ${hosts}`, remedy)];
 }
 
-/** How much owners are asked; people and groups for whom it was set apart are counted. */
+/** The approval policy; people and groups with a policy of their own are counted. */
 export async function checkApprovals(
   { tools: { approvals, people, groups } }: Config,
   state: OpenedState | undefined,
@@ -129,9 +132,10 @@ function accessFinding(
   return warn(check, 'nobody may talk to the agent', remedy);
 }
 
-// Checks of the running gateway and the store: it answers, channels are active, no message is set aside.
+// Checks the running gateway and the store: it responds, channels are active, there are no dead
+// letters.
 
-/** A channel that completed nothing for so long has stalled. */
+/** A channel without completed requests for this long has stalled. */
 const STALE_MS = 10 * 60_000;
 const OLD_PENDING_MS = 15 * 60_000;
 

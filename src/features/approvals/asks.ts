@@ -1,6 +1,7 @@
-// What the agent asks the person of a chat. The turn that asks ends; a press, a number or the person's
-// next words begin another one in the same session, told what they answer. All of it is on disk, and
-// each question is answered once. See ADR 0010 for why nothing waits in memory.
+// The agent's questions to the person of a chat. The turn that asks ends; a pressed button, a
+// number or the next message starts another turn in the same session, which is told what it
+// answers. Questions are stored, and each is answered once. ADR 0010 says why nothing waits in
+// memory.
 
 import { z } from 'zod';
 import type { AskedPerson } from '../../agent/agent.ts';
@@ -47,7 +48,7 @@ type AsksDeps = {
   readonly log: Logger;
 };
 
-/** A message with what it answers. */
+/** A message with the question it answers. */
 export type Bound = {
   readonly message: InboundMessage;
   readonly isForeign: boolean;
@@ -59,7 +60,7 @@ export type Asks = ReturnType<typeof createAsks>;
 export const ASK_SUBJECT = 'ask';
 export const ASK_HOURS = 24;
 const LIFETIME_MS = ASK_HOURS * 3_600_000;
-/** An answer that waited through a long stop is still bound to its question. */
+/** Kept this long, so that an answer after a long stop still finds its question. */
 const KEEP_MS = 30 * 86_400_000;
 const MAX_OPEN = 500;
 
@@ -106,7 +107,7 @@ export function createAsks(deps: AsksDeps) {
     return SENT;
   }
 
-  /** Nothing of that conversation waits any more. */
+  /** Replaces all open questions of the session. */
   async function replace(session: SessionKey): Promise<void> {
     for (const { id } of await asksOf(session)) {
       if (await moveOn(asks, id, ['open'], { kind: 'replaced' }))
@@ -180,10 +181,13 @@ export function createAsks(deps: AsksDeps) {
   }
 
   return {
-    /** Asks durably; what to tell the model. @throws ToolError where there is nobody to ask */
+    /**
+     * Stores the question; returns the text for the model.
+     * @throws ToolError where there is no person to ask
+     */
     ask: (question: AskedPerson, turn: AskTurn): Promise<string> =>
       lanes.run(turn.session, () => ask(question, turn)),
-    /** Asked again of the same message, it says the same. */
+    /** Returns the same for a repetition of the same message. */
     async bind(session: SessionKey, message: InboundMessage): Promise<Bound> {
       const own = message.sender.kind === 'person' ? await asksOf(session) : [];
       for (const ask of own.toReversed()) {
@@ -198,13 +202,16 @@ export function createAsks(deps: AsksDeps) {
       return { message, isForeign: false, rightsFrom: (rights) => rights };
     },
     drop: replace,
-    /** Erases what was answered in these chats (session keys without topics) and holds the words. */
+    /**
+     * Erases answered questions of these chats (session keys without topics) that contain the
+     * words.
+     */
     forget: (chats: readonly string[], holds: Holds) =>
       eraseDecided(asks, chats, holds, {
         isOver: (ask) => !isOpen(ask),
         textOf: ({ question, state }) => ({ question, state }),
       }),
-    /** Asks what a process that is gone had not come to ask, and closes what it had not come to close. */
+    /** Sends and closes the questions that a killed process left. */
     async takeUp(): Promise<void> {
       await asks.erase(({ at }) => at < clock.now() - KEEP_MS);
       const waiting = new Set((await questions.open()).map(({ id }) => id));
@@ -217,7 +224,7 @@ export function createAsks(deps: AsksDeps) {
   };
 }
 
-/** What was written before the question is about something else. */
+/** A message sent before the question is about something else. */
 const isAnswer = (
   { sender, amends, reaction, redoes, receivedAt }: InboundMessage,
   { at }: Pick<Ask, 'at'>,
@@ -229,7 +236,7 @@ const isAnswer = (
   reaction === undefined &&
   redoes === undefined;
 
-/** From the person, so that what they may have done is judged as with anything they write. */
+/** Sent in the person's name, so that its rights are those of the person. */
 function answerMessage(
   ask: Ask,
   choice: string,
@@ -242,21 +249,21 @@ function answerMessage(
     ...{ chat, session, sender },
     addressing: 'direct',
     ...(group === undefined ? {} : { group }),
-    // No label is read as a command.
+    // The prefix keeps a label from being read as a command.
     text: `My choice: ${choice}`,
     sentAt: now,
     receivedAt: now,
   };
 }
 
-// What the agent asked people, and how it stands: on disk, and in memory as it is on disk, so that no
-// message costs a look into the store. A question is settled once, whoever comes first.
+// Stored questions of the agent, cached in memory, so that a message needs no read of the store. A
+// question is settled once; the first to settle it wins.
 
 type AskState =
   | { readonly kind: 'open' | 'replaced' }
   /** `by`: the message that brings the answer to the agent. */
   | { readonly kind: 'answered'; readonly by: MessageId; readonly choice?: string }
-  /** `toldIn`: the message with which the model is told. */
+  /** `toldIn`: the message that tells the model. */
   | { readonly kind: 'expired'; readonly toldIn?: MessageId };
 
 export type Ask = {
@@ -265,12 +272,12 @@ export type Ask = {
   readonly session: SessionKey;
   readonly chat: ChatRef;
   readonly group?: GroupRef;
-  /** Whoever was asked, by every id they have. */
+  /** All ids of the person who was asked. */
   readonly asked: readonly UserId[];
   readonly question: PersonQuestion;
-  /** Of the turn that asked: the answer gives nobody more. */
+  /** Rights of the turn that asked: the answer adds none. */
   readonly rights: Rights;
-  /** The question may hold untrusted content. */
+  /** The question may contain untrusted content. */
   readonly isTainted: boolean;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -282,7 +289,7 @@ const ASK = rowShape<Ask>({
   ...{ question: z.looseObject({ text, choices: texts }), at: number, state: kind },
 });
 
-/** Of one session; an answer is taken up by a turn that may have to be tried again. */
+/** Kept because the turn that takes an answer may be retried. */
 const KEPT_PER_SESSION = 3;
 
 /** Oldest first. */

@@ -1,4 +1,4 @@
-// The configuration of further machines that run models: the peers, and where others are looked for.
+// Configuration of other machines that run models: peers and discovery.
 
 import { z } from 'zod';
 import {
@@ -15,7 +15,7 @@ import { isHomeAddress, isHomeUrl } from '../../lib/net/address-rules.ts';
 type DiscoveryHost = {
   /** IPv4. */
   readonly host: string;
-  /** Left out: all that are configured. */
+  /** Left out: all configured ports. */
   readonly port?: number;
 };
 
@@ -25,7 +25,7 @@ const WIDEST_NET = 24;
 
 const BITS = 32;
 
-/** Undefined where it is no address, too wide a net, or none of one's own. */
+/** Undefined where it is not an address, outside the private ranges, or too large a network. */
 export function discoveryHosts(entry: string): readonly DiscoveryHost[] | undefined {
   const [, host = '', bits, port] = ENTRY.exec(entry.trim()) ?? [];
   if (!isHomeAddress(host)) return undefined;
@@ -57,10 +57,10 @@ export function discoveryPlaces(
   return [...new Set(places)];
 }
 
-/** No dot: it stands in the paths of settings. */
+/** No dot, because the name is part of configuration paths. */
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const MAX_PEERS = 50;
-/** RFC 6763; model servers are asked over TCP. */
+/** RFC 6763; model servers use TCP. */
 const SERVICE = /^_[a-z0-9](?:[a-z0-9-]{0,13}[a-z0-9])?\._tcp$/;
 
 const peer = z

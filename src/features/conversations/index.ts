@@ -1,4 +1,4 @@
-// Installs the chat commands about conversations: what they hold, starting anew, compaction, why.
+// Installs the chat commands about conversations: state, reset, compaction and explanations.
 
 import { AGENT } from '../../agent/install.ts';
 import type { Kernel } from '../../kernel/feature.ts';
@@ -25,7 +25,7 @@ export function install(kernel: Kernel): void {
   add.command(
     ...conversationCommands({
       ...{ conversations, people, undo },
-      // What waits for an answer in the conversation and what was under way ends with it.
+      // A reset drops pending questions and ends turns in progress.
       async beginAnew(session, message) {
         await memory.takesUp(session, message);
         await asks.drop(session);
@@ -38,7 +38,7 @@ export function install(kernel: Kernel): void {
       settings,
       compacting: {
         configured: () => live.config.agents.defaults.compaction.engine,
-        // The result is kept in the notes of the person who asked, also where no turn has run yet.
+        // The result goes to the notes of the person who asked, also where no turn has run yet.
         async compact(session, message, model, engine) {
           await memory.takesUp(session, message);
           const report = await agent.compact(session, message, model, engine);
@@ -51,7 +51,7 @@ export function install(kernel: Kernel): void {
   );
 }
 
-/** Nothing is asked: there is no turn. */
+/** Asks nobody: there is no turn. */
 const NO_TURN = {
   steer: async () => [],
   say: async () => undefined,

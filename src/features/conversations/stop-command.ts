@@ -1,8 +1,8 @@
-// The chat commands that choose how answers are made, `/status`, and `/stop`.
+// The chat commands that set how answers are made, `/status`, and `/stop`.
 //
-// `/stop` and the button of the web page for it: ends the answer, the waiting messages and the subagents at work
-// for it. Workflows and runs of jobs that were started in the chat are named with the command that ends each of
-// them; `/stop all` ends them too.
+// `/stop` and the stop button of the web page end the answer, the waiting messages and the
+// subagents of the conversation. Workflows and job runs that were started in the chat are listed
+// with the command that ends each; `/stop all` ends them too.
 
 import { MODELS } from '../../agent/models.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -62,7 +62,7 @@ export function install(kernel: Kernel): void {
 type StopDeps = {
   readonly bus: Pick<MessageBus, 'cancel' | 'send'>;
   readonly helpers: {
-    /** How many were at work for the conversation. */
+    /** Returns how many were running. */
     stopAll(session: SessionKey): Promise<number>;
   };
   readonly workflows: {
@@ -87,7 +87,7 @@ type Stopped = {
   readonly helpers: number;
   readonly workflows: number;
   readonly jobs: number;
-  /** What goes on, each with the command that ends it. */
+  /** What is still running, each with the command that ends it. */
   readonly left: readonly string[];
 };
 
@@ -109,7 +109,7 @@ export function stopCommands(deps: StopDeps): readonly Command[] {
   });
 }
 
-/** By the button of the web page: says only what is still at work. */
+/** For the stop button of the web page: names only what is still running. */
 export async function stopByButton(
   chat: ChatRef,
   deps: StopDeps & { readonly routes: Pick<Routes, 'sessionOf'>; readonly clock: Clock },
@@ -163,8 +163,8 @@ function counted(count: number, thing: string, what: string, several = `${thing}
   return count === 0 ? undefined : `${count} ${count === 1 ? thing : several} ${what}.`;
 }
 
-// /model, /think and /queue: how the answers of one conversation are made. A choice holds for this conversation,
-// from its next message on.
+// /model, /think and /queue: how the answers of one conversation are made, from its next message
+// on.
 
 const THINK_ON_TOKENS = 10_000;
 const THINK_MIN_TOKENS = 1024;
@@ -191,7 +191,7 @@ export const MODEL_COMMANDS = {
   },
 } satisfies CommandTable;
 
-/** What holds for a conversation that has made no choice. */
+/** The values for a conversation without settings of its own. */
 type TurnDefaults = {
   readonly thinkingBudget: number;
   readonly queueMode: 'steer' | 'followup';
@@ -202,9 +202,9 @@ type ModelCommandDeps = {
   models(): ModelRegistry;
   turnDefaults(): TurnDefaults;
   readonly local: {
-    /** Conversations that stay on the owner's own machines. */
+    /** The local-only check of conversations. */
     readonly only: {
-      /** Why this model may not be asked there. */
+      /** Why this model may not be used there. */
       refusal(session: SessionKey, model: string): Promise<{ readonly text: string } | undefined>;
     };
     warmUp(model: string): void;

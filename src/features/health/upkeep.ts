@@ -1,13 +1,16 @@
-// The upkeep of a running gateway, soon after the start and every hour: forgets what was kept long enough.
+// Runs the upkeep of the gateway soon after the start and every hour: deletes what exceeds its
+// retention.
 
 import type { Kernel } from '../../kernel/feature.ts';
 import { keptUnusedMs } from '../../kernel/media/files.ts';
 import { GROUP_TALK } from '../people/index.ts';
 
 const INTERVAL_MS = 3_600_000;
-/** A gateway that never runs an hour has old data too; the start itself is not slowed down. */
+/**
+ * Soon after the start, for a gateway that never runs an hour; not at once, to keep the start fast.
+ */
 const FIRST_AFTER_MS = 5000;
-/** Platforms offer a message again for days at most; ids are remembered longer. */
+/** Platforms redeliver a message for days at most; ids are kept longer. */
 const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 
 export function install(kernel: Kernel): void {
@@ -17,7 +20,7 @@ export function install(kernel: Kernel): void {
 async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {
   const { bus, clock, log, people, media, reader, live } = kernel;
   const groupTalk = kernel.use(GROUP_TALK);
-  /** Each by itself: one that fails keeps none of the others, and the next hour tries it again. */
+  /** Independent steps: a failure stops no other one, and the next hour retries it. */
   const steps: readonly (() => Promise<void>)[] = [
     async () => {
       const deleted = await bus.gc(DEDUPE_WINDOW_MS);

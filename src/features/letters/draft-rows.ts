@@ -1,5 +1,5 @@
-// Texts for somebody else that an owner has to see first, on disk from the asking to the end, and where
-// something was sent before. Read into memory once: every message asks whether it is a new text.
+// Stored letters that need an approval, from the request to the end, and the chats that letters
+// were sent to. Cached in memory, because every message is checked for being a new text.
 
 import { createHash } from 'node:crypto';
 import { isSameChat } from '../../kernel/access/person.ts';
@@ -19,34 +19,34 @@ export type Draft = {
   /** `turnId/place of the call`: the same on every retry of the turn. */
   readonly id: string;
   readonly letter: Letter;
-  /** Where it goes. */
+  /** Its destination. */
   readonly chat: ChatRef;
-  /** Who that is, in words. */
+  /** The name of the recipient. */
   readonly name: string;
-  /** Those it goes to whom nothing was sent before. */
+  /** Recipients who got no letter before. */
   readonly newTo: readonly string[];
   readonly turn: Omit<AskingTurn, 'isOwnerHere'>;
-  /** Of the turn that asked; those of the turn that hears what came of it. */
+  /** Rights of the turn that asked, and of the turn that is told the outcome. */
   readonly rights: Rights;
   readonly isTainted: boolean;
   /** Where an owner sees it. */
   readonly shownIn: ChatRef;
-  /** Every change is asked anew. */
+  /** Increases with every change; each version needs an approval of its own. */
   readonly version: number;
-  /** The message that held the newest text. */
+  /** The message with the newest text. */
   readonly editedBy?: MessageId;
   /** Epoch milliseconds. */
   readonly at: number;
-  /** When an owner last chose something about it. */
+  /** Time of the owner's last choice. */
   readonly changedAt?: number;
   readonly state: DraftState;
 };
 
 const SCOPE = 'drafts';
-/** A turn is tried again within minutes; limits count a day. */
+/** A turn is retried within minutes; the limits count days. */
 const KEPT_MS = 3 * 86_400_000;
 
-/** What a press is bound to. */
+/** Binds an approval to the text and recipient. */
 export function hashOfDraft({ id, chat, letter, version }: Draft): string {
   const parts = [id, sessionKeyOf(chat), letter, version];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
@@ -63,7 +63,7 @@ const KEPT = rowShape<Draft>({
 export type DraftRows = {
   /** Oldest first. */
   readonly drafts: Rows<Draft>;
-  /** Where a letter was sent, by session key. */
+  /** Chats that letters were sent to, by session key. */
   readonly written: Rows<object>;
 };
 
@@ -76,7 +76,7 @@ export const openDraftRows = (rows: OpenRows): DraftRows => ({
   written: rows({ ...MARKS, scope: SCOPE, prefix: 'written:' }),
 });
 
-/** Whose next text this message may be, or was before it came again. */
+/** The letter whose new text this message is, also when the message is redelivered. */
 export async function editedBy(
   { drafts }: DraftRows,
   chat: ChatRef,
@@ -88,7 +88,10 @@ export async function editedBy(
   return taken ?? chosenLast(editing, ({ changedAt }) => changedAt);
 }
 
-/** Of letters of these conversations that wait for nobody, the text where it holds the words; how many. */
+/**
+ * Erases the text of decided letters of these conversations that contain the words; returns how
+ * many.
+ */
 export async function eraseLetters(
   { drafts }: DraftRows,
   chats: readonly string[],
@@ -111,6 +114,6 @@ function withoutText(draft: Draft): Draft {
   return { ...draft, letter: { ...letter, ...subject, markdown: FORGOTTEN } };
 }
 
-/** Removes what was decided long ago. */
+/** Removes letters that were decided long ago. */
 export const removeOldDrafts = ({ drafts }: DraftRows, now: number) =>
   drafts.erase((draft) => draft.at < now - KEPT_MS && !isWaiting(draft));

@@ -1,4 +1,4 @@
-// Installs letters: texts of the agent for somebody else, sent or shown to an owner first.
+// Installs letters: texts of the agent for other people, sent or first shown to an owner.
 
 import { configuredAccounts } from '../../channels/index.ts';
 import type { Kernel } from '../../kernel/feature.ts';
@@ -52,7 +52,7 @@ export function install(kernel: Kernel): void {
   kernel.add.personalData(drafts);
   kernel.add.intake({
     name: 'letter text',
-    // Done before it is stored, so that a kill in between has it done again.
+    // Runs before the message is stored, so that it is repeated after a crash.
     async decide(message, verdict) {
       const role = verdict.kind === 'admit' ? verdict.role : undefined;
       const isCommand = kernel.commands.find(message.text) !== undefined;

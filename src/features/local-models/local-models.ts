@@ -1,4 +1,4 @@
-// What /local and /status know of the models on one's own machines, and the words for it.
+// What /local and /status know about models on one's own machines, and their texts.
 
 import {
   COSTS,
@@ -16,11 +16,11 @@ import type { LocalOnly } from './local-only.ts';
 export type FoundModel = {
   /** With its prefix. */
   readonly name: string;
-  /** As the server says. */
+  /** As the server reports it. */
   readonly contextTokens?: number;
   readonly warmth?: Warmth;
   readonly isLoaded?: boolean;
-  /** The server hands what it is asked on to a service: it is no local model. */
+  /** The server forwards requests to a cloud service, so the model is not local. */
   readonly isHandedOn?: true;
 };
 
@@ -39,28 +39,31 @@ export type FoundServer = {
 };
 
 export interface LocalModels {
-  /** Conversations of which nothing leaves one's own machines. */
+  /** The local-only check of conversations. */
   readonly only: Pick<LocalOnly, 'holding' | 'hold' | 'refusal'>;
-  /** Undefined where there are to be no peers. */
+  /** Undefined where peers are switched off. */
   readonly cluster?: ClusterService | undefined;
   isLocal(model: string): boolean;
-  /** Asks every server that is configured or at its usual address on this machine; a few seconds at most. */
+  /**
+   * Queries every server that is configured or at its default address on this machine; takes a few
+   * seconds at most.
+   */
   look(): Promise<readonly FoundServer[]>;
-  /** The configured one to change to; empty: any. */
+  /** The configured model to switch to; empty: any. */
   preferred(): string;
-  /** In the background: its server loads it, and says how large its window is. */
+  /** In the background: the server loads it and reports its context window. */
   warmUp(model: string): void;
-  /** The model of all who chose none; undefined: the configured one. */
+  /** The model of all sessions without a choice of their own; undefined: the configured one. */
   useForAll(model: string | undefined): Promise<void>;
 }
 
-/** The one to change to where none is named: rather one that is loaded. */
+/** The model to switch to where none is named; prefers a loaded one. */
 export function firstOf(found: readonly FoundServer[]): string | undefined {
   const all = found.flatMap(({ models }) => models).filter(({ isHandedOn }) => !isHandedOn);
   return (all.find(({ isLoaded }) => isLoaded === true) ?? all[0])?.name;
 }
 
-/** A line for each server, for /status. */
+/** One line per server, for /status. */
 export function serverLines(servers: readonly FoundServer[]): readonly string[] {
   return servers.map((server) => {
     const models = server.models.map(modelWords);
@@ -68,7 +71,7 @@ export function serverLines(servers: readonly FoundServer[]): readonly string[] 
   });
 }
 
-/** What /local list shows. */
+/** The answer of /local list. */
 function foundText(found: readonly FoundServer[]): string {
   if (found.length === 0) return NOTHING_FOUND;
   return found
@@ -119,8 +122,8 @@ function warmthWords(warmth: Warmth): string {
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 
-// /local: this conversation goes on with a model on one's own machine, and back. A turn under way ends
-// on the model it began with; what was counted goes on counting.
+// The command `/local`: switches this conversation to a local model and back. A turn in progress
+// ends with the model it started with; budgets continue.
 
 const USAGE = '/local [list | model | only | off | default [model | off]]';
 
@@ -175,7 +178,7 @@ async function currentText({ session }: CommandOrigin, deps: LocalCommandDeps): 
 const SAID =
   'Nothing of this conversation goes to a model or voice service beyond your own machines';
 
-/** Also of what is started from it. */
+/** Also applies to what the conversation starts. */
 async function stayHere({ session }: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
   await deps.local.only.hold(session, true);
   const chosen = await deps.settings.get(session);
@@ -198,7 +201,7 @@ async function letGo(origin: CommandOrigin, deps: LocalCommandDeps): Promise<str
   return `Any model may be used here again. ${again}`.trim();
 }
 
-/** Of the models that are there now: the named one, else the preferred one, else any. */
+/** Among the available models: the named one, otherwise the preferred one, otherwise any. */
 async function withModel(
   named: string,
   { local }: LocalCommandDeps,
@@ -213,7 +216,7 @@ async function withModel(
   return `No local server here has ${lacks}. There are:\n\n${foundText(found)}`;
 }
 
-/** By its whole name, or as the server calls it; without a name the first one. */
+/** By its full name, or by the server's name for it; without a name the first one. */
 function modelAmong(found: readonly FoundServer[], named: string) {
   if (named === '') return firstOf(found);
   const names = found.flatMap(({ models }) => models.map(({ name }) => name));
@@ -226,7 +229,7 @@ const isHandedOn = (found: readonly FoundServer[], model: string) =>
 type Change = {
   readonly chosen: SessionSettings;
   readonly model: string;
-  /** The model until now. */
+  /** The current model. */
   readonly isLocal: boolean;
 };
 

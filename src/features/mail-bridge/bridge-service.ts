@@ -1,6 +1,6 @@
-// Does what is due for mails that the owner answers: shows them, shows a dictated answer before it
-// goes out, shows again what was put off, archives. At most so many mails are shown in an hour; the
-// others are counted and told in one line. Each step may be repeated after a crash.
+// Performs the next step of each bridged mail: shows it, shows a dictated answer before it is sent,
+// shows snoozed mails again, archives. At most a number of mails are shown per hour; the others are
+// counted and reported in one line. Every step is idempotent.
 
 import { ArchiveError } from '../../channels/channel.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -28,14 +28,14 @@ import {
   subjectOf,
 } from './rules/bridge.ts';
 
-/** The kind of the questions' subject. */
+/** The subject kind of the questions. */
 export const MAIL_SUBJECT = 'mail';
 const MAX_SHOWN = 20;
 const WINDOW_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const NOTE_LIFETIME_MS = 7 * DAY_MS;
 const DRAFT_LIFETIME_MS = DAY_MS;
-/** Timers take no more than 2^31 ms. */
+/** Timers take at most 2^31 ms. */
 const MAX_SLEEP_MS = DAY_MS;
 const COUNT_KEY = 'count';
 
@@ -48,11 +48,11 @@ type BridgeServiceDeps = {
   readonly questions: Pick<Questions, 'ask' | 'withdraw'>;
   readonly summaries: BridgeSummaries;
   ownerChat(): Promise<ChatRef>;
-  /** Takes the mail out of the inbox; one that is gone already is no failure. */
+  /** Takes the mail out of the inbox; one that is gone already is no error. */
   archive(mail: BridgedMail, signal: AbortSignal): Promise<void>;
 };
 
-/** Of the hour since `since`: mails shown, and mails that were too many. */
+/** In the hour since `since`: number of mails shown, and of mails over the limit. */
 type Count = { readonly since: number; readonly shown: number; readonly more: number };
 
 const COUNT = rowShape<Count>({ since: number, shown: number, more: number });
@@ -67,7 +67,7 @@ export class BridgeService {
     this.#deps = deps;
   }
 
-  /** There may be something to do. */
+  /** Wakes the service. */
   changed(): void {
     this.#changed.resolve();
   }
@@ -88,7 +88,7 @@ export class BridgeService {
     }
   }
 
-  /** One that nothing can be done for now does not keep the others. */
+  /** A mail that cannot be processed now does not delay the others. */
   async #attendAll(mails: readonly BridgedMail[], signal: AbortSignal) {
     const failures: unknown[] = [];
     for (const mail of mails) {
@@ -119,7 +119,7 @@ export class BridgeService {
 
   async #show(mail: BridgedMail, signal: AbortSignal): Promise<void> {
     const { rows, ownerChat, summaries } = this.#deps;
-    // Counted before a model is asked for it: of the many that are not shown none is asked.
+    // Counted before the summary, so that no model is called for mails over the limit.
     const isCounted = mail.round > 0 || (mail.summary !== undefined && mail.summary.kind !== 'due');
     if (!isCounted && !(await this.#mayShow(mail))) return;
     if (mail.summary?.kind === 'due' || mail.summary?.kind === 'wanted') {
@@ -128,18 +128,18 @@ export class BridgeService {
     const chat = await ownerChat();
     const stage = { kind: 'shown', chat, isAsked: false } as const;
     const shown = { ...mail, round: mail.round + 1, stage };
-    // Answered or written meanwhile, it stays as it is.
+    // A concurrent answer or edit wins.
     const isMoved = await changeMail(rows, mail.id, (now) =>
       JSON.stringify(now) === JSON.stringify(mail) ? shown : undefined,
     );
     if (isMoved) await this.#ask(shown, stage);
   }
 
-  /** The question has the round in its id, so that asking twice is asking once. */
+  /** The id of the question contains the round, so that asking twice asks once. */
   async #ask(mail: BridgedMail, stage: Asked): Promise<void> {
     const { rows, questions } = this.#deps;
     await questions.ask(questionOf(mail, stage));
-    // An answer that grew was asked about before.
+    // A longer answer was shown before in an earlier round.
     await questions.withdraw(questionId(mail, mail.round - 1));
     await changeMail(rows, mail.id, (now) =>
       now.round === mail.round && 'isAsked' in now.stage
@@ -148,7 +148,7 @@ export class BridgeService {
     );
   }
 
-  /** Counts one more; what is too many is dealt with thereby. */
+  /** Counts a mail; one over the limit is thereby done. */
   async #mayShow(mail: BridgedMail): Promise<boolean> {
     const { rows, state, clock } = this.#deps;
     const now = clock.now();
@@ -168,7 +168,7 @@ export class BridgeService {
     return jsonRow((await this.#deps.state.get(COUNT_KEY)) ?? '', COUNT);
   }
 
-  /** Once the hour is over. */
+  /** Runs once the hour is over. */
   async #tellMore(): Promise<void> {
     const { state, clock, bus, rows, ownerChat } = this.#deps;
     const stored = await this.#storedCount();

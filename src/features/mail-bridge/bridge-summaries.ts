@@ -1,5 +1,5 @@
-// Has mails summarised before an owner is shown them: a few at a time, each once, the words on disk
-// before anybody sees them. Where none can be had in time the mail is shown without them.
+// Summarises mails before they are shown to an owner: a few at a time, each once, stored before it
+// is shown. Without a summary in time, the mail is shown without one.
 
 import { z } from 'zod';
 import { SpendingRefusedError } from '../../agent/agent.ts';
@@ -26,16 +26,16 @@ import {
 } from './rules/bridge.ts';
 
 const AT_ONCE = 3;
-/** So long an owner waits for a mail that could be shown without. */
+/** Longest delay of a mail by its summary. */
 const LONGEST_MS = 30_000;
 
 export type MailToSummarise = Omit<SummaryAsk, 'language'> & {
   readonly payer: Payer;
-  /** Where it will be read. */
+  /** The chat in which it is read. */
   readonly readIn: ChatRef;
 };
 
-/** The model, as narrow as it is needed here; without tools. */
+/** The part of the background model that is needed here; without tools. */
 export type Summarise = (mail: MailToSummarise, signal: AbortSignal) => Promise<SummaryOutcome>;
 
 type BridgeSummariesDeps = {
@@ -75,7 +75,7 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps) {
     }
   }
 
-  /** Stored by the desk, whose failures are tried again with growing waits. */
+  /** Stored by the service, which retries failures with growing delays. */
   const ready = new Map<string, MailSummary>();
 
   async function prepare(mail: Wanted, signal: AbortSignal) {
@@ -100,8 +100,7 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps) {
 
   return {
     /**
-     * Begins the summary in the background, or stores the one that was made; one that is under way is
-     * left alone.
+     * Starts the summary in the background, or stores a finished one; leaves a running one alone.
      * @throws StoreError
      */
     async advance({ id }: BridgedMail, signal: AbortSignal): Promise<void> {
@@ -115,7 +114,7 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps) {
       const mail = await wanted(id);
       if (mail === undefined) return;
       begun.add(id);
-      // It ends by the signal only: nothing was made then, and the next process begins anew.
+      // Rejects only on abort: nothing was made then, and the next process starts again.
       prepare(mail, signal).catch(() => undefined);
     },
   };
@@ -123,8 +122,8 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps) {
 
 const tooLate = () => new Error('no summary in time');
 
-// Summarises mails for the owner who answers them: one call of the cheap model, without tools, paid by
-// the mail's own thread. What comes back is cut to plain words by core.
+// Summarises a mail for the owner who answers it: one call of the background model, without tools,
+// charged to the mail thread. The result is reduced to plain text by rules/bridge.ts.
 
 /** @throws ProviderError, the signal's reason */
 export async function summariseMail(
@@ -145,23 +144,23 @@ export async function summariseMail(
   }
 }
 
-// The mails an owner was shown or is to be shown, and how far each is: on disk, and in memory as they
-// are on disk, so that no message of the owner costs a look into the store.
+// Stored mails with the stage of each, cached in memory, so that a message of the owner needs no
+// read of the store.
 
 export type MailStage =
-  /** To be shown as soon as may be. */
+  /** To be shown as soon as possible. */
   | { readonly kind: 'waiting' }
-  /** `isAsked`: the question is surely on disk too. */
+  /** `isAsked`: the question is on the disk too. */
   | { readonly kind: 'shown'; readonly chat: ChatRef; readonly isAsked: boolean }
   /** Epoch milliseconds. */
   | { readonly kind: 'snoozed'; readonly until: number }
-  /** What the owner writes next in the chat is the answer. */
+  /** The owner's next message in the chat is the answer. */
   | { readonly kind: 'writing'; readonly chat: ChatRef; readonly until: number }
   | {
       readonly kind: 'drafted';
       readonly chat: ChatRef;
       readonly text: string;
-      /** The messages it was written in. */
+      /** The messages with its text. */
       readonly by: readonly MessageId[];
       readonly hasFiles: boolean;
       readonly isAsked: boolean;
@@ -172,7 +171,7 @@ export type BridgedMail = {
   readonly id: MessageId;
   readonly chat: ChatRef;
   readonly note: MailNote;
-  /** Undefined where the note says it all. */
+  /** Undefined where the excerpt is complete. */
   readonly summary?: MailSummary;
   /** Number of the newest question about it; 0: none yet. */
   readonly round: number;
@@ -192,7 +191,7 @@ const MAIL = rowShape<BridgedMail>({
 export type BridgeRows = {
   /** Oldest first. */
   readonly mails: Rows<BridgedMail>;
-  /** Dealt with, so that the same mail handed over again is not shown again. */
+  /** Mails that are done, so that a redelivered mail is not shown again. */
   readonly done: Rows<object>;
 };
 
@@ -205,7 +204,7 @@ export const openBridgeRows = (rows: OpenRows): BridgeRows => ({
   done: rows({ ...MARKS, scope: BRIDGE_SCOPE, prefix: 'done:' }),
 });
 
-/** The mail for which the owner writes, or wrote by this message, in the chat. */
+/** The mail that the owner answers in the chat, or answered with this message. */
 export async function writtenIn(
   { mails }: BridgeRows,
   chat: ChatRef,
@@ -220,15 +219,15 @@ export async function writtenIn(
   return taken ?? chosenLast(writing, ({ stage }) => ('until' in stage ? stage.until : undefined));
 }
 
-/** Keeps a mail that was not seen before. */
+/** Stores a mail that was not seen before. */
 export async function addMail({ mails, done }: BridgeRows, mail: BridgedMail): Promise<void> {
   if ((await done.get(mail.id)) !== undefined) return;
   await mails.change(mail.id, (known) => (known === undefined ? mail : undefined));
 }
 
 /**
- * `step` gives the next form of the mail, `done` where it is dealt with, or undefined to leave it.
- * Returns whether anything changed.
+ * `step` returns the changed mail, `done` where it is finished, or undefined to leave it. Returns
+ * whether anything changed.
  */
 export async function changeMail(
   { mails, done }: BridgeRows,
@@ -246,6 +245,6 @@ export async function changeMail(
   return changed !== undefined;
 }
 
-/** Removes what was dealt with long ago. */
+/** Removes mails that were done long ago. */
 export const expireDone = ({ done }: BridgeRows, now: number): Promise<number> =>
   done.expire(now - KEEP_DONE_MS);

@@ -1,6 +1,6 @@
-// Mails that the owner answers: taken in here instead of being queued for the agent, the words an owner
-// dictates for them, and what an owner presses. All of it is on disk before anything is acknowledged and only
-// changes how far a mail is; what follows is done by bridge-desk.ts.
+// Installs the mail bridge: takes in mails that the owner answers, dictated answers, and button
+// presses. Each is stored before it is acknowledged and only changes the stage of a mail;
+// bridge-service.ts does the rest.
 
 import { z } from 'zod';
 import { SIDE_MODEL } from '../../agent/side-model.ts';
@@ -53,7 +53,7 @@ import {
 } from './rules/bridge.ts';
 
 const HOUR_MS = 3_600_000;
-/** After Reply, so long the next message is taken for the answer. */
+/** Time after Reply in which the next message is taken as the answer. */
 const WRITING_MS = HOUR_MS / 2;
 const WRITING_WORDS = 'within half an hour';
 const OVER = 'This mail was already handled.';
@@ -65,7 +65,7 @@ type MailBridgeDeps = {
   mode(channel: string): BridgeMode;
   /** IANA zone of the chat's person; empty = the machine's. */
   timeZoneIn(chat: ChatRef): Promise<string>;
-  /** Something changed that the desk has to look at. */
+  /** Wakes the bridge service. */
   changed(): void;
 };
 
@@ -89,7 +89,7 @@ export function createMailBridge(deps: MailBridgeDeps) {
     changed();
   }
 
-  /** From one stage to another; true too where a crash came behind that step. */
+  /** Changes the stage; also true where a crash came after that step. */
   async function move(
     mail: BridgedMail,
     from: MailStage['kind'],
@@ -140,7 +140,7 @@ export function createMailBridge(deps: MailBridgeDeps) {
         before: () => keep(message),
       };
     },
-    /** The owner's words as an answer to a mail; undefined where they are for the agent. */
+    /** A message of the owner as the answer to a mail; undefined where it is for the agent. */
     async dictated(message: InboundMessage): Promise<Gated | undefined> {
       const mail = await writtenIn(rows, message.chat, message.id);
       const isForAgent = message.text.trim() === '' || parseCommand(message.text) !== undefined;
@@ -151,7 +151,7 @@ export function createMailBridge(deps: MailBridgeDeps) {
         before: () => draft(mail.id, message),
       };
     },
-    /** What an owner's press below a mail, or below the answer they dictated for it, does. */
+    /** Handles the owner's button presses below a mail or a dictated answer. */
     handler: {
       async answer(rest: string, action: string) {
         const mail = await rows.mails.get(rest);
@@ -194,7 +194,7 @@ export function createMailBridge(deps: MailBridgeDeps) {
   };
 }
 
-/** Two messages handed over together are one answer. */
+/** Two messages that arrive together are one answer. */
 function draftedBy(mail: BridgedMail, message: InboundMessage): BridgedMail | undefined {
   const { stage } = mail;
   if (stage.kind !== 'writing' && stage.kind !== 'drafted') return undefined;
@@ -238,7 +238,7 @@ export function install(kernel: Kernel): void {
   for (const step of bridgeSteps(bus, bridge)) add.intake(step);
 }
 
-/** A bridged mail goes to the owner, and words that the owner dictates for one are no message for the agent. */
+/** A bridged mail goes to the owner, and a dictated answer does not go to the agent. */
 export function bridgeSteps(
   bus: Pick<MessageBus, 'trace'>,
   bridge: MailBridge,
@@ -256,7 +256,7 @@ export function bridgeSteps(
   ];
 }
 
-/** In the language of its reader, and without the secrets of the configuration. */
+/** In the language of its reader, with configured secrets redacted. */
 function summariserOf(kernel: Kernel): Summarise {
   const { live, people } = kernel;
   const side = kernel.use(SIDE_MODEL);
@@ -267,11 +267,11 @@ function summariserOf(kernel: Kernel): Summarise {
   };
 }
 
-// Tool: looks into the owner's mailboxes. Nobody else is shown what stands there.
+// Tool: lists mails in the owner's mailboxes, for the owner only.
 
-/** A mailbox that is open. */
+/** A connected mailbox. */
 type OpenInbox = Inbox & {
-  /** As it is called in the configuration. */
+  /** Its name in the configuration. */
   readonly name: string;
 };
 
@@ -349,7 +349,7 @@ export function createCheckInbox({ inboxes, timeZone }: CheckInboxDeps): Tool<In
   };
 }
 
-/** Also a turn of the owner's in a group has the group's notes, and answers to all there. */
+/** A turn of the owner in a group has the group's notes, and everybody there sees the answer. */
 function mustBeOwners({ person }: ToolContext): void {
   if (person.notes === '') return;
   throw new ToolError('permission', 'the mailbox is shown only to the owner in a private chat');
@@ -391,7 +391,7 @@ async function readOne(
   return `${head.join('\n')}\n\n${mail.text === '' ? '(no text)' : mail.text}`;
 }
 
-// The mailboxes that can be looked into just now.
+// The mailboxes that are connected now.
 
 export function openInboxes(
   live: LiveConfig,

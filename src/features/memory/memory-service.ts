@@ -1,5 +1,5 @@
-// What people do with what is kept of them: see it, take it with them, have it forgotten, and let it be
-// thought over. Whose notes and conversations are meant follows from who asks where.
+// The operations of people on their memory: show, export, erase and reflect. Whose notes and
+// conversations are used follows from who asks in which chat.
 
 import {
   CONVERSATION,
@@ -28,7 +28,7 @@ type MemoryServiceDeps = {
   readonly questions: Pick<Questions, 'ask'>;
 };
 
-/** The kind of the question's subject. */
+/** The subject kind of the question. */
 export const FORGET_SUBJECT = 'forget';
 
 const LISTED = 12;
@@ -46,11 +46,11 @@ export function createMemoryService(deps: MemoryServiceDeps) {
 
   return {
     show: async (message: InboundMessage) => (await handOut()).overview(await askingOf(message)),
-    /** What is remembered in this folder of the workspace, for an owner who asks for it by a command. */
+    /** The memory in this folder of the workspace, for an owner who asks by a command. */
     notesOf: async (folder: string) => (await handOut()).notesOf(folder),
     handOut: async (message: InboundMessage, format: 'md' | 'jsonl') =>
       (await handOut()).handOut(await askingOf(message), format),
-    /** Lists what would go and asks; the list. */
+    /** Lists what would be erased and asks for confirmation; returns the list. */
     async forget(message: InboundMessage, words: string): Promise<string> {
       if (holdsWords(words) === undefined || message.sender.kind !== 'person') return FORGET_HINT;
       const reach = { ...(await kept.reachOf(await askingOf(message))), words };
@@ -86,7 +86,7 @@ export function createMemoryService(deps: MemoryServiceDeps) {
 
 const placesIn = (count: number) => (count === 1 ? 'this entry' : `these ${count} entries`);
 
-// `/memory`, `/forget` and `/export`: what is kept about a person, shown, erased and exported.
+// `/memory`, `/forget` and `/export`: show, erase and export what is stored about a person.
 
 export const MEMORY_COMMANDS = {
   memory: {

@@ -1,5 +1,5 @@
-// Which past conversations a turn may look into: between the two of us all of that person's, over every
-// door; in a group that group's alone; where nobody vouches for who writes, none.
+// The tools of memory, and the past conversations they may read: in a private chat those of the
+// person on all channels; in a group only the group's; for an unproven sender none.
 
 import { z } from 'zod';
 import { LOCAL_CHANNELS } from '../../channels/local-channel.ts';
@@ -25,11 +25,14 @@ type PastSessionsDeps = {
   readonly indexing: SessionIndexing;
   readonly sessions: Pick<SessionStore, 'earlier'>;
   readonly clock: Clock;
-  /** Conversations of which nothing may go where that one's model is. */
+  /** Conversations whose content must not reach the model of the given one. */
   closedTo(session: SessionKey): Promise<readonly SessionKey[]>;
   /** Built later. */
   persons(): Pick<Persons, 'get' | 'list'>;
-  /** All chats of a door of our own, none of another: whoever sits at this machine has them all. */
+  /**
+   * All chats of a local channel, whose users all have access to this machine; empty for other
+   * channels.
+   */
   localChats(channel: string): Promise<readonly string[]>;
 };
 
@@ -56,13 +59,13 @@ async function openTo(whose: WhoseTurn, deps: PastSessionsDeps): Promise<readonl
   return (await chatsOfTurn(whose, deps)).filter((chat) => !closed.includes(chat));
 }
 
-/** Keys of the chats whose conversations they are, without topics, that of the turn first. */
+/** Keys of the chats whose conversations may be read, without topics; that of the turn first. */
 export async function chatsOfTurn(
   whose: WhoseTurn,
   { persons, localChats }: Pick<PastSessionsDeps, 'persons' | 'localChats'>,
 ): Promise<readonly string[]> {
   const { chat, session, person: turnPerson } = whose;
-  // Whoever claims a name in an unproven mail is shown nothing of what was said under it.
+  // An unproven sender sees nothing of what was said under the claimed name.
   if (turnPerson.notes.endsWith(UNVERIFIED)) return [];
   const here = chatOfSession(session);
   if (turnPerson.notes.startsWith(`${GROUPS_FOLDER}/`)) return [here];
@@ -90,7 +93,7 @@ const isTheirs = (person: Person, { channel, account, chat }: ChatRef) =>
 export const isLocalChannel = (channel: string) =>
   LOCAL_CHANNELS.some((door) => door.channel === channel);
 
-// Tool: looks up what was remembered or noted.
+// Tool: searches facts, notes and extracts of conversations.
 
 const MAX_QUERY_CHARS = 1000;
 const EXTRACT = /^\S*memory\/sessions\//m;
@@ -107,7 +110,7 @@ export function createRecall(memory: MemoryStore): Tool<RecallInput> {
     parameterAliases: { query: QUERY_NAMES },
     ...readDescription('recall'),
     access: 'read',
-    // Extracts of conversations hold what others said in them.
+    // Extracts of conversations contain untrusted content.
     taints: true,
     isOwn: (_input, found) => !EXTRACT.test(found),
     input: recallInput,
@@ -120,8 +123,8 @@ export function createRecall(memory: MemoryStore): Tool<RecallInput> {
   };
 }
 
-// Tool: keeps something for later: a fact for all later conversations, a note of the day, or what a
-// correction taught.
+// Tool: stores a fact for all later conversations, a note of the day, or the lesson of a
+// correction.
 
 const MAX_FACT_CHARS = 2000;
 const DETAIL_CHARS = 60;
@@ -141,11 +144,11 @@ const rememberInput = z.object({
 });
 type RememberInput = z.infer<typeof rememberInput>;
 
-/** The kind of the subject by which a note of a conversation with untrusted content is taken back. */
+/** The subject kind of taking back a note from a tainted conversation. */
 export const NOTE_UNDO = 'undo-note';
 
 export function createRemember(memory: MemoryStore, offerUndo: OfferUndo): Tool<RememberInput> {
-  /** Stays out of prompts; what recall finds of it taints. */
+  /** Such a line is in no prompt, and recalling it taints. */
   async function noteUntrusted(fact: string, { person, chat, payer }: ToolContext) {
     const id = await memory.noteUntrusted(fact, person);
     if (id === undefined) return 'This was remembered before.';
@@ -165,7 +168,7 @@ export function createRemember(memory: MemoryStore, offerUndo: OfferUndo): Tool<
     parameterAliases: { fact: ['text', 'content', 'memory', 'note'], kind: ['type'] },
     ...readDescription('remember'),
     access: 'write',
-    // What is kept is in the prompt of later turns.
+    // Stored facts are in the prompt of later turns.
     accessOf: (_input, isTainted) => (isTainted ? 'rules' : 'write'),
     isForOneself: true,
     reachOf: () => 'notes',
@@ -173,7 +176,7 @@ export function createRemember(memory: MemoryStore, offerUndo: OfferUndo): Tool<
     describe: ({ fact }) => headOf(fact, DETAIL_CHARS),
     async run({ fact, kind }, context) {
       const { person, isTainted, askedAt } = context;
-      // An owner who allowed it has read it.
+      // The owner who approved it has read it.
       if (isTainted && askedAt === undefined) return noteUntrusted(fact, context);
       if (kind === 'learning') {
         await memory.learn([{ kind: 'correction', succeeded: false, context: fact }], person);

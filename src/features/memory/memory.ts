@@ -1,6 +1,6 @@
 // CONTRACT of memory, which outlasts a conversation: facts and notes, and the full-text index of
 // notes and conversations. Each person and each group has notes of its own, see
-// kernel/message/notes.ts.
+// kernel/message/untrusted.ts.
 
 export type MemoryHit = {
   /** File relative to the workspace, e.g. `memory/MEMORY.md`. */

@@ -1,5 +1,5 @@
-// Has what is remembered thought over: the proposal is shown with what would change, and only a yes of
-// whoever asked writes it.
+// Reflection: proposes a new memory, shows the changes, and writes it only with the consent of the
+// person who asked.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -46,7 +46,7 @@ import {
 } from './rules/memory-notes.ts';
 import type { WorkingMemories } from './working-memory.ts';
 
-/** `words`: for a person. */
+/** `words`: the text for a person. */
 export type ThoughtOver = {
   readonly kind: 'asked' | 'written' | 'left';
   readonly words: string;
@@ -62,7 +62,7 @@ type ReflectionServiceDeps = {
   ownerChat(): Promise<ChatRef>;
 };
 
-/** The kind of the question's subject. */
+/** The subject kind of the question. */
 export const REFLECTION_SUBJECT = 'reflection';
 
 const SHOWN_LINES = 60;
@@ -86,7 +86,10 @@ export function createReflectionService(deps: ReflectionServiceDeps) {
       side.complete({ role: 'reflection', payer, system, text, maxTokens }, signal);
   }
 
-  /** What was proposed under this name before a crash is proposed as it was; else why there is nothing. */
+  /**
+   * The stored proposal of this name if a crash interrupted it; otherwise a new one, or why there
+   * is none.
+   */
   async function proposalFor(name: string, payer: Payer, notesOf: () => Promise<string>) {
     const known = await proposals.get(name);
     if (known !== undefined) return known;
@@ -123,7 +126,7 @@ export function createReflectionService(deps: ReflectionServiceDeps) {
   }
 
   return {
-    /** Thinks it over and asks; the words for the person. */
+    /** Makes a proposal and asks; returns the answer for the person. */
     async reflect(message: InboundMessage): Promise<string> {
       const { sender, chat } = message;
       if (sender.kind !== 'person') return FAILED;
@@ -133,7 +136,10 @@ export function createReflectionService(deps: ReflectionServiceDeps) {
       await ask(message.id, found, { chat, approvers: idsOf(sender) });
       return THOUGHT;
     },
-    /** The owners' own, for whoever is asked where they are; a repeat of the name does nothing further. */
+    /**
+     * For the owners' memory, in the chat where an owner is asked; repeating the name has no
+     * effect.
+     */
     async byItself(name: string, apply: 'ask' | 'write'): Promise<ThoughtOver> {
       const chat = await deps.ownerChat();
       const sender = { kind: 'system', source: 'heartbeat' } as const;
@@ -177,18 +183,18 @@ function shown(changes: readonly string[]): string {
   return isCut ? `${text}\n\nThere is more than fits here.` : text;
 }
 
-// Reflection: a model proposes a new MEMORY.md from it and what was noted since; a person sees what
-// would change before it is written. The file as it was is kept, and nothing is written over a change
-// made meanwhile. What others wrote never goes in.
+// A model proposes a new MEMORY.md from the current one and the notes since; a person sees the
+// changes before it is written. The old file is kept as a backup, and a concurrent change is never
+// overwritten. Untrusted content is never part of it.
 
 type ReflectionDeps = NoteReader & {
   readonly working: Pick<WorkingMemories, 'list' | 'archive'>;
 };
 
-/** Asks the model, with at most so many tokens of answer. */
+/** Calls the model; `maxTokens` limits the answer. */
 type AskModel = (system: string, text: string, maxTokens: number) => Promise<string>;
 
-/** `base`: of the file that it was made from; `used`: working memories that went into it. */
+/** `base`: fingerprint of the file it was made from; `used`: working memories that went into it. */
 const proposalShape = z.object({
   notes: z.string(),
   base: z.string(),
@@ -234,7 +240,7 @@ export function createReflection(deps: ReflectionDeps) {
     return { told, used: used.map(({ path }) => path) };
   }
 
-  /** In a ring: the oldest gives way. */
+  /** Keeps a fixed number of backups; the oldest is deleted. */
   async function backUp(notes: string, text: string) {
     const folder = notes + BACKUPS_FOLDER;
     const kept = await listFiles(deps, folder, (name) => /^MEMORY-\d+\.md$/.test(name));
@@ -258,12 +264,12 @@ export function createReflection(deps: ReflectionDeps) {
       if (changes.length === 0) return { kind: 'nothing' };
       return { kind: 'proposed', proposal: { notes, base: hashOf(before), text, used }, changes };
     },
-    /** Another one where there is something else to think over; empty: nothing. */
+    /** Changes when there is something new to reflect on; empty: nothing. */
     async stamp(notes: string): Promise<string> {
       const { told } = await material(notes);
       return told.length === 0 ? '' : hashOf(JSON.stringify(told));
     },
-    /** May be repeated. `changed`: the file is another one by now, nothing was written. */
+    /** May be repeated. `changed`: the file has changed since, nothing was written. */
     async apply(stored: unknown): Promise<'written' | 'changed'> {
       const { notes, base, text, used } = proposalShape.parse(stored);
       const path = notes + MEMORY_FILE;
@@ -286,13 +292,13 @@ export function createReflection(deps: ReflectionDeps) {
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
 
-// When the owners' memory is thought over without anybody asking in a chat: every so many hours, where
-// the configuration says so and there is something new, and once where the machine's user asked for it.
+// Schedules reflections of the owners' memory: at the configured interval if there is something
+// new, and once when the command line requests it.
 
 export const REFLECTION_CLOCK_SCOPE = 'reflection-clock';
 
 export type ReflectionSettings = {
-  /** 0: never by itself. */
+  /** 0: never. */
   readonly everyHours: number;
   readonly apply: 'ask' | 'write';
 };
@@ -301,16 +307,16 @@ type ReflectionClockDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Another number once another process has written. */
+  /** Changes when another process has written. */
   revision(): number;
   settings(): ReflectionSettings;
-  /** Nobody wants to be asked now. */
+  /** Quiet hours apply. */
   isQuiet(): boolean;
-  /** Of what there is to think over. */
+  /** Of the material, see `stamp` of the reflection. */
   stamp(): Promise<string>;
-  /** The same name is thought over once; what came of it. */
+  /** Runs once per name; returns the outcome. */
   reflect(name: string, apply: ReflectionSettings['apply']): Promise<ThoughtOver>;
-  /** To an owner; the same name is told once. */
+  /** Sends a notice to an owner; once per name. */
   tell(name: string, words: string): Promise<void>;
 };
 
@@ -323,7 +329,7 @@ const LAST = 'last';
 const HOUR_MS = 3_600_000;
 const LOOK_MS = 60_000;
 
-/** Has it thought over as soon as a gateway runs; more than one wish at a time is one. */
+/** Requests a reflection for when a gateway runs; several requests count as one. */
 export const wantReflection = (state: KeyValueStore, now: number) => state.set(WANTED, `${now}`);
 
 export function createReflectionClock(deps: ReflectionClockDeps) {
@@ -344,7 +350,7 @@ export function createReflectionClock(deps: ReflectionClockDeps) {
     const row = await state.get(LAST);
     const last = row === undefined ? undefined : jsonRow(row, SLOT);
     const now = clock.now();
-    // A clock that was put back counts from now.
+    // After the clock was set back, the interval starts now.
     const isDue = last === undefined || last.at > now || now - last.at >= everyHours * HOUR_MS;
     if (!isDue) return;
     const stamp = await deps.stamp();
@@ -375,7 +381,7 @@ export function createReflectionClock(deps: ReflectionClockDeps) {
   };
 }
 
-/** Thinks the owners' memory over as configured, without a message. */
+/** Runs reflections as configured, without a message. */
 export function reflectionTask(
   { live, clock, log, store, bus, owners }: Kernel,
   service: Pick<ReflectionService, 'byItself'>,

@@ -1,5 +1,5 @@
-// Asks a model that shares the work of a turn: once, with a deadline, charged to the payer of the turn. Also
-// how its work enters the record: calls that are no tools, and the text it hands back.
+// Calls a model that shares the work of a turn: once, with a deadline, charged to the payer of the
+// turn. Records its work as calls that are not tools, and their results.
 
 import { SpendingRefusedError } from '../../agent/agent.ts';
 import { repairThread } from '../../agent/rules/thread-repair.ts';
@@ -45,17 +45,17 @@ type AskedRole =
   | {
       readonly kind: 'answered';
       readonly answer: RoleAnswer;
-      /** Whether it could be used, for its health; true: it is left alone from now on. */
+      /** Records in its health whether the answer was usable; true: its breaker is open now. */
       judge(isUsable: boolean): boolean;
     }
-  /** `isOut`: it is left alone from now on. */
+  /** `isOut`: its breaker is open now. */
   | { readonly kind: 'failed'; readonly isOut: boolean };
 
 type Asked = { readonly health: RoleHealth; readonly who: RoleModel };
 
 /**
- * An answer that the caller does not judge counts for nothing. Where the conversation stays on one's
- * own machines, a model elsewhere fails without an effect on its health.
+ * An answer that the caller does not judge does not affect the health. In a local-only conversation
+ * a cloud model fails without affecting its health.
  * @throws SpendingRefusedError, or the reason of the signal
  */
 export async function askRole(
@@ -113,7 +113,7 @@ async function answerOf(
   const handle = turn.models.resolve(model, 'once');
   const watch = loopWatch(turn, handle);
   for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
-    // A wait for a place at a local server is no part of the call, nor of the turn.
+    // Waiting for a slot of a local server counts neither for the call nor for the turn.
     const isWaiting = event.type === 'waiting' && event.ahead > 0;
     if (isWaiting) turn.notices.tell(waitingNotice(event));
     for (const each of [time, turn.time]) isWaiting ? each.standStill() : each.goOn();
@@ -123,7 +123,7 @@ async function answerOf(
     }
     if (event.type === 'retrying') watch?.restart();
     const isPiece = event.type === 'text' || event.type === 'thinking';
-    // The text until then is the answer; asking once more is left to the caller.
+    // The text so far is the answer; the caller decides about a retry.
     if (isPiece && watch?.isLooping(event.type, event.delta) === true)
       return cutAnswer({ handle }, watch);
   }
@@ -137,13 +137,13 @@ async function answerOf(
 export const speakerOf = ({ model, usage }: RoleAnswer): Speaker =>
   usage === undefined ? { model } : { model, usage };
 
-/** In and out; estimated where nobody counted. */
+/** In and out; estimated where the provider did not count. */
 export function tokensOf({ usage, text, toolCalls }: RoleAnswer): number {
   if (usage !== undefined) return usage.inputTokens + usage.outputTokens;
   return textTokens(text + toolCalls.map((call) => call.arguments).join(''));
 }
 
-/** The limits of one call, as they are configured for a role. */
+/** The limits of one call, as configured for a role. */
 export const callTerms = (role: {
   readonly maxTokens: number;
   readonly temperature: number;
@@ -154,15 +154,15 @@ export const callTerms = (role: {
   timeoutMs: role.timeoutSecs * 1000,
 });
 
-/** The model of the conversation. */
+/** The model of the session. */
 export const mainModelOf = ({ input, models }: Pick<ModeTurn, 'input' | 'models'>) =>
   input.settings.model ?? models.defaultModel;
 
-// Asks a model for a text that goes to the person as it is: where it tells of what no tool did, the model is
-// asked once to correct it, like the main model. Nothing is rewritten here.
+// Asks a model for a text that goes to the person unchanged: where it claims what no tool did, the
+// model is asked once to correct it, like the main model. The text is not edited here.
 
 type Held = AskedRole & {
-  /** It was asked to correct its text; the usage of both calls stands in the answer. */
+  /** It was asked to correct its text; the usage of the answer covers both calls. */
   readonly wasDoubted?: true;
 };
 
@@ -192,7 +192,7 @@ export async function askHeld(
     return { ...again, answer, wasDoubted: true };
   } catch (error) {
     if (!(error instanceof SpendingRefusedError)) throw error;
-    // There is no money to ask again: the first answer stands.
+    // The budget allows no second call: the first answer is used.
     return { ...first, wasDoubted: true };
   }
 }
@@ -208,7 +208,9 @@ function sumOf(one: TokenUsage | undefined, other: TokenUsage | undefined) {
 
 const CUT_OFF = '[Cut at the length limit.]';
 
-/** To the letter, and judged: an empty text is useless; a refusal is empty too, and is not judged. */
+/**
+ * The verbatim text, judged: an empty text is useless; a refusal is empty too, but is not judged.
+ */
 export function writtenBy({ answer, judge }: Extract<AskedRole, { readonly kind: 'answered' }>): {
   readonly text: string;
   readonly isOut: boolean;
@@ -224,7 +226,7 @@ export function writtenBy({ answer, judge }: Extract<AskedRole, { readonly kind:
 export const marked = (what: string, text: string) =>
   wrapUntrusted(what, [{ text }], newBoundary());
 
-/** What a specialist wrote, as the result of a call: cut, and untrusted in a tainted turn. */
+/** A specialist's text as the result of a call: cut, and untrusted in a tainted turn. */
 export function handedBack(
   { settings, thread }: ModeTurn,
   from: string,
@@ -236,12 +238,15 @@ export function handedBack(
   return { status: 'ok', text: marked(about, text), isForeign: true };
 }
 
-/** What a call that is no tool does, or the name of the tool that the model does not have. */
+/** The action of a call that is not a tool, or the name of a tool that the model does not have. */
 type OwnCall =
   | { readonly detail: string; run(context: ToolContext): Promise<ToolOutcome> }
   | string;
 
-/** The tools of the turn, and calls of the mode itself by their names, which are recorded and run like them. */
+/**
+ * Adds calls of the mode itself to the tools of the turn; they are recorded and executed like
+ * tools.
+ */
 export function withOwnCalls(
   toolbox: Toolbox,
   calls: Readonly<Record<string, (json: string) => OwnCall>>,
@@ -265,8 +270,8 @@ function unknownTool(tool: string): ToolOutcome {
   return { status: 'failed', text, failure: 'unknown_tool' };
 }
 
-// One call of a declared specialist: it sees the question, its instruction and what it did for it so far, and
-// either calls tools of its own or writes its result. What it calls is run by the turn, like any call.
+// One call of a declared specialist: it gets the question, its instruction and its work so far, and
+// either calls tools of its own or writes its result. The turn executes its calls.
 
 export type Work = {
   readonly agent: DeclaredAgent;
@@ -274,11 +279,11 @@ export type Work = {
   readonly health: RoleHealth;
   readonly state: SupervisedTurn;
   readonly task: SupervisedTask;
-  /** Milliseconds of the turn since it was handed the task. */
+  /** Milliseconds of the turn since it got the task. */
   readonly elapsedMs: number;
-  /** It has no more calls of tools. */
+  /** It may not call tools any more. */
   readonly mustWrite: boolean;
-  /** Called once it was asked to correct its text; left out: it was before. */
+  /** Called when it was asked to correct its text; left out: it was asked before. */
   readonly doubted?: () => void;
 };
 
@@ -287,12 +292,12 @@ export type Worked =
   | { readonly kind: 'done'; readonly by: Speaker; readonly text: string }
   | { readonly kind: 'failed'; readonly by: Speaker };
 
-/** For the result of one whose time is up. */
+/** For the result of a specialist whose time is up. */
 const LAST_CALL_MS = 60_000;
-/** Of a model's window: beyond it no tool result would fit. */
+/** Share of a model's context window; beyond it no tool result would fit. */
 const WINDOW_SHARE = 0.6;
 
-/** `main`: the model of the conversation. */
+/** `main`: the model of the session. */
 export function roleOf(
   { name, model }: DeclaredAgent,
   models: Pick<ModelRegistry, 'fast'>,
@@ -328,7 +333,7 @@ export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): P
   return text === '' ? { kind: 'failed', by: speaker } : { kind: 'done', by: speaker, text };
 }
 
-/** A text that goes to the person as it is, is held against what was done; once for a task. */
+/** A verbatim output is checked against what was done; once per task. */
 async function ask(turn: ModeTurn, work: Work, call: RoleCall, signal: AbortSignal) {
   const { agent, doubted } = work;
   if (agent.output !== 'verbatim' || doubted === undefined)
@@ -338,7 +343,7 @@ async function ask(turn: ModeTurn, work: Work, call: RoleCall, signal: AbortSign
   return held;
 }
 
-/** The question, and behind it what was done for the task so far. */
+/** The question, followed by the work on the task so far. */
 function messagesOf(turn: ModeTurn, { state, task }: Work, note?: string) {
   const own = { role: 'user', turnId: turn.input.turnId, at: 0 } as const;
   const question = { ...own, text: specialistQuestion(state, marked) };
@@ -346,7 +351,7 @@ function messagesOf(turn: ModeTurn, { state, task }: Work, note?: string) {
   return repairThread([question, ...task.work, ...last]);
 }
 
-/** Undefined where nobody serves the model it is declared with. */
+/** Undefined where no vendor serves the declared model. */
 function windowOf({ models, log }: ModeTurn, who: RoleModel): number | undefined {
   try {
     return models.resolve(who.model, 'once').contextTokens;
@@ -376,7 +381,7 @@ function callOf(turn: ModeTurn, work: Work, { specs, messages, mustWrite }: Aski
   const { agent, task, elapsedMs } = work;
   const { limits, temperature, instructions } = agent;
   const leftMs = limits.seconds * 1000 - elapsedMs;
-  // Services refuse a thread that holds calls where no tool is described.
+  // Providers reject a thread with calls if no tool is described.
   const hasCalls = task.work.some(({ role }) => role === 'tool');
   const about = { system: specialistSystem(instructions), temperature };
   const common = { ...about, maxTokens: limits.answerTokens };
@@ -387,7 +392,7 @@ function callOf(turn: ModeTurn, work: Work, { specs, messages, mustWrite }: Aski
   return { ...common, messages: told, tools: specs, toolChoice: 'none', timeoutMs };
 }
 
-/** A call of a tool that is not among its own is recorded as such, and refused. */
+/** A call of a tool that the specialist was not given is recorded as such, and refused. */
 function offeredCall(
   { toolbox }: ModeTurn,
   specs: readonly ToolSpec[],

@@ -1,5 +1,6 @@
-// Delegation: a cheaper model, the runner, digests long results of tools before the main model sees them, within
-// a budget of its own. It has no tool but looking into the result; the whole stays readable by read_result.
+// Delegation: a cheaper model, the runner, digests long tool results before the main model sees
+// them, within a budget of its own. Its only tools read the result; the full text stays readable by
+// read_result.
 
 import { SpendingRefusedError } from '../../agent/agent.ts';
 import { ownWords } from '../../agent/rules/context-pack.ts';
@@ -53,7 +54,7 @@ export function createDelegation(deps: ModeDeps): ModeKind {
   };
 }
 
-/** Undefined where only the main model itself could be asked. */
+/** Undefined where the runner would be the main model. */
 function runnerFor({ settings, models }: ModeDeps, main: string): RoleModel | undefined {
   const chosen = settings().delegation.model;
   const model = chosen === '' ? models().fast(main) : chosen;
@@ -66,12 +67,12 @@ export function openDigests(turn: ModeTurn, deps: ModeDeps): Pick<TurnMode, 'sho
   return who === undefined ? {} : digestsOf(turn, who, deps);
 }
 
-// The runner in one turn: which results it digests, within its own budget. A result that it does not manage is
-// shown to the main model as it is.
+// The runner in one turn: the results it digests, within its budget. A result that it cannot digest
+// goes to the main model unchanged.
 
-/** What the model asked for to the letter, and what is no result of a tool. */
+/** Calls whose text the model needs verbatim, and calls that are not tools. */
 const AS_IT_IS = ['read_result', 'read_skill', 'spawn', 'ask_user', 'specialist'];
-/** At the beginning of the runner's answer: the result has to be seen as it is. */
+/** At the beginning of the runner's answer: show the result unchanged. */
 const VERBATIM = '[VERBATIM]';
 const MICROS = 1_000_000;
 
@@ -79,7 +80,9 @@ type Budget = ReturnType<typeof budgetOf>;
 
 function budgetOf(who: RoleModel, { settings, priceOf }: ModeDeps) {
   const { tokensPerTurn, moneyPerTurn, maxTokens } = settings().delegation;
-  /** Spent, and put aside for calls under way: results of one round are digested side by side. */
+  /**
+   * Spent, and reserved for calls in progress: the results of one round are digested concurrently.
+   */
   let taken = { tokens: 0, micros: 0 };
   const take = ({ tokens, micros }: typeof taken, sign: 1 | -1 = 1) => {
     taken = { tokens: taken.tokens + sign * tokens, micros: taken.micros + sign * micros };
@@ -88,7 +91,7 @@ function budgetOf(who: RoleModel, { settings, priceOf }: ModeDeps) {
     taken.tokens < tokensPerTurn && (moneyPerTurn === 0 || taken.micros < moneyPerTurn * MICROS);
   return {
     isLeft,
-    /** Puts the most that a call may take aside; undefined: there is no room for it. */
+    /** Reserves the most that a call may use; undefined: it does not fit. */
     reserve(askedTokens: number): (() => void) | undefined {
       if (!isLeft()) return undefined;
       const most = amountOf(priceOf(who.model), { input: askedTokens, output: maxTokens });
@@ -124,7 +127,7 @@ function digestsOf(
       const stored = storedResult(turn, call, report, settings.aboveChars);
       if (stored === undefined || deps.health.isResting(who) || !budget.isLeft()) return report;
       const made = await digest(turn, stored, runner, signal).catch((error: unknown) => {
-        // What the tool did is recorded, with or without its digest.
+        // The result of the tool is recorded, with or without its digest.
         if (error instanceof SpendingRefusedError || signal.aborted) return undefined;
         throw error;
       });
@@ -143,7 +146,7 @@ type StoredResult = {
   readonly isForeign: boolean;
 };
 
-/** Undefined where it stays as it is. */
+/** Undefined where the result stays unchanged. */
 function storedResult(
   turn: ModeTurn,
   call: ToolCall,
@@ -167,8 +170,8 @@ function digested(stored: StoredResult, report: CallReport, text: string): CallR
   return { ...report, text: `${head}\n${shown}`, whole: body };
 }
 
-// One result, digested: the runner sees its beginning and end and looks into the rest by small tools of its
-// own, which read the stored text and nothing else.
+// Digests one result: the runner sees its beginning and end and reads the rest with small tools
+// that access only the stored text.
 
 type Digested =
   | { readonly kind: 'digested'; readonly text: string }

@@ -1,4 +1,4 @@
-// CONTRACTS of all modes: what they work with, which one a turn has, and what people are told of them.
+// CONTRACTS of all modes: their dependencies, the mode of a turn, and what people see of modes.
 
 import type { TurnContext } from '../../agent/turn-context.ts';
 import type { Config } from '../../kernel/config/config.ts';
@@ -11,28 +11,28 @@ import type { TurnMode } from './mode.ts';
 import type { RoleHealth } from './role-health.ts';
 import type { TraceRecord } from './trace-files.ts';
 
-/** A turn that begins; its own toolbox is the one without the mode. */
+/** A turn at its start; its toolbox is the one without the mode. */
 export type ModeTurn = Omit<TurnContext, 'signal' | 'mode'>;
 
 type Told = readonly string[] | Promise<readonly string[]>;
 
-/** One of the modes, over all turns. */
+/** One mode, over all turns. */
 export interface ModeKind {
-  /** What keeps it from working now, a sentence each; empty: it can. */
+  /** Why it cannot work now, one sentence each; empty: it can. */
   problems(): Told;
-  /** For people: what it works with, and the state of that. */
+  /** For people: its models, and their state. */
   about(): Told;
   open(turn: ModeTurn): Promise<TurnMode>;
 }
 
-/** What all of them work with, over all turns. */
+/** The dependencies of all modes, over all turns. */
 export type ModeDeps = {
   readonly health: RoleHealth;
   readonly agents: AgentFiles;
-  /** Asked at each turn. */
+  /** Read at each turn. */
   settings(): Pick<Config['agents'], 'trio' | 'delegation' | 'supervisor'>;
   models(): ModelRegistry;
-  /** Undefined where nobody knows it. */
+  /** Undefined where the price is unknown. */
   priceOf(model: string): Price | undefined;
   trace(record: TraceRecord): void;
 };
@@ -46,12 +46,14 @@ export interface Modes {
 
 /** For people. */
 export interface ModeService {
-  /** Of a conversation that has chosen none. */
+  /** The mode of a session without a choice of its own. */
   configured(): AgentMode;
-  /** What keeps it from working, a sentence each; empty: it can. */
+  /** Why it cannot work, one sentence each; empty: it can. */
   problems(mode: AgentMode): Promise<readonly string[]>;
-  /** What it works with, in a few words. */
+  /** Its models, in a few words. */
   about(mode: AgentMode): Promise<readonly string[]>;
-  /** Which of several models worked on a turn, a line each; empty: the main model alone, or unknown. */
+  /**
+   * The work of several models on a turn, one line each; empty: the main model alone, or unknown.
+   */
   work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;
 }

@@ -1,5 +1,6 @@
-// One turn of the supervisor. Before each step the shared state is read from what the turn has recorded:
-// a specialist at work goes on, else the supervisor decides, until it finishes.
+// One turn of the supervisor. Before each step the shared state is derived from the recorded
+// entries of the turn: a specialist with a task continues, otherwise the supervisor decides, until
+// it finishes.
 
 import { z } from 'zod';
 import { type CallReport, roundsOf } from '../../agent/rules/turn-closing.ts';
@@ -53,7 +54,7 @@ import {
 } from './rules/supervisor-prompts.ts';
 import type { SupervisorConfig } from './settings.ts';
 
-/** With fewer rounds left in the turn, what was begun is brought to its end. */
+/** With fewer rounds left in the turn, only the current task is completed. */
 const LAST_ROUNDS = 2;
 const DETAIL_CHARS = 100;
 const NO_RESULT: ToolOutcome = {
@@ -61,14 +62,14 @@ const NO_RESULT: ToolOutcome = {
   text: 'Error (execution): the specialist gave no result.',
   failure: 'execution',
 };
-/** What a supervisor that understands its orders does not say. */
+/** Reasons to finish that show that the supervisor does not follow its instructions. */
 const USELESS: readonly string[] = ['unreadable', 'unknown'];
 
 const report = z.object({ agent: z.string(), task: z.int() });
 
 type Decided =
   | { readonly move: ReturnType<typeof readMove>; readonly by?: Speaker; readonly tokens: number }
-  /** It does not answer; `isOut`: it is left alone from now on. */
+  /** No response; `isOut`: its breaker is open now. */
   | { readonly move: undefined; readonly isOut: boolean };
 
 export class SupervisorTurn implements TurnMode {
@@ -79,11 +80,11 @@ export class SupervisorTurn implements TurnMode {
   readonly #roster: AgentRoster;
   readonly #agents: readonly DeclaredAgent[];
   readonly #who: RoleModel;
-  /** When each task was taken up here, by its place; milliseconds of the turn. */
+  /** Start of each task in this process, by its place; milliseconds of the turn. */
   readonly #begun = new Map<number, number>();
-  /** Tasks whose specialist was asked to correct its text, by their places. */
+  /** Places of tasks whose specialist was asked to correct its text. */
   readonly #doubted = new Set<number>();
-  /** What specialists wrote, to the letter, by the place of the task. */
+  /** Verbatim texts of specialists, by the place of the task. */
   readonly #written = new Map<number, Exclude<Worked, { readonly kind: 'calls' }>>();
 
   constructor(turn: ModeTurn, deps: ModeDeps, roster: AgentRoster) {
@@ -130,14 +131,14 @@ export class SupervisorTurn implements TurnMode {
     return yield* finishCue(this.#finishing(state), tokens, signal);
   }
 
-  /** Outputs to the letter, unless the main model has taken the work over. */
+  /** The verbatim outputs, unless the main model has taken the work over. */
   async closing() {
     const { own } = this.#turn.thread;
     if (calledIn(newSince(own)).some((entry) => !isCued(entry))) return undefined;
     return closingCue(this.#finishing(this.#state()));
   }
 
-  /** What is to be recorded of an output beside its text. */
+  /** Adds to the record of an output what its text does not contain. */
   async shown(call: { readonly name: string }, result: CallReport): Promise<CallReport> {
     const { task } = this.#state();
     const written = task === undefined ? undefined : this.#written.get(task.place);
@@ -150,7 +151,7 @@ export class SupervisorTurn implements TurnMode {
     return supervisedTurn(this.#turn.thread.own, this.#settings.services);
   }
 
-  /** What needs nobody's decision. */
+  /** What follows without a decision of the supervisor. */
   #clear(ask: Ask, state: SupervisedTurn): Cue | undefined {
     const since = newSince(this.#turn.thread.own);
     const called = calledIn(since);
@@ -163,7 +164,7 @@ export class SupervisorTurn implements TurnMode {
     return isAsked && model !== undefined ? { kind: 'answer', by: { model }, text: '' } : undefined;
   }
 
-  /** Asks the supervisor for what happens next: structured output, without any tool. */
+  /** Asks the supervisor for the next step: structured output, without any tool. */
   async #decide(state: SupervisedTurn, left: number, signal: AbortSignal): Promise<Decided> {
     if (left <= 0) return { move: { kind: 'finish', why: 'steps' }, tokens: 0 };
     const { health } = this.#deps;
@@ -202,7 +203,7 @@ export class SupervisorTurn implements TurnMode {
     return { turn: this.#turn, health, state, roster: this.#roster, exact };
   }
 
-  /** The specialist at work calls its tools, or hands its work back. */
+  /** The specialist calls its tools, or reports its result. */
   async #goOn(
     state: SupervisedTurn,
     task: SupervisedTask,
@@ -223,7 +224,7 @@ export class SupervisorTurn implements TurnMode {
     signal: AbortSignal,
   ): Promise<Worked> {
     const agent = this.#agents.find(({ name }) => name === task.agent);
-    // It was taken away, or switched off, while the turn was interrupted.
+    // Its declaration was removed or disabled while the turn was interrupted.
     if (agent === undefined) return { kind: 'failed', by: { model: 'none' } };
     const now = this.#turn.time.elapsedMs();
     const begun = this.#begun.get(task.place) ?? now;
@@ -236,7 +237,7 @@ export class SupervisorTurn implements TurnMode {
     return workOn(this.#turn, { ...work, ...held }, signal);
   }
 
-  /** In a process that took the turn up it is asked once more: what it wrote was not recorded. */
+  /** A process that resumes the turn asks again: the text was not recorded. */
   async #report(signal: AbortSignal): Promise<ToolOutcome> {
     const state = this.#state();
     const { task } = state;
@@ -248,7 +249,7 @@ export class SupervisorTurn implements TurnMode {
   }
 }
 
-/** A task that is handed out is at work from then on: the call itself does nothing. */
+/** Has no effect itself: a task that was handed out is in progress from then on. */
 function taskCall(json: string) {
   const [agent, instructions] = [argumentIn(json, 'agent'), argumentIn(json, 'instructions')];
   if (agent === undefined || instructions === undefined) return TASK;
@@ -257,7 +258,7 @@ function taskCall(json: string) {
   return { detail, run: async () => ({ status: 'ok', text }) as const };
 }
 
-/** Behind what the person said last. */
+/** The entries after the person's last message. */
 const newSince = (own: readonly TranscriptEntry[]) =>
   own.slice(own.findLastIndex(({ role }) => role === 'user') + 1);
 const calledIn = (entries: readonly TranscriptEntry[]) =>
@@ -265,26 +266,29 @@ const calledIn = (entries: readonly TranscriptEntry[]) =>
     entry.role === 'assistant' && entry.toolCalls.length > 0 ? [entry] : [],
   );
 
-// FINISH: the answer for the person. Outputs that are to be kept stand in it to the letter, and the main
-// model only frames them; where there are none it writes the answer itself, and where nobody was asked or
-// nobody answered, it does the work with its tools.
+// FINISH: the answer for the person. Verbatim outputs are inserted, and the main model only writes
+// the frame; without such outputs it writes the whole answer, and where no specialist was asked or
+// responded, it does the work with its tools.
 
 type Finishing = {
   readonly turn: ModeTurn;
   readonly health: RoleHealth;
   readonly state: SupervisedTurn;
   readonly roster: AgentRoster;
-  /** What a response said before it was cut and marked, where it is known. */
+  /** The full text of a response, where it is known. */
   exact(place: number): string | undefined;
 };
 
 type Main = Extract<Cue, { readonly kind: 'main' }>;
 type Answer = Extract<Cue, { readonly kind: 'answer' }>;
 
-/** Of the model call that frames outputs. */
+/** Limits of the model call that writes the frame. */
 const FRAMING = { maxTokens: 1024, temperature: 0.4, timeoutMs: 120_000 };
 
-/** `tokens`: taken to find out that it is done. @throws SpendingRefusedError, or the reason of the signal */
+/**
+ * `tokens`: used to decide that it is done.
+ * @throws SpendingRefusedError, or the reason of the signal
+ */
 async function* finishCue(
   finishing: Finishing,
   tokens: number,
@@ -306,7 +310,7 @@ async function* finishCue(
   return yield* turn.notices.during(framed(finishing, outputs, signal));
 }
 
-/** Without another call: what is to be kept, where a limit ends the turn. */
+/** Without another call: the verbatim outputs, where a limit ends the turn. */
 async function closingCue(finishing: Finishing): Promise<Answer | undefined> {
   const outputs = keptOnce(finishing);
   if (outputs.length === 0) return undefined;
@@ -324,7 +328,7 @@ const writingCue = ({ answer }: AgentRoster): Main => ({
   main: { tools: 'none', notes: [writingNote(answer)] },
 });
 
-/** A supervisor that goes in circles gets the same output again: once is enough. */
+/** A supervisor that loops gets the same output again; it is inserted once. */
 function keptOnce({ state, roster, exact }: Finishing): readonly AgentResponse[] {
   const outputs = new Map<string, AgentResponse>();
   for (const [place, response] of state.responses.entries()) {
@@ -365,7 +369,7 @@ async function framed(
   return { kind: 'answer', by: speakerOf(answer), text: composed };
 }
 
-/** From memory, or, in a process that took the turn up, from the record. */
+/** From memory, or from the record in a process that resumed the turn. */
 async function exactTexts(
   { turn, state, exact }: Finishing,
   outputs: readonly AgentResponse[],
@@ -378,7 +382,7 @@ async function exactTexts(
   });
 }
 
-/** What is kept whole of the results of this turn. */
+/** The stored full results of this turn. */
 async function recordedWhole({ sessions, input }: ModeTurn): Promise<Map<ResultId, string>> {
   const from = firstSeqOf(input.turnId);
   if (from === undefined) return new Map();

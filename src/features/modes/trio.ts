@@ -1,5 +1,6 @@
-// Trio: a router decides what is done next, a specialist works on it, the main model writes. The router is asked
-// before each step, as long as it answers and has steps left; without it the main model goes on with its tools.
+// Trio: a router decides the next step, a specialist works on it, the main model writes. The router
+// is asked before each step, as long as it responds and has steps left; without it the main model
+// continues with its tools.
 
 import { z } from 'zod';
 import {
@@ -109,13 +110,13 @@ function openTrio(turn: ModeTurn, deps: ModeDeps): TurnMode {
   };
 }
 
-/** What is clear without the router, from what is recorded of the turn. */
+/** What follows from the recorded entries without the router. */
 function decided(
   { thread }: ModeTurn,
   ask: Ask,
   { maxSteps, synthesis }: TrioConfig,
 ): Cue | 'route' | 'write' | 'main goes on' {
-  // What the person added meanwhile is decided anew.
+  // A new message of the person needs a new decision.
   const said = thread.own.findLastIndex((entry) => entry.role === 'user');
   const since = thread.own.slice(said + 1);
   const answers = since.filter(
@@ -145,7 +146,7 @@ function cueOf(
     case 'respond':
       return { ...writing, tokens };
     case 'say':
-      // What it says was done and was not, the main model writes truly.
+      // A text that claims what was not done is written again by the main model.
       return claimsUndone(turn, { stop: 'end' }, plan.text).length > 0
         ? { ...writing, tokens }
         : { kind: 'answer', by, text: plan.text };
@@ -156,8 +157,8 @@ function cueOf(
   }
 }
 
-// The specialist: no tool, but called like one, so that its task and its result are recorded and a crash
-// costs nothing. It has no tools itself; its answer to untrusted content stays untrusted.
+// The specialist: not a tool, but called like one, so that its task and its result are recorded and
+// survive a crash. It has no tools itself; its answer to untrusted content stays untrusted.
 
 const input = z.strictObject({ domain: z.string().max(200), task: z.string().min(1).max(20_000) });
 
@@ -195,7 +196,7 @@ async function askSpecialist(
     messages: [{ role: 'user', text: specialistTask(task, thread.own, marked) }] as const,
     tools: [],
   };
-  // Without synthesis its text goes to the person as it is.
+  // Without synthesis its text goes to the person unchanged.
   const ask = synthesis ? askRole : askHeld;
   const asked = await ask(turn, { ...deps, who }, call, signal);
   const text = asked.kind === 'answered' ? writtenBy(asked).text.trim() : '';
@@ -206,8 +207,8 @@ async function askSpecialist(
   return { ...handedBack(turn, 'the specialist', text), ...(isCut ? { whole: text } : {}) };
 }
 
-// Asks the router for the next step and makes a plan of what it says, held against what the turn really
-// has; where nothing usable is said, plain rules stand in.
+// Asks the router for the next step and makes a plan of its decision, checked against the tools of
+// the turn; rules replace an unusable decision.
 
 type Usable = Exclude<ReadPlan, { readonly kind: 'invalid' }>;
 
@@ -218,7 +219,7 @@ type Routed =
       readonly by: Speaker;
       readonly tokens: number;
     }
-  /** To the main model and its tools; `isOut`: from now on the router is left alone for a while. */
+  /** The main model continues with its tools; `isOut`: the router's breaker is open now. */
   | { readonly kind: 'left'; readonly isOut: boolean; readonly tokens: number };
 
 const ROUTE_DECISION: ToolSpec = {
@@ -295,7 +296,7 @@ function requestOf(
   };
 }
 
-/** What the router said, where that can be done. */
+/** The router's decision, where it can be carried out. */
 function saidBy(turn: ModeTurn, answer: RoleAnswer, means: Means): Chosen | undefined {
   const calls = answer.toolCalls.map((call) => call.arguments);
   const read = readDecision({ calls, text: answer.text });
@@ -303,7 +304,7 @@ function saidBy(turn: ModeTurn, answer: RoleAnswer, means: Means): Chosen | unde
 }
 
 function ruled(turn: ModeTurn, means: Means): Chosen | undefined {
-  // What the first step was, the words still say: rules would say it again.
+  // After the first step the message still contains its words, so that rules would repeat it.
   if (turn.thread.hasCalls) return undefined;
   const tools = new Set(means.specs.map(({ name }) => name));
   const { local } = turn.models.resolve(mainModelOf(turn));
@@ -311,7 +312,7 @@ function ruled(turn: ModeTurn, means: Means): Chosen | undefined {
   return chosenBy('rules', turn, decision, means);
 }
 
-/** Undefined where it cannot be done. */
+/** Undefined where it cannot be carried out. */
 function chosenBy(
   by: Chosen['by'],
   turn: ModeTurn,

@@ -1,5 +1,5 @@
-// `nanobot people`: the people that the agent knows and their channels, and changing their settings,
-// with the gateway running or not.
+// The command `nanobot people`: known people with their channels and settings, with or without a
+// running gateway.
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -139,7 +139,7 @@ async function setPerson(terminal: Terminal, typed: string, flags: SetFlags) {
 
 type Change = (record: PersonRecord) => PersonRecord;
 
-/** By the name of the flag: the field, its one spelling, and what is said where it has none. */
+/** By flag: the field, its parser, and the error text for an invalid value. */
 const CHOICES = {
   language: ['language', languageTag, () => 'Unknown language. Try: de, en, fr'],
   timezone: ['timeZone', zoneNamed, (typed) => `Unknown time zone ${typed}. Try: Europe/Berlin`],
@@ -168,7 +168,7 @@ function zoneNamed(typed: string): string | undefined {
   return isTimeZone(typed) ? typed : undefined;
 }
 
-/** @throws CommandFailure where nothing is to be changed or a value is invalid. */
+/** @throws CommandFailure where nothing is to be changed or a value is invalid */
 function changesOf(flags: SetFlags): readonly Change[] {
   const { name, role, door, conversations } = flags;
   const changes: Change[] = [];
@@ -193,7 +193,7 @@ function changesOf(flags: SetFlags): readonly Change[] {
   return changes;
 }
 
-/** @throws CommandFailure where the person does not have this channel. */
+/** @throws CommandFailure where the person does not have this channel */
 function withPreferredChannel(record: PersonRecord, typed: string): PersonRecord {
   const door = personChannelOf(record, typed);
   if (door === undefined && typed !== AUTOMATIC) {
@@ -202,7 +202,7 @@ function withPreferredChannel(record: PersonRecord, typed: string): PersonRecord
   return withChoice(record, 'preferredDoor', door?.channel);
 }
 
-/** @throws CommandFailure where there is nothing to share yet. */
+/** @throws CommandFailure where there is nothing to share yet */
 function withConversations(record: PersonRecord, conversations: Conversations): PersonRecord {
   if (conversations === 'each')
     return { ...withChoice(record, 'session', undefined), conversations };
@@ -243,7 +243,7 @@ async function forget(terminal: Terminal, typed: string) {
   );
 }
 
-/** @throws CommandFailure where no person or more than one matches. */
+/** @throws CommandFailure where no person or more than one matches */
 async function theOne({ persons }: People, typed: string): Promise<Person> {
   const [person, ...others] = await persons.find(typed);
   if (person === undefined) {
@@ -257,7 +257,7 @@ async function theOne({ persons }: People, typed: string): Promise<Person> {
   throw new CommandFailure(EXIT.usage, `several people match; use one of the ids: ${ids}`);
 }
 
-/** @throws CommandFailure where the value of a limit is invalid. */
+/** @throws CommandFailure where the value of a limit is invalid */
 function limitChanges(flags: SetFlags): readonly Change[] {
   return PERSON_LIMITS.flatMap((limit) => {
     // As commander spells it.

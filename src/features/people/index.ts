@@ -1,4 +1,4 @@
-// Installs the way in: the gate with what stands at it for groups, unknown senders and people who write much.
+// Installs the intake: the gate, with the steps for groups, unknown senders and message limits.
 
 import { randomBytes } from 'node:crypto';
 import { LOCAL_OWNER } from '../../channels/local-channel.ts';
@@ -57,7 +57,7 @@ import { peopleCommands } from './people-commands.ts';
 
 export { AUTOMATIC, setApprovals, withPerson } from './person-commands.ts';
 
-/** What was said in groups, not to us. */
+/** Group messages that are not addressed to the agent. */
 export const GROUP_TALK = port<GroupBuffer>('group talk');
 
 export function install(kernel: Kernel): void {
@@ -119,8 +119,8 @@ export function install(kernel: Kernel): void {
   kernel.provide(GROUP_TALK, groupTalk);
 }
 
-// What happens when somebody writes who is not let in: their message is kept and the owner asked, or
-// they are given a code for the owner. All of it is on disk before the channel acknowledges.
+// The intake step for unknown senders: keeps the message and asks the owner, or sends a pairing
+// code. All of it is stored before the channel acknowledges.
 
 type UnknownSenderStepDeps = UnknownSenderCodesDeps & {
   readonly bus: Pick<MessageBus, 'send' | 'trace'>;
@@ -130,7 +130,7 @@ type UnknownSenderStepDeps = UnknownSenderCodesDeps & {
   readonly log: Logger;
 };
 
-/** Records the message under another id; its own stays free for the day it is answered. */
+/** Records the message under another id; its own id stays free for a later approval. */
 export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep {
   const { bus, strangers, decisions, judge, announce, log } = deps;
 
@@ -152,7 +152,7 @@ export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep
   ): Promise<InboundEntry> {
     const { channel } = message.chat;
     const gate = 'held: sender not on the allow list';
-    // It was answered once already and the platform offers it again.
+    // It was answered before, and the platform redelivers it.
     if ((await bus.trace(message.id)) !== undefined) return { kind: 'record', message, gate };
     const stranger = await strangers.hold(message, sender);
     log.info('message of an unknown sender', {
@@ -166,7 +166,7 @@ export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep
       gate,
     };
     if (stranger === undefined) return { ...entry, gate: 'too many unknown senders are waiting' };
-    // A decision made elsewhere in the meantime has not seen this message.
+    // A decision made elsewhere in the meantime did not cover this message.
     if ((await judge(message)).kind === 'admit') {
       await decisions.answerHeld(channel, idsOf(sender));
     } else if (policy === 'pairing') await giveCode(stranger, message);
@@ -183,9 +183,10 @@ export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep
   };
 }
 
-// Tells the owner which unknown sender wrote, on the account they wrote to where the owner is reached
-// there: once per sender, so many in an hour, then one line for all the others. Counted on disk: a restart
-// does not start a flood anew. The decision can be made right below the notice.
+// Sends the owner a notice about an unknown sender, on the account that got the message if the
+// owner is reached there: once per sender, up to a number per hour, then one line for all others.
+// The count is stored, so that a restart does not reset it. The decision can be made below the
+// notice.
 
 const MAX_NOTICES = 10;
 const WINDOW_MS = 3_600_000;
@@ -199,12 +200,12 @@ type OwnerNoticesDeps = {
   noticeChat(about: AccountName): Promise<ChatRef>;
 };
 
-/** `sent`: notices since then, the one for all others included. */
+/** `sent`: notices since then, including the one for all others. */
 type Count = { readonly since: number; readonly sent: number };
 
 const COUNT = rowShape<Count>({ since: number, sent: number });
 
-/** `at`: the account they wrote to. */
+/** `at`: the account that got the message. */
 type AnnounceUnknownSender = (stranger: UnknownSender, at: AccountName) => Promise<void>;
 
 export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceUnknownSender {
@@ -242,8 +243,8 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceUnknownSende
   return (stranger, at) => lanes.run('notices', () => announce(stranger, at));
 }
 
-// Notices about unknown senders of whom was decided by other means than the notice itself: a command,
-// the command line, another owner. Nobody has to decide below them any more, and they say so.
+// Closes notices about unknown senders who were decided by other means: a command, the command
+// line, another owner. Their buttons are removed and the outcome is shown.
 
 type DecidedElsewhereDeps = {
   readonly bus: Pick<MessageBus, 'outbound'>;
@@ -267,11 +268,11 @@ export async function closeDecided(deps: DecidedElsewhereDeps, signal: AbortSign
 async function closeThose(deps: DecidedElsewhereDeps): Promise<void> {
   const open = (await deps.questions.open()).filter(({ subject }) => subject.startsWith(SUBJECT));
   if (open.length === 0) return;
-  // Read behind the questions: who is asked about waits already.
+  // Read after the questions, because the sender is stored before the question.
   const waiting = new Set((await deps.strangers.list()).map(unknownSenderQuestion));
   for (const question of open) {
     if (waiting.has(question.id)) continue;
-    // A notice still on its way would keep its buttons.
+    // A notice that is not delivered yet would keep its buttons.
     const sent = await deps.bus.outbound(textOf(question));
     if (sent?.parts.length === 0) continue;
     await deps.questions.withdraw(question.id, decidedElsewhere(await outcomeOf(question, deps)));

@@ -1,5 +1,5 @@
-// Waits for the first tap on a pairing link: the person who makes it becomes the channel's owner.
-// The gateway that runs hears it; where none does, one is run for as long as the wait lasts.
+// Waits for the first use of a pairing link, which makes the person the channel's owner. Uses the
+// running gateway; without one, runs one during the wait.
 
 import { boot } from '../../boot.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
@@ -10,7 +10,7 @@ import type { Approval } from '../../kernel/people/people-rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 const LOOK_MS = 300;
-/** The owner is told that it worked: queued right after the pairing, and then sent. */
+/** The confirmation to the owner: queued right after the pairing, then sent. */
 const ANSWER_QUEUED_MS = 1000;
 const ANSWER_SENT_MS = 10_000;
 
@@ -21,13 +21,13 @@ export type OwnerWait = {
   readonly channel: string;
 };
 
-/** A code for the link. Only its hash is kept. */
+/** A code for the link. Only its hash is stored. */
 export async function issueOwnerCode({ home, clock, channel }: OwnerWait): Promise<string> {
   const issue = ({ pairing }: OpenedState) => pairing.issueOwnerCode(channel);
   return (await withOpenState(home, clock, issue)).code;
 }
 
-/** Who is the owner already; undefined: nobody. */
+/** The existing owner; undefined: none. */
 export async function knownOwner({
   home,
   clock,
@@ -39,7 +39,7 @@ export async function knownOwner({
   });
 }
 
-/** The owner once someone has redeemed a code after `since`; undefined when aborted before. */
+/** The owner once a code was redeemed after `since`; undefined when aborted before. */
 export async function waitForOwner(
   wait: OwnerWait,
   since: number,
@@ -81,7 +81,7 @@ async function look(
   });
 }
 
-/** Whoever paired gets their answer now, not when the gateway is started. */
+/** Delivers the confirmation now rather than at the next start of the gateway. */
 async function answered({ home, clock }: OwnerWait, signal: AbortSignal): Promise<void> {
   const until = clock.monotonic() + ANSWER_SENT_MS;
   await clock.sleep(ANSWER_QUEUED_MS, signal).catch(() => undefined);

@@ -1,4 +1,4 @@
-// `nanobot pair`: paired people, waiting unknown senders, and decisions about both.
+// The command `nanobot pair`: paired people and waiting unknown senders, and decisions about both.
 
 import { Command, Option } from 'commander';
 import type { ChannelDefinition } from '../../channels/index.ts';
@@ -121,7 +121,7 @@ async function drop(terminal: Terminal, channel: string, user: string) {
   terminal.note(`The messages of ${dropped.userId} were discarded.`);
 }
 
-/** Somebody known by that id or code, else whoever the id may belong to. @throws CommandFailure */
+/** The person or unknown sender with this id or code, otherwise a new id. @throws CommandFailure */
 async function subject(
   { people }: OpenedState,
   definition: ChannelDefinition,
@@ -145,7 +145,7 @@ async function revoke(terminal: Terminal, channel: string, user: string) {
   );
 }
 
-/** @throws CommandFailure where there is no such channel. */
+/** @throws CommandFailure where the channel does not exist */
 async function channelNamed(name: string): Promise<ChannelDefinition> {
   const { CHANNELS } = await import('../../channels/index.ts');
   const { nearestName } = await import('../../lib/text/cut.ts');
@@ -156,7 +156,7 @@ async function channelNamed(name: string): Promise<ChannelDefinition> {
   throw new CommandFailure(EXIT.notFound, `unknown channel ${name}; try ${near}`);
 }
 
-/** The id as the channel spells it. @throws CommandFailure where it can be nobody's there. */
+/** The id in the channel's spelling. @throws CommandFailure where it is invalid on this channel */
 function checkedId(channel: ChannelDefinition, user: string): string {
   const spelled = channel.personId(user);
   if (typeof spelled === 'string') return spelled;

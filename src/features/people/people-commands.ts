@@ -1,5 +1,5 @@
-// `/whoami`, the owner's decisions about unknown senders, and `/people`: the known people and what one of
-// them may use up in a day; with the commands of people about themselves.
+// The commands `/whoami`, `/people` and the owner's decisions about unknown senders, together with
+// the commands of people about themselves.
 
 import {
   limitNamed,
@@ -67,7 +67,7 @@ type PeopleCommandDeps = PersonCommandDeps & {
   readonly people: People;
   /** The notes in a folder of the workspace. */
   notesOf(folder: string): Promise<string>;
-  /** How much an owner is asked for the sender there; undefined for whom nothing is run. */
+  /** The approval policy for the sender there; undefined where the sender may run nothing. */
   approvalsFor(message: InboundMessage): Promise<ApprovalPolicy | undefined>;
 };
 
@@ -142,7 +142,7 @@ async function drop(argument: string, people: People): Promise<string> {
   return `I leave what ${nameOf(who)} wrote unanswered. They are neither let in nor blocked.`;
 }
 
-/** The one person meant, or what to say where that is not clear. */
+/** The person that is meant, or the answer where that is unclear. */
 async function theOne(words: readonly string[], people: People): Promise<Subject | string> {
   const [channel, id] = words.length > 1 ? words : [undefined, words[0]];
   if (id === undefined || id === '') return `Name a person. ${await listUnknownSenders(people)}`;
@@ -171,7 +171,7 @@ function lostText({ waiting }: Subject): string {
 const MAX_LISTED = 50;
 const NOTES = 'notes';
 const OWNERS_NOTES = 'Owners see their notes with /memory.';
-/** Takes a limit back. */
+/** Resets a limit. */
 const AUTOMATIC = 'auto';
 
 async function aboutPeople(

@@ -1,5 +1,5 @@
-// People over HTTP: who waits to be let in, what waits for an answer, whom the agent knows; and an owner's
-// decisions about them, by the same handlers as buttons, numbers and commands.
+// People over HTTP: unknown senders, open questions and known people; and an owner's decisions
+// about them, by the same handlers as buttons, numbers and commands.
 //   GET  /api/people                {strangers, questions, persons, personCount}
 //   POST /api/people/strangers      {channel, userId, action}; {result: words}
 //   POST /api/people/answers        {token} of a choice; {result: words}
@@ -23,13 +23,13 @@ import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { AUTOMATIC, setApprovals } from './person-commands.ts';
 
-/** Of the people known; more are counted only. */
+/** Further persons are only counted. */
 const MAX_SHOWN_PERSONS = 200;
 
 type PeopleServiceDeps = {
   readonly people: Pick<People, 'strangers' | 'decisions' | 'persons'>;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
-  /** Who decides here. */
+  /** The sender in whose name decisions are made. */
   readonly owner: PersonSender;
   readonly audit: AuditLog;
 };
@@ -42,7 +42,7 @@ export function createPeopleService({ people, questions, owner, audit }: PeopleS
   const answers = createUnknownSenderAnswers({ strangers, decisions });
 
   return {
-    /** Times are epoch milliseconds; names and texts are untrusted, never markup. */
+    /** Times are epoch milliseconds; names and texts are untrusted and never markup. */
     async people() {
       const [waiting, open, known] = await Promise.all([
         strangers.list(),
@@ -56,7 +56,7 @@ export function createPeopleService({ people, questions, owner, audit }: PeopleS
         questions: open.filter(isForOwners).map(({ chat, choices, ...question }) => {
           const { id, markdown, askedAt, expiresAt } = question;
           const shown = choices.map(({ label, token }) => ({ label, token }));
-          // Where it was asked: "here" in its words is there.
+          // Where it was asked: "here" in its text refers to that chat.
           const channel = String(chat.channel);
           return { id, channel, markdown, askedAt, expiresAt, choices: shown };
         }),
@@ -74,7 +74,7 @@ export function createPeopleService({ people, questions, owner, audit }: PeopleS
       };
     },
 
-    /** The words for the owner; undefined where nobody of this id waits. */
+    /** The answer for the owner; undefined where no unknown sender has this id. */
     async decide(channel: string, userId: string, action: string): Promise<string | undefined> {
       const rest = unknownSenderId({ channel, userId });
       const one = (await strangers.list()).find((each) => unknownSenderId(each) === rest);
@@ -86,7 +86,7 @@ export function createPeopleService({ people, questions, owner, audit }: PeopleS
 
     answer: (token: string): Promise<string> => questions.answer(token, owner),
 
-    /** `auto`: as configured. Undefined where nobody has this id. */
+    /** `auto`: as configured. Undefined where no person has this id. */
     async setApprovals(id: string, policy: ApprovalPolicy | typeof AUTOMATIC) {
       const words = await setApprovals(persons, personId(id), policy);
       const fields = { subject: 'approvals', about: id, action: policy, by: owner.id };
@@ -96,7 +96,7 @@ export function createPeopleService({ people, questions, owner, audit }: PeopleS
   };
 }
 
-/** UnknownSenders are listed by themselves. */
+/** Unknown senders are listed separately. */
 const isForOwners = ({ approvers, subject }: OpenQuestion) =>
   approvers === 'owners' && !subject.startsWith(`${UNKNOWN_SENDER_SUBJECT}:`);
 

@@ -1,5 +1,5 @@
-// The chat commands with which people see and set what is stored about them, join and part their channels,
-// and move a conversation to another channel.
+// The chat commands with which people see and change what is stored about them, link and unlink
+// their channels, and move a conversation to another channel.
 
 import { LINK_COMMAND } from '../../kernel/access/admission.ts';
 import {
@@ -29,7 +29,7 @@ import type { People } from '../../kernel/people/people.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 
-/** Takes a choice back. */
+/** Resets a choice. */
 export const AUTOMATIC = 'auto';
 
 export const PERSON_COMMANDS = {
@@ -81,7 +81,7 @@ export const CONTINUE_COMMANDS = {
 export type PersonCommandDeps = {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly people: Pick<People, 'persons' | 'links' | 'routes'>;
-  /** What kind of channel it is. */
+  /** The medium of a channel. */
   mediumOf(channel: string): Medium;
 };
 
@@ -112,7 +112,9 @@ export function personCommands(deps: PersonCommandDeps): readonly Command[] {
   );
 }
 
-/** How much is asked about somebody's requests; `auto`: as configured. Undefined where they are not known. */
+/**
+ * Sets a person's approval policy; `auto`: as configured. Undefined where the person is unknown.
+ */
 export async function setApprovals(
   persons: Pick<Persons, 'change'>,
   id: PersonId,
@@ -229,7 +231,7 @@ async function issueCode(
   );
 }
 
-/** A code that is good was taken at the gate. */
+/** The intake takes valid codes, so only invalid ones arrive here. */
 const badCode = async ({ message }: CommandOrigin) =>
   message.addressing === 'direct' ? WRONG_CODE : ONLY_DIRECT;
 
@@ -249,7 +251,7 @@ async function unlink(person: Person, argument: string, persons: Persons): Promi
   }
 }
 
-/** Moves the conversation, with its context and the turn under way. */
+/** Moves the conversation, with its context and the turn in progress. */
 async function continueOn(
   person: Person,
   argument: string,

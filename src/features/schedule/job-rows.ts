@@ -1,4 +1,4 @@
-// The collection of scheduled jobs.
+// Stored rows of jobs, and what is erased and cleaned up with them.
 
 import type { StartedFrom } from '../../kernel/contributions.ts';
 import type { Kernel } from '../../kernel/feature.ts';
@@ -39,10 +39,10 @@ export const openJobRows = (rows: OpenRows) =>
     order: (one, other) => one.createdAt - other.createdAt,
   });
 
-// What a person wants forgotten, in their scheduled jobs: a job whose words are gone has nothing left to do,
-// so it goes as a whole.
+// Erases jobs on behalf of a person: a job whose text is erased has nothing left to do, so the
+// whole job is removed.
 
-/** Those whose own conversations are among `chats`, which hold the words. */
+/** Jobs whose own conversations are among `chats`, which contain the words. */
 async function jobsHolding(
   { all }: Pick<JobRows, 'all'>,
   chats: readonly string[],
@@ -56,7 +56,7 @@ async function jobsHolding(
   );
 }
 
-/** `removed`: jobs went. */
+/** `removed`: called after jobs were removed. */
 export function createJobForgetting(jobs: JobRows, removed: () => void): PersonalData {
   return {
     chatsBelow: (chats, isOwner) => chatsOfJobs(jobs, chats, isOwner),
@@ -73,8 +73,8 @@ export function createJobForgetting(jobs: JobRows, removed: () => void): Persona
   };
 }
 
-// Whose the conversations of jobs are, for whoever wants words forgotten: those of whoever made the job,
-// and of the machine's owners where that was done at the command line.
+// The owner of a job's conversations: the person who made the job, or the machine's owners for one
+// made at the command line.
 
 /** Keys of the chats of jobs that were made in these chats. */
 export async function chatsOfJobs(
@@ -91,7 +91,7 @@ export async function chatsOfJobs(
   return ids.map((id) => sessionKeyOf(jobChat(id)));
 }
 
-/** The conversations that the job was made in. */
+/** The session that the job was made in. */
 export function startedFromJobs(
   jobs: JobRows,
   sessionOf: (chat: ChatRef) => Promise<SessionKey>,
@@ -103,8 +103,8 @@ export function startedFromJobs(
   };
 }
 
-// What is left of work that is over: conversations of helpers and jobs lie on the disk for a while, are
-// known by whose work they were, and go.
+// Cleans up after finished work: conversations of subagents and jobs stay on the disk for their
+// retention and are then deleted.
 
 type WorkLeftoversDeps = {
   readonly subagents: SubagentRows;
@@ -121,7 +121,7 @@ const EVERY_MS = 3_600_000;
 
 const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
 
-/** Deletes old conversations of work that is over, and says what an owner may have erased of them. */
+/** Deletes old conversations of finished work, and tells which of them an owner may erase. */
 export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: JobRows): void {
   const { live, clock, log, sessionFiles, add } = kernel;
   const leftovers = createWorkLeftovers({
@@ -139,7 +139,10 @@ export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: 
 export function createWorkLeftovers(deps: WorkLeftoversDeps) {
   const { subagents, jobs, clock, log } = deps;
 
-  /** Deletes files of conversations that are not in use, and what told whose they were. */
+  /**
+   * Deletes files of conversations that are not in use, and the rows that tell to whom they
+   * belonged.
+   */
   async function deleteOf(
     channel: string,
     { removed }: SubagentRows | JobRows,
@@ -170,7 +173,7 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
   }
 
   return {
-    /** Now, and every hour until stopped. */
+    /** Runs now, and every hour until aborted. */
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         const deleted = await clean();
@@ -181,7 +184,7 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
   };
 }
 
-/** Conversations on the disk of which nothing tells whose work they were: left by older programs. */
+/** Conversations on the disk that belong to no known work; earlier versions left them. */
 export async function chatsOfNobody(
   { subagents, jobs }: Pick<WorkLeftoversDeps, 'subagents' | 'jobs'>,
   onDisk: (channel: string) => Promise<readonly string[]>,

@@ -1,5 +1,5 @@
-// Begins a run for whoever made the job: with what they may now, and never more than they might when
-// they made it. A job of somebody who may not ask any more is not run.
+// Starts a run of a job in the name of its maker, with the maker's current rights, limited to those
+// at creation. A job whose maker has lost access is not run.
 
 import type { Revisions } from '../../agent/thread.ts';
 import { withoutCode } from '../../kernel/access/admission.ts';
@@ -51,12 +51,12 @@ export type JobStartDeps = {
   readonly judge: Judge;
   readonly origins: Origins;
   readonly personOf: TurnPersonOf;
-  /** Of an owner, alone with the agent: the operator of the machine is one. */
+  /** The rights of an owner in a private chat, which the operator of the machine has too. */
   ownerRights(): Rights;
   placeOf(job: Job): Promise<JobPlace>;
-  /** Begins the workflow that the job names. @throws WorkflowError */
+  /** Starts the workflow that the job names. @throws WorkflowError */
   startWorkflow(run: Run, sender: SystemSender & { readonly rights: Rights }): Promise<void>;
-  /** The run is over before it began. */
+  /** The run ended before it started. */
   ended(id: string, run: MessageId, how: 'failed', detail: string): Promise<void>;
 };
 
@@ -64,7 +64,7 @@ type Standing =
   | { readonly kind: 'may'; readonly rights: Rights; readonly person: TurnPerson }
   | Extract<Started, { readonly kind: 'nobody' }>;
 
-/** A job does not make others: nothing would ever bound them. */
+/** A job makes no jobs, because nothing would bound them. */
 const NO_JOBS: Rights = { ...UNRESTRICTED, schedule: 'never', own: ['write'] };
 
 export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Started> {
@@ -97,7 +97,8 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     if (job.kind === 'say') {
       const late = due === undefined ? '' : `(due ${due})\n\n`;
       const place = await deps.placeOf(job);
-      // Quiet hours are for what a person did not ask for: a job of the operator may be for somebody else.
+      // Quiet hours cover what the person did not ask for: an operator's job may be for somebody
+      // else.
       const isForMaker = job.maker.kind === 'person' || job.target.kind === 'last';
       const chosen = chosenAt !== undefined && isForMaker ? { chosenAt } : {};
       const said = { ...place, id, markdown: late + job.text, ...chosen };
@@ -146,8 +147,8 @@ function paidBy({ sender, chat }: Extract<JobMaker, { readonly kind: 'person' }>
   return [name(sender.id), ...others.map(name)] as const;
 }
 
-// Carries what is said in the conversations of jobs to the people it is for. Each job has a chat of its
-// own on a channel that nobody else sees; what arrives there is announced where the job reports.
+// Delivers texts of job conversations to the people they are for. Each job has a chat of its own on
+// an internal channel; what arrives there is announced where the job reports.
 
 export type JobPlace = { readonly title: string; readonly chat: ChatRef };
 
@@ -163,7 +164,7 @@ const LIFETIME_MS = 30 * 86_400_000;
 const NOWHERE = { nativeIds: [] };
 
 export function createJobCourier({ announcer, sessions, log, placeOf }: JobCourierDeps): Courier {
-  /** What a turn was shown of others may stand in what it says. */
+  /** A text of a turn may repeat untrusted content that the turn saw. */
   async function isForeign({ id, chat }: OutboundMessage): Promise<boolean> {
     const turn = turnOfAnswer(id);
     if (turn === undefined || sessionOfTurn(turn) !== sessionKeyOf(chat)) return true;
@@ -198,14 +199,14 @@ export function createJobCourier({ announcer, sessions, log, placeOf }: JobCouri
   };
 }
 
-// The turn stage of schedules: runs of jobs, and announcements of jobs and notes. A run starts without
-// the history of earlier runs, so that it costs no more than they did; an announcement is recorded in the
-// conversation of its chat, so that a person can answer it.
+// The turn stage of schedules: runs of jobs, and announcements of jobs and notices. A run starts
+// without the history of earlier runs, so that its cost does not grow; an announcement is recorded
+// in the conversation of its chat, so that a person can answer it.
 
 type ScheduleStageDeps = {
   readonly agent: Pick<Revisions, 'remark'> & { reset(session: SessionKey): Promise<void> };
   readonly scheduler: Pick<Scheduler, 'ended'>;
-  /** Where what is said in a conversation goes. */
+  /** Where answers of a session are sent. */
   answersTo(session: SessionKey, message: InboundMessage): Promise<ChatRef>;
 };
 
@@ -264,7 +265,7 @@ export function scheduleStage(deps: ScheduleStageDeps) {
 
 const ANNOUNCED = 'what you sent to this chat without being asked, as a scheduled job or a notice';
 
-/** What failed is told where it is counted, not as a result. */
+/** A failure is reported by the scheduler and not as a result. */
 function withoutFailure(result: HandledTurn): HandledTurn {
   return result.ending === 'answered' ? result : { ...result, outbound: [] };
 }

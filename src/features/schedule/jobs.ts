@@ -1,4 +1,4 @@
-// Makes and changes jobs for whoever may. Others than an owner see and touch only their own.
+// Creates and changes jobs. Everybody except owners sees and changes only their own.
 
 import { randomBytes } from 'node:crypto';
 import type { Cron } from 'croner';
@@ -41,13 +41,13 @@ export type JobAsker =
       readonly person: Person;
       readonly sender: PersonSender;
       readonly chat: ChatRef;
-      /** What they may have done there. */
+      /** Their rights there. */
       readonly rights: Rights;
-      /** They, or whatever asks for them, were shown untrusted content. */
+      /** They, or the turn that asks for them, saw untrusted content. */
       readonly isTainted: boolean;
     };
 
-/** `next`: the slots to come, in words of the job's zone. */
+/** `next`: text of the next slots in the job's zone. */
 export type ShownJob = { readonly job: Job; readonly line: string; readonly next: string };
 
 export type JobChange = 'remove' | 'enable' | 'disable' | 'run';
@@ -57,13 +57,16 @@ type JobServiceDeps = {
   readonly bus: Pick<EmbeddedStore, 'cancel' | 'trace'>;
   readonly next: NextSlot;
   now(): number;
-  /** IANA zone for whoever has chosen none; empty: the machine's. */
+  /** IANA zone for people without one; empty: the machine's. */
   timeZone(): string;
-  /** A job was made or changed. */
+  /** Called after a job was made or changed. */
   changed(): void;
-  /** The name of a workflow with its inputs behind it. @throws WorkflowError where it could not run now */
+  /**
+   * The name of a workflow followed by its inputs.
+   * @throws WorkflowError where it could not run now
+   */
   checkWorkflow(typed: string): Promise<void>;
-  /** Ids of the runs of workflows that this job started and that are not over. */
+  /** Ids of the runs of workflows that this job started and that have not ended. */
   workflowsOf(job: string): Promise<readonly string[]>;
 };
 
@@ -74,7 +77,7 @@ const LAST = 'last';
 
 export type JobService = ReturnType<typeof createJobService>;
 
-/** The same from a chat, from a tool and from the command line. What fails is a JobError. */
+/** The same for chat, tool and command line. Errors are JobError. */
 export function createJobService(deps: JobServiceDeps) {
   const { next, now, changed, bus } = deps;
 
@@ -102,7 +105,7 @@ export function createJobService(deps: JobServiceDeps) {
     return isPending || (await deps.workflowsOf(id)).length > 0;
   }
 
-  /** Ends what runs of it. */
+  /** Ends the runs of a job. */
   async function stop(id: string): Promise<void> {
     await bus.cancel(sessionKeyOf(jobChat(id)), 'the job was stopped');
     for (const run of await deps.workflowsOf(id)) {
@@ -120,7 +123,7 @@ export function createJobService(deps: JobServiceDeps) {
     }
   }
 
-  /** @throws JobError where there is none, or none of theirs. */
+  /** @throws JobError where there is none, or none of theirs */
   async function found(id: string, asker: JobAsker): Promise<Job> {
     const jobs = await visible(asker);
     const job = jobs.find((each) => each.id === id) ?? onlyNamed(jobs, id);
@@ -148,7 +151,7 @@ export function createJobService(deps: JobServiceDeps) {
   async function setEnabled(id: string, enabled: boolean, asker: JobAsker): Promise<ShownJob> {
     const job = await found(id, asker);
     const { schedule } = job;
-    // What was missed while it was off is not made up for.
+    // Slots missed while it was disabled are not made up for.
     const nextAt = enabled ? await firstSlot(next, schedule, now()) : undefined;
     if (!enabled) await stop(job.id);
     return changedJob(job.id, asker, (each) =>
@@ -156,15 +159,15 @@ export function createJobService(deps: JobServiceDeps) {
     );
   }
 
-  /** Runs it once beside its schedule, as soon as may be. */
+  /** Runs it once beside its schedule, as soon as possible. */
   const runNow = (id: string, asker: JobAsker) =>
     changedJob(id, asker, (job) => ({ ...job, runAsked: now() }));
 
   return {
-    /** Whether it comes to a run that can begin, whoever asks. */
+    /** Whether a run could start, whoever asks. */
     async check(wish: JobWish): Promise<void> {
       if (wish.kind === 'workflow') await checkWorkflow(wish.text);
-      // A moment is read by the clock of whoever asks.
+      // A moment is in the time zone of the asking person.
       if (wish.cron === undefined) return;
       const schedule = readSchedule(wish, wish.timeZone ?? '', now());
       await firstSlot(next, schedule, now());
@@ -219,9 +222,9 @@ export function createJobService(deps: JobServiceDeps) {
       if (change === 'run') return runNow(id, asker);
       return setEnabled(id, change === 'enable', asker);
     },
-    /** The one that is meant. */
+    /** The job with this id or name. */
     find: async (id: string, asker: JobAsker) => shown(await found(id, asker), asker),
-    /** Jobs made in this chat whose run is not over. */
+    /** Jobs made in this chat whose run has not ended. */
     async atWork(
       chat: ChatRef,
     ): Promise<readonly { readonly id: string; readonly name: string }[]> {
@@ -229,7 +232,7 @@ export function createJobService(deps: JobServiceDeps) {
       const isOne = await Promise.all(jobs.map(isUnderWay));
       return jobs.filter((_job, at) => isOne[at]).map(({ id, name }) => ({ id, name }));
     },
-    /** Ends the run of now, where there is one; the schedule stays. Whether there was one. */
+    /** Ends the current run; the schedule stays. Returns whether there was one. */
     async endRun(id: string): Promise<boolean> {
       const job = await deps.jobs.all.get(id);
       const isOne = job !== undefined && (await isUnderWay(job));
@@ -246,7 +249,7 @@ function isTheirs(job: Job, asker: JobAsker): boolean {
   return asker.kind === 'operator' || asker.person.role === 'owner' || isMadeBy(job.maker, asker);
 }
 
-/** Two records of one person may have been joined since. */
+/** Two records of one person may have been linked since. */
 function isMadeBy(maker: JobMaker, { person }: PersonAsker): boolean {
   if (maker.kind !== 'person') return false;
   const door = personChannelOf(person, maker.chat.channel);
@@ -301,7 +304,7 @@ function limitsOf({ tokensPerDay, moneyPerDay }: JobWish): Pick<Job, 'limits'> {
   return Object.keys(limits).length === 0 ? {} : { limits };
 }
 
-/** Whether what is sent to the chat lasts. */
+/** Whether the chat keeps what is sent to it. */
 const lasts = ({ channel }: ChatRef) =>
   !LOCAL_CHANNELS.some((door) => door.channel === channel && !door.lasts);
 
@@ -311,15 +314,15 @@ function newId(jobs: readonly Job[]): string {
   return id;
 }
 
-// The slots of a schedule. Each time of the wall clock counts once: what the clock jumps over runs as
-// it jumps, what it shows twice runs the first time; only an expression without fixed times, such as
-// "every hour", follows real time.
+// The slots of a schedule. Each time of the wall clock counts once: a skipped time runs at the
+// skip, a repeated one runs the first time; only an expression without fixed times, such as "every
+// hour", follows elapsed time.
 
 export type NextSlot = (schedule: Schedule, afterMs: number) => Promise<number | undefined>;
 
 const MAX_KEPT = 200;
 
-/** Read when the first expression is, not with the program. */
+/** Loads the cron parser with the first expression. */
 export function createNextSlot(): NextSlot {
   const kept = new Map<string, Cron>();
 
@@ -342,7 +345,10 @@ export function createNextSlot(): NextSlot {
   };
 }
 
-/** The first slot of a new job. @throws JobError where there is none or the expression is none */
+/**
+ * The first slot of a new job.
+ * @throws JobError where there is none or the expression is invalid
+ */
 async function firstSlot(next: NextSlot, schedule: Schedule, nowMs: number): Promise<number> {
   const at = await next(schedule, nowMs).catch((error: unknown) => {
     const reason = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : '';

@@ -1,6 +1,6 @@
-// Fires jobs when they are due. A run is named after its job and its slot, so that a slot which is
-// fired again after a crash is a duplicate; after a time away each job runs once for all it missed.
-// Between two slots it sleeps, and looks at the clock on the wall at least once a minute.
+// Starts jobs when they are due. The id of a run consists of job and slot, so that a slot repeated
+// after a crash is a duplicate; after a downtime each job runs once for all missed slots. Between
+// slots it sleeps, and checks the system clock at least once a minute.
 
 import { narrowed, type Rights, UNRESTRICTED } from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -27,22 +27,22 @@ import {
 import { hasChosenTimes, slotText, zoneOf } from './rules/schedule.ts';
 import { jobChat } from './settings.ts';
 
-/** One run of a job, as it is handed on. */
+/** One run of a job. */
 export type Run = {
   readonly job: Job;
   readonly id: MessageId;
-  /** When it should have run, in words, where it runs late. */
+  /** Text of the scheduled time, where it runs late. */
   readonly due?: string;
   /** The time that a person chose for it, epoch milliseconds. */
   readonly chosenAt?: number;
 };
 
 export type Started =
-  /** The agent is asked; `ended` tells when that is over. */
+  /** The agent was asked; `ended` is called when that run is over. */
   | { readonly kind: 'asked' }
-  /** There was nothing to ask. */
+  /** A text was sent; no turn was needed. */
   | { readonly kind: 'said' }
-  /** Nobody stands for it any more. */
+  /** Its maker has lost access. */
   | { readonly kind: 'nobody'; readonly reason: string };
 
 type SchedulerDeps = {
@@ -51,29 +51,29 @@ type SchedulerDeps = {
   readonly bus: Pick<MessageBus, 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** IANA zone for what has none of its own; empty: the machine's. */
+  /** IANA zone for jobs without one; empty: the machine's. */
   timeZone(): string;
   maxFailures(): number;
-  /** Jobs run; else they only wait. */
+  /** Whether jobs run; otherwise they wait. */
   isOn(): boolean;
-  /** Another number once another process has written. */
+  /** Changes when another process has written. */
   revision(): number;
-  /** Durable when resolved; the same id once. */
+  /** Durable when it resolves; once per id. */
   start(run: Run): Promise<Started>;
-  /** Tells whoever made the job of trouble with it; the same id once. */
+  /** Reports trouble with a job to its maker; once per id. */
   tell(job: Job, id: string, text: string): Promise<void>;
-  /** Tells an owner of a job that nobody stands for. */
+  /** Sends the owner a notice about a job whose maker has lost access. */
   tellOwner(text: string): void;
 };
 
-/** How soon jobs are noticed that another process (a command) made. */
+/** Interval for noticing jobs that another process (a command) made. */
 const OUTSIDE_MS = 5000;
 const LONGEST_SLEEP_MS = 60_000;
-/** A clock that is put back by less is only put right. */
+/** Setting the clock back by less is treated as a correction. */
 const PUT_BACK_MS = 10 * 60_000;
-/** The owner hears of a job that could not be started so often. */
+/** Failed starts after which the owner gets a notice. */
 const TOLD_FAILURES = 3;
-/** What a finished job still says has gone out by then. */
+/** Texts of a finished job are delivered by then. */
 const KEEP_FINISHED_MS = 86_400_000;
 
 export type Scheduler = ReturnType<typeof createScheduler>;
@@ -81,7 +81,10 @@ export type Scheduler = ReturnType<typeof createScheduler>;
 export function createScheduler(deps: SchedulerDeps) {
   const { jobs, next, bus, clock, log, timeZone, maxFailures, isOn, revision, start } = deps;
   const { tell, tellOwner } = deps;
-  /** Jobs that could not be started, until when they wait (epoch milliseconds); a restart tries them all. */
+  /**
+   * Jobs that could not be started, with the end of their delay (epoch milliseconds); a restart
+   * tries all.
+   */
   const putOff = new Map<string, { readonly failures: number; readonly until: number }>();
   let change = Promise.withResolvers<void>();
   const waitsUntil = ({ id }: Job) => putOff.get(id)?.until ?? 0;
@@ -101,7 +104,7 @@ export function createScheduler(deps: SchedulerDeps) {
     }
   }
 
-  /** The run is over; told twice of the same run, the second changes nothing. */
+  /** Ends a run; a repetition for the same run changes nothing. */
   async function runEnded(
     id: string,
     run: MessageId,
@@ -123,7 +126,7 @@ export function createScheduler(deps: SchedulerDeps) {
     if (text !== undefined) await tell(after, `${run}/trouble`, text);
   }
 
-  /** A failed job waits longer each time, and then for a slot of its own. */
+  /** The delay grows with each failure; a recurring job then waits for its next slot. */
   async function retryAt(
     { schedule, nextAt, failures }: Job,
     now: number,
@@ -148,7 +151,7 @@ export function createScheduler(deps: SchedulerDeps) {
     }
   }
 
-  /** One job must not hold up the others. */
+  /** A failure of one job does not delay the others. */
   function notStarted(job: Job, error: unknown): void {
     const failures = (putOff.get(job.id)?.failures ?? 0) + 1;
     putOff.set(job.id, { failures, until: clock.now() + retryMs(failures) });
@@ -180,7 +183,7 @@ export function createScheduler(deps: SchedulerDeps) {
     log.info('job started', { job: job.id, slot, late: isLate });
   }
 
-  /** The bus knows better than we do: what it holds will come to an end. */
+  /** The message bus is authoritative: a message that it holds will be processed. */
   async function isUnderWay({ running }: Job): Promise<boolean> {
     if (running === undefined) return false;
     return (await bus.trace(running))?.state === 'pending';
@@ -189,7 +192,7 @@ export function createScheduler(deps: SchedulerDeps) {
   async function skip(job: Job, isAsked: boolean, after: number | undefined): Promise<void> {
     const now = clock.now();
     const last = { at: now, how: 'skipped', detail: 'the previous run was still running' } as const;
-    // What runs once is not skipped but waits.
+    // A one-time job is delayed, not skipped.
     const nextAt = job.schedule.kind === 'at' ? now + retryMs(2) : after;
     await jobs.all.change(
       job.id,
@@ -208,7 +211,7 @@ export function createScheduler(deps: SchedulerDeps) {
     tellOwner(`The scheduled job ${job.name} (${job.id}) was disabled: ${reason}.`);
   }
 
-  /** After the clock was put back, a slot far ahead is no slot any more. Old rows go. */
+  /** After the clock was set back, a slot far in the future is recomputed. Old rows are removed. */
   async function settled(job: Job): Promise<Job> {
     const now = clock.now();
     const { finishedAt, firedAt, schedule } = job;
@@ -246,7 +249,7 @@ export function createScheduler(deps: SchedulerDeps) {
   return { changed, run, ended: runEnded };
 }
 
-/** Told when it begins to fail, when it is given up and when it works again; not in between. */
+/** Reported when a job starts to fail, when it is given up and when it works again. */
 async function troubleText(
   before: Job,
   after: Job,
@@ -269,8 +272,8 @@ async function troubleText(
   return `Failed: ${reason}${when} I tell you when it works again or is disabled.`;
 }
 
-// A look at HEARTBEAT.md from time to time. Where it asks for nothing no model is asked; where it does,
-// a turn with an owner's rights begins, which neither schedules nor changes rules.
+// The heartbeat: reads HEARTBEAT.md at intervals. Without tasks in it no model is called; with
+// tasks, a turn with an owner's rights starts, which may not schedule or change rules.
 
 type HeartbeatSettings = {
   readonly enabled: boolean;
@@ -285,17 +288,17 @@ type HeartbeatDeps = {
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Of an owner, alone with the agent. */
+  /** The rights of an owner in a private chat. */
   ownerRights(): Rights;
   settings(): HeartbeatSettings;
-  /** Leaves out of its conversation what was before. */
+  /** Resets its conversation. */
   beginAnew(): Promise<void>;
-  /** Undefined where there is none. */
+  /** Undefined where the file does not exist. */
   readFile(): Promise<string | undefined>;
 };
 
 const LOOKED = 'looked';
-/** When the newest turn began: a look may have begun none. */
+/** Time of the newest turn; a look without tasks starts none. */
 const BEGUN = 'begun';
 const DAY = 'day';
 const MINUTE_MS = 60_000;
@@ -309,13 +312,15 @@ export function createHeartbeat(deps: HeartbeatDeps) {
   const { state, bus, clock, log, settings } = deps;
   const dayText = createDayText();
 
-  /** When the file was last looked at; a clock that was put back counts from now. */
+  /** Time of the last look; undefined also where the clock was set back behind it. */
   async function lastLook(): Promise<number | undefined> {
     const at = Number(await state.get(LOOKED));
     return at > 0 && at <= clock.now() ? at : undefined;
   }
 
-  /** It knows what it did today, so that it does once what is due once a day, and no more. */
+  /**
+   * The conversation is reset daily: it shows what was done today, so that daily tasks run once.
+   */
   async function beginDay(now: number) {
     const day = dayText(now, settings().timeZone);
     if ((await state.get(DAY)) === day) return;
@@ -356,7 +361,7 @@ export function createHeartbeat(deps: HeartbeatDeps) {
         const before = await lastLook();
         const now = clock.now();
         if (enabled && (before === undefined || now - before >= everyMins * MINUTE_MS)) {
-          // Noted first: a file that cannot be dealt with is not asked about again at once.
+          // Stored first: a file that causes errors is not retried at once.
           await state.set(LOOKED, `${now}`);
           await look(now);
         }

@@ -1,5 +1,4 @@
-// The part of the configuration about what the machine does of its own accord: scheduled jobs, the
-// heartbeat, notices to the owner, and quiet hours.
+// Configuration of what the gateway does unprompted: jobs, the heartbeat, notices, and quiet hours.
 
 import { z } from 'zod';
 import { count, flag } from '../../kernel/config/settings-fields.ts';
@@ -7,7 +6,7 @@ import { channelName, chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.t
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { HOURS_PATTERN } from '../../lib/time/zone-time.ts';
 
-/** The conversations of jobs: each has one of its own. */
+/** The channel of jobs; each job has a chat of its own. */
 export const JOB_CHANNEL = channelName('cron');
 
 export const jobChat = (id: string): ChatRef => ({

@@ -1,5 +1,5 @@
-// Puts a reviewed skill into the workspace in one step, and takes one out. What was looked at is pinned
-// first: a kill in between leaves a pin without a skill, never a skill without its pin.
+// Adds a reviewed skill to the workspace in one step, and removes one. Its hashes are stored first:
+// a crash in between leaves hashes without a skill, never a skill without hashes.
 
 import { randomUUID } from 'node:crypto';
 import { lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -28,11 +28,11 @@ import {
 } from './skills.ts';
 
 const FOLDER_MODE = 0o700;
-/** No file of a skill is a program to the system. */
+/** Files of a skill are not executable. */
 const FILE_MODE = 0o600;
 
 export type InstallDeps = {
-  /** The workspace's folder of skills. */
+  /** The skills folder of the workspace. */
   readonly folder: string;
   readonly pins: SkillPinRows;
   readonly files: GuardedFiles;
@@ -92,7 +92,10 @@ export async function removeSkill(name: string, { folder, pins }: InstallDeps): 
   await rm(gone, { recursive: true, force: true });
 }
 
-/** Pins a skill as it stands now; the files that are not as they were pinned. @throws SkillError */
+/**
+ * Stores the hashes of the current files; returns the files that had changed.
+ * @throws SkillError
+ */
 export async function acceptSkill(
   name: string,
   { folder, pins, files, now }: InstallDeps,
@@ -121,8 +124,8 @@ export async function existingSkill(name: string, folder: string): Promise<strin
   );
 }
 
-// Where a skill comes from: a folder, an archive, or a repository at one of the usual hosts. All of it
-// is read into memory, in bounds; links and devices are refused, nothing is run.
+// Reads a skill from a folder, an archive, or a repository on a known host. Everything is read into
+// memory within limits; links and devices are refused, nothing is run.
 
 const MAX_ARCHIVE_BYTES = 50_000_000;
 const FETCH_TIMEOUT_MS = 60_000;
@@ -130,13 +133,13 @@ const ARCHIVE = /\.(?:tar|tar\.gz|tgz)$/i;
 const IGNORED = new Set(['.git', '.DS_Store']);
 
 export type FoundSkill = SkillPackage & {
-  /** As it is kept with the skill. */
+  /** As stored with the skill. */
   readonly source: string;
 };
 
 /**
- * `where`: a path, the address of a tar archive, `owner/repository[/folder][#ref]` at GitHub, or the
- * address of such a folder in a browser.
+ * `where`: a path, the address of a tar archive, `owner/repository[/folder][#ref]` at GitHub, or
+ * the address of such a folder in a browser.
  * @throws SkillError
  */
 export async function findSkill(
@@ -222,7 +225,7 @@ async function fromArchive(
   return found;
 }
 
-/** The skill in `folder`, or the only one there is. `whole`: what a skill at the very top is called. */
+/** The skill in `folder`, or the only one there is. `whole`: the name of a skill at the root. */
 function chosen(
   files: readonly PackedFile[],
   folder: string,

@@ -1,5 +1,5 @@
-// A skill as it came from elsewhere, before any of it is written: what is refused (cases X10, X17),
-// and what a person should look at. Nothing of it is run.
+// Validates a skill from elsewhere before it is written: what is refused (cases X10, X17), and
+// remarks for the person. Runs nothing of it.
 
 import type { ReadEntry } from 'tar';
 import { foldName, isProtected } from '../../lib/files/guarded-path.ts';
@@ -9,7 +9,7 @@ import { isSkillName } from './rules/skill.ts';
 import { SkillError } from './skills.ts';
 
 export type PackedFile = {
-  /** Below the skill's folder, parted by "/". */
+  /** Relative to the skill's folder, separated by "/". */
   readonly path: string;
   readonly bytes: Uint8Array;
 };
@@ -20,7 +20,7 @@ export type SkillReview = {
   readonly name: string;
   readonly description: string;
   readonly text: string;
-  /** What it needs and what is worth a look, a sentence each. */
+  /** Its requirements and what deserves attention, one sentence each. */
   readonly remarks: readonly string[];
 };
 
@@ -31,14 +31,14 @@ const MAX_SHOWN_CHARS = 80;
 const MAX_PATH_CHARS = 200;
 const MAX_DEPTH = 5;
 const MAX_HOSTS = 10;
-/** Names that are no file on some system (Microsoft, "Naming Files, Paths, and Namespaces"). */
+/** Names that are invalid on some system (Microsoft, "Naming Files, Paths, and Namespaces"). */
 const RESERVED = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i;
 const ODD_NAME = /[\p{Cc}\p{Cf}<>:"|?*\\]|[. ]$|^ /u;
 const PROGRAM =
   /\.(?:sh|bash|zsh|fish|py|js|mjs|cjs|ts|rb|pl|php|lua|ps1|bat|cmd|exe|jar|wasm|so|dll)$/i;
 const HOST = /\bhttps?:\/\/([a-z0-9.-]+\.[a-z]{2,}|localhost|\d+(?:\.\d+){3})/gi;
 
-/** @throws SkillError refused, naming the file and why */
+/** @throws SkillError refused, with the file and the reason */
 export async function reviewPackage({ name, files }: SkillPackage): Promise<SkillReview> {
   if (!isSkillName(name)) {
     throw refused(
@@ -149,10 +149,10 @@ const decode = (bytes: Uint8Array) => Buffer.from(bytes).toString('utf8');
 
 const refused = (message: string) => new SkillError('refused', message);
 
-// A tar archive as files in memory (case X10): nothing is written, whatever an entry is called; links
-// and devices are left out where they lie outside of a skill and refused within.
+// Unpacks a tar archive in memory (case X10): nothing is written, whatever an entry is called;
+// links and devices outside the skill are ignored, within it they are refused.
 
-/** Of a whole repository, of which a skill is a part. */
+/** Limits of a whole repository that contains a skill. */
 const MAX_ENTRIES = 20_000;
 const MAX_BYTES = 100_000_000;
 const FILES = ['File', 'OldFile', 'ContiguousFile'];
@@ -161,7 +161,7 @@ type Unpacked = {
   readonly files: readonly PackedFile[];
   /** Paths of links and devices. */
   readonly others: readonly string[];
-  /** Name of the folder that holds everything; empty where there is none. */
+  /** Name of the folder that contains everything; empty where there is none. */
   readonly root: string;
 };
 
@@ -198,7 +198,9 @@ export async function unpack(archive: Uint8Array): Promise<Unpacked> {
   return withoutRoot(files, others);
 }
 
-/** One that is too large is kept by name, to be refused where it belongs to the skill. */
+/**
+ * A file that is too large keeps only its name, so that it is refused if it belongs to the skill.
+ */
 function collect(entry: ReadEntry, files: PackedFile[]): void {
   const { path } = entry;
   if (entry.size > MAX_FILE_BYTES) {
@@ -211,7 +213,7 @@ function collect(entry: ReadEntry, files: PackedFile[]): void {
   entry.on('end', () => files.push({ path, bytes: Buffer.concat(chunks) }));
 }
 
-/** Archives of repositories hold one folder, called after the version. */
+/** Archives of repositories contain one folder, named after the version. */
 function withoutRoot(files: readonly PackedFile[], others: readonly string[]): Unpacked {
   const [first = ''] = files[0]?.path.split('/') ?? [];
   const prefix = `${first}/`;

@@ -1,5 +1,4 @@
-// The care of skills, opened for one command: what is there, looking at one from elsewhere, adding and
-// removing it.
+// The maintenance of skills for one command: list, review one from elsewhere, add and remove.
 
 import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
@@ -22,7 +21,7 @@ import { createSkillPinRows } from './skills.ts';
 
 export type SkillMaintenance = Awaited<ReturnType<typeof openSkillMaintenance>>;
 
-/** @throws ConfigError: the configuration says where the workspace is. */
+/** @throws ConfigError: the configuration says where the workspace is */
 export async function openSkillMaintenance(home: Home, env: Environment, clock: Clock) {
   const { config } = await loadConfig(home, env);
   const { workspace } = config.agents.defaults;
@@ -35,17 +34,17 @@ export async function openSkillMaintenance(home: Home, env: Environment, clock: 
   };
   return {
     skills: openSkills({ home, env, clock, workspace: () => workspace }),
-    /** Fetches and checks it; nothing is written. @throws SkillError, as all that follow */
+    /** Fetches and reviews it; writes nothing. @throws SkillError, as all that follow */
     async look(where: string, signal: AbortSignal) {
       const found = await findSkill(where, fetch, signal);
       return { found, review: await reviewPackage(found) };
     },
     add: (found: FoundSkill, options: { readonly replace: boolean }) =>
       installSkill(found, options, deps),
-    /** Throws where the workspace has none of this name. */
+    /** @throws SkillError where the workspace has no skill of this name */
     known: (name: string) => existingSkill(name, deps.folder),
     remove: (name: string) => removeSkill(name, deps),
-    /** The files that are not as they were. */
+    /** Returns the files that had changed. */
     accept: (name: string) => acceptSkill(name, deps),
   };
 }

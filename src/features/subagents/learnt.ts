@@ -1,5 +1,6 @@
-// Keeps what helpers, steps and workflows took, the newest of each type of task and model, and asks the
-// rules in rules/calibration.ts what that says of the next one. While it is off nothing is read or kept.
+// Stores the usage of subagents, steps and workflows, the newest of each type of task and model,
+// and derives limits from it by rules/calibration.ts. While it is disabled nothing is read or
+// stored.
 
 import { z } from 'zod';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
@@ -34,7 +35,7 @@ const RUNS = listShape(RUN);
 type CalibratorDeps = {
   readonly rows: OpenRows;
   settings(): CalibrationConfig;
-  /** What holds without advice. */
+  /** The limits without advice. */
   configured(): Configured;
 };
 
@@ -52,7 +53,7 @@ export class Calibrator {
     return this.#deps.settings().enabled;
   }
 
-  /** The same one again changes nothing. */
+  /** A repetition of the same run changes nothing. */
   async note(run: Execution): Promise<void> {
     const { enabled, keep } = this.#deps.settings();
     if (!enabled) return;
@@ -61,7 +62,7 @@ export class Calibrator {
     );
   }
 
-  /** Undefined where it is off, or too little is known. `model`: with its prefix. */
+  /** Undefined where it is disabled, or there is too little data. `model`: with its prefix. */
   async advice(
     kind: SubagentKind,
     profile: string | undefined,
@@ -75,7 +76,7 @@ export class Calibrator {
     return advice.confidence >= settings().minConfidence ? advice : undefined;
   }
 
-  /** For people: a line for each group and model; nothing while it is off. */
+  /** For people: a line for each group and model; empty while it is disabled. */
   async lines(): Promise<readonly string[]> {
     if (!this.isOn()) return [];
     const { settings, configured } = this.#deps;
@@ -105,8 +106,8 @@ function lineOf(runs: readonly Execution[], advice: Advice): string {
   );
 }
 
-// Notes what helpers and workflows took once they are over, for the calibrator. It fails nobody: what
-// cannot be noted is not known.
+// Records the usage of ended subagents and workflows for the calibrator. Errors are ignored: what
+// cannot be recorded is missing.
 
 type ExperienceDeps = {
   readonly calibrator: Pick<Calibrator, 'isOn' | 'note'>;
@@ -114,11 +115,11 @@ type ExperienceDeps = {
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What holds where nothing less was asked. */
+  /** The default limits. */
   configured(): Configured;
-  /** The name of the model with its prefix, of one as in terms. */
+  /** The full model name for the one in the terms. */
   modelOf(name: string | undefined): string;
-  /** In millionths of the currency; undefined: nobody knows its price. */
+  /** In millionths of the currency; undefined: the price is unknown. */
   costOf(model: string, usage: TokenUsage): number | undefined;
 };
 
@@ -166,20 +167,20 @@ export function createExperience(deps: ExperienceDeps) {
           ...{ micros: costIn(entries), ms: now - startedAt, depth, at: now },
         };
       }),
-    /** Of other work: `id` names it where what it took cannot be noted. */
+    /** For other work; `id` names it in the log where recording fails. */
     noted,
     modelOf: deps.modelOf,
   };
 }
 
-// How votes on steps ended, as sums over all of them: what /status and the command line tell.
+// Results of votes on steps, as sums over all of them, for /status and the command line.
 
 const SUMS = 'sums';
 
 const SUMS_ROW = z.object({
-  /** Ended by what the pilot voters said, by a lead, by neither. */
+  /** Decided by the gate, by a lead, or undecided. */
   ...{ gate: number, lead: number, undecided: number },
-  /** Answers: votes, those for what had the most, and those that could not be used. */
+  /** Ballots: votes, votes for the leader, and unusable answers. */
   ...{ votes: number, agreed: number, flagged: number },
 });
 type Sums = Readonly<z.infer<typeof SUMS_ROW>>;
@@ -192,13 +193,13 @@ export class Votes {
   readonly #sums: Rows<Sums>;
   readonly #over: (vote: VoteOver) => void;
 
-  /** `over` hears of each vote that ended. */
+  /** `over` is called for each vote that ended. */
   constructor(rows: OpenRows, over: (vote: VoteOver) => void = () => undefined) {
     this.#sums = rows({ ...jsonRows<Sums>(SUMS_ROW), scope: 'votes', prefix: '' });
     this.#over = over;
   }
 
-  /** One that is not over is none yet. */
+  /** Ignores a vote that has not ended. */
   async note(verdict: Verdict): Promise<void> {
     if (verdict.kind === 'ask') return;
     const how = verdict.kind === 'won' ? verdict.by : 'undecided';
@@ -210,7 +211,7 @@ export class Votes {
     }));
   }
 
-  /** For people; nothing where there was no vote. */
+  /** For people; empty where there was no vote. */
   async lines(): Promise<readonly string[]> {
     const { gate, lead, undecided, votes, agreed, flagged } = (await this.#sums.get(SUMS)) ?? NONE;
     const all = gate + lead + undecided;

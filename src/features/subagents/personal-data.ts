@@ -1,5 +1,5 @@
-// What a person wants forgotten, in what is kept of helpers: whose a helper is follows from the
-// conversation that started it.
+// Erases data of subagents on behalf of a person: a subagent belongs to the conversation that
+// started it.
 
 import type { StartedFrom } from '../../kernel/contributions.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
@@ -8,7 +8,7 @@ import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
 import { number, object, objects, rowShape, text } from '../../lib/json/json.ts';
 import { type SubagentRun, subagentSession } from './rules/subagent.ts';
 
-/** A subagent at work keeps its task until it has ended. */
+/** A running subagent keeps its task until it has ended. */
 export function createSubagentErasure({
   runs,
   known,
@@ -47,7 +47,7 @@ function withoutTexts({ name: _, ...run }: SubagentRun): SubagentRun {
   return { ...run, plan, label: FORGOTTEN, result: FORGOTTEN, answers: [] };
 }
 
-/** The conversation that started the subagent. */
+/** The session that started the subagent. */
 export function startedFromSubagents({ whose }: SubagentRows): StartedFrom {
   return async (id) => {
     const run = await whose(id);
@@ -57,7 +57,7 @@ export function startedFromSubagents({ whose }: SubagentRows): StartedFrom {
 
 export const withoutTopic = (session: string) => session.split('#', 1).join();
 
-// The collection of the runs of subagents.
+// Stored rows of subagent runs.
 
 const RUN = rowShape<SubagentRun>({
   ...{ id: text, label: text, plan: object, parent: object, depth: number, terms: object },

@@ -1,4 +1,5 @@
-// Whether the voice engines are available: a server that answers, a program that is installed.
+// Checks whether the voice engines are available: a server that responds, a program that is
+// installed.
 
 import { type Finding, fail, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';

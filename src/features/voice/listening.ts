@@ -1,5 +1,5 @@
-// Turns the sounds of messages into words, each sound once per engine, and tells people in words when
-// nobody could listen to what they said.
+// Transcribes the audio of messages, each once per engine, and tells people when their audio could
+// not be transcribed.
 
 import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
@@ -28,16 +28,16 @@ import { charged, type SpokenWords, type Transcriber, VoiceError } from './voice
 
 type ListeningDeps = {
   readonly media: Pick<MediaStore, 'read'>;
-  /** Words of sounds that were listened to, by engine and content. */
+  /** Stored transcripts by engine and content. */
   readonly known: KeyValueStore;
   readonly permits: Permits;
   readonly clock: Clock;
   readonly log: Logger;
   limits(): { readonly maxBytes: number; readonly maxMs: number };
   readonly spending: PaidCalls;
-  /** Undefined: none is set. */
+  /** Undefined: none is configured. */
   transcriber(): Promise<Transcriber | undefined>;
-  /** What whoever wrote this can do about a missing engine. */
+  /** What the author of the message can do about a missing engine. */
   remedy(message: InboundMessage): Promise<string>;
   timeZone(): string;
   send(message: OutboundMessage): Promise<unknown>;
@@ -62,7 +62,7 @@ export function createListening(deps: ListeningDeps): Listening {
     if (!isOwnerTold) deps.tellOwner(MISPLACED);
     isOwnerTold = true;
   };
-  /** The bus takes an id once. */
+  /** The message bus accepts an id once. */
   const dailyId = ({ chat }: InboundMessage): MessageId => {
     const day = dayText(deps.clock.now(), deps.timeZone());
     return messageId(`unheard/${sessionKeyOf(chat)}/${day}`);

@@ -1,5 +1,5 @@
-// CONTRACT of what listens and speaks: sound to words, words to sound. Engines are servers that speak
-// OpenAI's audio API or programs of this machine; what they need of secrets stays with them.
+// CONTRACT of voice engines: transcription and speech. Engines are servers with OpenAI's audio API
+// or programs of this machine; their secrets stay with them.
 
 import {
   type PaidCall,
@@ -11,25 +11,28 @@ import { NanobotError } from '../../kernel/message/errors.ts';
 
 export type Sound = {
   readonly content: Uint8Array;
-  /** Found in the content. */
+  /** Detected from the content. */
   readonly mimeType: string;
 };
 
 export type SpokenWords = {
-  /** Empty where nothing is said. */
+  /** Empty where no speech was found. */
   readonly text: string;
-  /** ISO 639 code where the engine tells. */
+  /** ISO 639 code, where the engine reports it. */
   readonly language?: string;
-  /** How long the engine took the sound for, where it tells. */
+  /** Duration by the engine, where it reports it. */
   readonly durationMs?: number;
 };
 
 export interface Transcriber {
-  /** The same for the same words of the same sound: engine, model, language; no secret. */
+  /**
+   * Identifies engine, model and language, so that equal ids give equal transcripts; contains no
+   * secret.
+   */
   readonly id: string;
-  /** Money for a minute; 0: free, or not known. */
+  /** Price per minute; 0: free, or unknown. */
   readonly price: number;
-  /** What is said leaves one's own machines. */
+  /** Audio leaves one's own machines. */
   readonly isElsewhere: boolean;
   /** @throws VoiceError, the signal's reason */
   transcribe(sound: Sound, signal: AbortSignal): Promise<SpokenWords>;
@@ -37,11 +40,11 @@ export interface Transcriber {
 
 export interface Speaker {
   readonly id: string;
-  /** Money for a million characters; 0: free, or not known. */
+  /** Price per million characters; 0: free, or unknown. */
   readonly price: number;
-  /** What is said leaves one's own machines. */
+  /** Text leaves one's own machines. */
   readonly isElsewhere: boolean;
-  /** One sound file. @throws VoiceError, the signal's reason */
+  /** Returns one audio file. @throws VoiceError, the signal's reason */
   speak(text: string, signal: AbortSignal): Promise<Uint8Array>;
 }
 
@@ -58,7 +61,7 @@ export type VoiceFailure =
   | 'voice_command_missing'
   | 'voice_command_failed';
 
-/** Failures by which the engine shows that it did not begin, and charges nothing. */
+/** Failures which show that the engine did not start and charges nothing. */
 const UNBILLED: readonly VoiceFailure[] = [
   'voice_key_refused',
   'voice_too_large',
@@ -73,7 +76,7 @@ const UNBILLED: readonly VoiceFailure[] = [
 export const isUnbilled = (error: unknown): boolean =>
   error instanceof VoiceError && UNBILLED.includes(error.code);
 
-/** `reason` in words for people, without a full stop: `the engine does not answer`. */
+/** `reason`: a text for people, without a full stop: `the engine does not answer`. */
 export class VoiceError extends NanobotError {
   override readonly name = 'VoiceError';
   declare readonly code: VoiceFailure;
@@ -89,16 +92,16 @@ export class VoiceError extends NanobotError {
   }
 }
 
-// A call of an engine that costs money, held back in the budgets before it and settled after it.
+// A paid call of an engine: reserved in the budgets before it and settled after it.
 
 type CostlyCall<Result> = PaidCall & {
-  /** Leaves one's own machines. */
+  /** The data leaves one's own machines. */
   readonly isElsewhere: boolean;
-  /** What it took, in millionths. */
+  /** The cost in millionths. */
   costOf(result: Result): number;
 };
 
-/** What costs nothing asks no budget. @throws SpendingRefusedError, what the call throws */
+/** A free call needs no budget. @throws SpendingRefusedError, what the call throws */
 export async function charged<Result>(
   { payer, micros, isElsewhere, costOf }: CostlyCall<Result>,
   call: () => Promise<Result>,

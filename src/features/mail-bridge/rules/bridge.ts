@@ -1,6 +1,6 @@
-// Mails that are left to the owner instead of being answered: which they are, and what the owner is
-// shown of them. A mail's words, and a summary of them, stand in code spans: nothing in them can be
-// tapped, loaded or taken for ours.
+// Rules of bridged mails: which mails go to the owner, and what is shown of them. Text of a mail
+// and of its summary is in code spans: nothing in it can be tapped, loaded or mistaken for a text
+// of the gateway.
 
 import type { BridgeMode } from '../../../channels/email/settings.ts';
 import type { SettledVerdict } from '../../../kernel/access/admission.ts';
@@ -32,7 +32,7 @@ export function isBridged(mode: BridgeMode, verdict: SettledVerdict): boolean {
 
 /** What the owner is shown of a mail. */
 export type MailNote = {
-  /** Of several, the one it came to, and the answer goes out from; absent: the first. */
+  /** With several mailboxes, the one that received it and sends the answer; absent: the first. */
   readonly mailbox?: string;
   readonly address: string;
   readonly name: string;
@@ -58,7 +58,7 @@ export function mailNoteOf(message: InboundMessage): MailNote {
   };
 }
 
-/** Without the line that names the subject once more. */
+/** Without the line that repeats the subject. */
 export function bodyOf(text: string, subject: string): string {
   const title = `Subject: ${oneLine(subject, subject.length)}`;
   return subject !== '' && text.startsWith(title) ? text.slice(title.length) : text;
@@ -135,7 +135,7 @@ export const DRAFT_CHOICES = [
   { label: 'Drop', action: 'drop' },
 ] as const;
 
-/** The owner's own words, whole as far as a chat shows them, before they go out. */
+/** The owner's dictated answer before it is sent, cut to what a chat can show. */
 export function mailDraftText(note: MailNote, text: string, hasFiles: boolean): string {
   const from = note.mailbox === undefined ? '' : ` from ${note.mailbox}`;
   const shown = shortened(text, MAX_SHOWN_DRAFT_CHARS, ' …');
@@ -159,26 +159,29 @@ export function moreMailsText(count: number): string {
   return `${mails} arrived than I show in an hour. They are in the mailbox.`;
 }
 
-// Until when something is put off, in a person's time zone.
+// The end of a snooze, in a person's time zone.
 
 const DAY_MS = 86_400_000;
 const MORNING = 9;
 
-/** 9:00 of the next calendar day in the zone, epoch milliseconds; an hour the clock skips comes later. */
+/**
+ * 9:00 of the next calendar day in the zone, epoch milliseconds; an hour that the clock skips moves
+ * to a later time.
+ */
 export function tomorrowMorning(nowMs: number, timeZone: string): number {
   const minuteText = createMinuteText();
-  /** What the zone's clock shows, as if it were UTC. */
+  /** The wall clock time of the zone, as if it were UTC. */
   const shown = (atMs: number) => Date.parse(`${minuteText(atMs, timeZone).replace(' ', 'T')}:00Z`);
   const today = Math.floor(shown(nowMs) / DAY_MS) * DAY_MS;
   const wanted = today + DAY_MS + MORNING * 3_600_000;
-  // The offset may change in between, so it is taken again at the moment found first.
+  // The offset may change in between, so it is computed again at the first result.
   const first = wanted - (shown(nowMs) - Math.floor(nowMs / 60_000) * 60_000);
   return first + (wanted - shown(first));
 }
 
-// A mail in a sentence or two, for the owner who is shown it: when one is worth it, what the model is
-// asked, and what of its answer may be shown. The mail may try to write the summary itself: what comes
-// back is cut to plain words, and nobody obeys it.
+// The summary of a mail in a few sentences: when it is made, its prompt, and what of the answer is
+// shown. The mail may try to write its own summary, so the result is reduced to plain text, and
+// nothing acts on it.
 
 /** A shorter mail is shown as it is. */
 const SHORT_MAIL_CHARS = 400;
@@ -188,19 +191,19 @@ const MAX_READ_CHARS = 12_000;
 const MAX_SENTENCES = 3;
 const MAX_SUMMARY_CHARS = 500;
 
-/** How far the summary of a mail is; it is made once. */
+/** The state of a summary, which is made once. */
 export type MailSummary =
-  /** `text`: as much of the mail as is read; `sender`: who pays for it. */
+  /** `text`: the part of the mail that is summarised; `sender`: who pays for it. */
   | { readonly kind: 'due' | 'wanted'; readonly text: string; readonly sender: Sender }
   | { readonly kind: 'made'; readonly text: string }
   | { readonly kind: 'missing'; readonly because: 'budget' | 'local_only' | 'failed' };
 
 export type SummaryDue = Extract<MailSummary, { readonly kind: 'due' | 'wanted' }>;
 
-/** How it ended. */
+/** The final states. */
 export type SummaryOutcome = Extract<MailSummary, { readonly kind: 'made' | 'missing' }>;
 
-/** Of a mail whose body is long enough; undefined where it is shown as it is. */
+/** For a mail with a long body; undefined where it is shown as it is. */
 export function dueSummary(body: string, sender: Sender): MailSummary | undefined {
   const text = visibleText(body).trim();
   if (text.length < SHORT_MAIL_CHARS) return undefined;
@@ -233,12 +236,12 @@ export function summaryPrompt(
 }
 
 const PICTURE_OR_LINK = /!?\[([^\]]*)\]\(([^)\s]*)[^)]*\)/g;
-/** Addresses with a scheme, of mail, and of hosts, with what follows them. */
+/** Addresses with a scheme, mail addresses, and host names, with what follows them. */
 const ADDRESS =
   /(?:\b[a-z][a-z0-9+.-]{1,20}:(?:\/\/)?[^\s<>]{3,})|(?:[\w.+-]+@)?\b(?:[a-z0-9-]+\.)+[a-z]{2,24}\b(?:[/:?#][^\s<>]*)?/giu;
 const MARKS = /\*\*|__|`+|^[\s#>*|-]+/g;
 
-/** The model's answer as it is shown: plain, short, without addresses that are not in the mail. */
+/** The model's answer for display: plain, short, without addresses that are not in the mail. */
 export function cleanSummary(answer: string, mail: string): string | undefined {
   const plain = visibleText(answer)
     .replace(PICTURE_OR_LINK, '$1 $2')
@@ -253,5 +256,5 @@ export function cleanSummary(answer: string, mail: string): string | undefined {
   return shortened(text, MAX_SUMMARY_CHARS, ' …');
 }
 
-/** Also where a sentence ends with it. */
+/** Also where a sentence ends with the address. */
 const isIn = (mail: string, address: string) => mail.includes(address.replace(/[.,;:!?)\]]+$/, ''));

@@ -1,5 +1,5 @@
 // The plan of a long task and its checkpoints: what is valid, the checklist for the person and the
-// reminder for the model. plans.ts stores and shows them.
+// reminder for the model. index.ts stores and shows them.
 
 import type { SessionKey } from '../../../kernel/message/ids.ts';
 import type { ChatRef } from '../../../kernel/message/message.ts';
