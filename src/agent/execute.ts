@@ -200,7 +200,7 @@ type RunApprovedDeps = {
 };
 
 const CHANGED =
-  'Error (permission): this call means something else since it was approved. Nothing was done.';
+  'Permission denied: this call means something else since it was approved. Nothing was done.';
 
 export async function runApproved(
   { clock, toolbox, settings }: RunApprovedDeps,

@@ -103,7 +103,7 @@ async function post(
     isTainted: thread.isTainted,
     ordinal: thread.ordinalOf(call),
   });
-  if (status === 'failed') throw new ToolError('blocked', text);
+  if (status === 'failed') throw new ToolError('execution', text);
   return text;
 }
 

@@ -395,11 +395,14 @@ export function describeFailure(error: unknown): ToolFailure {
   return { ...failureOf('execution', text), isExpected: false };
 }
 
+/** Said in plain words: a model that does not understand a refusal tries again. */
+const REFUSALS: readonly ToolFailureKind[] = ['permission', 'blocked'];
+
 export function failureOf(kind: ToolFailureKind, message: string): ToolFailure {
   return {
     kind,
     message,
-    text: `Error (${kind}): ${message}`,
+    text: `${REFUSALS.includes(kind) ? 'Permission denied' : `Error (${kind})`}: ${message}`,
     isExpected: true,
     isTransient: false,
   };

@@ -107,6 +107,6 @@ describe('an address inside', () => {
     const before = bot().length;
     telegram.say(OWNER, `READ ${url}`);
     await hears(/Nothing more/, before);
-    expect(results().at(-1)?.text).toContain('Error (blocked)');
+    expect(results().at(-1)?.text).toContain('Permission denied: ');
   });
 });

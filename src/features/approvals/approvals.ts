@@ -61,7 +61,7 @@ export const APPROVAL_TEXTS = {
     'Not run yet: an owner is asked to allow it. What comes of it ' +
     'reaches you as a message. Do not call it again or try another way; say that you wait for a yes.',
   TOO_LONG:
-    `Error (permission): an owner has to allow this call, and it is longer than the ${MAX_SHOWN_CHARS} ` +
+    `Permission denied: an owner has to allow this call, and it is longer than the ${MAX_SHOWN_CHARS} ` +
     'characters they can be shown. Nothing was done. Make it smaller or do it in parts.',
   TOO_MANY:
     'Permission denied: this call needs the approval of an owner, and too many calls wait already. ' +

@@ -88,10 +88,10 @@ export function createAsks(deps: AsksDeps) {
       return SENT;
     }
     if (sender.kind !== 'person' || sender.verified === 'unverified') {
-      throw new ToolError('blocked', NOBODY);
+      throw new ToolError('execution', NOBODY);
     }
     await asks.erase(({ at }) => at < clock.now() - KEEP_MS);
-    if ((await openOf(asks)).length >= MAX_OPEN) throw new ToolError('blocked', TOO_MANY);
+    if ((await openOf(asks)).length >= MAX_OPEN) throw new ToolError('execution', TOO_MANY);
     await replace(session);
     const { question, rights, isTainted } = asked;
     const ask: Ask = {

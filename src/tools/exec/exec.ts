@@ -25,7 +25,7 @@ import { type ExecConfig, MAX_EXEC_SECS } from './settings.ts';
 export const END_MS = 10_000;
 /** No program was run, so that all of it is ours: what one wrote never begins so. */
 export const wasRefused = (found: string) =>
-  /^Error \((?:not_found|blocked|permission|invalid_arguments)\): /.test(found);
+  /^(?:Permission denied|Error \((?:not_found|invalid_arguments)\)): /.test(found);
 
 const MAX_CODE_CHARS = 200_000;
 const MAX_ARGUMENTS = 1000;
