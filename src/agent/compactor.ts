@@ -7,6 +7,7 @@ import { NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { SummaryEntry, SummaryNode, TranscriptEntry } from '../kernel/message/transcript.ts';
 import { isMessage } from '../kernel/sessions/rules/carry.ts';
+import { lineOf } from '../kernel/sessions/rules/earlier.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import { createPermits, RecentMap } from '../lib/async.ts';
 import { newBoundary } from '../lib/boundary.ts';
@@ -21,13 +22,14 @@ import {
   type CompactionPolicy,
   hardTokens,
   keptTokens,
-  markOf,
   maxSummaryTokens,
   planCompaction,
   stillStands,
   summaryEntry,
+  type WrittenParts,
+  withMissing,
 } from './rules/compaction.ts';
-import { EXPAND, nodesInView } from './rules/context-marks.ts';
+import { apart, EXPAND, nodesInView, showsUntrusted, trustedOnly } from './rules/context-marks.ts';
 import {
   expansionNote,
   MIN_EXPANSION_TOKENS,
@@ -46,7 +48,7 @@ import {
   unreadNode,
   writtenNode,
 } from './rules/lossless.ts';
-import { callBudget, entriesTokens } from './rules/tokens.ts';
+import { callBudget, entriesTokens, textTokens } from './rules/tokens.ts';
 import { takenUp } from './rules/turn-closing.ts';
 import { confinedTools } from './settings.ts';
 import type { SideModel } from './side-model.ts';
@@ -213,11 +215,43 @@ async function wholeSummary(step: Step): Promise<Made | undefined> {
   const limits = { keepTokens, summaryTokens: maxTokens, readTokens };
   const plan = planCompaction(step.window, limits);
   if (plan === undefined) return undefined;
-  const system = compactionPrompt(maxTokens, audience);
-  const written = await step.ask({ system, record: takenUp(plan.covered), maxTokens }, readTokens);
-  const entry = summaryEntry(plan, written, maxTokens, step.clock.now());
+  const write: WritePart = async (record, most) => {
+    const system = compactionPrompt(most, audience);
+    const written = await step.ask({ system, record, maxTokens: most }, readTokens);
+    return { text: withMissing(written.trim(), record, most), style: 'details' };
+  };
+  const written = await writtenParts(takenUp(plan.covered), step, maxTokens, write);
+  const entry = summaryEntry(plan, written, step.clock.now());
   if (entry === undefined) throw new SummaryUselessError();
   return { covered: plan.covered, entry };
+}
+
+type Written = Pick<SummaryNode, 'text' | 'style'>;
+type WritePart = (record: readonly TranscriptEntry[], maxTokens: number) => Promise<Written>;
+
+/**
+ * One text where nothing is untrusted; else one for each part, each made without the other, so that no word of
+ * untrusted content reaches the trusted one. The untrusted part ends with the untrusted content in view.
+ */
+async function writtenParts(
+  made: readonly TranscriptEntry[],
+  { window }: Step,
+  maxTokens: number,
+  write: WritePart,
+  wasTainted = false,
+): Promise<Written & WrittenParts> {
+  const { trusted, untrusted } = apart(made, wasTainted);
+  if (untrusted.length === 0) return write(made, maxTokens);
+  const isShown = showsUntrusted(window);
+  const most = isShown ? Math.floor(maxTokens / 2) : maxTokens;
+  const told = trusted
+    .map((entry) => (entry.role === 'summary' ? entry.text : lineOf(entry)))
+    .filter((line) => line !== '')
+    .join('\n');
+  // What is short already stays as it was said.
+  const isShort = textTokens(told) <= most;
+  const own = isShort ? { text: told, style: 'details' as const } : await write(trusted, most);
+  return isShown ? { ...own, untrusted: (await write(untrusted, most)).text } : own;
 }
 
 /** A node, written by a model level by level, or cut from what it stands for where no level does. */
@@ -227,8 +261,18 @@ async function nextNode(step: Step): Promise<Made | undefined> {
   const planned = planNode(step.window, losslessLimits(policy, size, readTokens, keepTokens));
   if (planned === undefined) return undefined;
   const plan = await withFound(planned, step);
-  const text = await textFor(plan, step, readTokens);
-  return { covered: plan.covered, entry: entryWithNode(plan, text, step.clock.now()) };
+  const { made, covered } = plan;
+  const maxTokens = nodeTokens(made, 'details', policy.summaryTokens);
+  // What is read from the files carries marks of its own.
+  const wasTainted =
+    plan.finds === undefined && step.window.some((e) => e.role === 'summary' && 'isForeign' in e);
+  const write: WritePart = (record, most) => textFor(record, most, step, readTokens);
+  const written =
+    made.length === 0
+      ? ({ text: unreadNode(plan.node), style: 'cut' } as const)
+      : await writtenParts(made, step, maxTokens, write, wasTainted);
+  const entry = entryWithNode(plan, written, step.clock.now());
+  return { covered, entry: showsUntrusted(step.window) ? entry : trustedOnly(entry) };
 }
 
 /** With the messages as the session's files hold them, and a node for those that are too many. */
@@ -244,33 +288,32 @@ async function withFound(plan: NodePlan, { request, sessions }: Step): Promise<N
   const made = found.flatMap(({ entries }) => entries);
   const from = found[0]?.turn ?? range.from;
   const isSplit = isLeftOut && turns.length >= MAX_FOUND_TURNS && from > range.from;
-  if (!isSplit) return { ...plan, made, node: { ...plan.node, ...markOf(made) } };
+  if (!isSplit) return { ...plan, made };
   const older = { from: range.from, before: from };
   const unread: SummaryNode = { ...older, level: 0, style: 'cut', text: unreadNode(older) };
   const { messages: _, ...node } = plan.node;
   return {
     ...plan,
     made,
-    node: { ...node, from, messages: made.filter(isMessage).length, ...markOf(made) },
+    node: { ...node, from, messages: made.filter(isMessage).length },
     others: [...plan.others, unread],
   };
 }
 
 async function textFor(
-  { made, node }: NodePlan,
-  { request, ask }: Step,
+  record: readonly TranscriptEntry[],
+  most: number,
+  { ask }: Step,
   readTokens: number,
-): Promise<Pick<SummaryNode, 'text' | 'style'>> {
-  const { summaryTokens } = request.policy;
-  if (made.length === 0) return { text: unreadNode(node), style: 'cut' };
+): Promise<Written> {
   for (const style of ASKED_STYLES) {
-    const maxTokens = nodeTokens(made, style, summaryTokens);
+    const maxTokens = nodeTokens(record, style, most);
     const system = nodePrompt(style, maxTokens);
-    const written = await ask({ system, record: made, maxTokens }, readTokens);
-    const text = writtenNode(written, made, maxTokens);
+    const written = await ask({ system, record, maxTokens }, readTokens);
+    const text = writtenNode(written, record, maxTokens);
     if (text !== undefined) return { text, style };
   }
-  return { text: cutNode(made, nodeTokens(made, 'cut', summaryTokens)), style: 'cut' };
+  return { text: cutNode(record, nodeTokens(record, 'cut', most)), style: 'cut' };
 }
 
 const FIRST_REST_MS = 60_000;

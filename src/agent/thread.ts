@@ -124,7 +124,8 @@ export class Thread {
     const { sessions, session, epoch } = this.#options;
     // The model is shown what is written: the same now, in later calls and after a restart.
     const options = { durable, ...(epoch === undefined ? {} : { epoch }) };
-    const written = await sessions.append(session, entries, options);
+    const marked = this.isTainted ? entries.map(withTaint) : entries;
+    const written = await sessions.append(session, marked, options);
     const kept = written.map(withoutWhole);
     this.#own.push(...kept);
     this.#view = [...this.#view, ...kept];
@@ -305,6 +306,9 @@ export class Thread {
     this.#omitted += fitted.omitted;
   }
 }
+
+const withTaint = (entry: TranscriptEntry): TranscriptEntry =>
+  entry.role === 'assistant' ? { ...entry, isTainted: true } : entry;
 
 // What is added to a conversation between turns: that its last exchange was taken back, and what people
 // thought of an answer. Nothing that was written is changed.

@@ -9,6 +9,7 @@ import {
   planCompaction,
   stillStands,
   summaryEntry,
+  withMissing,
 } from '../../src/agent/rules/compaction.ts';
 import { compactionText } from '../../src/agent/rules/compaction-prompt.ts';
 import { fitEntries } from '../../src/agent/rules/context-fit.ts';
@@ -208,7 +209,8 @@ function summaryOf(
 ): readonly SummaryEntry[] {
   const plan = planCompaction(window, limits);
   if (plan === undefined) return [];
-  const entry = summaryEntry(plan, 'They talked.', limits.summaryTokens, 99);
+  const text = withMissing('They talked.', plan.covered, limits.summaryTokens);
+  const entry = summaryEntry(plan, { text }, 99);
   return entry === undefined ? [] : [entry];
 }
 
@@ -241,7 +243,8 @@ describe('a summary', () => {
       fc.property(conversation, written, size, (entries, text, summaryTokens) => {
         const plan = planCompaction(windowOf(entries), { ...LIMITS, summaryTokens });
         if (plan === undefined) return;
-        const entry = summaryEntry(plan, text, summaryTokens, 0);
+        const whole = withMissing(text.trim(), plan.covered, summaryTokens);
+        const entry = summaryEntry(plan, { text: whole }, 0);
         expect(textTokens(entry?.text ?? '')).toBeLessThanOrEqual(summaryTokens);
         expect(textTokens(entry?.text ?? '')).toBeLessThan(entriesTokens(plan.covered));
         const lines = compactionText(plan.covered, 600, 'b').split('\n');

@@ -3,7 +3,14 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/context-marks.ts';
+import {
+  apart,
+  nodeId,
+  nodesInView,
+  rangeOfNode,
+  showsUntrusted,
+  trustedOnly,
+} from '../../src/agent/rules/context-marks.ts';
 import {
   cutNode,
   entryWithNode,
@@ -48,8 +55,13 @@ function step(record: readonly TranscriptEntry[], limits = LIMITS) {
   if (plan === undefined) return undefined;
   // What was left out by a new file, the agent finds in the files.
   const made = plan.made.length > 0 ? plan.made : turn(plan.node.from);
-  const text = cutNode(made, nodeTokens(made, 'cut', 60));
-  return { plan, record: [...record, entryWithNode(plan, { text, style: 'cut' }, 1)] };
+  const { trusted, untrusted } = apart(made);
+  const [text, other] = [trusted, untrusted].map((part) =>
+    cutNode(part, nodeTokens(part, 'cut', 60)),
+  );
+  const parts = { text: text ?? '', untrusted: other };
+  const entry = entryWithNode(plan, { ...parts, style: 'cut' }, 1);
+  return { plan, record: [...record, showsUntrusted(window) ? entry : trustedOnly(entry)] };
 }
 
 const seqs = (window: readonly TranscriptEntry[]) =>
@@ -175,8 +187,7 @@ describe('nodes and what is shown as it was said', () => {
     expect(Math.max(...levels)).toBeGreaterThan(1);
     // As a tree, not as a chain in which the oldest words are summed up again each time.
     expect(Math.max(...levels)).toBeLessThan(7);
-    for (const { from, before, isForeign } of nodes)
-      expect(isForeign === true).toBe(from <= 3 && 3 < before);
+    expect(JSON.stringify(nodes)).not.toMatch(/foreign|untrusted/i);
     for (const children of parents) {
       const ranges = children.map((id) => rangeOfNode(id));
       for (const [index, range] of ranges.entries()) {
@@ -199,15 +210,26 @@ describe('nodes and what is shown as it was said', () => {
 });
 
 describe('a node', () => {
-  it('is foreign only where what it stands for is', () => {
-    const all = [1, 2, 3, 4, 5, 6, 7, 8].flatMap((seq) => turn(seq, 60, seq === 3));
-    let record: readonly TranscriptEntry[] = all;
-    for (let after = step(record); after !== undefined; after = step(record)) record = after.record;
-    const nodes = nodesInView(windowOf(record));
-    expect(nodes.length).toBeGreaterThan(1);
-    for (const { from, before, isForeign } of nodes) {
-      expect(isForeign === true).toBe(from <= 3 && 3 < before);
+  it('has an untrusted part for what it stands for, until no untrusted content is shown', () => {
+    const withTaint = (entry: TranscriptEntry) =>
+      entry.role === 'assistant' ? { ...entry, isTainted: true as const } : entry;
+    let record: readonly TranscriptEntry[] = [1, 2, 3, 4, 5, 6, 7, 8].flatMap((seq) => {
+      const said = turn(seq, 60, seq === 3);
+      return seq < 3 ? said : said.map(withTaint);
+    });
+    const parts: (readonly boolean[])[] = [];
+    for (let after = step(record); after !== undefined; after = step(record)) {
+      record = after.record;
+      const nodes = nodesInView(windowOf(record));
+      for (const { text, untrusted = '' } of nodes) {
+        expect(text).not.toMatch(/turn 3|answer [3-9]/);
+        if (untrusted !== '') expect(untrusted).toContain('turn 3');
+      }
+      parts.push(nodes.map(({ isForeign }) => isForeign === true));
     }
+    expect(parts.length).toBeGreaterThan(1);
+    expect(parts[0]).toEqual([true]);
+    expect(parts.at(-1)).not.toContain(true);
   });
 
   it('loses its text where words behind it were forgotten, and is made anew first of all', () => {

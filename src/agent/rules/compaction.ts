@@ -204,30 +204,30 @@ export function withMissing(
   return [body, ...missingLines(body, covered, maxChars - body.length)].join('\n');
 }
 
+/** The texts of a summary or node; `untrusted`: left out where there is no such part. */
+export type WrittenParts = { readonly text: string; readonly untrusted?: string | undefined };
+
 /** Undefined where it would not be shorter than what it stands for. */
 export function summaryEntry(
   { covered, keepsFrom }: CompactionPlan,
-  written: string,
-  maxTokens: number,
+  { text, untrusted = '' }: WrittenParts,
   at: number,
 ): SummaryEntry | undefined {
-  const text = withMissing(written.trim(), covered, maxTokens);
-  if (textTokens(text) >= entriesTokens(covered)) return undefined;
+  if (textTokens(text + untrusted) >= entriesTokens(covered)) return undefined;
   const earlier = covered.find((entry) => entry.role === 'summary');
   return {
     role: 'summary',
     text,
+    ...untrustedPart(untrusted),
     keepsFrom,
     ...(earlier?.omitted === undefined ? {} : { omitted: earlier.omitted }),
     ...mediaOf(covered),
-    ...markOf(covered),
     at,
   };
 }
 
-/** Untrusted content in one of them is in what stands for them. */
-export const markOf = (all: readonly object[]) =>
-  all.some((one) => 'isForeign' in one) ? { isForeign: true as const } : {};
+export const untrustedPart = (untrusted: string) =>
+  untrusted === '' ? {} : { untrusted, isForeign: true as const };
 
 /** Each once, the newest. */
 export function mediaOf(covered: readonly TranscriptEntry[]): Pick<SummaryEntry, 'media'> {

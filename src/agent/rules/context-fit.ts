@@ -1,6 +1,6 @@
 // Keeps a thread below the hard limit: whole oldest turns go first, up to the last exchange, then the
 // oldest tool results of what is left and what its oldest calls were given, then the middle of its
-// longest texts, that of the summary last. Every step leaves a marker. The transcript on disk keeps everything.
+// longest texts, then the untrusted part of the summary, its text last. Every step leaves a marker. The transcript on disk keeps everything.
 
 import type { TurnId } from '../../kernel/message/ids.ts';
 import type {
@@ -13,6 +13,7 @@ import type {
 import { isMessage } from '../../kernel/sessions/rules/carry.ts';
 import { readJson } from '../../lib/json/json.ts';
 import { shortened, truncateText } from '../../lib/text/cut.ts';
+import { trustedOnly } from './context-marks.ts';
 import { entriesTokens, entryTokens } from './tokens.ts';
 
 type FittedThread = {
@@ -128,7 +129,9 @@ function withShortCalls(entry: AssistantEntry): AssistantEntry {
 
 function shortenTexts(entries: readonly TranscriptEntry[], maxTokens: number) {
   const said = shortenedEntries(entries, maxTokens, ({ role }) => role !== 'summary');
-  return shortenedEntries(said, maxTokens, ({ role }) => role === 'summary');
+  const fits = entriesTokens(said) <= maxTokens;
+  const kept = fits ? said : said.map((e) => (e.role === 'summary' ? trustedOnly(e) : e));
+  return shortenedEntries(kept, maxTokens, ({ role }) => role === 'summary');
 }
 
 function shortenedEntries(

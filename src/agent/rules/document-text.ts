@@ -11,7 +11,7 @@ import type { SummaryNode } from '../../kernel/message/transcript.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
 import { type EarlierTurn, foldText, lineOf } from '../../kernel/sessions/rules/earlier.ts';
 import { cutBefore, linesOf, parseLineRange, partOf, truncateText } from '../../lib/text/cut.ts';
-import { nodeId, quoted } from './context-marks.ts';
+import { isTouched, nodeId, quoted } from './context-marks.ts';
 import { CHARS_PER_TOKEN } from './tokens.ts';
 
 type Section = { readonly title: string; readonly text: string };
@@ -261,7 +261,7 @@ export function expansionNote(
   const tail = '[End of the record]';
   let room = maxTokens * CHARS_PER_TOKEN - head.length - tail.length - 2;
   const ranked = turns
-    .filter(({ entries }) => !entries.some((entry) => 'isForeign' in entry))
+    .filter(({ entries }) => !entries.some(isTouched))
     .map(({ turn, entries }) => ({ turn, text: textOf(entries) }))
     .map((each) => ({ ...each, hits: hitsIn(each.text, terms) }))
     .filter(({ hits }) => hits > 0)

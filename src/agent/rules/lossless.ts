@@ -20,12 +20,13 @@ import {
   groupsOf,
   keptTokens,
   lostShare,
-  markOf,
   mediaOf,
   missingLines,
+  untrustedPart,
+  type WrittenParts,
   withMissing,
 } from './compaction.ts';
-import { inOrder, isWithin, nodeId, nodesOf, textOfNodes, withNodes } from './context-marks.ts';
+import { inOrder, isWithin, nodeId, nodesOf, withNodes } from './context-marks.ts';
 import { CHARS_PER_TOKEN, entriesTokens, textTokens, toldTokens } from './tokens.ts';
 
 /** Nodes that become one. */
@@ -42,7 +43,7 @@ export type NodePlan = {
    * newest are enough, or all that a node stood for.
    */
   readonly finds?: 'left_out' | 'again';
-  readonly node: Omit<SummaryNode, 'text' | 'style'>;
+  readonly node: Omit<SummaryNode, 'text' | 'untrusted' | 'isForeign' | 'style'>;
   /** Those that stay, in their order. */
   readonly others: readonly SummaryNode[];
   readonly keepsFrom: TurnId | undefined;
@@ -113,7 +114,7 @@ function gapPlan({ summary, nodes, raw, first }: View): NodePlan | undefined {
 function againPlan({ summary, nodes, raw }: View): NodePlan | undefined {
   const lost = nodes.find(({ text }) => text === FORGOTTEN);
   if (summary === undefined || lost === undefined) return undefined;
-  const { text: _, style: __, ...node } = lost;
+  const node = withoutText(lost);
   const others = nodes.filter((each) => each !== lost);
   return {
     ...staysOmitted(summary),
@@ -127,7 +128,7 @@ function againPlan({ summary, nodes, raw }: View): NodePlan | undefined {
 }
 
 function innerPlan({ summary, nodes, raw }: View, limits: LosslessLimits): NodePlan | undefined {
-  const isTooMuch = textTokens(textOfNodes(nodes)) > limits.nodesTokens;
+  const isTooMuch = textTokens(nodes.map(wholeText).join('\n\n')) > limits.nodesTokens;
   if (summary === undefined || nodes.length < 2) return undefined;
   if (!isTooMuch && nodes.length <= MAX_NODES) return undefined;
   const run = lowestRun(nodes);
@@ -160,7 +161,6 @@ function parentOf(run: readonly SummaryNode[]): NodePlan['node'] {
     level: highest(run) + 1,
     ...(isCounted ? { messages: counts.reduce<number>((a, b) => a + (b ?? 0), 0) } : {}),
     children: run.map(nodeId),
-    ...markOf(run),
   };
 }
 
@@ -180,7 +180,7 @@ function leafPlan(view: View, limits: LosslessLimits): NodePlan | undefined {
   if (host === undefined && worth < limits.minTokens) return undefined;
   const before = Math.min(stop, firstSeqOf(keepsFrom) ?? stop);
   const counted = entries.filter(isMessage).length;
-  const own = { from: first, before, level: 0, messages: counted, ...markOf(entries) };
+  const own = { from: first, before, level: 0, messages: counted };
   return {
     ...staysOmitted(summary),
     covered: [...(summary === undefined ? [] : [summary]), ...entries],
@@ -192,13 +192,21 @@ function leafPlan(view: View, limits: LosslessLimits): NodePlan | undefined {
 }
 
 /** Messages that came back into view where a node stands for their neighbours belong to it. */
-function widened(
-  { text: _, style: __, ...host }: SummaryNode,
-  { messages, isForeign }: Pick<SummaryNode, 'messages' | 'isForeign'>,
-): NodePlan['node'] {
-  const count = host.messages === undefined ? {} : { messages: host.messages + (messages ?? 0) };
-  return { ...host, ...count, ...(isForeign === true ? { isForeign } : {}) };
+function widened(host: SummaryNode, { messages = 0 }: NodePlan['node']): NodePlan['node'] {
+  const count = host.messages === undefined ? {} : { messages: host.messages + messages };
+  return { ...withoutText(host), ...count };
 }
+
+const withoutText = ({
+  text: _,
+  untrusted: __,
+  isForeign: ___,
+  style: ____,
+  ...node
+}: SummaryNode): NodePlan['node'] => node;
+
+/** Both parts. */
+const wholeText = ({ text, untrusted = '' }: SummaryNode) => `${text}\n${untrusted}`.trim();
 
 /** Of the turn that holds the oldest of the newest messages. */
 function startOfKept(groups: readonly Group[], keepMessages: number): number {
@@ -219,17 +227,18 @@ const keptBy = ({ keepsFrom }: SummaryEntry, raw: readonly TranscriptEntry[]) =>
 const staysOmitted = (summary: SummaryEntry | undefined) =>
   summary?.omitted === undefined ? {} : { omitted: summary.omitted };
 
-const asEntry = (node: SummaryNode, at: number): SummaryEntry => ({
+const asEntry = ({ text, untrusted, isForeign }: SummaryNode, at: number): SummaryEntry => ({
   role: 'summary',
-  text: node.text,
-  ...markOf([node]),
+  text,
+  ...(untrusted && { untrusted }),
+  ...(isForeign && { isForeign }),
   at,
 });
 
 /** The summary that holds the new node among the others. */
 export function entryWithNode(
   { covered, made, node, others, keepsFrom, omitted }: NodePlan,
-  { text, style }: Pick<SummaryNode, 'text' | 'style'>,
+  { text, untrusted = '', style }: WrittenParts & Pick<SummaryNode, 'style'>,
   at: number,
 ): SummaryEntry {
   const entry: SummaryEntry = {
@@ -241,7 +250,10 @@ export function entryWithNode(
     at,
   };
   const kept = others.filter((other) => !isWithin(other, node));
-  return withNodes(entry, inOrder([...kept, { ...node, text, style }]));
+  return withNodes(
+    entry,
+    inOrder([...kept, { ...node, text, ...untrustedPart(untrusted), style }]),
+  );
 }
 
 // How much lossless compaction makes one node of, and how much of all nodes is shown, from the size of the

@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { partsOf } from '../../agent/rules/context-marks.ts';
 import { firstSeqOf, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ToolEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
@@ -174,9 +175,13 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
   };
 }
 
-/** The summary that it was made of is in view, alone or joined to another. */
+/** The part of a summary that it was made of is in view, alone or joined to another. */
 const isTold = (history: readonly TranscriptEntry[], body: string) =>
-  history.some((entry) => entry.role === 'summary' && entry.text.includes(body.trim()));
+  history.some(
+    (entry) =>
+      entry.role === 'summary' &&
+      [entry.text, entry.untrusted ?? ''].some((text) => text.includes(body.trim())),
+  );
 
 function turnsSince(history: readonly TranscriptEntry[], at: number): number {
   const later = history.filter((entry) => entry.role === 'user' && entry.at > at);
@@ -231,7 +236,9 @@ export function createSessionWatch(deps: SessionWatchDeps) {
     if (entry.role === 'reset') behind(notes, () => working.complete(notes, session));
     if (entry.role === 'summary' && entry.omitted === undefined) {
       const keepsFrom = entry.keepsFrom === undefined ? 0 : (firstSeqOf(entry.keepsFrom) ?? 0);
-      const { text, isForeign = false } = entry;
+      const { trusted, untrusted } = partsOf(entry);
+      const isForeign = trusted.trim() === '';
+      const text = isForeign ? untrusted : trusted;
       const summary = { text, throughTurn: Math.max(0, keepsFrom - 1), isForeign };
       behind(notes, async () => {
         if (!(await deps.staysIn(session))) await working.write(notes, session, summary);

@@ -2,6 +2,7 @@
 // repeated after a crash finds the subagent, an end counts once, and a notification has a fixed id.
 
 import { createHash } from 'node:crypto';
+import { isTouched } from '../../agent/rules/context-marks.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import {
   type MessageId,
@@ -336,5 +337,5 @@ export async function isTaintedTurn(
   turn: TurnId,
 ): Promise<boolean> {
   const entries = await sessions.turn(session, turn);
-  return entries.length === 0 || entries.some((entry) => 'isForeign' in entry);
+  return entries.length === 0 || entries.some(isTouched);
 }

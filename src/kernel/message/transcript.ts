@@ -55,6 +55,8 @@ export type AssistantEntry = {
   readonly throughSeq?: number;
   /** Names what the model was asked with, which is kept beside the conversation; core/asked.ts. */
   readonly asked?: string;
+  /** Written while untrusted content was in view: it does not taint, but no summary trusts it. */
+  readonly isTainted?: true;
   readonly at: number;
 };
 
@@ -85,6 +87,8 @@ export type ToolEntry = {
 export type SummaryEntry = {
   readonly role: 'summary';
   readonly text: string;
+  /** The part that untrusted content had a share in; `text` is then made of trusted entries only. */
+  readonly untrusted?: string;
   /** The first turn that it does not cover; undefined: it stands for everything before it. */
   readonly keepsFrom?: TurnId;
   /** What it is made of, oldest first, where the lossless engine made it; `text` is then theirs. */
@@ -93,7 +97,7 @@ export type SummaryEntry = {
   readonly omitted?: number;
   /** What came with the messages it covers; not shown, but it can be looked at again. */
   readonly media?: readonly AttachedMedia[];
-  /** It tells what others wrote: while it is shown, the conversation is tainted. */
+  /** It has an untrusted part, or is one as a whole (of earlier versions): while shown, it taints. */
   readonly isForeign?: true;
   readonly at: number;
 };
@@ -197,6 +201,8 @@ export type SummaryNode = {
   /** Ids of the nodes it was made of, oldest first. */
   readonly children?: readonly string[];
   readonly text: string;
-  /** It tells what others wrote. */
+  /** As in a summary. */
+  readonly untrusted?: string;
+  /** As in a summary. */
   readonly isForeign?: true;
 };

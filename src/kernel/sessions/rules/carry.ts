@@ -4,8 +4,10 @@
 import {
   areApart,
   inOrder,
+  joinedParts,
   nodesOf,
-  textOfNodes,
+  showsUntrusted,
+  trustedOnly,
   withNodes,
   withTurnsBefore,
 } from '../../../agent/rules/context-marks.ts';
@@ -102,13 +104,16 @@ export function carryOver(
   // The turn that took the last one back may have to be tried again, and finds here that it did.
   const undone = window.slice(-1).filter(({ role }) => role === 'undo');
   if (policy.carry === 'nothing') return undone;
-  const summary = window.findLast((entry) => entry.role === 'summary');
+  const last = window.findLast((entry) => entry.role === 'summary');
   const messages = window.filter(isMessage);
   let start = Math.max(0, messages.length - policy.rotationCarryMessages);
   while (start > 0 && start < messages.length && messages[start]?.role === 'tool') start -= 1;
+  const kept = messages.slice(start);
+  // Its untrusted part goes with the untrusted content, so that a new day can begin without taint.
+  const summary = last && !showsUntrusted(kept) ? trustedOnly(last) : last;
   return [
     ...carriedSummary(summary, messages.slice(0, start)),
-    ...withEnds(messages.slice(start), window),
+    ...withEnds(kept, window),
     ...undone,
   ];
 }
@@ -223,12 +228,14 @@ export function withRestored(
 }
 
 /** Nodes stay apart; what none of them knows the turns of is one text. */
-function textsOf(summaries: readonly SummaryEntry[]): Pick<SummaryEntry, 'text' | 'nodes'> {
+function textsOf(summaries: readonly SummaryEntry[]) {
   const nodes = inOrder(summaries.flatMap((one) => nodesOf(one, 0)));
   const isOfNodes = summaries.some((one) => one.nodes !== undefined) && areApart(nodes);
-  const isWhole = summaries.every((one) => one.text.trim() === '' || nodesOf(one, 0).length > 0);
-  if (isOfNodes && isWhole) return { text: textOfNodes(nodes), nodes };
-  return { text: summaries.map(({ text }) => text).join('\n\n') };
+  const isWhole = summaries.every(
+    (one) => `${one.text}${one.untrusted ?? ''}`.trim() === '' || nodesOf(one, 0).length > 0,
+  );
+  if (isOfNodes && isWhole) return { ...joinedParts(nodes), nodes };
+  return joinedParts(summaries);
 }
 
 /** Only one summary is ever in view. */
@@ -237,14 +244,13 @@ function joined(summaries: readonly SummaryEntry[]): readonly SummaryEntry[] {
   if (first === undefined || rest.length === 0) return summaries;
   const omitted = summaries.reduce((sum, one) => sum + (one.omitted ?? 0), 0);
   const media = summaries.flatMap((one) => one.media ?? []);
-  const { keepsFrom: _, nodes: __, ...head } = first;
+  const { keepsFrom: _, nodes: __, untrusted: ___, isForeign: ____, ...head } = first;
   return [
     {
       ...head,
       ...textsOf(summaries),
       ...(omitted === 0 ? {} : { omitted }),
       ...(media.length === 0 ? {} : { media }),
-      ...(summaries.some(({ isForeign }) => isForeign) ? { isForeign: true as const } : {}),
     },
   ];
 }

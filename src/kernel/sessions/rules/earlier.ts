@@ -1,6 +1,7 @@
 // What was said earlier in a conversation, as a model reads it again: whole turns with their numbers,
 // in pieces of a bounded length. Finding them in the files is left to sessions/.
 
+import { isTouched } from '../../../agent/rules/context-marks.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 import {
   firstSeqOf,
@@ -60,7 +61,7 @@ export function earlierText(
   const first = turns.at(0)?.turn ?? 0;
   const last = turns.at(-1)?.turn ?? 0;
   const which = first === last ? `turn ${first}` : `turns ${first} to ${last}`;
-  const mark = turns.some(({ entries }) => entries.some((entry) => 'isForeign' in entry));
+  const mark = turns.some(({ entries }) => entries.some(isTouched));
   const around = `${hasOlder ? `; older ones: before: ${first}` : ''}; newer ones: from: ${last + 1}`;
   const head = (range: string) =>
     `${mark ? `${FOREIGN}\n` : ''}[${which} of this conversation; ${range}${around}]\n`;

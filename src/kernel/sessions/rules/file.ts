@@ -165,6 +165,7 @@ const DISK_NAMES: Readonly<Record<string, string>> = {
   isDraft: 'draft',
   isBlocked: 'blocked',
   isForeign: 'foreign',
+  isTainted: 'tainted',
   mimeType: 'mime_type',
   inputTokens: 'input_tokens',
   outputTokens: 'output_tokens',
@@ -177,9 +178,10 @@ const ENTRY_NAMES = Object.fromEntries(
 /** The fields that are written of an entry, in their order on the disk. */
 const FIELDS: { readonly [Role in TranscriptEntry['role']]: string } = {
   user: 'text at turnId messageId seq media isForeign',
-  assistant: 'text toolCalls isDraft unsupported thinking model usage at turnId throughSeq asked',
+  assistant:
+    'text toolCalls isDraft unsupported thinking model usage at turnId throughSeq asked isTainted',
   tool: 'callId name status failure isBlocked resultId text whole at turnId media isForeign',
-  summary: 'text at keepsFrom nodes omitted media isForeign',
+  summary: 'text untrusted at keepsFrom nodes omitted media isForeign',
   reset: 'at',
   undo: 'undoes by at',
   restore: 'brings by at',
@@ -288,6 +290,7 @@ const assistant = z.object({
   turn_id: turn,
   through_seq: place,
   asked: z.string().optional().catch(undefined),
+  tainted: foreign,
 });
 const tool = z.object({
   role: z.literal('tool'),
@@ -304,6 +307,8 @@ const tool = z.object({
   media,
   foreign,
 });
+/** Where it cannot be read, the whole counts as untrusted. */
+const untrustedPart = z.string().optional().catch(undefined);
 const node = z
   .object({
     from: z.int().min(0),
@@ -313,12 +318,14 @@ const node = z
     messages: z.int().min(0).optional().catch(undefined),
     children: z.array(z.string()).optional().catch(undefined),
     content: z.string(),
+    untrusted: untrustedPart,
     foreign,
   })
   .transform(fromDisk<SummaryNode>);
 const summary = z.object({
   role: z.literal('summary'),
   content: z.string(),
+  untrusted: untrustedPart,
   timestamp: time,
   keeps_from: turn.optional().catch(undefined),
   /** Of damaged ones the text is left. */

@@ -68,9 +68,12 @@ function withoutWords(entry: TranscriptEntry, holds: Holds): TranscriptEntry {
     }
     case 'summary': {
       const linesOf = (text: string) => clean(holds(text) ? forgetLines(text, holds) : text).trim();
-      const rest = { ...entry, ...mediaWithout(entry, holds) };
-      if (entry.nodes === undefined) return { ...rest, text: linesOf(entry.text) || FORGOTTEN };
-      const isTouched = ({ text }: SummaryNode) => holds(text);
+      const { untrusted, ...rest } = { ...entry, ...mediaWithout(entry, holds) };
+      if (entry.nodes === undefined) {
+        const parts = untrusted === undefined ? {} : { untrusted: linesOf(untrusted) || FORGOTTEN };
+        return { ...rest, text: linesOf(entry.text) || FORGOTTEN, ...parts };
+      }
+      const isTouched = (node: SummaryNode) => holds(node.text) || holds(node.untrusted ?? '');
       const nodes = entry.nodes.map((node) => (isTouched(node) ? forgottenNode(node) : node));
       return withNodes(rest, nodes);
     }
@@ -84,7 +87,10 @@ function withoutWords(entry: TranscriptEntry, holds: Holds): TranscriptEntry {
 }
 
 /** Nothing of its text is left; it is made anew from what its messages say now. */
-const forgottenNode = (node: SummaryNode): SummaryNode => ({ ...node, text: FORGOTTEN });
+const forgottenNode = ({ untrusted: _, ...node }: SummaryNode): SummaryNode => ({
+  ...node,
+  text: FORGOTTEN,
+});
 
 /**
  * The summary without the text of nodes that stand for one of these turns: it may tell in other words
@@ -115,8 +121,12 @@ function mediaWithout(entry: Pick<TranscriptEntry & { role: 'user' }, 'media'>, 
 function textsOf(entry: TranscriptEntry): readonly string[] {
   switch (entry.role) {
     case 'user':
-    case 'summary':
       return [entry.text, ...(entry.media ?? []).flatMap(({ name }) => name ?? [])];
+    case 'summary':
+      return [
+        ...[entry.text, entry.untrusted ?? ''],
+        ...(entry.media ?? []).flatMap(({ name }) => name ?? []),
+      ];
     case 'assistant': {
       const calls = entry.toolCalls.map((call) => call.arguments);
       return [entry.text, ...calls, ...entry.thinking.map(({ text }) => text)];
