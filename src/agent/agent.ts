@@ -102,6 +102,8 @@ export type TurnSettings = {
   readonly mode?: AgentMode;
   /** Chosen for this session; undefined = the configured one. */
   readonly engine?: CompactionEngine;
+  /** Until then, epoch milliseconds, taint alone asks for no approval: an owner said so. */
+  readonly trustedUntil?: number;
 };
 
 /** What a turn is held to beside its rights and the limits of every turn. */

@@ -11,13 +11,14 @@ import {
 } from '../features/steadiness/index.ts';
 import { correctionNote } from '../features/steadiness/rules/claims.ts';
 import { ALL_RIGHTS } from '../kernel/access/rights.ts';
-import type { ModelMessage } from '../kernel/message/transcript.ts';
+import type { ModelMessage, ToolCall } from '../kernel/message/transcript.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
 import { watermarkTokens } from './rules/compaction.ts';
 import type { ContextReport } from './rules/context-fit.ts';
 import { nodeId, nodesInView } from './rules/context-marks.ts';
 import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from './rules/prompt.ts';
+import { type TaintSource, taintSources } from './rules/taint.ts';
 import {
   type CallBudget,
   callBudget,
@@ -289,7 +290,7 @@ export function contextReport(turn: TurnContext): ContextReport {
     nodes: nodesInView(prepared.history).map((node) => ({
       id: nodeId(node),
       style: node.style,
-      tokens: corrected(textTokens(node.text)),
+      tokens: corrected(textTokens(`${node.text}${node.untrusted ?? ''}`)),
     })),
     working: corrected(workingTokens),
     conversation: {
@@ -299,7 +300,25 @@ export function contextReport(turn: TurnContext): ContextReport {
     images: corrected(imagesTokens(messages, shown)),
     cleared: turn.thread.clearedResults,
     rewritten: call.rewritten,
+    untrusted: untrustedIn(turn),
+    trustedUntil: input.settings.trustedUntil,
     total: corrected(call.fixedTokens + call.threadTokens),
     isCorrected: factor !== 1,
   };
+}
+
+function untrustedIn({ prepared, toolbox }: TurnContext): readonly TaintSource[] {
+  const { history, standing, working } = prepared;
+  const notes = [
+    ...(standing?.isForeign === true ? [{ what: 'notes of the task under way' }] : []),
+    ...(working?.isForeign === true ? [{ what: 'working memory of untrusted content' }] : []),
+  ];
+  const told = ({ name, arguments: json }: ToolCall) => {
+    const bound = toolbox.bind(name, json);
+    if (bound.kind === 'refused') return `result of ${name}`;
+    const { url, detail } = bound;
+    if (url !== undefined && URL.canParse(url)) return `web page ${new URL(url).host}`;
+    return `result of ${bound.name}${detail === '' ? '' : ` (${detail})`}`;
+  };
+  return [...notes, ...taintSources(history, told)];
 }

@@ -69,15 +69,16 @@ const notAllowed = (text: string): CallReport => ({
 
 /** The call as an owner is asked for it; an outcome where it could not be run anyway. */
 async function toApprove(
-  { thread, rights, settings }: CallTurn,
+  turn: CallTurn,
   call: ToolCall,
   bound: ReadyCall,
 ): Promise<CallToApprove | ToolOutcome> {
+  const { thread, rights, settings } = turn;
   const { isTainted } = thread;
   const seal = await bound.seal(settings);
   if (typeof seal === 'object') return seal;
   // No rule holds while untrusted content is in view, and none is made there.
-  const standing = isTainted ? undefined : bound.standing?.();
+  const standing = isHeldBack(turn) ? undefined : bound.standing?.();
   return {
     tool: bound.name,
     access: bound.accessIn({ isTainted }),
@@ -92,15 +93,12 @@ async function toApprove(
   };
 }
 
-async function post(
-  { input, thread, rights }: CallTurn,
-  call: ToolCall,
-  letter: Letter,
-): Promise<string> {
+async function post(turn: CallTurn, call: ToolCall, letter: Letter): Promise<string> {
+  const { input, thread, rights } = turn;
   const { status, text } = await input.post({
     letter,
     rights: rights.current,
-    isTainted: thread.isTainted,
+    isTainted: isHeldBack(turn),
     ordinal: thread.ordinalOf(call),
   });
   if (status === 'failed') throw new ToolError('execution', text);
@@ -145,24 +143,37 @@ function contextOf(
   };
 }
 
+/**
+ * Whether calls are held back because the conversation is tainted. What they write, note and schedule is
+ * untrusted in any case.
+ */
+function isHeldBack({
+  thread,
+  input,
+  clock,
+}: Pick<CallTurn, 'thread' | 'input' | 'clock'>): boolean {
+  return thread.isTainted && clock.now() >= (input.settings.trustedUntil ?? 0);
+}
+
 // Whether a call is run at once, waits for an owner's yes, or is refused: by the rights of the turn
 // and by what its conversation was shown. Asked anew for every call: both may change in a turn.
 
 type ReadyCall = Extract<BoundCall, { readonly kind: 'ready' }>;
 
 export function permissionFor(
-  { rights, thread, toolbox }: Pick<CallTurn, 'rights' | 'thread' | 'toolbox'>,
+  turn: Pick<CallTurn, 'rights' | 'thread' | 'toolbox' | 'input' | 'clock'>,
   call: ToolCall,
   bound: ReadyCall,
 ): ReturnType<typeof permissionOf> {
-  const { isTainted } = thread;
+  const { rights, thread, toolbox } = turn;
+  const isTainted = isHeldBack(turn);
   const access = bound.accessIn({ isTainted });
   const allowed = permissionOf(access, rights.current, isTainted, bound.reach);
   const permission = allowed === 'free' && bound.alwaysAsks === true ? 'ask' : allowed;
   // Its text is shown to an owner, not the call.
   if (bound.isPosted) return permission === 'ask' ? 'free' : permission;
   const { url } = bound;
-  if (permission !== 'free' || !isTainted || url === undefined) return permission;
+  if (permission !== 'free' || !thread.isTainted || url === undefined) return permission;
   const earlier = thread.callsBefore(call).flatMap(({ name, arguments: json }) => {
     const other = toolbox.bind(name, json);
     return other.kind === 'ready' && other.url !== undefined ? [other.url] : [];

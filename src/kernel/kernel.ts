@@ -40,7 +40,7 @@ import { createJsonlSessionStore } from './sessions/jsonl.ts';
 import { createRequestFiles } from './sessions/request-log.ts';
 import type { SessionStore } from './sessions/store.ts';
 import { kernelStatus } from './status.ts';
-import { createOrigins, createQuotesShown, createSessionSettings } from './turns/origins.ts';
+import { createOrigins, createQuotesOwn, createSessionSettings } from './turns/origins.ts';
 import type { Typed } from './typed-command.ts';
 
 /** @throws StoreError */
@@ -67,13 +67,13 @@ export async function openKernel(
   const judge = createJudge({ persons, policy });
   const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
   const policies = () => live.config.tools;
-  const quotesShown = createQuotesShown(foundations);
+  const quotesOwn = createQuotesOwn(foundations);
   const origins = createOrigins({
     judge,
     mediumOf,
     knownAs: createKnownAs(persons),
     policies,
-    quotesShown,
+    quotesOwn,
   });
   const chosen = () => live.config.notices.channel;
   const door = createOwnerChats({ state: store.scope(PAIRING_SCOPE), pairing, chosen });

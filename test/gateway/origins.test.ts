@@ -25,7 +25,7 @@ it('what is taken from a person on one door, no other door of theirs gives back'
     judge: createJudge({ persons, policy: () => rig.policy }),
     knownAs: createKnownAs(persons),
     mediumOf: () => 'chat',
-    quotesShown: async () => false,
+    quotesOwn: async () => false,
     policies: () => ({
       people: [{ who: 'chat:7', web: 'never', write: 'free' }],
       groups: [],

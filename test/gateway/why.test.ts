@@ -31,8 +31,12 @@ async function create() {
   });
   const [command] = whyCommands({
     bus,
-    conversations: { outcome: async () => undefined },
+    conversations: { outcome: async () => undefined, context: async () => Promise.reject() },
     modes: { work: async () => [] },
+    settings: { get: async () => ({}), set: async () => undefined },
+    clock,
+    isOwnerHere: async () => false,
+    zoneOf: async () => '',
   });
   async function why(asking: InboundMessage): Promise<string> {
     await bus.accept([{ kind: 'record', message: asking, gate: 'command /why' }]);

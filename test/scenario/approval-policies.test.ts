@@ -12,6 +12,7 @@ const CHILD = join(import.meta.dirname, '../support/mcp-server-child.ts');
 const OWNER = 700;
 const STRICT = 701;
 const FRIEND = 703;
+const SECOND = 704;
 const CALL = /CALL (\w+) (\{.*\})/;
 
 function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
@@ -36,7 +37,7 @@ const world = await startTelegramWorld({
     },
   },
   files: { 'notes.txt': 'buy milk', 'letters/ann.txt': 'Dear Ann' },
-  pair: { [OWNER]: 'owner', [STRICT]: 'owner', [FRIEND]: 'trusted' },
+  pair: { [OWNER]: 'owner', [STRICT]: 'owner', [FRIEND]: 'trusted', [SECOND]: 'owner' },
 });
 const { telegram, bot, hears, asks, file } = world;
 afterAll(() => world[Symbol.asyncDispose]());
@@ -237,6 +238,39 @@ describe('untrusted content under `normal`', () => {
     expect(await isTainted()).toBe(false);
   });
 
+  it('says what it is, and asks nothing because of it for an hour where its owner ends it', async () => {
+    await asks(SECOND, '/new', /New conversation/);
+    expect(await asks(SECOND, '/trust', /./)).toMatch(/^Nothing untrusted is in view/);
+    expect(await asks(SECOND, '/trust 1h', /./)).toMatch(/^Nothing untrusted is in view/);
+    expect(await asks(SECOND, '/context', /next call/)).not.toContain('Tainted');
+    telegram.say(SECOND, 'look at this', { extra: forwarded });
+    await hears(SECOND, /^Done/, bot(SECOND).length);
+    const why = /^Tainted since \d\d:\d\d: .*\n+. message forwarded by you, written by Eve, \d\d:/;
+    expect(await asks(SECOND, '/trust', /./)).toMatch(why);
+    expect(await asks(SECOND, '/context', /next call/)).toContain('Tainted since');
+    expect(await isTainted(SECOND)).toBe(true);
+    expect(await asks(FRIEND, '/trust 1h', /./)).not.toContain('ended');
+    expect(await asks(SECOND, '/trust 2h', /./)).toContain('Usage: /trust');
+    expect(await asks(SECOND, '/trust 1h', /./)).toMatch(/^You ended the taint until \d\d:\d\d/);
+    expect(await asks(SECOND, '/context', /next call/)).toContain('You ended the taint');
+    const tasks = [...REMINDERS, ...JOBS, ...PROGRAMS];
+    expect(await counted(SECOND, tasks)).toEqual(each(tasks, 0));
+    // What the policy asks about is asked all the same, and what is written then stays untrusted.
+    expect(await counted(SECOND, RULES)).toEqual(each(RULES, 1));
+    await counted(SECOND, [
+      ['write', 'write_file', { path: 'trusted-hour.txt', content: 'eve says: obey' }],
+    ]);
+    expect(await world.nanobot('audit', 'show')).toContain('/trust');
+    expect(await asks(SECOND, '/trust off', /./)).toMatch(why);
+    expect(await isTainted(SECOND)).toBe(true);
+    await asks(SECOND, '/trust 1h', /./);
+    await asks(SECOND, '/new', /New conversation/);
+    await counted(SECOND, [['read', 'read_file', { path: 'trusted-hour.txt' }]]);
+    expect(await asks(SECOND, '/trust', /./)).toContain('result of read_file (trusted-hour.txt)');
+    expect(await isTainted(SECOND)).toBe(true);
+    await rm(file('trusted-hour.txt'));
+  });
+
   it('is not what the owner sends or quotes of this conversation, but what they forward or quote of others', async () => {
     const content = Buffer.from('a list of my own');
     const send = async (name: string, extra: Readonly<Record<string, unknown>>) => {
@@ -268,8 +302,18 @@ describe('untrusted content under `normal`', () => {
     expect(await isTainted()).toBe(false);
     await say('and her?', quoting({ id: 666, is_bot: false, first_name: 'Eve' }, 1, 'obey'));
     expect(await isTainted()).toBe(true);
+    const tainted = bot(OWNER).findLast(({ text }) => text.startsWith('Done'));
+    // A quote keeps the mark of what it quotes, whatever is in view.
     await fresh();
     await say('and before?', quoting(bots, answer?.id ?? 0, answer?.text ?? ''));
+    expect(await isTainted()).toBe(false);
+    const asked = telegram.chat(OWNER).messages.find(({ text }) => text === 'and before?');
+    const me = { id: OWNER, is_bot: false, first_name: 'Mia' };
+    await fresh();
+    await say('as I asked', quoting(me, asked?.id ?? 0, 'and before?'));
+    expect(await isTainted()).toBe(false);
+    await fresh();
+    await say('and this?', quoting(bots, tainted?.id ?? 0, tainted?.text ?? ''));
     expect(await isTainted()).toBe(true);
     await fresh();
     await send('hers.txt', forwarded);

@@ -14,6 +14,7 @@ import { isMessage } from '../../kernel/sessions/rules/carry.ts';
 import { readJson } from '../../lib/json/json.ts';
 import { shortened, truncateText } from '../../lib/text/cut.ts';
 import { trustedOnly } from './context-marks.ts';
+import type { TaintSource } from './taint.ts';
 import { entriesTokens, entryTokens } from './tokens.ts';
 
 type FittedThread = {
@@ -196,6 +197,10 @@ export type ContextReport = {
   /** Entries of the conversation that are left out or shown in fewer words than they have. */
   readonly rewritten: number;
   readonly total: number;
+  /** What taints the conversation, oldest first; empty: nothing. */
+  readonly untrusted: readonly TaintSource[];
+  /** Until then an owner has ended the taint, epoch milliseconds. */
+  readonly trustedUntil: number | undefined;
   /** Whether a provider has counted for this model, so that the estimates are corrected. */
   readonly isCorrected: boolean;
 };

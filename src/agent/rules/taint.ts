@@ -5,7 +5,7 @@ import { HEARTBEAT_FILE } from '../../features/schedule/rules/job.ts';
 import { PROFILES_FOLDER } from '../../features/subagents/rules/subagent.ts';
 import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../../features/workflows/settings.ts';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
-import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type { ToolCall, TranscriptEntry, UserEntry } from '../../kernel/message/transcript.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 
@@ -29,6 +29,39 @@ export function knownTextsOf(view: readonly TranscriptEntry[]): KnownTexts {
     own: textsOf(shown.filter(isTheirs)),
     foreign: textsOf(shown.filter(({ isForeign }) => isForeign === true)),
   };
+}
+
+/** Something untrusted in view. */
+export type TaintSource = {
+  readonly what: string;
+  /** Epoch milliseconds; undefined for notes. */
+  readonly at?: number;
+};
+
+const MARKED = /^\[(?:untrusted|words of others) [0-9a-f]{16}: ([^\n]*)\]$/m;
+
+/** What taints a conversation, oldest first. `told`: what a call brought, in words. */
+export function taintSources(
+  view: readonly TranscriptEntry[],
+  told: (call: ToolCall) => string,
+): readonly TaintSource[] {
+  const calls = new Map<string, ToolCall>();
+  return view.flatMap((entry): readonly TaintSource[] => {
+    if (entry.role === 'assistant') for (const call of entry.toolCalls) calls.set(call.id, call);
+    if (!('isForeign' in entry)) return [];
+    const { at } = entry;
+    if (entry.role === 'summary') return [{ what: 'summary of earlier untrusted content', at }];
+    if (entry.role === 'user') return [{ what: messageWords(entry), at }];
+    const call = calls.get(entry.callId);
+    return [{ what: call === undefined ? `result of ${entry.name}` : told(call), at }];
+  });
+}
+
+function messageWords({ text, media }: UserEntry): string {
+  const [, mark] = MARKED.exec(text) ?? [];
+  if (mark === undefined) return media === undefined ? 'message' : 'attached file';
+  const isMessage = /^(?:quoted|forwarded|sent) /.test(mark);
+  return `${isMessage ? 'message ' : ''}${mark.replace('by the person', 'by you')}`;
 }
 
 /** A message of the person's; what a remark of ours repeats of an answer, they did not write. */

@@ -232,10 +232,15 @@ export function createApprovals(deps: ApprovalsDeps) {
       if (!mayStand(wanted)) return false;
       // What they were asked about is answered by what they said then.
       const isAsked = (await calls.get(idOf(call, turn))) !== undefined;
-      return !isAsked && standing.covers(wanted);
+      // Where untrusted content holds the call back, it came without a pattern.
+      return !isAsked && standing.covers({ ...wanted, isTainted: false });
     },
     /** Asks an owner to allow the call. */
-    request: (call: CallToApprove, turn: AskingTurn) => oneByOne(() => request(call, turn)),
+    request(call: CallToApprove, turn: AskingTurn) {
+      const { pattern: _, scope: __, asksOnce: ___, ...once } = call;
+      // No rule is made while untrusted content is in view.
+      return oneByOne(() => request(call.isTainted ? once : call, turn));
+    },
     open: () => openOf(calls),
     /** What was decided in these conversations and holds the words; how many. */
     forget: (chats: readonly string[], holds: Holds) => eraseCalls(calls, chats, holds),

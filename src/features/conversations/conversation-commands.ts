@@ -32,6 +32,7 @@ import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
+import { taintText } from './why-command.ts';
 
 const MAX_LISTED = 20;
 const KILOBYTE = 1000;
@@ -95,7 +96,11 @@ export function conversationCommands(deps: ConversationCommandDeps): readonly Co
     },
     undo: (origin) => deps.undo(origin),
     restore: (origin, argument) => restore(origin, argument, deps),
-    context: async ({ message }) => contextText(await deps.conversations.context(message)),
+    async context({ message }) {
+      const report = await deps.conversations.context(message);
+      const taint = taintText(report, message.receivedAt, await zoneOf(message, deps));
+      return [contextText(report), ...(report.untrusted.length === 0 ? [] : [taint])].join('\n\n');
+    },
     sessions: (origin, argument) => sessions(origin, argument, deps),
   });
 }

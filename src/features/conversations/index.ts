@@ -30,6 +30,8 @@ export function install(kernel: Kernel): void {
         await memory.takesUp(session, message);
         await asks.drop(session);
         await plans.clear(session);
+        const { trustedUntil, ...chosen } = await settings.get(session);
+        if (trustedUntil !== undefined) await settings.set(session, chosen);
         await agent.reset(session);
         await memory.watch.settled();
       },
@@ -47,7 +49,11 @@ export function install(kernel: Kernel): void {
         },
       },
     }),
-    ...whyCommands({ bus, conversations, modes: kernel.use(MODE_SERVICE) }),
+    ...whyCommands({
+      ...{ bus, conversations, settings, clock: kernel.clock, modes: kernel.use(MODE_SERVICE) },
+      isOwnerHere: async (message) => (await kernel.origins(message)).isOwnerHere,
+      zoneOf: async (message) => (await people.persons.author(message))?.timeZone ?? '',
+    }),
   );
 }
 

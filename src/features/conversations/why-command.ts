@@ -1,5 +1,9 @@
-// `/why`: what happened to a message, told from its trace, with the gate that stopped it.
+// `/why`: what happened to a message, told from its trace, with the gate that stopped it. `/trust`: why a
+// conversation is tainted, and an end of that for an hour.
 
+import type { Agent } from '../../agent/agent.ts';
+import type { ContextReport } from '../../agent/rules/context-fit.ts';
+import type { TaintSource } from '../../agent/rules/taint.ts';
 import type { MessageBus, Trace, TraceStep } from '../../kernel/bus/bus.ts';
 import {
   CONVERSATION,
@@ -7,14 +11,17 @@ import {
   type CommandOrigin,
   type CommandTable,
   commandsOf,
+  OWNER_ONLY,
 } from '../../kernel/commands/command-access.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
-import type { TurnOutcome } from '../../kernel/message/message.ts';
+import type { InboundMessage, TurnOutcome } from '../../kernel/message/message.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { spanWords } from '../../kernel/message/message-limits.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { ConversationService } from './conversation-commands.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { createMinuteText } from '../../lib/time/zone-time.ts';
 
 export const WHY_COMMANDS = {
   why: {
@@ -22,11 +29,25 @@ export const WHY_COMMANDS = {
     access: CONVERSATION,
     timing: 'immediate',
   },
+  trust: {
+    summary: 'show why this conversation is tainted, and end that for an hour',
+    usage: '/trust [1h | off]',
+    access: OWNER_ONLY,
+    timing: 'in_order',
+  },
 } satisfies CommandTable;
 
 type WhyCommandDeps = {
   readonly bus: Pick<MessageBus, 'trace'>;
-  readonly conversations: Pick<ConversationService, 'outcome'>;
+  readonly conversations: Pick<Agent, 'outcome'> & {
+    context(message: InboundMessage): Promise<ContextReport>;
+  };
+  readonly settings: SessionSettingsStore;
+  readonly clock: Clock;
+  /** Whether an owner writes it, alone with the agent in a chat. */
+  isOwnerHere(message: InboundMessage): Promise<boolean>;
+  /** IANA zone of whoever wrote it; empty: the machine's. */
+  zoneOf(message: InboundMessage): Promise<string>;
   readonly modes: {
     /** How several models shared the work of the turn, a line each. */
     work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;
@@ -34,7 +55,10 @@ type WhyCommandDeps = {
 };
 
 export function whyCommands(deps: WhyCommandDeps): readonly Command[] {
-  return commandsOf(WHY_COMMANDS, { why: (origin) => tellWhy(origin, deps) });
+  return commandsOf(WHY_COMMANDS, {
+    why: (origin) => tellWhy(origin, deps),
+    trust: (origin, argument) => trust(origin, argument.trim().toLowerCase(), deps),
+  });
 }
 
 const UNKNOWN = 'I have no earlier message of yours here.';
@@ -145,3 +169,66 @@ const DELIVERY: Readonly<Record<string, string>> = {
   unknown: 'it is not known whether the answer arrived.',
   bounced: 'the answer came back undeliverable.',
 };
+
+// What taints a conversation, as people read it. An owner who has looked at that may end it for an hour: what
+// comes in within the hour is part of it, and what the approvals policy asks about is asked all the same.
+
+const HOUR_MS = 3_600_000;
+const MAX_SOURCES = 10;
+const MAX_SOURCE_CHARS = 120;
+const NOT_TAINTED =
+  'Nothing untrusted is in view. I ask only for what the approvals policy says (/whoami).';
+const NOT_HERE = 'Only my owner can end it, in a private chat.';
+const TRUST_USAGE = 'Usage: /trust, /trust 1h or /trust off.';
+const HOW_IT_ENDS =
+  'It ends when this is no longer in view, or with /new. `/trust 1h` ends it for an hour.';
+
+async function trust(
+  { session, message }: CommandOrigin,
+  wanted: string,
+  { conversations, settings, clock, isOwnerHere, zoneOf }: WhyCommandDeps,
+): Promise<string> {
+  if (!['', '1h', 'off'].includes(wanted)) return TRUST_USAGE;
+  if (wanted !== '' && !(await isOwnerHere(message))) return NOT_HERE;
+  const report = await conversations.context(message);
+  if (report.untrusted.length === 0 && wanted !== 'off') return NOT_TAINTED;
+  if (wanted !== '') {
+    const { trustedUntil: _, ...rest } = await settings.get(session);
+    const until = wanted === '1h' ? { trustedUntil: clock.now() + HOUR_MS } : {};
+    await settings.set(session, { ...rest, ...until });
+  }
+  return taintText(await conversations.context(message), clock.now(), await zoneOf(message));
+}
+
+export function taintText(
+  { untrusted, trustedUntil = 0 }: Pick<ContextReport, 'untrusted' | 'trustedUntil'>,
+  now: number,
+  timeZone: string,
+): string {
+  const since = untrusted.find(({ at }) => at !== undefined)?.at;
+  if (untrusted.length === 0) return NOT_TAINTED;
+  const timeOf = (at: number) => clockText(at, now, timeZone);
+  const older = untrusted.length - MAX_SOURCES;
+  const isEnded = now < trustedUntil;
+  return [
+    isEnded
+      ? `You ended the taint until ${timeOf(trustedUntil)}; until then I ask only for what the approvals policy says. /trust off brings it back. In view:`
+      : `Tainted${since === undefined ? '' : ` since ${timeOf(since)}`}: programs, tools of servers, jobs, letters and rules need your approval each time, because this is in view:`,
+    ...(older > 0 ? [`- ${older} older`] : []),
+    ...untrusted.slice(-MAX_SOURCES).map((source) => `- ${sourceText(source, timeOf)}`),
+    ...(isEnded ? [] : [HOW_IT_ENDS]),
+  ].join('\n');
+}
+
+const sourceText = ({ what, at }: TaintSource, timeOf: (at: number) => string) =>
+  `${verbatim(headOf(what, MAX_SOURCE_CHARS))}${at === undefined ? '' : `, ${timeOf(at)}`}`;
+
+const minuteText = createMinuteText();
+const DAY_CHARS = 'YYYY-MM-DD'.length;
+
+/** The day only where it is another one. */
+function clockText(at: number, now: number, timeZone: string): string {
+  const text = minuteText(at, timeZone);
+  const isToday = text.slice(0, DAY_CHARS) === minuteText(now, timeZone).slice(0, DAY_CHARS);
+  return isToday ? text.slice(DAY_CHARS + 1) : text;
+}

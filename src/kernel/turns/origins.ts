@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { TurnSettings } from '../../agent/agent.ts';
 import type { CompactionEngine } from '../../agent/compaction-settings.ts';
+import { isTouched } from '../../agent/rules/context-marks.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import { type SettledVerdict, withoutCode } from '../access/admission.ts';
 import { nameOfLanguage, type Person } from '../access/person.ts';
@@ -25,14 +26,15 @@ import type { MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import type { AgentMode } from '../config/settings-fields.ts';
 import type { Judge } from '../intake/fair-use.ts';
-import { type SessionKey, turnOfAnswer } from '../message/ids.ts';
 import {
-  type InboundMessage,
-  idsOf,
-  type PersonSender,
-  sessionKeyOf,
-  sessionOf,
-} from '../message/message.ts';
+  firstSeqOf,
+  type SessionKey,
+  sessionOfTurn,
+  type TurnId,
+  turnOfAnswer,
+} from '../message/ids.ts';
+import { type InboundMessage, idsOf, type PersonSender, sessionKeyOf } from '../message/message.ts';
+import type { TranscriptEntry } from '../message/transcript.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER, type TurnPerson } from '../message/untrusted.ts';
 import type { KnownAs, Persons } from '../people/persons.ts';
 import type { SessionStore } from '../sessions/store.ts';
@@ -43,8 +45,8 @@ type OriginsDeps = {
   readonly knownAs: KnownAs;
   mediumOf(channel: string): Medium;
   policies(): ToolPolicies;
-  /** Whether what it quotes is in view: then it brings nothing that the conversation does not hold. */
-  quotesShown(message: InboundMessage): Promise<boolean>;
+  /** Whether what it quotes is of the two of them and was not tainted. */
+  quotesOwn(message: InboundMessage): Promise<boolean>;
 };
 
 export type Origin = {
@@ -60,7 +62,7 @@ export type Origin = {
 export type Origins = (message: InboundMessage) => Promise<Origin>;
 
 export function createOrigins(deps: OriginsDeps): Origins {
-  const { judge, knownAs, mediumOf, policies, quotesShown } = deps;
+  const { judge, knownAs, mediumOf, policies, quotesOwn } = deps;
   return async (message) => {
     const { sender } = message;
     if (sender.kind === 'system') {
@@ -82,11 +84,11 @@ export function createOrigins(deps: OriginsDeps): Origins {
     // Another door of theirs gives nobody back what was taken from them.
     const granted = narrowed(there, takenFrom(policies(), names));
     const isTrusted = granted.trustsFiles === true;
-    const isQuoteSeen = isTrusted && message.quoted !== undefined && (await quotesShown(message));
+    const isQuoteOwn = isTrusted && message.quoted !== undefined && (await quotesOwn(message));
     return {
       // Nobody asked for anything when they corrected their words.
       rights: message.redoes === undefined ? granted : narrowed(granted, LOOKING_RIGHTS),
-      isForeign: isOthers || holdsUntrustedText(message, { isTrusted, isQuoteSeen }),
+      isForeign: isOthers || holdsUntrustedText(message, { isTrusted, isQuoteOwn }),
       isOwnerHere: role === 'owner' && place === 'direct' && medium === 'chat',
       ...(role === 'guest' || standing.verified === 'unverified' ? {} : { approvals }),
     };
@@ -94,31 +96,44 @@ export function createOrigins(deps: OriginsDeps): Origins {
 }
 
 /**
- * A message of the agent or of the person, quoted between the two of them, where the conversation shows it:
- * the mark that it had is that of the conversation.
+ * Whether what a message quotes, between the two of them, is of the agent or of the person and had no taint: a
+ * quote keeps the mark of what it quotes, also where the conversation no longer shows it.
  */
-export function createQuotesShown({
+export function createQuotesOwn({
   bus,
   sessions,
 }: {
-  readonly bus: Pick<MessageBus, 'sentAs'>;
-  readonly sessions: Pick<SessionStore, 'load'>;
-}): OriginsDeps['quotesShown'] {
+  readonly bus: Pick<MessageBus, 'sentAs' | 'trace'>;
+  readonly sessions: Pick<SessionStore, 'turn' | 'earlier'>;
+}): OriginsDeps['quotesOwn'] {
+  async function turnOfQuote({ chat, quoted, replyTo }: InboundMessage) {
+    const sent = quoted?.sentAs && (await bus.sentAs(sessionKeyOf(chat), quoted.sentAs));
+    if (sent) return turnOfAnswer(sent.id);
+    return replyTo === undefined ? undefined : (await bus.trace(replyTo))?.turnId;
+  }
+
   return async (message) => {
-    const { chat, group, quoted, replyTo } = message;
-    if (group !== undefined || quoted === undefined) return false;
-    const sent = quoted.sentAs && (await bus.sentAs(sessionKeyOf(chat), quoted.sentAs));
-    const turn = sent && turnOfAnswer(sent.id);
-    const entries = await sessions.load(sessionOf(message));
-    return entries.some(
-      (entry) =>
-        (entry.role === 'assistant' && turn !== undefined && entry.turnId === turn) ||
-        (entry.role === 'user' &&
-          entry.seq !== undefined &&
-          replyTo !== undefined &&
-          entry.messageId === replyTo),
-    );
+    const { group, quoted, replyTo } = message;
+    const turn = group === undefined && quoted !== undefined && (await turnOfQuote(message));
+    if (!turn) return false;
+    const isTheirs = quoted.sentAs === undefined;
+    const isMeant = (entry: TranscriptEntry) =>
+      !isTheirs ||
+      // An id is only a number of the platform: the words have to be theirs as well.
+      (entry.role === 'user' && entry.messageId === replyTo && entry.text.includes(quoted.text));
+    const entries = (await entriesOf(sessions, turn)).filter(isMeant);
+    return entries.length > 0 && !entries.some(isTouched);
   };
+}
+
+/** Nothing where they stand in an older file, before a new start. */
+async function entriesOf(sessions: Pick<SessionStore, 'turn' | 'earlier'>, turn: TurnId) {
+  const newest = await sessions.turn(sessionOfTurn(turn), turn);
+  const from = firstSeqOf(turn);
+  if (newest.length > 0 || from === undefined) return newest;
+  const range = { from, before: from + 1, maxTurns: 1 };
+  const { turns } = await sessions.earlier(sessionOfTurn(turn), range);
+  return turns.flatMap(({ entries }) => entries);
 }
 
 /** Whoever was let in for one message is a guest. */
@@ -184,6 +199,7 @@ const SETTINGS = rowShape<SessionSettings>({
   queueMode: text.optional(),
   mode: text.optional(),
   engine: text.optional(),
+  trustedUntil: number.optional(),
 });
 
 export type SessionSettings = {
@@ -196,11 +212,13 @@ export type SessionSettings = {
   readonly mode?: AgentMode;
   /** How what came before is summed up. */
   readonly engine?: CompactionEngine;
+  /** Until then its owner asks for no approval because of taint, epoch milliseconds. */
+  readonly trustedUntil?: number;
 };
 
 /** What of it a turn is run with. */
 export function turnSettingsOf(
-  { model, mode, engine, thinkingBudget }: SessionSettings,
+  { model, mode, engine, thinkingBudget, trustedUntil }: SessionSettings,
   defaults: { readonly thinkingBudget: number },
 ): TurnSettings {
   return {
@@ -208,6 +226,7 @@ export function turnSettingsOf(
     ...(model === undefined ? {} : { model }),
     ...(mode === undefined ? {} : { mode }),
     ...(engine === undefined ? {} : { engine }),
+    ...(trustedUntil === undefined ? {} : { trustedUntil }),
   };
 }
 

@@ -73,8 +73,9 @@ const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
         fc.record({ inputTokens: count, outputTokens: count, cachedTokens: count }),
       ),
       optional('throughSeq', count),
+      optional('isTainted', fc.constant(true as const)),
     )
-    .map(([base, usage, through]) => ({ ...base, ...usage, ...through })),
+    .map(([base, usage, through, tainted]) => ({ ...base, ...usage, ...through, ...tainted })),
   fc
     .tuple(
       fc.record({
@@ -90,7 +91,13 @@ const entry: fc.Arbitrary<TranscriptEntry> = fc.oneof(
       optional('failure', fc.constantFrom(...TOOL_FAILURE_KINDS)),
     )
     .map(([base, marked, why]) => ({ ...base, ...marked, ...why })),
-  fc.record({ role: fc.constant('summary' as const), text, at }),
+  fc
+    .tuple(
+      fc.record({ role: fc.constant('summary' as const), text, at }),
+      optional('untrusted', text),
+      optional('isForeign', fc.constant(true as const)),
+    )
+    .map(([base, untrusted, marked]) => ({ ...base, ...untrusted, ...marked })),
   fc.record({ role: fc.constant('reset' as const), at }),
   fc.record({ role: fc.constant('undo' as const), undoes: turn, by: text.map(messageId), at }),
   fc.record({

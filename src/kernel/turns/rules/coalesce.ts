@@ -100,17 +100,17 @@ export function joinTexts(
 
 /**
  * Whether the model is shown more of it than the sender's own words. `isTrusted`: what they attach is their
- * own, unless it is forwarded; `isQuoteSeen`: what they quote is in view as it is.
+ * own, unless it is forwarded; `isQuoteOwn`: what they quote is of the two of them and was not tainted.
  */
 export function holdsUntrustedText(
   message: Said,
-  { isTrusted = false, isQuoteSeen = false } = {},
+  { isTrusted = false, isQuoteOwn = false } = {},
 ): boolean {
   const { text, sender, quoted, heard = [], attachments = [] } = message;
   const isUnknown = sender?.kind === 'person' && sender.verified === 'unverified';
   const isPassedOn = !isTrusted && attachments.some(({ kind }) => !OWN_SPEECH_KINDS.includes(kind));
   return (
-    (quoted !== undefined && !isQuoteSeen) ||
+    (quoted !== undefined && !isQuoteOwn) ||
     heard.length > 0 ||
     isUnknown ||
     isPassedOn ||
