@@ -47,6 +47,8 @@ export type CallToApprove = {
   readonly seal?: string;
   readonly rights: Rights;
   readonly isTainted: boolean;
+  /** An owner has ended the taint for now: allow rules count. */
+  readonly isTrusted?: true;
   /** The place of the call in its turn, the same on every retry. */
   readonly ordinal: number;
   /** What a yes that is not for once would be bound to; left out: there is none for it, now. */

@@ -78,7 +78,8 @@ async function toApprove(
   const seal = await bound.seal(settings);
   if (typeof seal === 'object') return seal;
   // No rule holds while untrusted content is in view, and none is made there.
-  const standing = isHeldBack(turn) ? undefined : bound.standing?.();
+  const isHeld = isHeldBack(turn);
+  const standing = isHeld ? undefined : bound.standing?.();
   return {
     tool: bound.name,
     access: bound.accessIn({ isTainted }),
@@ -87,6 +88,7 @@ async function toApprove(
     ...(seal === undefined ? {} : { seal }),
     rights: rights.current,
     isTainted,
+    ...(isTainted && !isHeld ? { isTrusted: true as const } : {}),
     ordinal: thread.ordinalOf(call),
     requestedAt: thread.requestedAt,
     ...standing,

@@ -161,9 +161,10 @@ describe('taint that an owner ended for an hour', () => {
     const settings = { thinkingBudget: 0, trustedUntil: rig.clock.now() + 3_600_000 };
     const allowed: unknown[] = [];
     const judge = async (call: CallToApprove) => {
-      if (call.pattern === undefined) rig.asked.push(call);
-      else allowed.push(call.pattern);
-      return call.pattern === undefined ? undefined : ('run' as const);
+      const isHeld = call.tool === 'held';
+      if (isHeld) allowed.push([call.isTrusted, call.pattern]);
+      else rig.asked.push(call);
+      return isHeld ? ('run' as const) : undefined;
     };
     const url = `https://evil.test/?${LONG}`;
     const rights = { ...ALL_RIGHTS, schedule: 'ask' as const };
@@ -171,7 +172,7 @@ describe('taint that an owner ended for an hour', () => {
     rig.model.script(fetchPage, runIt, calls([{ name: 'held' }]), says('Done.'));
     await rig.run(rig.inputOf(1, ['go'], more));
     expect([ran, rig.asked]).toEqual([['page', 'run'], []]);
-    expect(allowed).toEqual(['as it is']);
+    expect(allowed).toEqual([[true, 'as it is']]);
     rig.model.script(calls([{ name: 'page', input: { url } }]), says('Asked.'));
     await rig.run(rig.inputOf(2, ['go on'], more));
     // Whoever is asked is told that untrusted content is in view.

@@ -59,6 +59,15 @@ describe('a call that is always allowed', () => {
     expect(await rig.allows('git pull', { isTainted: true })).toBe(false);
   });
 
+  test('counts in the hour for which an owner ended the taint, in which no rule is made', async () => {
+    await using rig = await allowed();
+    const trusted = { isTainted: true, isTrusted: true } as const;
+    expect(await rig.allows('git pull', trusted)).toBe(true);
+    await rig.asks('git push', { turn: 2, ...trusted });
+    const labels = (await rig.lastQuestion())?.choices?.map(({ label }) => label);
+    expect(labels).toEqual(['Allow once', 'Deny']);
+  });
+
   test.each([
     ['Allow for 1 hour', 3_600_000],
     ['Allow today', DAY],

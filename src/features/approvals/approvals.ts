@@ -232,12 +232,12 @@ export function createApprovals(deps: ApprovalsDeps) {
       if (!mayStand(wanted)) return false;
       // What they were asked about is answered by what they said then.
       const isAsked = (await calls.get(idOf(call, turn))) !== undefined;
-      // Where untrusted content holds the call back, it came without a pattern.
-      return !isAsked && standing.covers({ ...wanted, isTainted: false });
+      const isTainted = call.isTainted && call.isTrusted !== true;
+      return !isAsked && standing.covers({ ...wanted, isTainted });
     },
     /** Asks an owner to allow the call. */
     request(call: CallToApprove, turn: AskingTurn) {
-      const { pattern: _, scope: __, asksOnce: ___, ...once } = call;
+      const { pattern: _, scope: __, asksOnce: ___, isTrusted: ____, ...once } = call;
       // No rule is made while untrusted content is in view.
       return oneByOne(() => request(call.isTainted ? once : call, turn));
     },
