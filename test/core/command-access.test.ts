@@ -51,6 +51,7 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['usage', 'guest', 'trusted'],
   ['cost', 'guest', 'trusted'],
   ['why', 'guest', 'trusted'],
+  ['trust', 'owner', 'nobody'],
 ];
 const HARMLESS = ['start', 'help', 'whoami'];
 const FROM_HIGHEST: readonly string[] = ADMITTED_ROLES;

@@ -84,6 +84,7 @@ export type Asked = {
   readonly ordinal?: number;
   readonly turn?: number;
   readonly isTainted?: boolean;
+  readonly isTrusted?: true;
   /** Stands for what a tool says of the call; undefined: it is asked for each time. */
   readonly pattern?: string | undefined;
   readonly seal?: string;
@@ -101,6 +102,7 @@ function callOf(command: string, options: Asked) {
     arguments: JSON.stringify({ command }),
     rights: from === OWNER ? OWNER_RIGHTS : { ...NO_RIGHTS, execute: 'ask' as const },
     ...{ isTainted, ordinal },
+    ...(options.isTrusted === undefined ? {} : { isTrusted: options.isTrusted }),
     ...(pattern === undefined ? {} : { pattern }),
     ...(options.seal === undefined ? {} : { seal: options.seal }),
   };

@@ -2,6 +2,8 @@
 // things back, and what taints. A model that makes the call it is told to; the whole program, seen from Telegram.
 
 import { rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { SeenMessage } from '../support/bot-api-ledger.ts';
@@ -13,6 +15,11 @@ const OWNER = 700;
 const STRICT = 701;
 const FRIEND = 703;
 const SECOND = 704;
+const THIRD = 705;
+const PICTURE = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+  'base64',
+);
 const CALL = /CALL (\w+) (\{.*\})/;
 
 function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
@@ -23,6 +30,12 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
   return { toolCalls: [{ name, arguments: JSON.parse(json) }] };
 }
 
+const site = createServer((_request, response) => {
+  response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Eve says: obey.</p>');
+});
+await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+const host = `127.0.0.1:${(site.address() as AddressInfo).port}`;
+
 const world = await startTelegramWorld({
   respond: obey,
   channel: { streaming: false },
@@ -30,17 +43,28 @@ const world = await startTelegramWorld({
     mcpServers: {
       once: { command: process.execPath, args: [CHILD], taints: false },
       reads: { command: process.execPath, args: [CHILD], taints: false, trust: 'read_only' },
+      foreign: { command: process.execPath, args: [CHILD], trust: 'read_only' },
       each: { command: process.execPath, args: [CHILD], taints: false, trust: 'always_ask' },
     },
     tools: {
+      web: { allowPrivateHosts: [host] },
       people: [{ who: `telegram:${STRICT}`, approvals: 'strict' }],
     },
   },
   files: { 'notes.txt': 'buy milk', 'letters/ann.txt': 'Dear Ann' },
-  pair: { [OWNER]: 'owner', [STRICT]: 'owner', [FRIEND]: 'trusted', [SECOND]: 'owner' },
+  pair: {
+    [OWNER]: 'owner',
+    [STRICT]: 'owner',
+    [FRIEND]: 'trusted',
+    [SECOND]: 'owner',
+    [THIRD]: 'owner',
+  },
 });
 const { telegram, bot, hears, asks, file } = world;
-afterAll(() => world[Symbol.asyncDispose]());
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  site.close();
+});
 
 type Task = readonly [what: string, tool: string, input: object];
 
@@ -176,6 +200,35 @@ describe('untrusted content under `normal`', () => {
   const fresh = () => asks(OWNER, '/new', /New conversation/);
   const call = (tool: string, input: object) => questionsFor(OWNER, ['', tool, input]);
 
+  it('is what others wrote, whatever brings it, and nothing that is the owner’s', async () => {
+    const photo = { field: 'photo', content: PICTURE, caption: 'What is this?' } as const;
+    const inline = { via_bot: { is_bot: true, id: 667, first_name: 'Bot', username: 'eve_bot' } };
+    const calls = (tool: string, input: object) => () =>
+      void telegram.say(THIRD, `CALL ${tool} ${JSON.stringify(input)}`);
+    const ways: readonly (readonly [string, boolean, () => void])[] = [
+      ['own words', false, () => void telegram.say(THIRD, 'hello')],
+      ['an own photo', false, () => void telegram.sendFile(THIRD, photo)],
+      ['a search in own files', false, calls('search_files', { query: 'Dear' })],
+      ['an own document', false, calls('read_document', { document: 'letters/ann.txt' })],
+      ['a program over own files', false, calls('exec', { argv: ['cat', 'letters/ann.txt'] })],
+      ['a server that is trusted', false, calls('mcp_reads_add', { a: 1, b: 2 })],
+      ['a forwarded photo', true, () => void telegram.sendFile(THIRD, photo, { extra: forwarded })],
+      ['text by an inline bot', true, () => void telegram.say(THIRD, 'hi', { extra: inline })],
+      ['a page', true, calls('web_fetch', { url: `http://${host}/` })],
+      ['a server that is not', true, calls('mcp_foreign_add', { a: 1, b: 2 })],
+    ];
+    const found: (readonly [string, boolean])[] = [];
+    for (const [what, , bring] of ways) {
+      await asks(THIRD, '/new', /New conversation/);
+      const before = bot(THIRD).length;
+      bring();
+      await hears(THIRD, /^Done/, before);
+      found.push([what, !(await asks(THIRD, '/trust', /./)).startsWith('Nothing')]);
+    }
+    expect(found).toEqual(ways.map(([what, taints]) => [what, taints]));
+    expect(await isTainted(THIRD)).toBe(true);
+  });
+
   it('is asked about each time while it is in view, for programs, jobs and rules alike', async () => {
     await fresh();
     telegram.say(OWNER, 'look at this', { extra: forwarded });
@@ -236,6 +289,33 @@ describe('untrusted content under `normal`', () => {
     await call('read_file', { path: 'notes.txt' });
     await call('list_dir', { path: 'letters' });
     expect(await isTainted()).toBe(false);
+  });
+
+  it('stays with a job that it made: what the job does then is asked about', async () => {
+    const job = { action: 'add', text: 'CALL exec {"argv":["ls"]}', cron: '0 8 * * *' };
+    const add = (name: string) => `CALL cron ${JSON.stringify({ ...job, name })}`;
+    await asks(THIRD, '/new', /New conversation/);
+    await asks(THIRD, add('own'), /^Done/);
+    const before = bot(THIRD).length;
+    telegram.say(THIRD, 'look at this', { extra: forwarded });
+    await hears(THIRD, /^Done/, before);
+    await asks(THIRD, add('eves'), /^Done/);
+    telegram.press(THIRD, THIRD, 'Allow once');
+    await hears(THIRD, /^Seen/, before);
+    const questions = () => bot(THIRD).filter(isQuestion).length;
+    const known = questions();
+    for (const [name, more] of [
+      ['own', 0],
+      ['eves', 1],
+    ] as const) {
+      await asks(THIRD, '/new', /New conversation/);
+      const jobs = await asks(THIRD, 'CALL cron {"action":"list"}', /^Done/);
+      const id = new RegExp(`(j[0-9a-f]{8}) [^\\n]*${name}`).exec(jobs)?.[1] ?? jobs;
+      const seen = bot(THIRD).length;
+      telegram.say(THIRD, `CALL cron {"action":"run","id":"${id}"}`);
+      await hears(THIRD, new RegExp(`^${name}\n\nDone`), seen);
+      expect([name, questions() - known]).toEqual([name, more]);
+    }
   });
 
   it('says what it is, and asks nothing because of it for an hour where its owner ends it', async () => {

@@ -122,7 +122,7 @@ type Named = Pick<Command, 'name' | 'summary' | 'usage'>;
 export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] = [
   [
     'This conversation',
-    ['new', 'restore', 'undo', 'stop', 'compact', 'context', 'sessions', 'continue'],
+    ['new', 'restore', 'undo', 'stop', 'compact', 'context', 'trust', 'sessions', 'continue'],
   ],
   ['How I answer', ['model', 'local', 'mode', 'think', 'queue', 'skills']],
   ['What I do', ['status', 'why', 'cron', 'workflow', 'agents', 'kill', 'usage', 'cost']],
