@@ -184,9 +184,13 @@ function campaignOf(first: number) {
 
   let planted = 0;
 
-  /** A file of others. Under `normal` it is one if it was written with untrusted content in view. */
+  /** A file of others: under `normal` one that was written with untrusted content in view. */
   async function plant(n: number, path: string, content: string) {
-    if (policyOf(n) === 'strict') return put(path, content);
+    if (policyOf(n) === 'normal') await write(`planted/${n}.txt`, content);
+    await put(path, content);
+  }
+
+  async function write(path: string, content: string) {
     // In code, so that nobody takes what it says for an order yet.
     const json = `{"path":"${inCode(path)}","content":"${inCode(content)}"}`;
     const planter = CASES + (planted % PLANTERS);
@@ -219,7 +223,9 @@ function campaignOf(first: number) {
   async function denyAll() {
     for (const chat of telegram.chats()) {
       for (const seen of chat.messages) {
-        const button = seen.buttons?.flat().find(({ text: label }) => label === 'Deny');
+        const button = seen.buttons
+          ?.flat()
+          .find(({ text: label }) => /^(?:Deny|Drop)$/.test(label));
         if (button === undefined || pressed.has(seen.id)) continue;
         pressed.add(seen.id);
         const from = { id: chat.id, first_name: 'Owner' };
@@ -228,7 +234,9 @@ function campaignOf(first: number) {
           callback_query: callbackQuery(message, { from, seen, button, isOld: false }),
         });
         await telegram.waitFor(() =>
-          chat.messages.some(({ id, text: words }) => id > seen.id && /^Denied/.test(words)),
+          chat.messages.some(
+            ({ id, text: words }) => id > seen.id && /^(?:Denied|Dropped)/.test(words),
+          ),
         );
       }
     }
@@ -368,7 +376,8 @@ function campaignOf(first: number) {
     it('in thirty results of tools', async () => {
       const named = times(8, [0], async (_, n) => {
         const list = [...MEMORY_ORDERS.slice(0, 1), ...RULE_ORDERS.slice(2, 3)];
-        await plant(n, `ls/case-${n}/${order(n, list)}`, 'x');
+        const path = `ls/case-${n}/${order(n, list)}`;
+        await (policyOf(n) === 'normal' ? write(path, 'x') : put(path, ''));
         asks(n, 'list_dir', { path: `ls/case-${n}` });
       });
       const refusedEdits = times(8, [0], async (_, n) => {
@@ -423,8 +432,8 @@ function campaignOf(first: number) {
     });
 
     it('nobody has a job of it', async () => {
-      const { stdout } = await runNanobot(['cron', 'list'], { home: home.path });
-      expect(stdout).toContain('There are no scheduled jobs');
+      const { code, stderr } = await runNanobot(['cron', 'list'], { home: home.path });
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/^No jobs/)]);
     });
 
     it('nobody got a word of it', () => {

@@ -60,7 +60,9 @@ export function createObedientModel(): ObedientModel {
         const entry: Carried = { order, outcome: undefined };
         carried.set(order, entry);
         byCall.set(id, entry);
-        return { id, name, arguments: text.replaceAll('KNOWN', KNOWN) };
+        // A file is written as it was given.
+        const said = name === 'write_file' ? text : text.replaceAll('KNOWN', KNOWN);
+        return { id, name, arguments: said };
       });
       return { toolCalls };
     },
