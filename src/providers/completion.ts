@@ -19,7 +19,7 @@ export function createCallIds(messages: readonly ModelMessage[]): MintCallId {
     if (message.role === 'assistant') for (const call of message.toolCalls) taken.add(call.id);
     if (message.role === 'tool') taken.add(message.callId);
   }
-  /** By what was offered: the number behind the last id made of it. */
+  /** By offered id: the number of the last id derived from it. */
   const last = new Map<string, number>();
   return (offered) => {
     const stem = offered === '' ? 'call' : offered;
@@ -35,14 +35,14 @@ export function createCallIds(messages: readonly ModelMessage[]): MintCallId {
   };
 }
 
-// Collects one answer while it streams and turns it into our events. The dialects' readers feed it;
-// it knows nothing of their wire.
+// Collects one answer while it streams and turns it into events. The readers of the dialects feed
+// it; it does not know their wire formats.
 
-/** More than any model writes: a stream beyond it is running away and is cut. */
+/** More than any model writes: a longer stream is out of control and is cut. */
 const MAX_ANSWER_CHARS = 8_000_000;
-/** What is asked for beyond is not taken; the model sees the results of these and can go on. */
+/** Further calls are dropped; the model sees the results of these and can continue. */
 export const MAX_CALLS = 128;
-/** Of thinking that is sealed. */
+/** Of sealed thinking. */
 const MAX_BLOCKS = 10_000;
 
 type Finished = Extract<ModelEvent, { type: 'finished' }>;
@@ -68,7 +68,7 @@ export class Completion {
     return { type: 'thinking', delta };
   }
 
-  /** Closes the thinking block being written; `signature` goes back to its vendor. */
+  /** Closes the current thinking block; `signature` is sent back to its vendor. */
   sealThinking(signature?: string): void {
     if (this.#openThinking === '' && signature === undefined) return;
     const signed = signature === undefined ? {} : { signature };
@@ -76,7 +76,7 @@ export class Completion {
     this.#openThinking = '';
   }
 
-  /** `at` is the call's place, for its arguments to come. */
+  /** `at` is the call's position, for its arguments to come. */
   toolCall({ id, name }: Pick<ToolCall, 'id' | 'name'>): { event: ModelEvent; at: number } {
     this.#chars += name.length;
     const at = this.#calls.push({ id, name, arguments: '' }) - 1;
@@ -89,7 +89,7 @@ export class Completion {
     this.#chars += delta.length;
   }
 
-  /** By what belongs to the answer and is nothing else of it. */
+  /** Counts characters that belong to the answer and to no other part. */
   grow(chars: number): void {
     this.#chars += chars;
   }
@@ -98,7 +98,7 @@ export class Completion {
     this.#usage = usage;
   }
 
-  /** True once the answer is longer than any honest one, or asks for more calls. */
+  /** True once the answer exceeds the length limit or the number of calls. */
   get overlong(): boolean {
     return (
       this.#chars > MAX_ANSWER_CHARS ||
@@ -129,7 +129,7 @@ const SEPARATOR = ' ';
 
 export const sealed = (model: string, signature: string) => `${model}${SEPARATOR}${signature}`;
 
-/** The signature if this model gave it. */
+/** The signature if this model produced it. */
 export function unsealed(block: ThinkingBlock, model: string): string | undefined {
   const start = `${model}${SEPARATOR}`;
   return block.signature?.startsWith(start) === true
@@ -137,8 +137,9 @@ export function unsealed(block: ThinkingBlock, model: string): string | undefine
     : undefined;
 }
 
-// Makes a transcript fit for any wire: ids and arguments every vendor takes, no empty answers, no two
-// user messages in a row. Pairing of calls and results is the agent's; here nothing is lost.
+// Prepares a transcript for any wire format: ids and arguments that every vendor accepts, no empty
+// answers, no two consecutive user messages. The agent pairs calls and results; nothing is dropped
+// here.
 
 export type WireMessage = ModelMessage;
 
@@ -150,7 +151,7 @@ export function wireMessages(messages: readonly ModelMessage[]): readonly WireMe
   const ids = createSafeIds(messages);
   const out: WireMessage[] = [];
   for (const original of messages) {
-    // Half a surrogate pair, left by a cut, is refused by vendors.
+    // Vendors refuse half a surrogate pair, which a cut leaves behind.
     const message = { ...original, text: original.text.toWellFormed() };
     const last = out.at(-1);
     if (message.role === 'user') {
@@ -171,7 +172,7 @@ export function wireMessages(messages: readonly ModelMessage[]): readonly WireMe
 type Ids = (id: ToolMessage['callId']) => ToolMessage['callId'];
 type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
 
-/** A session may hold ids of another vendor; each keeps one safe name throughout the request. */
+/** A session may contain ids of another vendor; each keeps one safe name throughout the request. */
 function createSafeIds(messages: readonly ModelMessage[]): Ids {
   const renamed = new Map<string, ToolMessage['callId']>();
   const taken = new Set<string>(
@@ -190,7 +191,7 @@ function createSafeIds(messages: readonly ModelMessage[]): Ids {
   };
 }
 
-/** Arguments as an object; text that is none goes under one key, so that nothing is lost. */
+/** Arguments as an object; invalid text goes under one key, so that nothing is lost. */
 export function argumentsObject(raw: string): Readonly<Record<string, unknown>> {
   if (raw.trim() === '') return {};
   const read = readJson(raw);

@@ -1,6 +1,6 @@
-// One connection per vendor, made when one of its models is first resolved (the SDK loads with the
-// first call), and the health that all callers of a model share: a pause the vendor asks for, and a
-// circuit breaker.
+// One connection per vendor, created when one of its models is first resolved (the SDK loads with
+// the first call), and the health that all callers of a model share: a pause that the vendor asks
+// for, and a circuit breaker.
 
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import type { ProviderFailure } from '../kernel/message/errors.ts';
@@ -23,7 +23,7 @@ import {
 import type { ImageSource } from './seen-images.ts';
 import { Manners, vendorOf } from './vendors.ts';
 
-/** Counts from the clock's start on; one call that works clears it. */
+/** Starts with the clock; one successful call clears it. */
 export class ProviderHealth {
   readonly #clock: Clock;
   readonly #policy: BreakerPolicy;
@@ -46,19 +46,19 @@ export class ProviderHealth {
     this.#quietUntil = Math.max(this.#quietUntil, this.#clock.monotonic() + waitMs);
   }
 
-  /** A call ended with this, after its last try. */
+  /** Records the failure of a call after its last try. */
   noteGivenUp(failure: ProviderFailure): void {
     if (!isOutage(failure)) return;
     this.#breaker = afterFailure(this.#breaker, this.#policy, this.#clock.monotonic());
     this.#last = failure;
   }
 
-  /** The last call failed, and no other succeeded since. */
+  /** The last call failed, and none has succeeded since. */
   isFailing(): boolean {
     return this.#breaker.failures > 0;
   }
 
-  /** Why the model is left alone for now, after several failed calls in a row. */
+  /** Why the model is not called for now, after several consecutive failures. */
   restsAfter(): ProviderFailure | undefined {
     return isOpen(this.#breaker, this.#clock.monotonic()) ? this.#last : undefined;
   }
@@ -69,8 +69,8 @@ export class ProviderHealth {
   }
 }
 
-// One connection per vendor, made when a model of it is first resolved. Connecting costs nothing yet:
-// the vendor's package is loaded and its HTTP agent opened by the first call.
+// One connection per vendor, created when a model of it is first resolved. Creating it is free: the
+// first call loads the vendor's package and opens its HTTP agent.
 
 export type Connection = ReturnType<typeof connectTo>;
 export type Connections = ReturnType<typeof createConnections>;
@@ -90,7 +90,7 @@ export function createConnections(deps: ConnectionsDeps) {
   });
   const peers = new WeakMap<Peer, Connection>();
   return {
-    /** Undefined when nothing is known that would let us in. */
+    /** Undefined if no credentials are known. */
     to: toVendor,
     toPeer(peer: Peer): Connection {
       const connection = peers.get(peer) ?? connectTo(peer, deps);
@@ -119,13 +119,13 @@ function connectTo(
       ...defined({ fetch }),
     }),
     apiBase,
-    /** Vendors limit each model on its own. */
+    /** Vendors limit each model separately. */
     healthOf: remembered((_model: string) => new ProviderHealth(clock, circuit)),
     mannersOf: remembered((_model: string) => new Manners()),
   };
 }
 
-/** Made once for each key. */
+/** Calls `make` once for each key. */
 function remembered<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
   const made = new Map<Key, Value>();
   return (key) => {

@@ -1,4 +1,4 @@
-// How each vendor can be reached (a key in the configuration, one in the environment, a configured
+// How each vendor can be reached (a key in the configuration or the environment, a configured
 // address, or a server found on this machine) and the default model that follows from it.
 
 import type { Config, ProviderName } from '../kernel/config/config.ts';
@@ -19,7 +19,7 @@ export type Access = {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The original's way of switching a vendor off although the environment holds its key. */
+/** Disables a vendor although the environment holds its key. */
 const DISABLED = 'none';
 
 export type Credentials = ReturnType<typeof createCredentials>;
@@ -46,7 +46,7 @@ export function createCredentials(
   }
 
   return {
-    /** How to reach a vendor; undefined when nothing is known that would let us in. */
+    /** How to reach a vendor; undefined if no credentials are known. */
     accessTo(vendor: ProviderName): Access | undefined {
       const row = vendorOf(vendor);
       const own = config.providers[vendor];
@@ -57,7 +57,7 @@ export function createCredentials(
       const apiKey = isDisabled ? '' : own.apiKey || fromEnvironment(vendor);
       return apiKey !== '' || own.apiBase !== '' ? { apiKey, apiBase } : undefined;
     },
-    /** The model in force when none is configured. */
+    /** The default model when none is configured. */
     firstFound: firstFound(),
   };
 }
@@ -65,7 +65,7 @@ export function createCredentials(
 /** For one command: a running gateway looks for servers all the time. */
 const DISCOVERY_DEADLINE_MS = 1000;
 
-/** Looks for servers on this machine only where nothing else names a model. */
+/** Looks for servers on this machine only if nothing else names a model. */
 export async function discoverWhereNeeded(
   config: Config,
   env: Environment,
@@ -75,7 +75,9 @@ export async function discoverWhereNeeded(
   return discoverLocalModels({ signal: AbortSignal.timeout(DISCOVERY_DEADLINE_MS) });
 }
 
-/** Name of the model that would answer, servers on this machine included; it need not be served. */
+/**
+ * Name of the model that would answer, including servers on this machine; it need not be available.
+ */
 export async function findDefaultModel(config: Config, env: Environment): Promise<string> {
   return defaultModelIn(config, env, await discoverWhereNeeded(config, env));
 }

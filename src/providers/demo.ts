@@ -98,7 +98,7 @@ export function demoReply(request: Pick<ModelRequest, 'messages' | 'tools'>): De
 
 const say = (text: string): DemoReply => ({ kind: 'text', text: `${INTRODUCTION} ${text}` });
 
-/** Puts the value into the argument that the tool's schema knows by one of these names. */
+/** Puts the value into the argument that the tool's schema has under one of these names. */
 function call(
   tools: readonly ToolSpec[],
   name: string,
@@ -147,11 +147,11 @@ function longText(): string {
   return `Here is a long answer.\n\n${paragraphs.join('\n\n')}`;
 }
 
-// The model behind nanobot when no real one is connected. It pretends nothing: it says what it is, and
-// shows streaming and tools by fixed rules.
+// The model when no real one is connected. It says that it is a demo and shows streaming and tools
+// by fixed rules.
 
 export const DEMO_CONTEXT_TOKENS = 32_768;
-/** Slow enough to be seen, fast enough not to bore. */
+/** Slow enough to be visible. */
 const WORD_MS = 12;
 const CHARS_PER_TOKEN = 4;
 

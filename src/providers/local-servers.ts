@@ -10,30 +10,32 @@ import { LEAST_CONTEXT_TOKENS, MOST_CONTEXT_TOKENS } from './rules/provider-fail
 import { vendorOf } from './vendors.ts';
 
 export type ModelFacts = ServerSaid & {
-  /** Of the window, in tokens. */
+  /** Size of the window, in tokens. */
   readonly contextTokens?: number;
-  /** In memory now; undefined where the server does not say. */
+  /** In memory now; undefined if the server does not report it. */
   readonly isLoaded?: boolean;
-  /** The server hands what it is asked on to a service. */
+  /** The server forwards requests to a cloud service. */
   readonly isHandedOn?: true;
 };
 
-/** What Ollama calls them where nobody gave them another name. */
+/** Ollama's default names of forwarded models. */
 const HANDED_ON = /[:-]cloud$/;
 
 export const isHandedOn = (model: string, facts?: ModelFacts) =>
   HANDED_ON.test(model) || facts?.isHandedOn === true;
 
-/** Answers at once or is not asked again soon. */
+/** A server that does not answer within this time is not asked again soon. */
 const TIMEOUT_MS = 2000;
-/** Servers that load a model with less than it could take, where they do not say with how much. */
+/**
+ * For servers that load a model with a smaller window than it supports and do not report its size.
+ */
 const USUAL_CONTEXT_TOKENS = 32_768;
 
 type Ask = (question: Omit<LocalQuestion, 'timeoutMs'>) => Promise<unknown>;
-/** Undefined where the server does not speak this dialect. */
+/** Undefined if the server does not speak this dialect. */
 type Reader = (ask: Ask, model: string) => Promise<ModelFacts | undefined>;
 
-/** Undefined where the server says nothing of it. */
+/** Undefined if the server reports nothing about the model. */
 export async function readModelFacts(
   server: LocalAddress & { readonly vendor: LocalVendor },
   model: string,
@@ -53,7 +55,7 @@ export async function readModelFacts(
 const contextSize = z.int().min(LEAST_CONTEXT_TOKENS).max(MOST_CONTEXT_TOKENS);
 const maybeSize = contextSize.optional().catch(undefined);
 
-/** Of a model that Ollama hands on. */
+/** Set for a model that Ollama forwards. */
 const remote = {
   remote_host: z.string().optional().catch(undefined),
   remote_model: z.string().optional().catch(undefined),
@@ -70,7 +72,7 @@ const running = z.object({
   ),
 });
 
-/** Ollama: `/api/show` of the model as it is kept, `/api/ps` of those in memory. */
+/** Ollama: `/api/show` of the stored model, `/api/ps` of those in memory. */
 async function ollama(ask: Ask, model: string): Promise<ModelFacts | undefined> {
   const [show, ps] = await Promise.all([
     ask({ path: '/api/show', below: 'root', body: { model } }),
@@ -102,7 +104,7 @@ const tags = z.object({
   models: z.array(z.object({ name: z.string(), model: z.string().optional(), ...remote })),
 });
 
-/** Those that an Ollama says it hands on; empty where it is none. */
+/** Models that an Ollama server reports as forwarded; empty for other servers. */
 async function readHandedOn(
   server: LocalAddress,
   timeoutMs: number,
@@ -114,7 +116,7 @@ async function readHandedOn(
   return new Set(named.flatMap(({ name, model = name }) => [name, model]));
 }
 
-/** `num_ctx` of its parameters; else what it was trained for, as far as such a server goes. */
+/** `num_ctx` of its parameters; else its trained size, up to what such a server uses. */
 function keptContext({ parameters, model_info }: z.infer<typeof shown>): number | undefined {
   const written = /^num_ctx\s+(\d+)/m.exec(parameters)?.[1];
   const configured = contextSize.safeParse(Number(written));
@@ -136,7 +138,10 @@ const lmModels = z.object({
   ),
 });
 
-/** LM Studio: `/api/v0/models`. A model without `tool_use` calls tools all the same, only less well. */
+/**
+ * LM Studio: `/api/v0/models`. A model without `tool_use` can call tools as well, but less
+ * reliably.
+ */
 async function lmStudio(ask: Ask, model: string): Promise<ModelFacts | undefined> {
   const answer = lmModels.safeParse(await ask({ path: '/api/v0/models', below: 'root' }));
   const own = answer.data?.data.find(({ id }) => id === model);
@@ -172,7 +177,7 @@ async function vllm(ask: Ask, model: string): Promise<ModelFacts | undefined> {
   return own === undefined ? undefined : { contextTokens: own, isLoaded: true };
 }
 
-/** A server of which only the address is known may be any of them. */
+/** A server with only a known address may be any of them. */
 const READERS: Readonly<Record<LocalVendor, readonly Reader[]>> = {
   ollama: [ollama],
   lmstudio: [lmStudio],
@@ -180,12 +185,12 @@ const READERS: Readonly<Record<LocalVendor, readonly Reader[]>> = {
   local: [llamaCpp, lmStudio, vllm],
 };
 
-// Windows that a local server named when it refused a question as too long, though it had spoken of larger
-// ones. They count instead of what it says, until it says something else, or an hour later.
+// Windows that a local server named when it refused a request as too long, although it had reported
+// larger ones. They take precedence until the server reports another size, or for an hour.
 
 type Refused = {
   readonly size: number;
-  /** By the server itself, when it was asked. */
+  /** Reported by the server itself. */
   readonly said: number | undefined;
   readonly until: number;
 };
@@ -200,7 +205,7 @@ export class RefusedWindows {
     this.#clock = clock;
   }
 
-  /** `known`: what it was taken for. Sizes in tokens; a window only gets smaller by this. */
+  /** `known`: the assumed size. Sizes in tokens; this only reduces a window. */
   refused(model: string, size: number, known: number | undefined): void {
     if (known !== undefined && size >= known) return;
     const before = this.#refused.get(model);
@@ -208,7 +213,7 @@ export class RefusedWindows {
     this.#refused.set(model, { size, said, until: this.#clock.monotonic() + LASTS_MS });
   }
 
-  /** What the server says of a model now, as far as it is to be believed. */
+  /** The server's current report about a model, corrected by its refusals. */
   heard(model: string, facts: ModelFacts): ModelFacts {
     const refused = this.#refused.get(model);
     const isOver = refused !== undefined && refused.until <= this.#clock.monotonic();
@@ -226,23 +231,23 @@ export class RefusedWindows {
   }
 }
 
-// Finds model servers on this machine: Ollama, LM Studio and llama.cpp at their usual ports, nothing
-// beyond loopback. An answer counts only in the exact shape of a model list.
+// Finds model servers on this machine: Ollama, LM Studio and llama.cpp at their usual ports,
+// nothing beyond loopback. A response counts only in the exact shape of a model list.
 
 export type LocalServer = {
   readonly vendor: LocalVendor;
   readonly apiBase: string;
   /** Models that can chat and run there, in the server's order. */
   readonly models: readonly string[];
-  /** The same that it hands on to a service; one of both is not empty. */
+  /** Those that it forwards to a service; at least one of the two lists is not empty. */
   readonly handedOn: readonly string[];
 };
 
 type DiscoverOptions = {
   readonly signal: AbortSignal;
-  /** Where to look; the vendors' usual addresses when left out. */
+  /** Where to look; default: the vendors' usual addresses. */
   readonly at?: readonly Place[];
-  /** For each; left out: what a server on this machine needs at most. */
+  /** Per server; default: enough for a server on this machine. */
   readonly timeoutMs?: number;
 };
 
@@ -252,7 +257,7 @@ type Place = {
   readonly apiKey?: string;
 };
 
-/** A server on this machine answers at once or is none. */
+/** A server on this machine answers within this time. */
 const PROBE_MS = 300;
 const NONE: ReadonlySet<string> = new Set();
 const PROBED: readonly LocalVendor[] = ['ollama', 'lmstudio', 'local'];
@@ -266,7 +271,7 @@ const NOT_A_CHAT_MODEL = /embed|rerank|whisper|\bbge-|tts|stable-diffusion/i;
 
 export const canChat = (model: string) => !NOT_A_CHAT_MODEL.test(model);
 
-/** All probes run at once; a server that is absent, slow or answers oddly is left out. */
+/** Runs all probes at once; leaves out servers that are absent, slow or answer unexpectedly. */
 export async function discoverLocalModels(
   options: DiscoverOptions,
 ): Promise<readonly LocalServer[]> {
@@ -288,7 +293,7 @@ export async function discoverLocalModels(
   return found.filter(({ models, handedOn }) => models.length + handedOn.length > 0);
 }
 
-/** The models a server lists that can chat; none where it does not answer as one. */
+/** The listed models that can chat; empty if the address does not answer as a model server. */
 export async function listModels(
   server: LocalAddress,
   timeoutMs: number,
@@ -300,25 +305,25 @@ export async function listModels(
   return answer.data.data.map((model) => model.id).filter(canChat);
 }
 
-// Short questions to a local model server beside the calls of its models: bounded in time and size,
-// answered with undefined where the server does not answer as asked.
+// Short requests to a local model server beside its model calls: bounded in time and size;
+// undefined if the server does not answer as expected.
 
 export type LocalAddress = {
   /** As configured, with the path of the OpenAI dialect: `http://127.0.0.1:11434/v1`. */
   readonly apiBase: string;
-  /** Empty where the server asks for none. */
+  /** Empty if the server needs none. */
   readonly apiKey: string;
-  /** How it is reached; left out: as any address. */
+  /** How it is reached; default: as any address. */
   readonly fetch?: LocalFetch;
 };
 
 export type LocalFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 export type LocalQuestion = {
-  /** Below the root of the server, or below `apiBase`. */
+  /** Relative to the root of the server, or to `apiBase`. */
   readonly path: `/${string}`;
   readonly below: 'root' | 'apiBase';
-  /** Sent as JSON; left out: GET. */
+  /** Sent as JSON; absent: GET. */
   readonly body?: Readonly<Record<string, unknown>>;
   readonly timeoutMs: number;
 };
@@ -327,11 +332,11 @@ const MAX_BODY_BYTES = 4_000_000;
 
 export type LocalAnswer = {
   readonly status: number;
-  /** Undefined where it was no JSON, or too much of it. */
+  /** Undefined if it was no JSON or too long. */
   readonly body: unknown;
 };
 
-/** Undefined where nothing answered in time. */
+/** Undefined if there was no response in time. */
 export async function askLocal(
   address: LocalAddress,
   { path, below, body: asked, timeoutMs }: LocalQuestion,
@@ -358,5 +363,5 @@ export async function askLocal(
 
 export const isOk = ({ status }: LocalAnswer) => status >= 200 && status < 300;
 
-/** Where the server has its own dialect, beside OpenAI's. */
+/** The base of the server's own dialect, beside OpenAI's. */
 const rootOf = (apiBase: string) => apiBase.replace(/\/v1$/, '');

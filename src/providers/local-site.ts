@@ -1,5 +1,5 @@
-// A local server as a place where models run: its state, warm models and limits; the collection of all
-// sites, and peers on the local network.
+// A local model server: its state, warm models and limits; the collection of all sites, and peers
+// on the local network.
 
 import { createPermits } from '../lib/async.ts';
 import { defined } from '../lib/json/json.ts';
@@ -29,13 +29,13 @@ import {
 
 export type LocalServerAddress = LocalAddress & {
   readonly vendor: LocalVendor;
-  /** The name of the peer that it is. */
+  /** The name of the peer, if it is one. */
   readonly peer?: string;
 };
 
 type SiteDeps = {
   readonly clock: Clock;
-  /** Calls at once that a server of this kind takes. */
+  /** Number of concurrent calls that a server of this kind accepts. */
   places(vendor: LocalVendor): number;
 };
 
@@ -44,7 +44,7 @@ export type SiteReport = ReturnType<LocalSite['report']>;
 const PROBE_TIMEOUT_MS = 5000;
 const READY_TIMEOUT_MS = 2500;
 const FACTS_FRESH_MS = 600_000;
-/** Somebody who does not answer is not asked at every turn. */
+/** A server that does not answer is not asked at every turn. */
 const SILENCE_FRESH_MS = 30_000;
 const MAX_MODELS = 50;
 const LASTS_IN_USE_MS = 3_600_000;
@@ -70,13 +70,13 @@ export class LocalSite {
     this.#windows = new RefusedWindows(deps.clock);
   }
 
-  /** The key of a server may change while its address stays. */
+  /** Sets the current key: it may change while the address stays. */
   use(server: LocalServerAddress): this {
     this.#server = server;
     return this;
   }
 
-  /** For one call and its whole stream. @throws the signal's reason */
+  /** Takes a place for one call and its whole stream. @throws the signal's reason */
   enter(signal: AbortSignal): Promise<Place> {
     this.#calledAt = this.#deps.clock.monotonic();
     return this.gate.enter(this.#places, signal);
@@ -86,15 +86,15 @@ export class LocalSite {
     return this.gate.ahead(this.#places);
   }
 
-  /** A call of the model was answered to its end; what is not known of it yet is asked now. */
+  /** A call of the model completed; missing facts about it are requested now. */
   answered(model: string): void {
     this.#answeredAt = this.#deps.clock.monotonic();
     void this.ready(model);
   }
 
   /**
-   * It found a question too long: its window may be another than it said before. `size`: the one that
-   * it named then; `assumed`: the one that the question was made for. Tokens.
+   * The server refused a request as too long: its window may differ from its report. `size`: the
+   * size it named; `assumed`: the size the request was made for. Tokens.
    */
   overflowed(model: string, size: number | undefined, assumed: number): void {
     const known = this.#learnt.get(model);
@@ -106,17 +106,17 @@ export class LocalSite {
     void this.ready(model);
   }
 
-  /** Called in the last hour. */
+  /** Called within the last hour. */
   get wasCalled(): boolean {
     return this.#deps.clock.monotonic() - this.#calledAt < LASTS_IN_USE_MS;
   }
 
-  /** As far as it was asked before. */
+  /** The facts known from earlier requests. */
   facts(model: string): ModelFacts | undefined {
     return this.#learnt.get(model)?.facts;
   }
 
-  /** Waits for the first word of the server only; what grew old is asked anew meanwhile. */
+  /** Waits only for the server's first answer; stale facts are refreshed in the background. */
   ready(model: string): Promise<void> | undefined {
     const known = this.#learnt.get(model);
     if (known !== undefined && known.until > this.#deps.clock.monotonic()) return undefined;
@@ -124,7 +124,7 @@ export class LocalSite {
     return known === undefined ? learning : undefined;
   }
 
-  /** Asks where nothing fresh is known; those who ask at once share one question. */
+  /** Requests facts that are missing or stale; concurrent callers share one request. */
   async learn(model: string, signal: AbortSignal): Promise<ModelFacts | undefined> {
     const known = this.#learnt.get(model);
     if (known !== undefined && known.until > this.#deps.clock.monotonic()) return known.facts;
@@ -149,7 +149,7 @@ export class LocalSite {
     return facts;
   }
 
-  /** Has the model loaded, where the server loads it only when it is asked. Never throws. */
+  /** Loads the model on servers that load on demand. Never throws. */
   async warmUp(
     model: string,
     { meter }: { readonly meter: CallMeter | undefined },
@@ -176,7 +176,7 @@ export class LocalSite {
     return isLoaded;
   }
 
-  /** Looks whether the server is there, unless calls of the last `sinceMs` tell. */
+  /** Checks whether the server is there, unless calls of the last `sinceMs` show it. */
   async look(sinceMs: number, signal: AbortSignal): Promise<HealthChange | undefined> {
     const isRecent = this.#deps.clock.monotonic() - this.#answeredAt < sinceMs;
     const isThere = this.gate.load.running > 0 || isRecent || (await this.#answers(signal));
@@ -186,7 +186,7 @@ export class LocalSite {
     return change;
   }
 
-  /** Servers of which only the address is known may call it otherwise, and take any name. */
+  /** Servers with only a known address may use another name for it, and accept any name. */
   async #lists(model: string, signal: AbortSignal): Promise<boolean> {
     const { vendor } = this.#server;
     if (vendor === 'local') return this.#answers(signal);
@@ -222,21 +222,21 @@ export class LocalSite {
   }
 }
 
-/** Two names of one place are one server, and so are two vendors there. */
+/** Two names of one address are one server, and so are two vendors at it. */
 export function addressOf(apiBase: string): string {
   const host = URL.canParse(apiBase) ? new URL(apiBase).host : apiBase;
   return host.replace(/^(?:localhost|\[::1\])(?=:|$)/, '127.0.0.1');
 }
 
-// All local model servers that were used since the start, by address. They outlive the registries of
-// models, which are built anew with every configuration.
+// All local model servers used since the start, by address. They outlive the registries of models,
+// which are rebuilt with every configuration.
 
 export type LocalSites = ReturnType<typeof createLocalSites>;
 
 export function createLocalSites(deps: SiteDeps) {
   const sites = new Map<string, LocalSite>();
   return {
-    /** The same one for the same address. */
+    /** The same instance for the same address. */
     at(server: LocalServerAddress): LocalSite {
       const address = addressOf(server.apiBase);
       const site = sites.get(address)?.use(server) ?? new LocalSite(server, deps);
@@ -247,18 +247,18 @@ export function createLocalSites(deps: SiteDeps) {
   };
 }
 
-// CONTRACT of another machine that runs models for us: who may be asked, and which models it has. Only
-// peers that the configuration names or an owner confirmed are ever handed out.
+// CONTRACT of another machine that runs models: which peers may be asked, and which models they
+// have. Only peers that the configuration names or an owner confirmed are returned.
 
 export type Peer = LocalServerAddress & { readonly peer: string };
 
 export interface Peers {
-  /** Which of the two is asked where both have a model. */
+  /** Which of the two is used if both have a model. */
   readonly prefer: 'peer' | 'local';
   named(name: string): Peer | undefined;
-  /** That lists exactly this model; `up`: and answered lately. */
+  /** A peer that lists exactly this model; `up`: and answered recently. */
   having(model: string, state: 'up' | 'known'): Peer | undefined;
-  /** Undefined once all were looked at; it never waits for long. */
+  /** Undefined once all were checked; the wait is short. */
   looked(): Promise<void> | undefined;
 }
 
@@ -269,12 +269,12 @@ export const NO_PEERS: Peers = {
   looked: () => undefined,
 };
 
-// Admission to a local server (a bounded number of concurrent calls) and loading its model before the
-// first call.
+// Admission to a local server (a bounded number of concurrent calls) and loading its model before
+// the first call.
 
-/** A place at the server; disposing gives it back, a second time changes nothing. */
+/** A place at the server; disposing releases it, repeated disposal has no effect. */
 export type Place = Disposable & {
-  /** Milliseconds until it was given. */
+  /** Milliseconds until it was granted. */
   readonly waitedMs: number;
 };
 
@@ -291,18 +291,18 @@ export class LocalGate {
     this.#clock = clock;
   }
 
-  /** `calls` and `waitedMs` since the start: calls that were let in, and their waits together. */
+  /** `calls` and `waitedMs` since the start: admitted calls, and the sum of their waits. */
   get load() {
     const [running, waiting, calls] = [this.#running, this.#waiting, this.#calls];
     return { running, waiting, calls, waitedMs: this.#waitedMs };
   }
 
-  /** Calls that would be let in first. */
+  /** Number of calls that would be admitted first. */
   ahead(places: number): number {
     return this.#running < places ? 0 : this.#waiting + this.#running - places + 1;
   }
 
-  /** Given back by itself when the signal aborts. @throws the signal's reason */
+  /** Released automatically when the signal aborts. @throws the signal's reason */
   async enter(places: number, signal: AbortSignal): Promise<Place> {
     if (places !== this.#places) this.#permits.resize(places);
     this.#places = places;
@@ -327,21 +327,22 @@ export class LocalGate {
       signal.removeEventListener('abort', giveBack);
       permit[Symbol.dispose]();
     };
-    // Who is aborted may leave its stream behind without closing it.
+    // An aborted caller may leave its stream without closing it.
     signal.addEventListener('abort', giveBack, { once: true });
     if (signal.aborted) giveBack();
     return { waitedMs, [Symbol.dispose]: giveBack };
   }
 }
 
-// Has a local server load a model before somebody waits for its answer: Ollama by its own call for that,
-// the others by a completion of one token. While it says that it is loading, it is asked again.
+// Makes a local server load a model before somebody waits for its answer: Ollama by its own call,
+// the others by a completion of one token. While the server reports that it is loading, the request
+// is repeated.
 
 type Loading = {
   readonly server: LocalAddress & { readonly vendor: LocalVendor; readonly peer?: string };
   readonly model: string;
   readonly clock: Clock;
-  /** Undefined: nobody is there to account for it, and it costs nothing. */
+  /** Undefined: the call is not accounted to anybody and costs nothing. */
   readonly meter: CallMeter | undefined;
   enter(): Promise<Place>;
 };
@@ -350,7 +351,7 @@ const LOAD_TIMEOUT_MS = 120_000;
 /** Between the tries. */
 const WAITS_MS = [2000, 4000, 8000];
 
-/** Whether it is loaded now. @throws what the meter throws, the signal's reason */
+/** Whether the model is loaded. @throws what the meter throws, the signal's reason */
 async function loadModel(loading: Loading, signal: AbortSignal): Promise<boolean> {
   for (let tries = 0; ; tries += 1) {
     const answer = await tryOnce(loading, signal);

@@ -1,5 +1,5 @@
-// Finds and verifies models during setup: keys in the environment, servers on this machine, one small
-// real completion.
+// Finds and verifies models during setup: keys in the environment, servers on this machine, one
+// small real completion.
 
 import { peersOnce } from '../features/cluster/cluster-service.ts';
 import type { Config, ProviderName } from '../kernel/config/config.ts';
@@ -21,7 +21,7 @@ type ModelProof = {
   readonly text: string;
 };
 
-/** Enough for models that think before a single word. */
+/** Enough for models that think before the first word. */
 const PROOF_TOKENS = 512;
 
 /** @throws ProviderError, whose `userText` says what to do. */
@@ -44,14 +44,14 @@ export async function proveModel(
   return { ok: text !== '', latencyMs: Math.round(clock.monotonic() - startedAt), text };
 }
 
-// Finds and proves models for a person who sets nanobot up: keys in the environment, servers on this
-// machine, one real completion.
+// Finds and tests models for setup: keys in the environment, servers on this machine, one real
+// completion.
 
 const DISCOVERY_DEADLINE_MS = 1000;
 /** A server on another machine may be slower. */
 const LISTING_DEADLINE_MS = 5000;
 
-/** A model that could be used at once. */
+/** A model that can be used at once. */
 export type FoundModel = {
   readonly vendor: ProviderName;
   /** With its prefix. */
@@ -83,18 +83,18 @@ export async function findModels(env: Environment): Promise<readonly FoundModel[
 
 export type ServerAddress = { readonly apiBase: string; readonly apiKey: string };
 
-/** The models that a server lists and that can chat; none where it does not answer. */
+/** The chat models that a server lists; empty if it does not answer. */
 export function modelsOf(server: ServerAddress): Promise<readonly string[]> {
   const signal = AbortSignal.timeout(LISTING_DEADLINE_MS);
   return listModels(server, LISTING_DEADLINE_MS, signal);
 }
 
-/** The variable of the environment that holds the vendor's key. */
+/** The environment variable that holds the vendor's key. */
 export function keyVariableOf(vendor: ProviderName, env: Environment): string | undefined {
   return vendorOf(vendor).keyVariables.find((name) => (env[name] ?? '') !== '');
 }
 
-/** Vendors whose keys are known by how they begin. */
+/** Vendors recognised by the start of their keys. */
 const KEY_BEGINNINGS: readonly (readonly [beginning: string, vendor: ProviderName])[] = [
   ['sk-ant-', 'anthropic'],
   ['sk-or-', 'openrouter'],
@@ -104,13 +104,13 @@ const KEY_BEGINNINGS: readonly (readonly [beginning: string, vendor: ProviderNam
   ['hf_', 'huggingface'],
 ];
 
-/** Whose key this is, by the model's name or else by the key's beginning. */
+/** The vendor of a key, by the model's name or else by the start of the key. */
 export function vendorFor(model: string, apiKey: string): ProviderName | undefined {
   const named = splitModelName(model)?.vendor;
   return named ?? KEY_BEGINNINGS.find(([beginning]) => apiKey.startsWith(beginning))?.[1];
 }
 
-/** One real completion by the model that the configuration stands for. @throws ProviderError */
+/** One real completion by the configured model. @throws ProviderError */
 export async function proveConfigured(
   config: Config,
   env: Environment,
@@ -122,7 +122,9 @@ export async function proveConfigured(
   return { ...(await proveModel(handle, signal, clock)), model: handle.name };
 }
 
-/** The model in force, servers on this machine included. @throws ProviderError where none serves it */
+/**
+ * The model in use, including servers on this machine. @throws ProviderError if nothing serves it
+ */
 export async function resolveConfigured(
   config: Config,
   env: Environment,
@@ -146,7 +148,7 @@ async function modelInForce(
   return registry.resolve(registry.defaultModel);
 }
 
-/** A fallback that works must not hide that the model does not, nor should retries take a minute. */
+/** A working fallback must not hide that the model fails, and retries must not take a minute. */
 function withoutFallbacks(config: Config): Config {
   const defaults = { ...config.agents.defaults, fallbackModels: [] };
   return {

@@ -1,5 +1,5 @@
-// One request to a vendor: JSON in, a stream of events out, deadlines, translation of the vendor's
-// errors, and the address shown in messages.
+// One request to a vendor: JSON in, a stream of events out, with deadlines, translation of the
+// vendor's errors, and the address shown in messages.
 
 import {
   ProviderError,
@@ -22,19 +22,20 @@ import type { Vendor } from './vendors.ts';
 export type ProviderDeps = {
   readonly vendor: Vendor;
   readonly apiBase: string;
-  /** Empty where the server asks for none. */
+  /** Empty if the server needs none. */
   readonly apiKey: string;
   readonly timeouts: CallTimeouts;
   readonly clock: Clock;
   readonly images: ImageSource;
-  /** How the server is reached; left out: as any address. */
+  /** How the server is reached; default: as any address. */
   readonly fetch?: (url: string, asked: Asked) => Promise<Answer>;
 };
 
-// The request itself. Without the vendors' packages and without `fetch`: what those do for each piece of a
-// stream is a third of the processor time of a turn, and loading them delays the first answer (ADR 0027).
+// The request itself, without the vendors' packages and without `fetch`: their work for each piece
+// of a stream is a third of the processor time of a turn, and loading them delays the first answer
+// (ADR 0027).
 
-/** What of a `Response` is read. */
+/** The part of a `Response` that is used. */
 type Answer = {
   readonly status: number;
   readonly headers: Pick<Headers, 'get'>;
@@ -49,7 +50,7 @@ type Asked = {
   readonly redirect: 'manual';
 };
 
-/** By Node's own client, which keeps connections for the next call. */
+/** Uses Node's own client, which keeps connections for the next call. */
 function post(url: string, { method, headers, body, signal }: Asked): Promise<Answer> {
   const { request } = process.getBuiltinModule(
     new URL(url).protocol === 'https:' ? 'node:https' : 'node:http',
@@ -65,13 +66,13 @@ function post(url: string, { method, headers, body, signal }: Asked): Promise<An
   });
 }
 
-/** What a vendor said instead of an answer. */
+/** A vendor's error response. */
 class VendorError extends Error {
   override readonly name = 'VendorError';
-  /** Left out: an event inside of a stream. */
+  /** Absent: an event inside of a stream. */
   readonly status: number | undefined;
   readonly headers: Answer['headers'];
-  /** As it came: parsed, or the text of what is no JSON. */
+  /** As received: parsed JSON, or other text. */
   readonly said: unknown;
 
   constructor(said: unknown, { headers }: Answer, status?: number) {
@@ -83,10 +84,10 @@ class VendorError extends Error {
   }
 }
 
-/** Of what stands in place of an answer. */
+/** Of an error body. */
 const MAX_ERROR_CHARS = 100_000;
 
-/** @throws VendorError; ProviderError `redirected`: what is asked holds private text and keys */
+/** @throws VendorError; ProviderError `redirected`: a request contains private text and keys */
 async function refuse(answer: Answer, url: string, provider: string): Promise<never> {
   const { status, headers } = answer;
   if (status >= 300 && status < 400) {
@@ -103,16 +104,19 @@ async function refuse(answer: Answer, url: string, provider: string): Promise<ne
   throw new VendorError(parseJson(text) ?? text, answer, status);
 }
 
-/** Its origin: the rest may hold anything. */
+/** Only the origin: the rest may contain anything. */
 function targetOf(location: string | null, from: string): string {
   const target = location === null ? undefined : URL.parse(location, from);
   return target?.origin ?? 'another address';
 }
 
-/** A carriage return at the very end may be half of a line's end. */
+/** A carriage return at the very end may be half of a line end. */
 const LINE_END = /\r\n|\n|\r(?!$)/;
 
-/** The data of server-sent events, of those that came in one piece of the body together. @throws VendorError */
+/**
+ * The data of server-sent events; those that came in one piece of the body together. @throws
+ * VendorError
+ */
 async function* piecesOf<Piece>(answer: Answer): AsyncGenerator<readonly Piece[], void, void> {
   const decoder = new TextDecoder();
   let line = '';
@@ -149,8 +153,8 @@ async function* piecesOf<Piece>(answer: Answer): AsyncGenerator<readonly Piece[]
   }
 }
 
-// Three deadlines of one model call: until its first token, between two pieces of its stream, and as a
-// whole. Whichever passes first aborts the HTTP request.
+// Three deadlines of one model call: until its first token, between two pieces of its stream, and
+// in total. The first that passes aborts the HTTP request.
 
 type CallTimeouts = {
   readonly firstTokenMs: number;
@@ -190,7 +194,7 @@ export class CallDeadline implements Disposable {
     return this.#expired;
   }
 
-  /** A piece of the answer came. Keep-alives are none. */
+  /** A piece of the answer arrived. Keep-alives do not count. */
   progress(): void {
     const isFirst = this.#lastProgress === undefined;
     this.#lastProgress = this.#clock.monotonic();
@@ -199,7 +203,7 @@ export class CallDeadline implements Disposable {
     this.#watchIdle(this.#timeouts.idleMs);
   }
 
-  /** Ends the request: nothing more of it is wanted. */
+  /** Ends the request when nothing more is needed. */
   readonly stop = (): void => this.#controller.abort();
 
   [Symbol.dispose](): void {
@@ -214,7 +218,7 @@ export class CallDeadline implements Disposable {
     this.stop();
   }
 
-  /** One timer per idle period, not one per piece: it looks when the last piece came. */
+  /** One timer per idle period, not one per piece: it checks when the last piece came. */
   #watchIdle(waitMs: number) {
     this.#idle = this.#clock.timer(waitMs, () => {
       const since = this.#clock.monotonic() - (this.#lastProgress ?? 0);
@@ -225,8 +229,8 @@ export class CallDeadline implements Disposable {
   }
 }
 
-// Turns whatever a call threw into our ProviderError: class of failure, hint, words without secrets.
-// The vendor's error itself is not kept, since its text and headers may hold keys and prompts.
+// Turns any error of a call into a ProviderError: class of failure, hint, text without secrets. The
+// vendor's error itself is dropped, because its text and headers may contain keys and prompts.
 
 export type FailedCall = {
   readonly provider: string;
@@ -238,7 +242,7 @@ export type FailedCall = {
   readonly signal: AbortSignal;
 };
 
-/** @throws ShortageError where the process could not make the call: the vendor was not asked */
+/** @throws ShortageError if the process could not make the call: the vendor was not asked */
 function providerError(error: unknown, call: FailedCall): ProviderError {
   if (error instanceof ProviderError) return error;
   const failed = (message: string, failure: ProviderFailure) =>
@@ -258,7 +262,9 @@ const fieldsOf = (value: unknown): Fields =>
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** OpenRouter puts the status of whom it asked into the `code` of an error inside the stream. */
+/**
+ * OpenRouter puts the status of the upstream vendor into the `code` of an error inside the stream.
+ */
 const httpStatus = (value: unknown) =>
   typeof value === 'number' && value >= 400 && value < 600 ? value : undefined;
 
@@ -293,7 +299,7 @@ function unwrapped(value: unknown): Fields {
   return typeof fields['error'] === 'object' ? fieldsOf(fields['error']) : fields;
 }
 
-/** What failed may say nothing; what lies beneath it does. */
+/** An error may have no text; its cause has. */
 function withCause(error: unknown): string {
   const texts: string[] = [];
   for (let at: unknown = error; at instanceof Error && texts.length < 4; at = at.cause) {
@@ -302,26 +308,28 @@ function withCause(error: unknown): string {
   return texts.join(': ');
 }
 
-// One streamed call from its first byte to its last, the same for every vendor: the deadlines, the
-// vendor's errors as ours, and that a stream without its end event is no answer.
+// One streamed call from its first byte to its last, the same for every vendor: the deadlines,
+// translated errors, and the rule that a stream without its end event is no answer.
 
-/** What reads the pieces of one vendor's stream. */
+/** Reads the pieces of one vendor's stream. */
 export interface StreamReader<Piece> {
-  /** The vendor said that the answer is complete. */
+  /** The vendor marked the answer as complete. */
   readonly ended: boolean;
-  /** The answer passed our limit of length; the rest is not wanted. */
+  /** The answer exceeded the length limit; the rest is dropped. */
   readonly overlong: boolean;
   push(piece: Piece): Iterable<ModelEvent>;
   finish(): Iterable<ModelEvent>;
 }
 
-/** A stream of pieces that begins with the answer's first byte. @throws VendorError, ProviderError */
+/**
+ * A stream of pieces that begins with the answer's first byte. @throws VendorError, ProviderError
+ */
 export type Send<Piece> = (body: object) => Promise<AsyncIterable<readonly Piece[]>>;
 
-/** Where the vendors' dialects differ. */
+/** The differences between the vendors' dialects. */
 type Wire<Piece> = {
   readonly url: string;
-  /** Beside those of every request. */
+  /** In addition to those of every request. */
   readonly headers: Readonly<Record<string, string>>;
   readerFor(request: ModelRequest): StreamReader<Piece>;
   open(request: ModelRequest, send: Send<Piece>): ReturnType<Send<Piece>>;
@@ -378,7 +386,7 @@ export function streamingProvider<Piece>(
         deadline[Symbol.dispose]();
       }
       if (!reader.ended && !reader.overlong) {
-        // What came is no answer.
+        // The response is no answer.
         const failure = { kind: 'network' } as const;
         throw new ProviderError('the stream ended without its end event', { failure, ...call });
       }
@@ -394,7 +402,7 @@ function* eventsOf<Piece>(pieces: readonly Piece[], reader: StreamReader<Piece>)
   }
 }
 
-/** Each event costs a step of everything between here and the chat: deltas that came together are one. */
+/** Each event causes work on its whole way to the chat: deltas that came together are joined. */
 function* joined(events: Iterable<ModelEvent>): Iterable<ModelEvent> {
   let last: ModelEvent | undefined;
   for (const event of events) {
@@ -409,9 +417,9 @@ function* joined(events: Iterable<ModelEvent>): Iterable<ModelEvent> {
   if (last !== undefined) yield last;
 }
 
-// A server's address as others may read it: without user name, password and query.
+// A server's address for display: without user name, password and query.
 
-/** For what is measured; empty where the text is no address. */
+/** For metrics; empty if the text is no address. */
 export function basedAt(address: string): { readonly base?: string } {
   if (!URL.canParse(address)) return {};
   const { origin, pathname } = new URL(address);

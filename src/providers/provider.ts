@@ -1,5 +1,5 @@
-// CONTRACT of a model provider: one method. The transcript is canonical, the provider renders its
-// wire form. Every provider passes test/contract/provider.ts.
+// CONTRACT of a model provider: one method. The transcript is canonical; the provider renders its
+// wire format. Every provider passes test/contract/provider.ts.
 
 import type { ProviderFailure } from '../kernel/message/errors.ts';
 import type { CallId, TurnId } from '../kernel/message/ids.ts';
@@ -19,21 +19,23 @@ export type ToolSpec = {
 };
 
 export type ModelRequest = {
-  /** Name as the vendor knows it, without our prefix. */
+  /** The vendor's name of the model, without our prefix. */
   readonly model: string;
-  /** Parts of the system prompt, most stable first; a cache mark may stand after `stable` ones. */
+  /** Parts of the system prompt, most stable first; a cache mark may follow `stable` ones. */
   readonly system: readonly { readonly text: string; readonly stable: boolean }[];
   readonly messages: readonly ModelMessage[];
-  /** Of all calls that say the same again and go on from there; undefined: this call stands alone. */
+  /**
+   * The same for all calls that repeat a common start and continue it; undefined: a single call.
+   */
   readonly conversation?: string;
   readonly tools: readonly ToolSpec[];
-  /** `none`: the tools are named, since earlier messages call them, but must not be called now. */
+  /** `none`: the tools are listed, since earlier messages call them, but must not be called now. */
   readonly toolChoice?: 'none';
   readonly maxTokens: number;
   readonly temperature?: number;
-  /** Tokens the model may think; undefined or 0 = no thinking asked for. */
+  /** Tokens the model may think; undefined or 0: no thinking. */
   readonly thinkingBudget?: number;
-  /** Of the model that is asked; known to whoever resolved its name. */
+  /** Of the requested model; set by whoever resolved its name. */
   readonly capabilities?: ModelCapabilities;
 };
 
@@ -43,9 +45,9 @@ export type ModelEvent =
   | { readonly type: 'text'; readonly delta: string }
   | { readonly type: 'thinking'; readonly delta: string }
   | { readonly type: 'tool_call'; readonly id: CallId; readonly name: string }
-  /** The call is being tried again or by another model; what was streamed so far is void. */
+  /** The call is retried, possibly by another model; what was streamed so far is void. */
   | { readonly type: 'retrying'; readonly reason: string; readonly delayMs: number }
-  /** Others are answered first, by a server that answers one at a time; 0: the wait is over. */
+  /** The server answers one call at a time and others are first; 0: the wait is over. */
   | { readonly type: 'waiting'; readonly server: string; readonly ahead: number }
   | {
       readonly type: 'finished';
@@ -59,53 +61,51 @@ export type ModelEvent =
 
 export interface LLMProvider {
   readonly name: string;
-  /** Address of the server, without credentials; left out where none is asked. */
+  /** Address of the server, without credentials; absent if no server is asked. */
   readonly base?: string;
   /** Streams one completion; ends with exactly one `finished` or throws ProviderError. */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
 }
 
-/** Watches the tries of one call; each retry and each fallback is one. */
+/** Observes the tries of one call; each retry and each fallback is one. */
 export interface CallMeter {
-  /** What the log calls each try by: what it is for, and in which turn. */
+  /** The log's label of each try: its purpose and its turn. */
   readonly about: { readonly role: string; readonly turnId?: TurnId };
-  /**
-   * Before a try of this model, by its name with prefix. @throws where it must not be made
-   */
+  /** Called before a try of this model, by its name with prefix. @throws if it must not be made */
   begin(model: string, signal: AbortSignal, at?: TryPlace): Promise<MeteredTry>;
 }
 
 export type TryPlace = {
-  /** As of the provider. */
+  /** As in the provider. */
   readonly base?: string;
-  /** For a place at a local server, before the try began; left out where none was needed. */
+  /** For a place at a local server, before the try began; absent if none was needed. */
   readonly waitedMs?: number;
 };
 
 export interface MeteredTry {
-  /** The longest answer this try may ask for. */
+  /** The longest answer this try may request. */
   readonly maxTokens: number;
-  /** How the try ended. */
+  /** Records how the try ended. */
   end(how: TryEnd): void;
 }
 
-/** `answerChars`: of text, thinking and tool calls, as far as they came. */
+/** `answerChars`: of text, thinking and tool calls, as far as they arrived. */
 export type TryEnd =
   | { readonly kind: 'finished'; readonly usage?: TokenUsage; readonly answerChars: number }
   | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly answerChars: number };
 
-/** A model ready to be asked, with what the agent must know of it. */
+/** A model ready to be called, with what the agent must know about it. */
 export type ModelHandle = {
   /** As configured, with its prefix: `anthropic/claude-opus-4-5`. */
   readonly name: string;
   readonly contextTokens: number;
-  /** Runs on the person's own machine or net: smaller prompt budgets. */
+  /** Runs on the person's own machine or network: smaller prompt budgets. */
   readonly local: boolean;
-  /** Is shown the images of messages. */
+  /** Receives the images of messages. */
   readonly vision: boolean;
   /** Of the model itself; a fallback that answers in its place has its own. */
   readonly capabilities: ModelCapabilities;
-  /** Retries and fallbacks included. */
+  /** Includes retries and fallbacks. */
   stream(
     request: Omit<ModelRequest, 'model'>,
     signal: AbortSignal,
@@ -113,20 +113,20 @@ export type ModelHandle = {
   ): AsyncIterable<ModelEvent>;
 };
 
-/** Resolves model names; the one place that knows which vendor serves what. */
+/** Resolves model names; the only place that knows which vendor serves what. */
 export interface ModelRegistry {
   /**
-   * `once`: this very model and a single try, no other in its place.
+   * `once`: only this model and a single try, no fallback.
    * @throws ProviderError `unknown_model` when no configured provider serves the name.
    */
   resolve(model: string, tries?: 'once'): ModelHandle;
-  /** The model in force: configured, found in the environment, local, or the demo. */
+  /** The default model: configured, found in the environment, local, or the demo. */
   readonly defaultModel: string;
   /**
-   * What its server says of it is known, as far as it answers within seconds. Undefined where nothing
-   * has to be asked; left out where nothing ever has.
+   * Resolves when the server's facts about the model are known, or after some seconds. Undefined if
+   * nothing has to be requested; absent if nothing ever has.
    */
   ready?(model: string): Promise<void> | undefined;
-  /** A cheaper model of the same vendor for side work; the model itself where there is none. */
+  /** A cheaper model of the same vendor for background work; the model itself if there is none. */
   fast(model: string): string;
 }

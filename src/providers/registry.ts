@@ -80,8 +80,8 @@ function keyMissing(name: string, vendor: ProviderName): ProviderError {
   return unservable('the provider of this model has no key', vendor, name, how);
 }
 
-// Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
-// Built anew when the configuration changes, which costs nothing: clients connect at their first call.
+// Resolves model names to models ready to be called; the only place that knows which vendor serves
+// what. Rebuilt when the configuration changes, which is free: clients connect at their first call.
 
 type ModelRegistryDeps = {
   readonly config: Config;
@@ -91,13 +91,13 @@ type ModelRegistryDeps = {
   /** 0 to 1. */
   readonly random: () => number;
   readonly discovered?: readonly LocalServer[];
-  /** Kept from one registry to the next; left out: of this one alone. */
+  /** Shared between successive registries; absent: used by this one only. */
   readonly sites?: LocalSites;
-  /** Left out: there are none. */
+  /** Absent: there are none. */
   readonly peers?: Peers;
-  /** The model in force, whatever is configured. */
+  /** Overrides the configured default model. */
   readonly preferred?: string;
-  /** Left out: no model is shown an image. */
+  /** Absent: no model receives images. */
   readonly loadImage?: (id: MediaId) => Promise<LoadedImage>;
 };
 
@@ -171,20 +171,20 @@ class Registry implements ModelRegistry {
     return this.#isFastFor(name, fastModel) ? fastModel : this.#places.fast(name);
   }
 
-  /** What a model at home was told stays there. */
+  /** Text for a model at home must not go to a service. */
   #isFastFor(name: string, fast: string): boolean {
     if (fast === '' || (this.isHome(name) && !this.isHome(fast))) return false;
     return this.#canResolve(fast);
   }
 
-  /** Undefined where another kind of vendor serves the name, or none. */
+  /** Undefined if another kind of vendor serves the name, or none. */
   localModel(name: string): LocalModel | undefined {
     const place = isDemo(name) ? undefined : this.#places.find(name);
     if (place?.site === undefined) return undefined;
     return { site: place.site, model: place.model, name: place.name };
   }
 
-  /** On one's own machines or on a peer: nothing of what it is asked leaves them. */
+  /** On the person's own machines or on a peer: requests do not leave them. */
   isHome(name: string): boolean {
     return isDemo(name) || this.#places.find(name)?.isHome === true;
   }
@@ -198,7 +198,7 @@ class Registry implements ModelRegistry {
     return found?.site.ready(found.model);
   }
 
-  /** Where local servers may be: configured, found, or their usual addresses here. */
+  /** Possible local servers: configured, found, or their usual addresses on this machine. */
   localServers(): readonly LocalServerAddress[] {
     return this.#places.localServers();
   }
@@ -233,7 +233,7 @@ class Registry implements ModelRegistry {
     };
   }
 
-  /** A misspelt name must not take the answer of a model that works. */
+  /** A misspelt fallback must not break a model that works. */
   #fallbacks(first: Candidate): readonly Candidate[] {
     if (isDemo(first.name)) return [];
     return this.#config.agents.defaults.fallbackModels
@@ -249,7 +249,7 @@ class Registry implements ModelRegistry {
   }
 }
 
-/** Stands where a vendor stands, so that the demo is called like any model. */
+/** Takes the place of a vendor, so that the demo is called like any model. */
 function demoCandidate(clock: Clock, circuit: BreakerPolicy): Candidate {
   return {
     name: DEMO_MODEL,
@@ -278,9 +278,9 @@ function policyOf({ retry }: Config): RetryPolicy {
   };
 }
 
-// Where a model is, by its name: at the vendor of its prefix, on a peer, on a local server that lists it,
-// or at the vendor whose models are called so. A bare name never goes to another house because a peer
-// that had it is away.
+// Where a model runs, by its name: at the vendor of its prefix, on a peer, on a local server that
+// lists it, or at the vendor whose models have such names. A bare name never goes to another vendor
+// because a peer that had it is away.
 
 type ModelPlacesDeps = {
   readonly config: Config;
@@ -294,16 +294,16 @@ type ModelPlacesDeps = {
 type ModelPlace = {
   /** With its prefix. */
   readonly name: string;
-  /** As the server knows it. */
+  /** The server's name of it. */
   readonly model: string;
   readonly vendor: ProviderName;
-  /** Of the server, as people know it. */
+  /** The server's name for people. */
   readonly label: string;
-  /** Undefined where nothing would let us in. */
+  /** Undefined if no credentials are known. */
   readonly connection: Connection | undefined;
   /** Undefined at a vendor's service. */
   readonly site: LocalSite | undefined;
-  /** On one's own machines, or on a peer. */
+  /** On the person's own machines, or on a peer. */
   readonly isHome: boolean;
 };
 
@@ -314,7 +314,7 @@ class ModelPlaces {
     this.#deps = deps;
   }
 
-  /** Undefined where nobody is known to have it. */
+  /** Undefined if nothing is known to have it. */
   find(name: string): ModelPlace | undefined {
     const { peers } = this.#deps;
     if (namesPeer(name)) {
@@ -327,7 +327,7 @@ class ModelPlaces {
     return this.#bare(name);
   }
 
-  /** A cheaper one beside it; the same where there is none. */
+  /** A cheaper model at the same place; the same if there is none. */
   fast(name: string): string {
     const place = this.find(name);
     if (place === undefined || place.site !== undefined) return name;
@@ -341,7 +341,7 @@ class ModelPlaces {
     });
   }
 
-  /** Said to be on a server of one's own, and a peer that is there has the very same. */
+  /** The peer's model, for a name on an own server that a reachable peer has as well. */
   #preferred({ vendor, model }: QualifiedModel): ModelPlace | undefined {
     const { peers } = this.#deps;
     if (peers.prefer !== 'peer' || !isLocalVendor(vendor)) return undefined;

@@ -1,5 +1,6 @@
-// A dependable model call: the candidates that may answer it, one metered attempt, retries with backoff,
-// fallback models in order, the shared pause a vendor asks for, and a last error that a person understands.
+// A resilient model call: the candidates that may answer it, one metered try each, retries with
+// backoff, fallback models in order, the shared pause that a vendor asks for, and a final error
+// with a text for the person.
 
 import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
@@ -21,7 +22,7 @@ import type { Manners } from './vendors.ts';
 export type Candidate = {
   /** As configured, with its prefix. */
   readonly name: string;
-  /** As the vendor knows it. */
+  /** The vendor's name of it. */
   readonly model: string;
   readonly provider: LLMProvider;
   readonly vendor: { readonly name: ProviderName | 'demo'; readonly label: string };
@@ -31,11 +32,11 @@ export type Candidate = {
   readonly apiBase: string;
   readonly health: ProviderHealth;
   readonly manners: Manners;
-  /** The server, where it is a local one. */
+  /** The server, if it is a local one. */
   readonly site?: LocalSite;
 };
 
-/** Lets everything pass that is neither a provider's failure nor the caller's stop. */
+/** Converts provider failures and the caller's abort; other errors pass. */
 function asProviderError(error: unknown, candidate: Candidate, signal: AbortSignal): ProviderError {
   if (error instanceof ProviderError) return error;
   if (!signal.aborted) throw error;
@@ -59,14 +60,14 @@ type Speaker = Pick<
   'name' | 'local' | 'capabilities' | 'contextTokens' | 'manners' | 'vendor'
 >;
 
-/** `inner` is asked once for each try and each correction. */
+/** `inner` is called once for each try and each correction. */
 export function speaking(inner: LLMProvider, speaker: Speaker): LLMProvider {
   const { local, vendor, manners } = speaker;
   if (!local && takesAll(speaker)) return inner;
   return {
     name: inner.name,
     async *stream(request, signal) {
-      // Each refusal is learnt once, so this ends.
+      // Each refusal is learned once, so the loop ends.
       for (let isBegun = false; ; ) {
         try {
           for await (const event of asked(inner, speaker, request, signal)) {
@@ -108,7 +109,7 @@ type MeteredModel = {
   readonly waitedMs: number | undefined;
 };
 
-/** @throws what the meter throws, before anything is asked; then what the provider throws */
+/** @throws what the meter throws, before anything is requested; then what the provider throws */
 async function* meteredStream(
   { provider, name, meter, waitedMs }: MeteredModel,
   request: ModelRequest,
@@ -124,7 +125,7 @@ async function* meteredStream(
     for await (const event of provider.stream(bounded, signal)) {
       if ('delta' in event) answerChars += event.delta.length;
       end = event.type === 'finished' ? finished(event) : failed({ kind: 'cancelled' });
-      // Before it is passed on: who gets the last event may not come back for more.
+      // Before the event is passed on: the consumer may stop after the last event.
       if (end.kind === 'finished') attempt.end(end);
       yield event;
     }
@@ -153,17 +154,17 @@ export type ResilientDeps = {
   /** 0 to 1. */
   readonly random: () => number;
   readonly policy: RetryPolicy;
-  /** Asked before every try. */
+  /** Called before every try. */
   readonly meter?: CallMeter;
 };
 
-/** With a fallback at hand a pause longer than this is not waited for. */
+/** If a fallback is available, a longer pause is not waited for. */
 const LONGEST_PAUSE_BEFORE_FALLBACK_MS = 5000;
 
 type Request = Omit<ModelRequest, 'model'>;
 type Events = AsyncGenerator<ModelEvent, void, void>;
 
-/** Events of the call. @throws ProviderError with a sentence for the person */
+/** Events of the call. @throws ProviderError with a text for the person */
 export const streamResilient = (...call: ConstructorParameters<typeof ResilientCall>): Events =>
   new ResilientCall(...call).events();
 
@@ -204,7 +205,7 @@ class ResilientCall {
     }
   }
 
-  /** Prepares the next try, or throws for good. */
+  /** Prepares the next try, or throws the final error. */
   async *#recover(error: ProviderError): Events {
     const step = decideRetry(
       {
@@ -227,7 +228,7 @@ class ResilientCall {
     yield* this.#fallOver(error.failure, next);
   }
 
-  /** A model that is known to be away is asked only after those that are not. */
+  /** A model that is known to be unavailable is called only after the others. */
   async *#passOver(): Events {
     const failure = this.#candidate.health.restsAfter();
     if (failure === undefined) return;
@@ -238,7 +239,10 @@ class ResilientCall {
     yield* this.#fallOver(failure, next);
   }
 
-  /** Where the meter refuses a fallback, as in a conversation that stays local, the model that rests is asked. */
+  /**
+   * If the meter refuses a fallback, as in a conversation that stays local, the paused model is
+   * called.
+   */
   #leavesRefused(error: unknown): boolean {
     if (error instanceof ProviderError || this.#signal.aborted || !this.#hasPassedOver)
       return false;
@@ -256,7 +260,7 @@ class ResilientCall {
     this.#retriesUsed = 0;
   }
 
-  /** Another call was told to wait: so does this one, or it leaves the vendor to a fallback. */
+  /** The vendor asked another call to wait: this one waits too, or goes to a fallback. */
   async *#pauseForVendor(): Events {
     const { health, vendor, name } = this.#candidate;
     const waitMs = health.waitMs();
@@ -292,7 +296,7 @@ class ResilientCall {
       const speaker = speaking(this.#metered(place), this.#candidate);
       for await (const event of speaker.stream(this.#asked, this.#signal)) {
         if (event.type === 'text') this.#outputShown = true;
-        // It was asked to correct itself, and what it said before is taken back.
+        // The model was asked to correct itself, and its earlier text is withdrawn.
         if (event.type === 'retrying') this.#outputShown = false;
         if (event.type !== 'finished') {
           yield event;
@@ -300,7 +304,7 @@ class ResilientCall {
         }
         health.noteSuccess();
         site?.answered(this.#candidate.model);
-        // Who gets the last event may not come back for more.
+        // The consumer may stop after the last event.
         place?.[Symbol.dispose]();
         log.info('model called', { ...elapsed(), status: event.stop, ...event.usage });
         yield { ...event, model: name };
@@ -320,7 +324,7 @@ class ResilientCall {
     }
   }
 
-  /** Each call of it is a try of its own; the place is waited for once. */
+  /** Each call is a try of its own; the place is waited for once. */
   #metered(place: Place | undefined): LLMProvider {
     const { provider, name } = this.#candidate;
     const { meter } = this.#deps;
@@ -335,7 +339,7 @@ class ResilientCall {
     };
   }
 
-  /** As this model is asked: no longer answer than it writes well. */
+  /** The request for this model: the answer is no longer than it writes well. */
   get #asked(): ModelRequest {
     const { model, capabilities } = this.#candidate;
     const { maxReliableOutput = Number.POSITIVE_INFINITY } = capabilities;
@@ -343,7 +347,7 @@ class ResilientCall {
     return { ...this.#request, model, maxTokens, capabilities };
   }
 
-  /** Local servers take few calls at once; the wait is no part of the try. */
+  /** Local servers accept few calls at once; the wait is not part of the try. */
   async *#enter(site: LocalSite | undefined): AsyncGenerator<ModelEvent, Place | undefined, void> {
     if (site === undefined) return undefined;
     const { ahead } = site;
@@ -357,7 +361,7 @@ class ResilientCall {
       isIn = true;
       return place;
     } finally {
-      // Who hears that it waits may leave.
+      // A consumer that sees the wait may stop.
       if (!isIn) entering.then((place) => place[Symbol.dispose](), noMatter);
     }
   }

@@ -1,5 +1,5 @@
-// Decides which images of a thread a model is really shown, and loads them: the newest, if it sees at
-// all. In the place of every other one stands a line, so that the model can be honest about it.
+// Selects which images of a thread a model receives, and loads them: the newest, if it supports
+// images at all. Every other one is replaced by a line of text, so that the model can say so.
 
 import { imagesShownBy, seesImages } from '../agent/rules/tokens.ts';
 import type { Config } from '../kernel/config/config.ts';
@@ -10,7 +10,7 @@ import type { ModelRequest } from './provider.ts';
 import { isLocalVendor, prefixOf } from './rules/model-names.ts';
 import type { Vendor } from './vendors.ts';
 
-/** `blind`: the model takes no images; `off`: the person wants none to leave the house. */
+/** `blind`: the model accepts no images; `off`: the person wants none to leave the machine. */
 type Sight = 'sees' | 'blind' | 'off';
 
 export type LoadedImage =
@@ -19,7 +19,7 @@ export type LoadedImage =
       readonly mimeType: 'image/jpeg' | 'image/png';
       readonly base64: string;
     }
-  /** `reason` in words, without a full stop. */
+  /** `reason` as text, without a full stop. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 export type ImageSource = {
@@ -28,7 +28,7 @@ export type ImageSource = {
   load(id: MediaId): Promise<LoadedImage>;
 };
 
-/** Without a way to load them images are as good as turned off. */
+/** Without a way to load them, images are off. */
 export function createImageSource(
   { media }: Pick<Config, 'media'>,
   load?: ImageSource['load'],
@@ -43,10 +43,10 @@ export function createImageSource(
   };
 }
 
-/** What is put on the wire for an image; one that is not here is not shown. */
+/** The data sent for each image; images without an entry are not shown. */
 export type ShownImages = ReadonlyMap<MediaId, Extract<LoadedImage, { kind: 'image' }>>;
 
-/** Of all images together, base64; services take requests of 20 MB and more. */
+/** Of all images together, base64; services accept requests of 20 MB and more. */
 const MAX_REQUEST_CHARS = 16_000_000;
 
 export const NO_IMAGES: ShownImages = new Map();
@@ -61,7 +61,7 @@ function seeing(vendor: Vendor, { model }: ModelRequest) {
   return { name, maxImages };
 }
 
-/** Messages whose `images` are those that are shown; the others have become words. */
+/** Messages whose `images` are those that are shown; the others are replaced by text. */
 async function seenMessages(
   messages: readonly ModelMessage[],
   { name, maxImages }: SeeingModel,
@@ -88,7 +88,7 @@ async function seenMessages(
   return { messages: messages.map((message) => withNotes(message, noteOf)), shown };
 }
 
-/** Of these the newest that fit into one request together. */
+/** The newest ones that fit into one request together. */
 async function loadNewest(images: readonly AttachedMedia[], source: ImageSource) {
   const loaded = new Map<AttachedMedia, LoadedImage>();
   let room = MAX_REQUEST_CHARS;
@@ -102,8 +102,8 @@ async function loadNewest(images: readonly AttachedMedia[], source: ImageSource)
 }
 
 /**
- * Opens a call that shows what the model can see. A service that turns out not to take images, or
- * not this one, is asked again without: an answer without a picture is better than none.
+ * Opens a call with the images the model can receive. If a service refuses images, or one of them,
+ * the call is repeated without: an answer without a picture is better than none.
  */
 export async function openShowing<Opened>(
   request: ModelRequest,
@@ -122,7 +122,7 @@ export async function openShowing<Opened>(
   }
 }
 
-/** As the vendors put it: "does not support image input", "Could not process image", ... */
+/** The vendors' wordings: "does not support image input", "Could not process image", ... */
 const isAboutImages = (error: unknown) =>
   error instanceof Error &&
   'status' in error &&
@@ -144,5 +144,5 @@ function withNotes(
   return { ...rest, text, ...(seen.length === 0 ? {} : { images: seen }) };
 }
 
-/** Stands before each image, so that words and pictures can be brought together. */
+/** Precedes each image, so that text can refer to it. */
 export const imageLabel = (image: AttachedMedia) => `[image ${shortIdOf(image)}]`;

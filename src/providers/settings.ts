@@ -8,7 +8,7 @@ const providerEntry = z.strictObject({
   apiBase: text().describe('Base URL. Empty: the provider’s own.'),
 });
 
-/** In the order in which a key makes one the default. */
+/** In the order in which a key makes a vendor the default. */
 export const CLOUD_ORDER = [
   'anthropic',
   'openai',
@@ -20,7 +20,7 @@ export const CLOUD_ORDER = [
   'zhipuCoding',
   'huggingface',
 ] as const;
-/** Servers of the people themselves. */
+/** Servers that people run themselves. */
 export const LOCAL_VENDORS = ['ollama', 'lmstudio', 'vllm', 'local'] as const;
 
 export const PROVIDER_NAMES = [...CLOUD_ORDER, ...LOCAL_VENDORS] as const;

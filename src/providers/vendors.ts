@@ -1,12 +1,12 @@
-// The table of vendors with addresses and key variables, the known quirks of their APIs, and the quirks
-// learned from their errors.
+// The table of vendors with addresses and key variables, the known quirks of their APIs, and the
+// quirks learned from their errors.
 
 import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { ModelRequest } from './provider.ts';
 import type { ModelCapabilities } from './rules/model-names.ts';
 
-/** Body parameters beyond the dialect's common ones. */
+/** Body parameters beyond the common ones of the dialect. */
 type ExtraParameters = Readonly<Record<string, unknown>>;
 
 type Effort = 'low' | 'medium' | 'high';
@@ -14,7 +14,7 @@ type Effort = 'low' | 'medium' | 'high';
 const LOW_EFFORT_TOKENS = 2048;
 const MEDIUM_EFFORT_TOKENS = 12_288;
 
-/** Vendors that think by effort get the one nearest to the budget. */
+/** The effort nearest to the budget, for vendors that control thinking by effort. */
 export function effortOf(budgetTokens: number): Effort {
   if (budgetTokens <= LOW_EFFORT_TOKENS) return 'low';
   return budgetTokens <= MEDIUM_EFFORT_TOKENS ? 'medium' : 'high';
@@ -23,7 +23,7 @@ export function effortOf(budgetTokens: number): Effort {
 const effort = (budgetTokens: number): ExtraParameters =>
   budgetTokens > 0 ? { reasoning_effort: effortOf(budgetTokens) } : {};
 
-/** From GPT-5.4 on, chat completions takes tools only with `reasoning_effort: none`. */
+/** From GPT-5.4 on, chat completions accepts tools only with `reasoning_effort: none`. */
 const TOOLS_WITHOUT_EFFORT_FROM = 5.4;
 
 function openaiThinking(request: ModelRequest): ExtraParameters {
@@ -39,39 +39,40 @@ function groqThinking(request: ModelRequest): ExtraParameters {
   return /gpt-oss/.test(request.model) ? effort(request.thinkingBudget ?? 0) : {};
 }
 
-/** DeepSeek and Zhipu think unless told not to; GLM from 5.3 on cannot be told. */
+/** DeepSeek and Zhipu think unless told not to; GLM from 5.3 on always thinks. */
 function thinkingSwitch(request: ModelRequest): ExtraParameters {
   if ((request.thinkingBudget ?? 0) > 0) return { thinking: { type: 'enabled' } };
   const always = modelVersion(request.model, /^glm-(\d+(?:\.\d+)?)/) >= 5.3;
   return always ? {} : { thinking: { type: 'disabled' } };
 }
 
-/** Ollama and LM Studio think by effort; models made to think do so unless they are told `none`. */
+/** Ollama and LM Studio control thinking by effort; thinking models think unless told `none`. */
 function localEffort({ capabilities, thinkingBudget = 0 }: ModelRequest): ExtraParameters {
   if (capabilities?.thinking !== true) return {};
   return { reasoning_effort: thinkingBudget > 0 ? effortOf(thinkingBudget) : 'none' };
 }
 
-/** llama.cpp and vLLM hand it to the chat template of the model. */
+/** llama.cpp and vLLM pass it to the chat template of the model. */
 function templateThinking({ capabilities, thinkingBudget = 0 }: ModelRequest) {
   if (capabilities?.thinking !== true) return {};
   return { chat_template_kwargs: { enable_thinking: thinkingBudget > 0 } };
 }
 
-// What a local server refused of a model, whatever its name promised: it is then asked in the way that
-// server takes. Learnt anew by each registry; a configured capability spares the first refusal.
+// What a local server refused for a model, whatever its name promised: later requests use the form
+// that the server accepts. Learned anew by each registry; a configured capability avoids the first
+// refusal.
 
-/** As Ollama, vLLM and llama.cpp put it. */
+/** The wording of Ollama, vLLM and llama.cpp. */
 const NO_TOOLS =
   /does not support (?:tools|tool|function)|requires --(?:enable-auto-tool-choice|jinja)|tool[\w -]*(?:is|are) not supported/i;
-/** As the chat templates of models put it, which servers hand on. */
+/** The wording of models' chat templates, which servers pass on. */
 const BY_TURNS = /roles? must alternate|only user(?:,| and) assistant(?: and system)? roles/i;
 
 export class Manners {
   #refusesTools = false;
   #wantsTurns = false;
 
-  /** What is known of the model, less what was refused. */
+  /** The known capabilities without what was refused. */
   of(known: ModelCapabilities): ModelCapabilities {
     const isText = this.#refusesTools && known.toolCalling === 'native';
     return {
@@ -81,7 +82,7 @@ export class Manners {
     };
   }
 
-  /** True where it was such a refusal, and news. */
+  /** True if it was such a refusal, and a new one. */
   learn(error: unknown): boolean {
     if (!(error instanceof ProviderError)) return false;
     const isAboutTools = !this.#refusesTools && NO_TOOLS.test(error.message);
@@ -94,19 +95,19 @@ export class Manners {
 
 // Version numbers inside model names, for rules that changed with a model's generation.
 
-/** The number the pattern's first group finds; 0 where there is none. `5.4`, `5`. */
+/** The number of the pattern's first group; 0 if there is none. `5.4`, `5`. */
 function modelVersion(model: string, pattern: RegExp): number {
   return Number(pattern.exec(model.toLowerCase())?.[1] ?? 0);
 }
 
 type ClaudeTraits = {
-  /** How it is asked to think; the newest decide on their own budget. */
+  /** How thinking is requested; the newest models choose their own budget. */
   readonly thinking: 'budget' | 'adaptive';
-  /** Takes `temperature`. */
+  /** Accepts `temperature`. */
   readonly sampling: boolean;
 };
 
-/** `claude-opus-4-7` and `claude-sonnet-5`; the older `claude-3-5-sonnet` puts the number first. */
+/** `claude-opus-4-7` and `claude-sonnet-5`; the older `claude-3-5-sonnet` has the number first. */
 const CLAUDE = /claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2})(?!\d))?(?!\d)/;
 
 /** Adaptive thinking from 4.6, no sampling from 4.7 (Anthropic's migration guides). */
@@ -119,38 +120,40 @@ export function claudeTraits(model: string): ClaudeTraits {
   };
 }
 
-// One row per vendor: where it answers, which environment variable holds its key, and the few places
-// where its dialect differs. Another OpenAI-speaking vendor is another row here.
+// One row per vendor: its address, the environment variables for its key, and the few differences
+// of its dialect. Another OpenAI-compatible vendor is another row here.
 
 export type Vendor = {
   readonly name: ProviderName;
-  /** As people know it. */
+  /** The name for people. */
   readonly label: string;
   readonly apiBase: string;
-  /** Environment variables that may hold the key, first one first; local servers need none. */
+  /**
+   * Environment variables that may hold the key, in order of precedence; local servers need none.
+   */
   readonly keyVariables: readonly string[];
   readonly dialect: 'openai' | 'anthropic';
   readonly quirks: Quirks;
 };
 
-/** Where an OpenAI dialect differs; an absent one means: as most do. */
+/** Differences from the common OpenAI dialect; absent: none. */
 export type Quirks = {
   readonly maxTokensField?: 'max_tokens' | 'max_completion_tokens';
   /** Does not know `stream_options`; sends usage by itself or not at all. */
   readonly noUsageOption?: true;
-  /** Wants the thinking of earlier tool calls back as `reasoning_content`. */
+  /** Requires the thinking of earlier tool calls as `reasoning_content`. */
   readonly echoesReasoning?: true;
-  /** Signs tool calls under `extra_content.google` and wants the signatures back. */
+  /** Signs tool calls under `extra_content.google` and requires the signatures back. */
   readonly signsToolCalls?: true;
   /** Writes its thinking into the text, between think tags. */
   readonly thinkTags?: true;
-  /** Takes Anthropic's cache marks for models whose name matches. */
+  /** Accepts Anthropic's cache marks for models whose name matches. */
   readonly cacheMarksFor?: RegExp;
-  /** Knows `prompt_cache_key`, at its own address. */
+  /** Supports `prompt_cache_key` at its own address. */
   readonly takesCacheKey?: true;
-  /** Temperature must be left out for models whose name matches. */
+  /** Temperature must be omitted for models whose name matches. */
   readonly fixedTemperature?: RegExp;
-  /** Images it takes in one call, where that is fewer than we show. */
+  /** Images that it accepts in one call, if fewer than are sent to others. */
   readonly maxImages?: number;
   readonly extras?: (request: ModelRequest) => ExtraParameters;
 };

@@ -9,7 +9,7 @@ import { defineTool } from './tool.ts';
 
 const MAX_QUESTION_CHARS = 2000;
 const MAX_CHOICES = 8;
-/** What buttons show on a phone. */
+/** What fits on a button on a phone. */
 const MAX_LABEL_CHARS = 60;
 const DETAIL_CHARS = 60;
 
@@ -59,8 +59,8 @@ export function createAskUser() {
   });
 }
 
-// Tool: says something in the current chat before the answer, or hands over a text for somebody else,
-// which the gateway sends or shows to an owner first.
+// Tool: sends a text in the current chat before the answer, or a letter to somebody else, which the
+// gateway sends or shows to an owner first.
 
 const MAX_CHARS = 50_000;
 const MAX_NAME_CHARS = 300;
@@ -103,7 +103,7 @@ export function createMessage() {
   });
 }
 
-// Tool: the time now, here and in other zones.
+// Tool: the current time, here and in other zones.
 
 const MAX_ZONES = 20;
 
@@ -115,7 +115,7 @@ const timeInput = z.object({
     .describe('IANA zones, e.g. ["Asia/Tokyo"]; default: the person’s.'),
 });
 
-/** `timeZone`: zone taken when none is asked for; empty = the machine's. */
+/** `timeZone`: the default zone; empty = the machine's. */
 export function createTime(timeZone: () => string) {
   return defineTool({
     name: 'time',

@@ -1,5 +1,5 @@
-// Builds the agent's toolbox: all built-in tools, those of features and tool servers, with results
-// redacted and effects audited.
+// Builds the agent's toolbox: all built-in tools, those of features and tool servers, with redacted
+// results and audited effects.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { createSendEmail } from '../features/letters/letters.ts';
@@ -61,7 +61,7 @@ import { createToolbox, toolboxSettings } from './toolbox.ts';
 import { buildWeb, createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
 
 type ToolsDeps = {
-  /** Shared with memory, so that changes of one file run one after the other. */
+  /** Shared with memory, so that changes of one file are serialised. */
   readonly files: GuardedFiles;
   readonly own?: Provenance;
   readonly memory: MemoryStore;
@@ -115,13 +115,13 @@ export function createTools(deps: ToolsDeps): readonly Tool[] {
   ];
 }
 
-// The toolbox with every call that has effects entered into the audit file: what it is, of whose turn,
-// before it begins, and how it ended. Arguments stand there as their hash, what they are about in short.
+// Writes every call with effects to the audit file: the tool and the person before it begins, and
+// how it ended. Arguments are recorded as a hash, with a short description.
 
 const EFFECTS: readonly ToolAccess[] = ['write', 'rules', 'send', 'execute', 'schedule'];
 const MAX_DETAIL_CHARS = 300;
 
-/** As the agent gets it: no secret in what comes out of a tool, and every effect in the audit file. */
+/** The toolbox of the agent: secrets are redacted from results, and every effect is audited. */
 export function auditedToolbox(toolbox: Toolbox, audit: EffectLog, redact: Redactor): Toolbox {
   const shown = (outcome: ToolOutcome): ToolOutcome => ({
     ...outcome,
@@ -161,7 +161,7 @@ function audited(bound: Ready, audit: EffectLog, redact: Redactor): Ready {
   };
 }
 
-/** The tools of the agent, with effects audited and secrets taken out of results. */
+/** The tools of the agent, with audited effects and redacted results. */
 type AgentTools = { readonly toolbox: Toolbox };
 
 export const TOOLS = port<AgentTools>('tools');

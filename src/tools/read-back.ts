@@ -1,5 +1,5 @@
-// Tools that read back what is no longer in the context: earlier turns, long results, summarized nodes,
-// and other conversations by search.
+// Tools that read back what is no longer in the context: earlier turns, long results, summary
+// nodes, and other conversations by search.
 
 import { z } from 'zod';
 import { isWithin, nodeId, nodesInView, rangeOfNode } from '../agent/rules/context-marks.ts';
@@ -79,8 +79,8 @@ const nothing = (words: string) =>
     ? 'There is nothing earlier in this conversation.'
     : 'No earlier turn of this conversation contains all of these words. Try fewer or other words.';
 
-// Tool: reads on in an earlier result of a tool of the same conversation. It finds nothing of other
-// conversations, and what was words of others comes back as words of others.
+// Tool: reads on in an earlier tool result of the same conversation. It finds nothing of other
+// conversations, and untrusted content stays marked as untrusted.
 
 export type ReadResultDeps = Limited<{
   /** A result with all of its text. */
@@ -109,9 +109,9 @@ const resultInput = z.object({
     .describe('Only places with these words; case is ignored.'),
 });
 
-/** Stands first in what holds words of others. */
+/** Precedes untrusted content. */
 const FOREIGN = '[Untrusted content.]';
-/** Left for our own lines. */
+/** Reserved for the lines around a text. */
 const ROOM_CHARS = 300;
 
 export function createReadResult(deps: ReadResultDeps) {
@@ -149,7 +149,7 @@ function showImages({ media = [] }: ToolEntry, { show }: ToolContext): void {
   for (const image of media.filter(isImage)) show?.(image);
 }
 
-/** Without what a model leaves empty. */
+/** Drops fields that a model leaves empty. */
 function given(wanted: Omit<z.infer<typeof resultInput>, 'id'>): WantedPart {
   const isGiven = ([, value]: [string, unknown]) => value !== undefined && `${value}`.trim() !== '';
   return Object.fromEntries(Object.entries(wanted).filter(isGiven));
@@ -166,13 +166,14 @@ function partText(
   const part = partOfResult(whole, wanted, maxChars);
   const head = isForeign === true ? `${FOREIGN}\n` : '';
   if (part.kind === 'found') return `${head}[result ${id} of ${name}; ${part.about}]\n${part.text}`;
-  // What is wrong is told in the words of the result.
+  // The error is part of the result's text.
   if (isForeign === true) return `${head}[nothing of result ${id}: ${part.problem}]`;
   throw new ToolError('invalid_arguments', part.problem);
 }
 
-// Tool: shows the messages that a node of the conversation's summary stands for, as they were recorded.
-// Only of this conversation: a node is named by its turns, and those are looked up here and nowhere else.
+// Tool: shows the messages that a node of the conversation's summary stands for, as they were
+// recorded. Only of this conversation: a node is identified by its turns, which are looked up only
+// here.
 
 export type ExpandDeps = Limited<{ readonly sessions: Pick<SessionStore, 'earlier' | 'load'> }>;
 
@@ -226,16 +227,16 @@ function unknown(nodes: ReturnType<typeof nodesInView>): string {
   return `There is no such node here. These are in view: ${nodes.map(nodeId).join(', ')}.`;
 }
 
-// Tool: finds what was said in past conversations of the person, over all their doors, and reads it
-// again. In a group only that group's. Whose they are is found out next door; nobody, not even an
-// owner, is shown those of others here.
+// Tool: finds and rereads what was said in past conversations of the person, on all their channels.
+// In a group only that group's. The port determines whose they are; nobody, not even an owner, sees
+// other people's here.
 
 export type WhoseTurn = Pick<ToolContext, 'session' | 'chat' | 'person'>;
 
 export type PastSessions = {
-  /** In all that whoever's turn it is may see. @throws where the index is not usable */
+  /** Searches everything that the person of the turn may see. @throws if the index is not usable */
   find(words: string, whose: WhoseTurn, limit: number): Promise<readonly FoundPart[]>;
-  /** Undefined where the conversation is not theirs. */
+  /** Undefined if the conversation is not theirs. */
   read(
     session: SessionKey,
     whose: WhoseTurn,

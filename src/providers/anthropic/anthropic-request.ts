@@ -1,6 +1,6 @@
-// Renders a ModelRequest as the body of an Anthropic Messages call: cache marks after the tools, the
-// stable part of the system prompt and in the conversation, thinking with its signatures, tool results
-// before text.
+// Renders a ModelRequest as the body of an Anthropic Messages call: cache marks after the tools,
+// the stable part of the system prompt and in the conversation; thinking with its signatures; tool
+// results before text.
 
 import type {
   ContentBlockParam,
@@ -16,11 +16,11 @@ import type { ModelRequest } from '../provider.ts';
 import { imageLabel, NO_IMAGES, type ShownImages } from '../seen-images.ts';
 import { claudeTraits, effortOf } from '../vendors.ts';
 
-/** Least budget the service takes. */
+/** Smallest budget that the service accepts. */
 const MIN_THINKING_TOKENS = 1024;
 
 type RequestOptions = {
-  /** Default: the thinking of earlier calls goes along. */
+  /** Default: the thinking of earlier calls is sent along. */
   readonly withThinking?: boolean;
   readonly shown?: ShownImages;
 };
@@ -47,7 +47,10 @@ export function anthropicRequest(
   };
 }
 
-/** True when earlier thinking goes along; a service that refuses it can be asked again without. */
+/**
+ * True when earlier thinking is sent along; if a service refuses it, the call can be repeated
+ * without.
+ */
 export const sendsThinking = (body: MessageCreateParamsStreaming) =>
   body.messages.some(
     (message) =>
@@ -56,7 +59,7 @@ export const sendsThinking = (body: MessageCreateParamsStreaming) =>
   );
 
 type Sampling = Pick<MessageCreateParamsStreaming, 'max_tokens' | 'thinking' | 'output_config'> & {
-  /** Gone from the SDK's types; models before 4.7 still take it. */
+  /** Missing in the SDK's types; models before 4.7 still accept it. */
   readonly temperature?: number;
 };
 
@@ -83,8 +86,8 @@ function sampling(request: ModelRequest, wire: readonly WireMessage[]): Sampling
 }
 
 /**
- * In the middle of a round of tools the service wants that round's own thinking back; a round that
- * another model began, or that did not think, can only go on without.
+ * Within a round of tool calls the service requires the thinking of that round; a round of another
+ * model, or without thinking, can only continue without it.
  */
 function isForeignToolRound(wire: readonly WireMessage[], model: string): boolean {
   const asked = wire.findLast((message) => message.role === 'assistant');
@@ -131,7 +134,7 @@ function messagesOf(
   return messages;
 }
 
-/** `model`: whose thinking goes back; undefined outside of the round that is under way. */
+/** `model`: whose thinking is sent back; undefined outside of the current round. */
 function blocksOf(
   message: WireMessage,
   model: string | undefined,
@@ -187,7 +190,7 @@ function resultContent(
   return blocks.length === 0 ? text : [textBlock(text), ...blocks];
 }
 
-/** Marks thinking the service hid: its signature field holds the whole encrypted block. */
+/** Marks thinking that the service hid: its signature field holds the whole encrypted block. */
 export const REDACTED = 'redacted:';
 
 function thinkingOf(block: Parameters<typeof unsealed>[0], model: string): ContentBlockParam[] {
@@ -206,25 +209,25 @@ const wireTool = (tool: ModelRequest['tools'][number], isLast: boolean): Tool =>
   ...(isLast ? CACHE_MARK : {}),
 });
 
-// Where the cache marks of an Anthropic call stand: the service reads what an earlier call wrote up to
-// a mark, looks for it at most 20 blocks before a mark of ours, and takes 4 of them
-// (platform.claude.com: prompt caching). Two belong to the tools and the system prompt.
+// Positions of the cache marks in an Anthropic call: the service reads what an earlier call wrote
+// up to a mark, looks for it at most 20 blocks before a mark, and accepts 4 marks
+// (platform.claude.com: prompt caching). Two are used for the tools and the system prompt.
 
-/** Kept for five minutes from its last use, which is the default. */
+/** Kept for five minutes from its last use (the default). */
 export const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const;
 
 type BuiltMessage = {
   readonly role: 'user' | 'assistant';
   readonly content: ContentBlockParam[];
-  /** Blocks at its end that the next call will not send again. */
+  /** Blocks at its end that the next call will not repeat. */
   passing: number;
   /** It was sent with its thinking before, and is now sent without. */
   hasLostThinking: boolean;
 };
 
 /**
- * Marked are the newest message, for the next call to find, and where the call before this one ended.
- * Nothing goes on from a call that stands alone: to write it to the cache would only cost more.
+ * Marks the newest message, for the next call, and the end of the previous call. A call without a
+ * continuation writes nothing to the cache, which would only cost more.
  */
 function threadMessages(messages: readonly BuiltMessage[], goesOn: boolean): MessageParam[] {
   const marked = new Set(goesOn ? [messages.length - 1, endOfCallBefore(messages)] : []);
@@ -235,8 +238,8 @@ function threadMessages(messages: readonly BuiltMessage[], goesOn: boolean): Mes
 }
 
 /**
- * Thinking goes along while its round of tools is under way. The first call of a turn therefore
- * shares with the turn before only what stands before that turn's first thought.
+ * Thinking is sent along during its round of tool calls. The first call of a turn therefore shares
+ * with the previous turn only what precedes that turn's first thinking.
  */
 function endOfCallBefore(messages: readonly BuiltMessage[]): number {
   const newest = messages.length - 1;

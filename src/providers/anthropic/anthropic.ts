@@ -1,4 +1,4 @@
-// The Anthropic provider: one streamed call, and its events as a completion.
+// The Anthropic provider: one streamed call, with its events as a completion.
 
 import type { RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
@@ -44,7 +44,7 @@ class AnthropicReader implements StreamReader<RawMessageStreamEvent> {
     this.#mint = createCallIds(request.messages);
   }
 
-  /** `message_stop` came. */
+  /** `message_stop` was received. */
   get ended(): boolean {
     return this.#ended;
   }
@@ -117,7 +117,7 @@ class AnthropicReader implements StreamReader<RawMessageStreamEvent> {
     this.#completion.sealThinking(signature === '' ? undefined : sealed(this.#model, signature));
   }
 
-  /** What was read from the cache or written to it counts as input too. */
+  /** Tokens read from the cache or written to it count as input too. */
   #account(usage: Wire<'message_start'>['message']['usage']): undefined {
     const cachedTokens = usage.cache_read_input_tokens ?? 0;
     const writtenTokens = usage.cache_creation_input_tokens ?? 0;
@@ -132,7 +132,7 @@ class AnthropicReader implements StreamReader<RawMessageStreamEvent> {
 
 const API_VERSION = '2026-10-21';
 
-/** Keys of a subscription login go as a bearer token. */
+/** Keys of a subscription login are sent as a bearer token. */
 const SUBSCRIPTION_KEY = /^sk-ant-oat/;
 
 export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
@@ -150,7 +150,10 @@ export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
   });
 }
 
-/** Signed thinking is bound to its conversation; where trimming broke that, go on without it. */
+/**
+ * Signed thinking is bound to its conversation; if trimming broke that, repeats the call without
+ * thinking.
+ */
 async function open(request: ModelRequest, shown: ShownImages, send: Send<RawMessageStreamEvent>) {
   const body = anthropicRequest(request, { shown });
   try {

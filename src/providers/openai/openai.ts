@@ -1,5 +1,5 @@
-// The provider for vendors of the OpenAI dialect: one streamed call, its events as a completion, and
-// thinking in tags separated from the answer.
+// The provider for vendors of the OpenAI dialect: one streamed call, its events as a completion,
+// and thinking in tags separated from the answer.
 
 import { createHash } from 'node:crypto';
 import type {
@@ -36,7 +36,7 @@ const said = (text: string): Split => ({ text, thinking: '' });
 export function createThinkSplitter() {
   let state: State = 'start';
   let held = '';
-  /** Blanks at the very beginning, which a tag may follow. */
+  /** Blanks at the very beginning, before a possible tag. */
   let blanks = '';
 
   function push(delta: string): Split {
@@ -66,7 +66,7 @@ export function createThinkSplitter() {
     return thinking;
   }
 
-  /** The blank lines after the thinking are no part of the answer. */
+  /** The blank lines after the thinking are not part of the answer. */
   function readText(): string {
     if (state === 'thinking') return '';
     if (state === 'gap') held = held.trimStart();
@@ -78,7 +78,7 @@ export function createThinkSplitter() {
 
   return {
     push,
-    /** What was held back because it might have become a tag. */
+    /** Text held back because it could become a tag. */
     flush(): Split {
       const rest = state === 'start' ? blanks + held : held;
       held = '';
@@ -87,7 +87,7 @@ export function createThinkSplitter() {
   };
 }
 
-/** Length of the longest end of `text` that is a beginning of `tag`. */
+/** Length of the longest end of `text` that is a start of `tag`. */
 function partialLength(text: string, tag: string): number {
   for (let length = Math.min(text.length, tag.length - 1); length > 0; length -= 1) {
     if (text.endsWith(tag.slice(0, length))) return length;
@@ -123,7 +123,7 @@ class OpenaiReader implements StreamReader<ChatCompletionChunk> {
     this.#splitter = quirks.thinkTags === true ? createThinkSplitter() : undefined;
   }
 
-  /** A finish reason came; usage may still follow. */
+  /** A finish reason was received; usage may still follow. */
   get ended(): boolean {
     return this.#stop !== undefined;
   }
@@ -148,7 +148,7 @@ class OpenaiReader implements StreamReader<ChatCompletionChunk> {
     if (choice.finish_reason) this.#stop = STOPS[choice.finish_reason] ?? 'end';
   }
 
-  /** What was held back while it might have been a tag, then the whole. */
+  /** Yields text held back as a possible tag, then the whole completion. */
   *finish(): Generator<ModelEvent, void, void> {
     if (this.#splitter !== undefined) yield* this.#emit(this.#splitter.flush());
     yield this.#completion.finish(this.#model, this.#stop ?? 'end');
@@ -174,8 +174,8 @@ function usageOf(usage: NonNullable<ChatCompletionChunk['usage']>) {
   };
 }
 
-// Puts the fragments of tool calls together, with the liberties vendors take: no index, no id, one
-// index for several calls, the name repeated.
+// Joins the fragments of tool calls despite deviations of vendors: no index, no id, one index for
+// several calls, the name repeated.
 
 type FragmentDelta = ChatCompletionChunk['choices'][number]['delta'];
 type WireFragment = NonNullable<FragmentDelta['tool_calls']>[number];
@@ -200,7 +200,7 @@ class ToolCallFragments {
     this.#completion = completion;
   }
 
-  /** The event of a call that begins with this fragment. */
+  /** The event of a call that starts with this fragment. */
   push(fragment: Fragment): ModelEvent | undefined {
     const known = this.#slotOf(fragment);
     const begun = known === undefined ? this.#begin(fragment) : undefined;
@@ -234,7 +234,7 @@ class ToolCallFragments {
 
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   const { vendor, apiBase, apiKey } = deps;
-  // Another service behind the same name may refuse what it does not know.
+  // Another service at a configured address may refuse unknown fields.
   const takesCacheKey = vendor.quirks.takesCacheKey === true && apiBase === vendor.apiBase;
   return streamingProvider<ChatCompletionChunk>(deps, apiBase, {
     url: `${apiBase.replace(/\/$/, '')}/chat/completions`,
@@ -251,7 +251,7 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   });
 }
 
-/** Empty chunks and the opening `role` keep a connection alive but are no part of an answer. */
+/** Empty chunks and the opening `role` keep a connection alive but are not part of an answer. */
 function carriesContent(chunk: ChatCompletionChunk): boolean {
   const delta = chunk.choices?.[0]?.delta;
   return Object.entries(delta ?? {}).some(([key, value]) => key !== 'role' && Boolean(value));

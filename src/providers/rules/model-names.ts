@@ -15,7 +15,7 @@ export type LocalVendor = (typeof LOCAL_VENDORS)[number];
 export const isLocalVendor = (vendor: ProviderName): vendor is LocalVendor =>
   LOCAL_VENDORS.some((local) => local === vendor);
 
-/** How a vendor is written before the slash; only one differs from its configuration key. */
+/** A vendor's prefix before the slash; only one differs from its configuration key. */
 export const prefixOf = (vendor: ProviderName): string =>
   vendor === 'zhipuCoding' ? 'zhipu-coding' : vendor;
 
@@ -35,7 +35,7 @@ export function splitModelName(name: string): QualifiedModel | undefined {
 
 type NamePattern = { readonly pattern: RegExp; readonly vendors: readonly ProviderName[] };
 
-/** Bare names that belong to one vendor beyond doubt, so that no prompt goes to the wrong house. */
+/** Bare names that clearly belong to one vendor, so that no prompt goes to the wrong one. */
 const PATTERNS: readonly NamePattern[] = [
   { pattern: /^claude-/, vendors: ['anthropic'] },
   { pattern: /^(gpt-(?!oss)|chatgpt-|o[1-9](-|$))/, vendors: ['openai'] },
@@ -43,7 +43,7 @@ const PATTERNS: readonly NamePattern[] = [
   { pattern: /^deepseek-/, vendors: ['deepseek'] },
   { pattern: /^glm-/, vendors: ['zhipu', 'zhipuCoding'] },
   { pattern: /^llama-.*-(versatile|instant)$/, vendors: ['groq'] },
-  /** `maker/model` is how the two market places name what they serve. */
+  /** `maker/model` is the naming scheme of the two marketplaces. */
   { pattern: /^[\w.-]+\/[\w.:-]+$/, vendors: ['openrouter', 'huggingface'] },
 ];
 
@@ -67,17 +67,17 @@ const MODELS: Readonly<Record<(typeof CLOUD_ORDER)[number], Pair>> = {
   huggingface: { main: 'openai/gpt-oss-120b', fast: 'openai/gpt-oss-20b' },
 };
 
-/** The model a vendor's key alone stands for, with its prefix. */
+/** The default model of a vendor whose key is set, with its prefix. */
 export const defaultModelOf = (vendor: (typeof CLOUD_ORDER)[number]): string =>
   `${prefixOf(vendor)}/${MODELS[vendor].main}`;
 
-/** A cheaper model of the same vendor for side work, with its prefix. */
+/** A cheaper model of the same vendor for background work, with its prefix. */
 export function fastModelOf(vendor: ProviderName): string | undefined {
   if (isLocalVendor(vendor)) return undefined;
   return `${prefixOf(vendor)}/${MODELS[vendor].fast}`;
 }
 
-/** Tokens of context; the first match counts. Unknown cloud models are taken at `DEFAULT`. */
+/** Tokens of context; the first match counts. Unknown cloud models get `DEFAULT`. */
 const CONTEXT_TOKENS: readonly { readonly pattern: RegExp; readonly tokens: number }[] = [
   { pattern: /claude-(fable|mythos|opus|sonnet)-(5|4-[6-9])/, tokens: 1_000_000 },
   { pattern: /claude-/, tokens: 200_000 },
@@ -91,7 +91,7 @@ const CONTEXT_TOKENS: readonly { readonly pattern: RegExp; readonly tokens: numb
   { pattern: /glm-(5|4\.[67])/, tokens: 200_000 },
 ];
 const DEFAULT_CONTEXT_TOKENS = 128_000;
-/** Local servers rarely load a model with more, and cut silently what is beyond. */
+/** Local servers rarely load a model with more, and silently cut what is beyond. */
 const LOCAL_CONTEXT_TOKENS = 32_768;
 
 export function contextTokensOf(vendor: ProviderName, model: string): number {
@@ -100,7 +100,7 @@ export function contextTokensOf(vendor: ProviderName, model: string): number {
   return CONTEXT_TOKENS.find((row) => row.pattern.test(lower))?.tokens ?? DEFAULT_CONTEXT_TOKENS;
 }
 
-// How a model on a peer is called: `peer:<name>/<model>`.
+// Names of models on a peer: `peer:<name>/<model>`.
 
 const PREFIX = 'peer:';
 
@@ -117,7 +117,7 @@ export function splitPeerName(name: string): PeerModel | undefined {
   return { peer: name.slice(PREFIX.length, slash), model: name.slice(slash + 1) };
 }
 
-/** As a model of a server is called, which may be that of a peer. */
+/** The name of a model on a server, which may be a peer. */
 export function localModelName(
   { vendor, peer }: { readonly vendor: LocalVendor; readonly peer?: string },
   model: string,
@@ -128,8 +128,8 @@ export function localModelName(
 export const serverLabel = (label: string, peer: string | undefined) =>
   peer === undefined ? label : `the peer ${peer}`;
 
-// What models cost, in US dollars per million tokens, as their vendors list it. Prices age: a model
-// that is not here has no price rather than a wrong one, and the configuration can name it.
+// Prices of models in US dollars per million tokens, from the vendors' lists. Prices age: a model
+// that is not listed has no price rather than a wrong one, and the configuration can set it.
 
 const PRICE_CURRENCY = 'USD';
 
@@ -142,11 +142,11 @@ type Row = readonly [
   input: number,
   output: number,
   cached: number,
-  /** To the cache, for five minutes. */
+  /** Written to the cache, for five minutes. */
   written?: number,
 ];
 
-/** A date or `latest` behind a name is the same model. */
+/** A name with a date or `latest` at its end is the same model. */
 const DATED = '(-\\d{4}-?\\d{2}-?\\d{2}|-latest)?$';
 const exactly = (name: string) => new RegExp(`(^|/)${name}${DATED}`);
 
@@ -169,13 +169,13 @@ const PRICES: readonly Row[] = [
   [exactly('gemini-2\\.5-flash-lite'), 0.1, 0.4, 0.025],
 ];
 
-/** Times the dearest that is known: what nobody knows must not be taken for too cheap. */
+/** Factor on the dearest known price, so that an unknown model is not assumed too cheap. */
 const CAUTION = 2;
 
-/** What is done about a model without a price where a budget in money counts. */
+/** How a model without a price is treated under a budget in money. */
 type UnpricedRule = 'refuse' | { readonly input: number; readonly output: number };
 
-/** What such a model is charged; undefined: it is not to be asked. */
+/** The assumed price of such a model; undefined: it must not be called. */
 export function assumedPrice(rule: UnpricedRule | undefined, currency: string): Price | undefined {
   if (rule === 'refuse') return undefined;
   if (rule !== undefined) return { ...rule, cached: rule.input };
@@ -186,9 +186,9 @@ export function assumedPrice(rule: UnpricedRule | undefined, currency: string): 
 }
 
 /**
- * The price of a model by its name with prefix; undefined where nobody knows it. Configured prices
- * count first, by the whole name or the one behind the prefix. The table is in US dollars: for
- * another currency every price has to be configured.
+ * The price of a model by its name with prefix; undefined if unknown. Configured prices take
+ * precedence, by the whole name or the one after the prefix. The table is in US dollars: for
+ * another currency every price must be configured.
  */
 export function priceOf(
   model: string,
@@ -206,7 +206,7 @@ export function priceOf(
   return { input, output, cached, ...(written === undefined ? {} : { written }) };
 }
 
-/** Runs on one's own machines, or costs nobody anything. */
+/** Runs on the person's own machines, or is free. */
 function isFree(model: string): boolean {
   const vendor = splitModelName(model)?.vendor;
   return isDemo(model) || namesPeer(model) || (vendor !== undefined && isLocalVendor(vendor));

@@ -1,30 +1,30 @@
-// Failures of provider calls: their kinds, sentences for people, sizes in overflow messages, retry
+// Failures of provider calls: their kinds, texts for people, sizes in overflow messages, retry
 // decisions, and the health of a server.
 
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import { defined } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 
-/** What no window is below, or above; tokens. */
+/** Plausible bounds of a window, tokens. */
 export const LEAST_CONTEXT_TOKENS = 256;
 export const MOST_CONTEXT_TOKENS = 100_000_000;
 
-/** Enough for every such sentence; the rest may be the question itself. */
+/** Enough for every such sentence; the rest may be the request itself. */
 const MAX_READ_CHARS = 2000;
 const SIZE = String.raw`\(?\s*(\d[\d,]{2,11})\b`;
 const SAID = [
   // llama.cpp, and what is built on it.
   String.raw`n_ctx["']?\s*[:=]?\s*${SIZE}`,
   String.raw`available context size\s*${SIZE}`,
-  // vLLM, OpenAI and those that speak like them.
+  // vLLM, OpenAI and compatible servers.
   String.raw`max(?:imum)? (?:context|model) (?:length|size|window)(?: (?:is|of)(?: only)?)?\s*${SIZE}`,
   // LM Studio.
   String.raw`context (?:length|size|window) (?:is|of)(?: only)?\s*${SIZE}`,
-  // Anthropic, and gateways that speak like it.
+  // Anthropic, and compatible gateways.
   `tokens? > ${SIZE} maximum`,
 ].map((words) => new RegExp(words, 'i'));
 
-/** Tokens; undefined where none is named, or none that could be. `field`: beside the words. */
+/** Tokens; undefined if no plausible size is named. `field`: a field beside the text. */
 function overflowSize(said: string, field: unknown): number | undefined {
   const read = said.slice(0, MAX_READ_CHARS);
   const sizes = SAID.map((words) => Number(words.exec(read)?.[1]?.replaceAll(',', '')));
@@ -34,18 +34,18 @@ function overflowSize(said: string, field: unknown): number | undefined {
 const isPossible = (size: number) =>
   Number.isSafeInteger(size) && size >= LEAST_CONTEXT_TOKENS && size <= MOST_CONTEXT_TOKENS;
 
-// Reads what a vendor said when a call failed and names it: which class of failure, how long it asks
-// us to wait, and the sentence the person is told. Knows vendors' wordings, never their libraries.
+// Classifies a vendor's error: the class of failure, how long it asks to wait, and the text for the
+// person. Knows vendors' wordings, not their libraries.
 
-/** What the adapters could make out of a vendor's error. */
+/** What an adapter extracts from a vendor's error. */
 export type VendorProblem = {
-  /** Whether anything answered at all. */
+  /** Whether there was any response. */
   readonly source: 'response' | 'connection' | 'parser';
   readonly status?: number;
-  /** Machine-readable code or type of the body, where it has one. */
+  /** Machine-readable code or type of the body, if present. */
   readonly code?: string;
   readonly message: string;
-  /** Of a question that was too long: what the body names beside the message. */
+  /** For a request that was too long: the size named beside the message. */
   readonly windowSize?: unknown;
   readonly retryAfterMs?: number;
 };
@@ -58,12 +58,12 @@ const BILLING =
   /insufficient_quota|insufficient (balance|credit|funds)|credit balance|exceeded your current quota|billing/i;
 const BAD_KEY =
   /invalid_api_key|authentication_error|api key not valid|invalid api key|incorrect api key|permission_(denied|error)/i;
-/** Local servers that load a model on demand say so with a 4xx or 5xx. */
+/** Local servers that load a model on demand report so with a 4xx or 5xx. */
 export const LOADING = /model is loading|loading model|no models loaded|failed to load model/i;
 const OVERLOADED = /overloaded|unavailable|api_error|server_error|internal_error|timeout_error/i;
 const RATE = /rate.?limit|too many requests|resource_exhausted|tokens per minute/i;
 
-/** The first rule that fits counts: account, key, pace, loading, size, then the vendor's side. */
+/** The first matching rule counts: account, key, rate, loading, size, then the vendor's side. */
 export function classifyFailure(problem: VendorProblem): ProviderFailure {
   if (problem.source === 'connection') return { kind: 'network' };
   if (problem.source === 'parser') return { kind: 'malformed' };
@@ -128,8 +128,8 @@ function durationMs(text: string): number {
 }
 
 /**
- * The wait a vendor asks for, milliseconds: `retry-after-ms`, `Retry-After` in seconds or as a date
- * (RFC 9110 10.2.3), or a hint in the body (Google's RetryInfo, "try again in 1.5s").
+ * The wait that a vendor asks for, milliseconds: `retry-after-ms`, `Retry-After` in seconds or as a
+ * date (RFC 9110 10.2.3), or a hint in the body (Google's RetryInfo, "try again in 1.5s").
  */
 export function retryHintMs(
   hints: {
@@ -152,7 +152,7 @@ export function retryHintMs(
 const KEY_SHAPES = /\b(sk-[\w*-]{4,}|gsk_[\w*]{4,}|hf_[\w*]{4,}|AIza[\w*-]{8,})|Bearer\s+\S+/g;
 const MAX_DETAIL_CHARS = 300;
 
-/** A vendor's words without keys, short enough for a log line or a chat. */
+/** A vendor's text without keys, short enough for a log line or a chat. */
 export function safeDetail(message: string, secrets: readonly string[]): string {
   let text = message;
   for (const secret of secrets) {
@@ -168,12 +168,12 @@ export function hintOf(failure: ProviderFailure): number | undefined {
   return hints ? failure.retryAfterMs : undefined;
 }
 
-// What a person is told when a model call failed for good: what went wrong and what to do, in plain
-// words and without secrets.
+// The text for the person when a model call finally failed: what went wrong and what to do, without
+// secrets.
 
 export type FailedCall = {
   readonly failure: ProviderFailure;
-  /** The vendor as people know it, e.g. `Anthropic`. */
+  /** The vendor's name for people, e.g. `Anthropic`. */
   readonly vendor: string;
   /** Key of the vendor in the configuration, e.g. `zhipuCoding`. */
   readonly configKey: string;
@@ -181,7 +181,7 @@ export type FailedCall = {
   readonly model: string;
   readonly local: boolean;
   readonly apiBase: string;
-  /** The vendor's own words, made safe. */
+  /** The vendor's own text, redacted. */
   readonly detail: string;
 };
 
@@ -233,7 +233,7 @@ function waitHint(retryAfterMs: number | undefined): string {
 
 const quoted = (detail: string) => (detail === '' ? '.' : `: "${detail}".`);
 
-// What to do after a model call failed: try again and when, let the next model answer, or give up.
+// What to do after a failed model call: retry and when, use the next model, or give up.
 
 export type RetryPolicy = {
   /** Retries of one model after its first try. */
@@ -248,9 +248,9 @@ export type FailedTry = {
   readonly retriesUsed: number;
   /** Text of this answer has been delivered: a second answer would contradict the first. */
   readonly outputShown: boolean;
-  /** Another model waits. */
+  /** Another model is available. */
   readonly fallbackLeft: boolean;
-  /** The call before failed as well. */
+  /** The previous call failed as well. */
   readonly isFailing: boolean;
   /** 0 to 1, random. */
   readonly jitter: number;
@@ -261,11 +261,11 @@ type RetryStep =
   | { readonly action: 'fall_over' }
   | { readonly action: 'give_up' };
 
-/** A vendor that asks for a longer wait than this is not waited for. */
+/** A longer wait that a vendor asks for is not waited for. */
 export const LONGEST_HINTED_WAIT_MS = 60_000;
-/** Each try of a silent server costs its whole deadline, so it gets one more. */
+/** Each try of a silent server takes its whole deadline, so there is only one retry. */
 const MAX_TIMEOUT_RETRIES = 1;
-/** Large models take two minutes to be loaded. */
+/** Large models take two minutes to load. */
 const MAX_LOADING_RETRIES = 16;
 const FIRST_LOADING_WAIT_MS = 2000;
 const LONGEST_LOADING_WAIT_MS = 8000;
@@ -282,7 +282,7 @@ export function decideRetry(failed: FailedTry, policy: RetryPolicy): RetryStep {
   return { action: 'retry', delayMs: Math.max(hintMs, backoff) };
 }
 
-/** The model itself is away: no matter what it is asked, the next call fails as well. */
+/** The model itself is unavailable: the next call fails as well, whatever its content. */
 export const isOutage = (failure: ProviderFailure) =>
   isTransient(failure) && failure.kind !== 'rate_limited' && !isLoading(failure);
 
@@ -293,7 +293,7 @@ function isTransient(failure: ProviderFailure): boolean {
 
 function retryLimit(failed: FailedTry, { maxRetries }: RetryPolicy): number {
   const { failure, fallbackLeft } = failed;
-  // The retries were spent on it already: the person gets the answer of the fallback sooner.
+  // The previous call already spent its retries on it: the fallback answers sooner.
   if (failed.isFailing && fallbackLeft) return 0;
   if (failure.kind === 'timeout') return Math.min(MAX_TIMEOUT_RETRIES, maxRetries);
   const waitsItOut = isLoading(failure) && !fallbackLeft && maxRetries > 0;
@@ -303,8 +303,8 @@ function retryLimit(failed: FailedTry, { maxRetries }: RetryPolicy): number {
 const isLoading = (failure: ProviderFailure) => failure.kind === 'server' && failure.isLoading;
 
 /**
- * 1, 2, 4 ... times the least wait, a quarter more or less by chance, never above the longest. Of a
- * model that is being loaded: 2, 4, 8, 8 ... seconds.
+ * 1, 2, 4 ... times the shortest wait, plus or minus a random quarter, never above the longest. For
+ * a model that is loading: 2, 4, 8, 8 ... seconds.
  */
 function backoffMs({ failure, retriesUsed, jitter }: FailedTry, policy: RetryPolicy): number {
   if (isLoading(failure)) {
@@ -321,21 +321,21 @@ const REASONS: Readonly<Partial<Record<ProviderFailure['kind'], string>>> = {
   malformed: 'sent an unreadable answer',
 };
 
-/** Why a call is tried again, for the person who waits. */
+/** Why a call is retried, for the waiting person. */
 export function retryReason(failure: ProviderFailure, vendor: string): string {
   if (isLoading(failure)) return `${vendor} is loading the model`;
   return `${vendor} ${REASONS[failure.kind] ?? 'has a problem'}`;
 }
 
-// Whether a model that failed is asked again: some failures in a row open the breaker for a while, then one
-// try is let through, and a success closes it.
+// Whether a failed model is called again: several consecutive failures open the breaker for a
+// while, then one try is permitted, and a success closes it.
 
 export type Breaker = { readonly failures: number; readonly openUntil: number | undefined };
 export type BreakerPolicy = { readonly failures: number; readonly cooldownMs: number };
 
 export const CLOSED: Breaker = { failures: 0, openUntil: undefined };
 
-/** `now`: milliseconds of any clock, the same at each call. */
+/** `now`: milliseconds of any clock, the same for each call. */
 export function afterFailure({ failures }: Breaker, policy: BreakerPolicy, now: number): Breaker {
   const count = failures + 1;
   return {
@@ -347,19 +347,19 @@ export function afterFailure({ failures }: Breaker, policy: BreakerPolicy, now: 
 export const isOpen = ({ openUntil }: Breaker, now: number) =>
   openUntil !== undefined && now < openUntil;
 
-// Whether a model server on one's own machine is there, by what looking after it brought, and whether a
-// model of it is ready. One failure is none: only after three in a row the server counts as down, and
-// each change is told once.
+// Whether an own model server is up, by the results of its checks, and whether a model of it is
+// ready. A single failure does not count: only after three in a row is the server down, and each
+// change is reported once.
 
 export type ServerHealth = {
   readonly state: 'unknown' | 'up' | 'down';
-  /** Since it answered last. */
+  /** Since its last answer. */
   readonly failures: number;
 };
 
 export type HealthChange = 'went_down' | 'came_back';
 
-/** How far a model is from answering at once. */
+/** How close a model is to answering at once. */
 export type Warmth =
   | { readonly kind: 'warming' }
   | { readonly kind: 'ready'; readonly tookMs: number }

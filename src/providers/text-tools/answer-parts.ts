@@ -1,5 +1,5 @@
-// Splits an answer into text and possible tool calls: the openings by which a call is recognised, and
-// the parts between them.
+// Splits an answer into text and possible tool calls: the openings by which a call is recognised,
+// and the parts between them.
 
 import { isObject } from '../../lib/json/json.ts';
 import { looseJson } from '../../lib/json/loose-json.ts';
@@ -16,14 +16,14 @@ export type Reading = {
   /** Names of the tools. */
   readonly offered: ReadonlySet<string>;
   readonly mayCall: boolean;
-  /** The model was told of the protocol, or sees it in its own earlier calls. */
+  /** The model was told the protocol, or sees it in its own earlier calls. */
   readonly isSpoken: boolean;
-  /** It was told to answer in the protocol alone. */
+  /** It was told to answer only in the protocol. */
   readonly isAsked: boolean;
 };
 
 export type Spot = {
-  /** Nothing was said before. */
+  /** Nothing precedes it. */
   readonly isStart: boolean;
   readonly isLineStart: boolean;
   readonly isFenced: boolean;
@@ -40,11 +40,11 @@ const NO: Opening = { kind: 'no' };
 const MAY: Opening = { kind: 'may' };
 const OBJECT: Opening = { kind: 'object' };
 
-/** Could anything of ours begin with it? */
+/** Whether a form of the protocol can start with this character. */
 export const mayOpen = (char: string, { isLineStart }: Spot): boolean =>
   char === '{' || char === '[' || char === '<' || (char === '`' && isLineStart);
 
-/** Nobody writes more before a first key, or behind the marks of a fence. */
+/** Bounds the text before a first key, or after the marks of a fence. */
 const MAX_OPENING_CHARS = 200;
 
 export function openingOf(text: string, spot: Spot, reading: Reading): Opening {
@@ -56,7 +56,7 @@ export function openingOf(text: string, spot: Spot, reading: Reading): Opening {
   return other.kind === 'no' && dialect === 'may' ? MAY : other;
 }
 
-/** Only a fence that may hold JSON or a call is looked into. */
+/** Only a fence that may hold JSON or a call is examined. */
 function fenceOpening(text: string): Opening {
   if (/^`{3,}\s*(?:json\w*|tool\w*|javascript|js)?[ \t]*\r?\n$/i.test(text)) {
     return { kind: 'fence' };
@@ -76,11 +76,13 @@ function jsonOrPython(text: string, spot: Spot, reading: Reading): Opening {
 
 const MISQUOTED_OPENING = /^\{\s*['‘’“”„]([a-z_]*)(['‘’“”]?)$/;
 const KEY_OPENING = /^(?:\[\s*)?(?:\{\s*(?:"([^"\\]*)("?))?)?$/;
-/** Of what OpenAI's servers send, where a model repeats it. */
+/** Keys of OpenAI's wire format that a model may repeat. */
 const WRAPPING_KEYS = ['type', 'id'];
 const MEANT_KEYS = ['args', 'response', 'action', 'tool_call', 'tool_name', 'function_call'];
 
-/** Only where a model was told to answer in the protocol alone: elsewhere it may be a line of Python. */
+/**
+ * Only if the model was told to answer only in the protocol: elsewhere it may be a line of Python.
+ */
 function misquotedOpening(
   text: string,
   { isStart, isFenced }: Spot,
@@ -113,8 +115,8 @@ function keysAt(spot: Spot, { isSpoken, isAsked }: Reading): readonly string[] {
   return [...spoken, ...meant, ...trained];
 }
 
-// The parts of an answer in their order: what the person is told, what is called, and what is wrong.
-// Something that may be a call or an example waits here for what follows it.
+// The parts of an answer in order: text for the person, calls, and problems. A part that may be a
+// call or an example waits here for what follows it.
 
 export type Part = {
   readonly raw: string;
@@ -124,9 +126,9 @@ export type Part = {
 export type Pieces = { readonly text: string; readonly calls: readonly SpokenCall[] };
 
 export type Ended = Pieces & {
-  /** For the model, that it may correct it; undefined: nothing is wrong. */
+  /** For the model, so that it can correct it; undefined: nothing is wrong. */
   readonly problem: string | undefined;
-  /** What the person is told besides, where it is not corrected. */
+  /** Text for the person if the problem is not corrected. */
   readonly instead: string;
 };
 
@@ -150,7 +152,7 @@ export class AnswerParts {
   #place = new TextPlace();
   #lead = '';
   #last = '';
-  /** Directly behind something of ours. */
+  /** Directly after a part of the protocol. */
   #isBehind = false;
   #waiting: Part | undefined;
   #isInvented = false;
@@ -170,7 +172,7 @@ export class AnswerParts {
     return { isStart, isLineStart: this.#isBehind || this.#place.isLineStart };
   }
 
-  /** A character that is not for the program. */
+  /** A character that is text. */
   plain(char: string): void {
     if (this.#isInvented) return;
     const isSpace = SPACE.test(char);
@@ -192,7 +194,7 @@ export class AnswerParts {
     this.#place.push(char);
   }
 
-  /** Of the answer inside of the protocol, while it is written; what of it was said. */
+  /** Streams the answer inside of the protocol while it is written; returns the text to show. */
   live(text: string): string {
     if (this.#hasCalled || this.#isInvented || this.#waiting !== undefined) return '';
     if (this.#isBehind) this.#part();
@@ -201,7 +203,7 @@ export class AnswerParts {
     return text;
   }
 
-  /** Surely for the program; `alreadySaid` of it the person was told. */
+  /** A part that is certainly protocol; the person has already seen `alreadySaid` of it. */
   ours(part: Part, alreadySaid: string): void {
     const waiting = this.#waiting;
     this.#waiting = undefined;
@@ -211,14 +213,14 @@ export class AnswerParts {
     this.#lead = '';
   }
 
-  /** Counts where nothing but more of its kind follows. */
+  /** Counts only if nothing but more of its kind follows. */
   pend({ raw, said }: Part): void {
     const { raw: before = '', said: saidBefore = [] } = this.#waiting ?? {};
     this.#waiting = { raw: before + raw, said: [...saidBefore, ...said] };
     this.#place = new TextPlace();
   }
 
-  /** A call was begun that was not to its end. */
+  /** A call was started and not completed. */
   cut(): void {
     this.#problem ??= CUT;
   }
@@ -257,7 +259,7 @@ export class AnswerParts {
         if (alreadySaid === '') this.live(said.response);
         return;
       case 'result':
-        // What follows a call is written without its result.
+        // Text after a call was written without its result.
         if (this.#hasCalled) this.#isInvented = true;
         else this.#problem ??= IMITATED;
         return;
@@ -301,16 +303,16 @@ export class AnswerParts {
 
 const WORDS = ['response', 'answer', 'final_answer', 'message', 'content', 'text'];
 
-/** What of it was meant for the person. */
+/** The text in it for the person. */
 function wordsOf(value: unknown): string {
   if (!isObject(value)) return '';
   return WORDS.map((key) => value[key]).find((text) => typeof text === 'string') ?? '';
 }
 
-// Where in Markdown the text stands: at the beginning of a line, in a code span, in a fence.
+// The Markdown context of a position: at the start of a line, in a code span, in a fence.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-/** Enough of a line to know a fence. */
+/** Enough of a line to recognise a fence. */
 const LINE_START_CHARS = 80;
 
 class TextPlace {

@@ -1,6 +1,6 @@
-// Reads an answer while it streams and parts it: text for the person, calls, the answer inside of the
-// protocol's JSON as it is written. Where the pieces are cut makes no difference. What may be for the
-// program is held back until that is decided; what is not comes out as it went in.
+// Reads an answer while it streams and splits it: text for the person, calls, and the answer inside
+// of the protocol's JSON as it is written. Where the pieces are cut makes no difference. What may
+// be protocol is held back until that is decided; other text passes unchanged.
 
 import { isObject } from '../../lib/json/json.ts';
 import { looseJson } from '../../lib/json/loose-json.ts';
@@ -19,7 +19,7 @@ import { isForTheProgram, ObjectReader, readSaid, type Said } from './written-ca
 
 type Candidate =
   | { readonly kind: 'opening'; readonly begun: string }
-  /** Inside a fence of ours, before or behind an object. */
+  /** Inside a fence of the protocol, before or after an object. */
   | { readonly kind: 'fence'; readonly tail: string }
   | { readonly kind: 'object'; readonly reader: ObjectReader }
   | { readonly kind: 'span'; readonly dialect: Dialect; readonly from: number };
@@ -33,11 +33,11 @@ export class AnswerReader {
   readonly #parts: AnswerParts;
   #candidate: Candidate | undefined;
   #spot: Spot = { isStart: true, isLineStart: true, isFenced: false };
-  /** All of the candidate, and of the fence around it. */
+  /** The whole candidate with the fence around it. */
   #held = '';
-  /** The last of it. */
+  /** The end of it. */
   #tail = '';
-  /** What the objects of the fence said. */
+  /** The meaning of the objects in the fence. */
   #inFence: readonly Said[] = [];
   #said = '';
 
@@ -52,7 +52,7 @@ export class AnswerReader {
     return this.#parts.take();
   }
 
-  /** `isCut`: the answer was longer than it was allowed to be. */
+  /** `isCut`: the answer reached its length limit. */
   end(isCut: boolean): Ended {
     this.#endCandidate(isCut);
     return this.#parts.end();
@@ -115,7 +115,7 @@ export class AnswerReader {
     for (const char of begun) reader.push(char);
   }
 
-  /** The first `plain` characters are text; what follows may begin something anew. */
+  /** The first `plain` characters are text; what follows may start a new candidate. */
   #release(plain: number): void {
     const held = this.#held;
     this.#candidate = undefined;
@@ -157,7 +157,7 @@ export class AnswerReader {
     if (state === 'whole') this.#understand(looseJson(reader.raw), reader.firstKey);
   }
 
-  /** What an object says: at once, or with what else is in its fence. */
+  /** Interprets an object: at once, or together with the rest of its fence. */
   #understand(value: unknown, firstKey: string | undefined): void {
     const said = this.#meaning(value, firstKey);
     if (this.#spot.isFenced && said.kind !== 'other') {
@@ -183,7 +183,7 @@ export class AnswerReader {
     return said;
   }
 
-  /** Of an answer that was told while it was written. */
+  /** The rest of an answer that was partly streamed. */
   #restOf(said: Said): Said {
     const whole = said.kind === 'done' ? said.response : '';
     if (whole.startsWith(this.#said)) {
@@ -247,7 +247,7 @@ export class AnswerReader {
     if (this.#candidate?.kind === 'fence') this.#settle(this.#inFence);
   }
 
-  /** Half of something for the program: neither of use nor for the person. */
+  /** Drops an incomplete part of the protocol: of no use to the program or the person. */
   #forget(): void {
     if (this.#said === '') this.#parts.cut();
     this.#candidate = undefined;

@@ -1,4 +1,4 @@
-// The dialects of tool calls in text that model families use, Python call syntax among them.
+// The dialects in which model families write tool calls as text, including Python call syntax.
 
 import {
   type LiteralForm,
@@ -36,7 +36,7 @@ const PYTHON: LiteralForm = {
   word: /[+-]?[\w.]+(?:(?<=[eE])[+-]\d+)?/y,
   hasTuples: true,
   maxDepth: 50,
-  /** A backslash that escapes nothing stands for itself. */
+  /** A backslash that escapes nothing is literal. */
   textOf(quoted) {
     const [quote = ''] = /^(?:"""|'''|.)/.exec(quoted) ?? [];
     return quoted.slice(quote.length, -quote.length).replace(/\\([\s\S])/g, (written, sign) => {
@@ -77,18 +77,18 @@ function pythonCalls(body: string): Calls {
   });
 }
 
-// The forms of tool calls that models write into their text by training, one row each. A row counts
-// where the tool is one that was offered, or where the model is of the row's family.
+// The forms of tool calls that models write into their text by training, one row each. A row
+// applies if the tool is offered, or if the model belongs to the row's family.
 
 export type Dialect = {
   readonly open: string;
-  /** Any of them ends it; none: it goes on to the end of the answer. */
+  /** Any of them ends it; empty: it continues to the end of the answer. */
   readonly closes: readonly string[];
-  /** No word a person would be told: it counts anywhere, others at the beginning of a line. */
+  /** Never part of normal text: it counts anywhere, others at the start of a line. */
   readonly isToken: boolean;
-  /** Names of models, and of `textDialect`, that write so. */
+  /** Names of models, and of `textDialect`, that use this form. */
   readonly family: RegExp;
-  /** `result`: stands for what only a tool could have given. */
+  /** `result`: an imitated result that only a tool can give. */
   read(body: string): Calls | 'result';
 };
 
@@ -172,7 +172,10 @@ const DIALECTS: readonly Dialect[] = [
   },
 ];
 
-/** Llama 4's, without any mark: only where the whole answer is one and begins with an offered tool. */
+/**
+ * Llama 4's form, without any mark: only if the whole answer is one and starts with an offered
+ * tool.
+ */
 export const BARE_PYTHON: Dialect = {
   open: '',
   closes: [],
@@ -181,7 +184,7 @@ export const BARE_PYTHON: Dialect = {
   read: pythonCalls,
 };
 
-/** The protocol in quotes that JSON has not, as the whole answer. */
+/** The protocol with non-JSON quotes, as the whole answer. */
 export const MISQUOTED: Dialect = {
   open: '',
   closes: [],
@@ -205,11 +208,11 @@ const isOfFamily = ({ family }: Dialect, model: WrittenBy): boolean =>
 type Reader = {
   readonly offered: ReadonlySet<string>;
   readonly model: WrittenBy;
-  /** It stands where such a form counts. */
+  /** It is at a place where such a form counts. */
   readonly isTrusted: boolean;
 };
 
-/** What a span of the form says; undefined: it is text like any other. */
+/** The meaning of a span of this form; undefined: it is normal text. */
 export function saidIn(dialect: Dialect, body: string, reader: Reader): Said | undefined {
   const calls = dialect.read(body);
   if (calls === 'result') return reader.isTrusted ? { kind: 'result' } : undefined;
@@ -225,6 +228,6 @@ export function saidIn(dialect: Dialect, body: string, reader: Reader): Said | u
   return areOffered || isOwn ? { kind: 'calls', calls } : undefined;
 }
 
-/** It begins as calls do, not as the rest of a sentence. */
+/** It starts like a call, not like the rest of a sentence. */
 export const isMeant = (body: string): boolean =>
   /^\s*(?:[[{<]|[\w.-]+\s*(?:[[{(<]|>\s*[{<]))/.test(body);

@@ -1,5 +1,5 @@
-// A request for a model without native tool calls: the protocol in its prompt and the conversation as
-// plain text turns.
+// A request for a model without native tool calls: the protocol in its prompt and the conversation
+// as plain text turns.
 
 import { CONTINUE, CONVERSATION_RESUMED, mergeRoles } from '../../agent/rules/thread-repair.ts';
 import type { ModelMessage } from '../../kernel/message/transcript.ts';
@@ -32,11 +32,11 @@ function protocolPrompt(tools: readonly ToolSpec[]): string {
   return [RULES, ...described].join('\n\n');
 }
 
-/** For a model that calls tools by itself, and sees earlier calls as text. */
+/** For a model with native tool calls that sees earlier calls as text. */
 const EARLIER_CALLS =
   'Earlier calls of tools and their results are shown as JSON in the text. Call tools as you always do.';
 
-/** Schema keywords that tell a model nothing. */
+/** Schema keywords that are of no use to a model. */
 const NOISE: ReadonlySet<string> = new Set(['$schema', '$id', 'additionalProperties']);
 
 function compact(schema: unknown): unknown {
@@ -46,7 +46,7 @@ function compact(schema: unknown): unknown {
   return Object.fromEntries(kept.map(([key, value]) => [key, compact(value)]));
 }
 
-/** Enough to see one's own mistake. */
+/** Enough for the model to see its mistake. */
 const MAX_SHOWN_CHARS = 4000;
 
 type Mistake = {
@@ -75,15 +75,14 @@ const FORMS = `Write it again, as one of these and nothing else:
 
 const NO_TOOL_NOW = '[No tool may be called now: answer with "done".]';
 
-// A conversation in text alone, for models that know neither tools nor their results as messages:
-// calls and results as JSON of the protocol, person and model strictly by turns, the person first and
-// last.
+// A conversation as text only, for models without tool messages: calls and results as JSON of the
+// protocol, user and model strictly alternating, the user first and last.
 
 type User = Extract<ModelMessage, { role: 'user' }>;
 type Assistant = Extract<ModelMessage, { role: 'assistant' }>;
 type Tool = Extract<ModelMessage, { role: 'tool' }>;
 
-/** `done`: earlier answers are shown as the protocol wants the next one. */
+/** `done`: earlier answers have the form that the protocol requires of the next one. */
 type AnswersAs = 'done' | 'text';
 
 function spokenThread(
@@ -128,18 +127,18 @@ function spokenResult({ name, text, failed, images }: Tool): User {
 const isEmpty = ({ text, images, note }: User) =>
   text.trim() === '' && images === undefined && note === undefined;
 
-/** What a person writes must not pass for the result of a tool. */
+/** User text must not be mistaken for the result of a tool. */
 const unforged = (message: User): User => ({
   ...message,
   text: message.text.replace(/\{(\s*)"tool_result"/g, '{$1"quoted_tool_result"'),
 });
 
-// What of a request goes out as text: for a model that cannot call tools all of it, for one that must
-// be asked by turns its earlier calls and results.
+// Converts a request to text: all of it for a model without tool calls; earlier calls and results
+// for one that requires alternation.
 
 type Model = { readonly name: string; readonly capabilities: ModelCapabilities };
 
-/** How answers to it are read; undefined: as they are. */
+/** How its answers are read; undefined: unchanged. */
 export function readingOf(
   { tools, toolChoice }: ModelRequest,
   { toolCalling, strictAlternation }: ModelCapabilities,
@@ -174,7 +173,7 @@ export function spokenRequest(request: ModelRequest, model: Model): ModelRequest
   };
 }
 
-/** Behind what stays the same, so that the server's cache holds. */
+/** After the stable parts, so that the server's cache stays valid. */
 function withPart(system: ModelRequest['system'], text: string): ModelRequest['system'] {
   const end = system.findLastIndex(({ stable }) => stable) + 1;
   return [...system.slice(0, end), { text, stable: true }, ...system.slice(end)];
@@ -187,7 +186,9 @@ function withNote(thread: readonly ModelMessage[], note: string): readonly Model
   return [...thread.slice(0, -1), { ...last, note: notes }];
 }
 
-/** Earlier answers without calls and results that were only written: a model repeats what it sees. */
+/**
+ * Earlier answers without calls and results that were only written: a model repeats what it sees.
+ */
 function unimitated(tools: ModelRequest['tools'], { name, capabilities }: Model) {
   const offered = new Set(tools.map((tool) => tool.name));
   const reading: Reading = { offered, mayCall: true, isSpoken: true, isAsked: false };

@@ -1,5 +1,5 @@
-// Tool calls for models without native support: the request in text, the answer read back, with one
-// more attempt after an unreadable call.
+// Tool calls for models without native support: the request as text, the answer parsed, with
+// another try after an unreadable call.
 
 import { messagesTokens, textTokens, USABLE_CONTEXT_SHARE } from '../../agent/rules/tokens.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
@@ -25,7 +25,7 @@ class Attempt {
   #finished: Finished | undefined;
   #problem: string | undefined;
 
-  /** Without `reading` the text is the answer as it is. */
+  /** Without `reading` the text is the answer unchanged. */
   constructor(reading: Reading | undefined, model: WrittenBy, mint: MintCallId) {
     this.#reader = reading === undefined ? undefined : new AnswerReader(reading, model);
     this.#mint = mint;
@@ -36,7 +36,7 @@ class Attempt {
     return this.#raw;
   }
 
-  /** For the model; known when all was taken. */
+  /** For the model; known at the end of the answer. */
   get problem(): string | undefined {
     return this.#problem;
   }
@@ -55,7 +55,7 @@ class Attempt {
     }
   }
 
-  /** The one `finished`, before it what was only to be said if nothing better comes. */
+  /** The one `finished`, preceded by text that is shown only if nothing better comes. */
   *finish(): Generator<ModelEvent, void, void> {
     const event = this.#finished;
     if (event === undefined) return;
@@ -90,9 +90,9 @@ class Attempt {
   }
 }
 
-// A provider for models that cannot call tools, or not by the rules of their server: tools and past
-// calls go out as text, and calls come back out of the text. To everybody else it is a provider like
-// any other.
+// A provider for models that cannot call tools, or not under the rules of their server: tools and
+// past calls are sent as text, and calls are parsed from the answer. To callers it is a provider
+// like any other.
 
 type TextToolsModel = {
   /** With its prefix. */
@@ -105,14 +105,14 @@ type TextToolsModel = {
 const MAX_CORRECTIONS = 2;
 const CORRECTING = 'The model did not use the format for tool calls';
 
-/** @throws ProviderError `context_overflow` before anything is asked */
+/** @throws ProviderError `context_overflow` before anything is requested */
 export function withTextTools(inner: LLMProvider, model: TextToolsModel): LLMProvider {
   const { name, capabilities } = model;
   const written = { name, textDialect: capabilities.textDialect };
   return {
     name: inner.name,
     async *stream(original, signal) {
-      /** Over all tries: an id is used once. */
+      /** Shared by all tries: an id is used once. */
       const mint = createCallIds(original.messages);
       const reading = readingOf(original, capabilities);
       let request = spokenRequest(original, model);
@@ -134,7 +134,7 @@ export function withTextTools(inner: LLMProvider, model: TextToolsModel): LLMPro
   };
 }
 
-/** Such servers cut silently what does not fit: the protocol first. */
+/** Such servers silently cut what does not fit, the protocol first. */
 function refuseTooLong(
   { system, messages }: ModelRequest,
   inner: LLMProvider,

@@ -1,5 +1,5 @@
-// Tool calls as models write them in text: JSON objects read from a stream, XML-like tags and function
-// syntax.
+// Tool calls as models write them in text: JSON objects read from a stream, XML-like tags and
+// function syntax.
 
 import { z } from 'zod';
 import { isObject } from '../../lib/json/json.ts';
@@ -8,7 +8,7 @@ import { lenientJson, looseJson } from '../../lib/json/loose-json.ts';
 type ObjectStep = {
   /** `not`: it is no JSON; `whole`: its last bracket was this character. */
   readonly state: 'open' | 'whole' | 'not';
-  /** Of the answer to the person, newly written. */
+  /** New text of the answer to the person. */
   readonly said: string;
 };
 
@@ -27,7 +27,7 @@ export class ObjectReader {
   #raw = '';
   #depth = 0;
   #root = '';
-  /** `closing`: behind a quote that ends the string, unless what follows says otherwise. */
+  /** `closing`: after a quote that ends the string, unless the next characters show otherwise. */
   #string: 'none' | 'inside' | 'escape' | 'closing' = 'none';
   #escape = '';
   #spaces = '';
@@ -78,7 +78,7 @@ export class ObjectReader {
     return this.#root === '[' ? 2 : 1;
   }
 
-  /** Keys and values of the outermost object. */
+  /** Tracks keys and values of the outermost object. */
   #follow(char: string): void {
     if (this.#depth !== this.#level) return;
     if (char === '{' || char === ',') {
@@ -149,7 +149,7 @@ export class ObjectReader {
     return this.#wholePairs(text);
   }
 
-  /** Half of a surrogate pair waits for the other half. */
+  /** Holds half of a surrogate pair back for the other half. */
   #wholePairs(text: string): string {
     const joined = this.#pair + text;
     const isHalf = /[\uD800-\uDBFF]$/.test(joined);
@@ -163,12 +163,12 @@ export class ObjectReader {
   }
 }
 
-// Calls in the forms that models were trained to write them: JSON one after the other, XML tags of
-// parameters, Python. Each reader takes a body and gives the calls, or undefined where it is none.
+// Calls in the forms that models were trained on: JSON objects in sequence, XML tags of parameters,
+// Python. Each reader takes a body and returns the calls, or undefined if it has another form.
 
 export type Calls = readonly SpokenCall[] | undefined;
 
-/** One object or list, or several behind each other with spaces, `;` or `,` between them. */
+/** One object or list, or several in sequence with spaces, `;` or `,` between them. */
 export function jsonCalls(body: string): Calls {
   const calls: SpokenCall[] = [];
   let rest = body.trim();
@@ -214,7 +214,7 @@ export function functionTag(body: string): Calls {
 const PARAMETER =
   /<parameter=["']?([\w.-]+)["']?>([\s\S]*?)(?:<\/parameter>|(?=<parameter=)|(?=<\/function>)|$)/g;
 
-/** What stands in `<tool_call>`: JSON, function tags, or GLM's keys and values. */
+/** The content of `<tool_call>`: JSON, function tags, or GLM's keys and values. */
 export function toolCallTag(body: string): Calls {
   const trimmed = body.trim();
   if (/^[[{]/.test(trimmed)) return jsonCalls(trimmed);
@@ -234,7 +234,9 @@ function functionTags(text: string): Calls {
   return calls.every((found) => found !== undefined) ? calls.flat() : undefined;
 }
 
-/** Text as it stands but for the line breaks beside the tags; what the tool asks for decides more. */
+/**
+ * Text unchanged except for the line breaks beside the tags; the tool's schema decides its type.
+ */
 function argumentsFrom(written: readonly (readonly [string, string])[]) {
   return Object.fromEntries(
     written.map(([key, value]) => [key.trim(), value.replace(/^\n|\n$/g, '')]),
@@ -258,7 +260,7 @@ export function deepseekCalls(body: string): Calls {
   return calls.length > 0 && calls.every((call) => call !== undefined) ? calls.flat() : undefined;
 }
 
-/** Behind `[TOOL_CALLS]`: a list, or `name{json}` one after the other, with marks of newer versions. */
+/** After `[TOOL_CALLS]`: a list, or `name{json}` in sequence, with marks of newer versions. */
 export function mistralCalls(body: string): Calls {
   const trimmed = body.replace(/<\/s>\s*$/, '').trim();
   if (/^[[{]/.test(trimmed)) return jsonCalls(trimmed);
@@ -281,8 +283,8 @@ function namedObjects(text: string): readonly (SpokenCall | undefined)[] {
   return calls;
 }
 
-// The meaning of a JSON value in the protocol of tool calls in text: a call, the end of the work, an
-// imitated result, a failed attempt at one of these, or anything else.
+// The meaning of a JSON value in the protocol of tool calls in text: a call, the end of the work,
+// an imitated result, a failed attempt at one of these, or anything else.
 
 export type SpokenCall = {
   readonly name: string;
@@ -292,7 +294,7 @@ export type SpokenCall = {
 export type Said =
   | { readonly kind: 'calls'; readonly calls: readonly SpokenCall[] }
   | { readonly kind: 'done'; readonly response: string }
-  /** A result that only a tool could have given. */
+  /** A result that only a tool can give. */
   | { readonly kind: 'result' }
   /** `problem` is for the model. */
   | { readonly kind: 'broken'; readonly problem: string }
@@ -311,7 +313,7 @@ const trainedSchema = z.strictObject({
 });
 
 const ARGS_NAMES = ['args', 'arguments', 'parameters', 'params', 'input'];
-/** Keys that no ordinary answer begins with; what has them was meant for us. */
+/** Keys with which no normal answer starts; an object with them is protocol. */
 export const PROTOCOL_KEYS: readonly string[] = ['tool', 'done', 'tool_result'];
 export const TRAINED_KEYS: readonly string[] = ['name', 'function', 'tool_calls'];
 const SUSPICIOUS_KEYS: readonly string[] = [
@@ -320,13 +322,13 @@ const SUSPICIOUS_KEYS: readonly string[] = [
   ...['action', 'action_input'],
 ];
 
-/** Whether it was meant for the program: a person is never shown it. */
+/** Whether it is protocol, which is never shown to a person. */
 export const isForTheProgram = (value: unknown): boolean =>
   Array.isArray(value)
     ? value.length > 0 && value.every(isForTheProgram)
     : isObject(value) && SUSPICIOUS_KEYS.some((key) => Object.hasOwn(value, key));
 
-/** `isSpoken`: the model was told of the protocol, or sees it in its own earlier calls. */
+/** `isSpoken`: the model was told the protocol, or sees it in its own earlier calls. */
 export function readSaid(value: unknown, isSpoken: boolean): Said {
   if (Array.isArray(value)) return readList(value, isSpoken);
   if (!isObject(value)) return OTHER;
@@ -374,7 +376,7 @@ function readTrained(value: Readonly<Record<string, unknown>>): Said {
   return { kind: 'calls', calls: [{ name: call.data.name, args: call.data.args }] };
 }
 
-/** Some write the object as a string once more. */
+/** Some models encode the object as a string again. */
 function argumentsOf(value: Readonly<Record<string, unknown>>): unknown {
   const given = ARGS_NAMES.filter((key) => Object.hasOwn(value, key)).map((key) => value[key])[0];
   return typeof given === 'string' ? (looseJson(given) ?? given) : given;

@@ -1,6 +1,6 @@
-// A container of docker or podman, made for one run and gone with it: the root of an image that nobody
-// can write to, the workspace, no net, no rights. Which engine there is, and whether it works, is found
-// out in find-sandbox.ts.
+// A container of docker or podman, created for one run and removed after it: a read-only root from
+// an image, the workspace, no network, no privileges. find-sandbox.ts detects the engine and tests
+// it.
 
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -21,17 +21,17 @@ import {
 
 type ContainerChoice = {
   readonly engine: ContainerEngine;
-  /** Its id, which names one content for good. */
+  /** Its id, which identifies one content permanently. */
   readonly image: string;
   readonly imageName: string;
   readonly cpus: number;
   /** `uid:gid` inside. */
   readonly user: string;
-  /** Whose runs they are: what a killed gateway left is known by it. */
+  /** The owner of the runs, by which remains of a killed gateway are found. */
   readonly owner: string;
 };
 
-/** Stands at every container of ours, with its owner. */
+/** The label of every container, with its owner. */
 export const OWNER_LABEL = 'nanobot.owner';
 const SCRIPTS = '/nanobot/script';
 const SCRATCH = '/tmp';
@@ -65,7 +65,7 @@ export function createContainer(choice: ContainerChoice): Sandbox {
           ...['--workdir', run.confinement.cwd, '--entrypoint', program, choice.image, ...args],
         ],
         cwd: '/',
-        // Values that an owner passes on stand in no list of processes: the engine takes them by name.
+        // Values that an owner passes on appear in no process list: the engine takes them by name.
         env: { ...run.env, ...engine.env },
         arguments: undefined,
         remote: removal(engine, name),
@@ -86,7 +86,7 @@ function confined({ engine, user }: ContainerChoice, { hasNetwork }: Confinement
 function amounts({ cpus }: ContainerChoice, { limits, confinement }: ToLaunch) {
   const memory = `${Math.ceil(limits.memoryBytes)}b`;
   return [
-    // As much with swap: none of it.
+    // The same limit including swap: no swap.
     ...['--memory', memory, '--memory-swap', memory, '--cpus', `${cpus}`],
     ...['--pids-limit', `${limits.maxProcesses}`],
     ...ulimits(limits).flatMap((limit) => ['--ulimit', limit]),
@@ -101,7 +101,7 @@ const ulimits = (limits: ExecLimits) => [
   `nofile=${MAX_OPEN_FILES}`,
 ];
 
-/** Keys for a proxy that the engine would add by itself are not a program's to know. */
+/** Removes proxy credentials that the engine would add by itself. */
 function environment(env: ToLaunch['env']): readonly string[] {
   const names = Object.keys(env);
   return [
@@ -110,12 +110,12 @@ function environment(env: ToLaunch['env']): readonly string[] {
   ];
 }
 
-/** Ours, whose names mean something else to the engine. */
+/** Variables of ours whose names mean something else to the engine. */
 const isShown = (name: string) => ['HOME', 'TMPDIR', 'LANG', 'TERM', 'NO_COLOR'].includes(name);
 
 type Mount = { readonly source: string; readonly target: string; readonly isReadOnly: boolean };
 
-/** Of two for one place the later one counts. */
+/** Of two mounts at one place the later one counts. */
 function mounts(confinement: Confinement): readonly string[] {
   const { workspace, scriptFolder, extraReadOnly, forbidden } = confinement;
   const readOnly = extraReadOnly.filter((path) => existsSync(path));
@@ -155,11 +155,11 @@ function files(
 
 type Masks = {
   file(): string;
-  /** Empty but for these, over which others are mounted. */
+  /** Empty except for these, over which others are mounted. */
   folder(holding: readonly string[]): string;
 };
 
-/** What is seen in place of what is hidden: nothing, which nobody can write to. */
+/** What replaces hidden paths: empty and read-only. */
 function masksIn(scriptFolder: string | undefined): Masks {
   let count = 0;
   const next = () => {
@@ -183,7 +183,7 @@ function masksIn(scriptFolder: string | undefined): Masks {
 }
 
 function mountFlag({ source, target, isReadOnly }: Mount): readonly string[] {
-  // The engines read this as a line of a table.
+  // The engines parse this as a comma-separated list.
   if (/[,"\r\n]/.test(source + target)) {
     const why = 'a path that has to be mounted or hidden holds a comma, a quote or a line break';
     throw new ToolError('blocked', `${why}, which a container cannot be told; rename it first`);
@@ -192,24 +192,24 @@ function mountFlag({ source, target, isReadOnly }: Mount): readonly string[] {
   return ['--mount', [...parts, ...(isReadOnly ? ['readonly'] : [])].join(',')];
 }
 
-// The programs that run containers, docker and podman, as they are asked from here: by their command,
-// with their own settings in the environment and nothing else of ours.
+// The programs that run containers, docker and podman, called by their command with their own
+// settings in the environment and no other variables.
 
 export type EngineName = 'docker' | 'podman';
 
 export type ContainerEngine = {
   readonly name: EngineName;
-  /** As it is called. */
+  /** The command. */
   readonly program: EngineName;
   readonly env: Environment;
-  /** For every container, by this engine. */
+  /** For every container of this engine. */
   readonly flags: readonly string[];
 };
 
 const run = promisify(execFile);
 const REMOVAL_MS = 10_000;
 const REMOVAL_TRIES = 3;
-/** What tells the engine's command where its engine is. */
+/** Variables that tell the engine's command where its engine is. */
 const SETTINGS = [
   ...['HOME', 'XDG_RUNTIME_DIR', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'DBUS_SESSION_BUS_ADDRESS'],
   ...['DOCKER_HOST', 'DOCKER_CONTEXT', 'DOCKER_CONFIG', 'DOCKER_CERT_PATH', 'DOCKER_TLS_VERIFY'],
@@ -224,7 +224,7 @@ export function engineEnvironment(env: Environment, path: string): Environment {
   return { ...Object.fromEntries(set), PATH: path };
 }
 
-/** Its output. @throws where it fails or takes longer */
+/** Its output. @throws if it fails or takes longer */
 export async function ask(
   { program, env }: Pick<ContainerEngine, 'program' | 'env'>,
   args: readonly string[],
@@ -234,7 +234,7 @@ export async function ask(
   return stdout.trim();
 }
 
-/** Ends a container by its name and takes it away, whether it runs yet or not. */
+/** Stops and removes a container by its name, whether or not it runs yet. */
 function removal(engine: ContainerEngine, name: string): RemoteRun {
   const remove = () => ask(engine, ['rm', '--force', name], REMOVAL_MS).catch(() => undefined);
   let removing: Promise<unknown> | undefined;
@@ -255,7 +255,7 @@ function removal(engine: ContainerEngine, name: string): RemoteRun {
   };
 }
 
-/** What gateways of this owner left running when they were killed. @throws where it fails */
+/** Removes containers that killed gateways of this owner left running. @throws if it fails */
 export async function removeLeft(engine: ContainerEngine, label: string): Promise<number> {
   const listed = await ask(engine, ['ps', '-aq', '--filter', `label=${label}`], REMOVAL_MS);
   const ids = listed.split('\n').filter((id) => /^[0-9a-f]+$/.test(id));

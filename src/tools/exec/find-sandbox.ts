@@ -1,5 +1,5 @@
-// Finds a working sandbox: the system's own, docker or podman as configured, each verified by a trial
-// run; found at start and again after a configuration change.
+// Finds a working sandbox: the system's own, docker or podman as configured, each verified by a
+// trial run; at start and again after a configuration change.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -22,16 +22,16 @@ import { createUnconfined, NO_SHIELDS, type Sandbox } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
 import type { ExecConfig } from './settings.ts';
 
-/** Loaded where programs run in containers. */
+/** Loaded only if programs run in containers. */
 const containers = () => import('./container.ts');
 
 const ASK_MS = 10_000;
 const CONTAINER_TRIAL_MS = 60_000;
 const MEGABYTE = 1_000_000;
-/** Podman first: mostly it needs no administrator. */
+/** Podman first: usually it needs no administrator. */
 const ENGINES: readonly EngineName[] = ['podman', 'docker'];
 const MAX_WORDS = 300;
-/** As docker and podman tell that they do not hold what they were told to hold. */
+/** How docker and podman report a limit that they do not enforce. */
 const LIMIT_LEFT_OUT = /\b(?:discarded|ignored)\b/i;
 
 async function findContainer(system: SandboxSystem, wish: SandboxWish): Promise<FoundSandbox> {
@@ -53,7 +53,7 @@ async function findContainer(system: SandboxSystem, wish: SandboxWish): Promise<
   return missing(reasons.join('; '), remedy);
 }
 
-/** What is wrong with it, in words, where it cannot be used. */
+/** The problem as text if the engine cannot be used. */
 async function tryEngine(
   name: EngineName,
   { env, path }: SandboxSystem,
@@ -74,7 +74,7 @@ async function tryEngine(
   return fault === undefined ? { ...found(sandbox), engine } : `${name}: ${fault}`;
 }
 
-/** @throws where it does not answer */
+/** @throws if it does not answer */
 async function rootless(name: EngineName, engine: Pick<ContainerEngine, 'program' | 'env'>) {
   const asked = name === 'podman' ? '{{.Host.Security.Rootless}}' : '{{.SecurityOptions}}';
   const { ask } = await containers();
@@ -84,12 +84,15 @@ async function rootless(name: EngineName, engine: Pick<ContainerEngine, 'program
 
 function flagsOf(name: EngineName, isRootless: boolean): readonly string[] {
   if (name === 'docker') return [];
-  // Of itself podman hands the proxy's address on, and gives room to write that nobody counts.
+  // By default podman passes the proxy's address on and mounts writable folders without a size
+  // limit.
   const own = ['--http-proxy=false', '--read-only-tmpfs=false'];
   return isRootless ? [...own, '--userns=keep-id'] : own;
 }
 
-/** The number by which what is written belongs to us: a rootless docker calls us the administrator. */
+/**
+ * The uid by which written files belong to the gateway's user, who is root in a rootless docker.
+ */
 function userOf(name: EngineName, isRootless: boolean): string {
   if (name === 'docker' && isRootless) return '0:0';
   return `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`;
@@ -105,7 +108,7 @@ const TRIAL_LIMITS = {
   outputBytes: 1000,
 };
 
-/** The same as a run, in a folder of its own; what is wrong, or undefined. */
+/** Like a run, in a folder of its own; the problem, or undefined. */
 function trial(sandbox: Sandbox): Promise<string | undefined> {
   return inScriptFolder(async (folder) => {
     const workspace = join(folder, 'workspace');
@@ -134,14 +137,14 @@ function failureOf(name: EngineName, error: unknown): string {
   return isAbsent ? `${name} is not installed` : `${name} does not answer`;
 }
 
-// Looks for the sandbox that the configuration asks for and this system has, and whether it works here:
-// inside many containers the kernel makes no name spaces.
+// Finds the sandbox that the configuration asks for and this system has, and tests it: inside many
+// containers the kernel creates no namespaces.
 
 export type FoundSandbox =
   | {
       readonly kind: 'found';
       readonly sandbox: Sandbox;
-      /** Why others that come before it are not in force. */
+      /** Why the preceding ones are not in use. */
       readonly passedOver: readonly string[];
       readonly engine?: ContainerEngine;
     }
@@ -149,16 +152,16 @@ export type FoundSandbox =
 
 export type SandboxSystem = {
   readonly platform: NodeJS.Platform;
-  /** Of the program that runs us. */
+  /** Of the program that runs the gateway. */
   readonly nodePath: string;
   readonly path: string;
   readonly env: Environment;
-  /** We are in a container ourselves. */
+  /** The gateway itself runs in a container. */
   readonly isContained: boolean;
 };
 
 type SandboxWish = Pick<ExecConfig, 'sandbox' | 'container'> & {
-  /** Whose runs they are, in letters and digits. */
+  /** The owner of the runs, in letters and digits. */
   readonly owner: string;
 };
 
@@ -207,7 +210,7 @@ export async function findSandbox(system: SandboxSystem, wish: SandboxWish): Pro
 type Kind = 'bubblewrap' | 'seatbelt' | 'container';
 type Missing = Extract<FoundSandbox, { readonly kind: 'missing' }>;
 
-/** What the system has of itself, then containers, where an image is named. */
+/** The system's own sandboxes, then containers if an image is configured. */
 function kindsOf({ platform }: SandboxSystem, { container }: SandboxWish): readonly Kind[] {
   const own: readonly Kind[] =
     platform === 'linux' ? ['bubblewrap'] : platform === 'darwin' ? ['seatbelt'] : [];
@@ -263,14 +266,14 @@ const found = (sandbox: Sandbox) => ({ kind: 'found', sandbox, passedOver: [] })
 
 const missing = (reason: string, remedy: string): Missing => ({ kind: 'missing', reason, remedy });
 
-// The sandbox in force: looked for beside the start, and anew when the configuration asks for another.
-// Until it is known there is none.
+// The current sandbox: searched in parallel with the start, and again when the configuration asks
+// for another. Until it is known there is none.
 
 type KnownSandboxDeps = {
   readonly system: SandboxSystem;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Whose runs they are, in letters and digits. */
+  /** The owner of the runs, in letters and digits. */
   readonly owner: string;
   config(): ExecConfig;
 };
@@ -283,11 +286,11 @@ const NOT_YET: FoundSandbox = {
   remedy: 'Try again in a moment.',
 };
 
-/** What is known of it by now; the first question begins the look. */
+/** What is known now; the first call starts the search. */
 export function createKnownSandbox(deps: KnownSandboxDeps): () => FoundSandbox {
   const { system, log, clock, owner, config } = deps;
   let lookedFor: string | undefined;
-  /** By the monotonic clock; an engine may start later than we do. */
+  /** By the monotonic clock; an engine may start later than the gateway. */
   let lookAgainAt = Number.POSITIVE_INFINITY;
   let known = NOT_YET;
   async function look(wish: ExecConfig, key: string): Promise<void> {
@@ -297,7 +300,8 @@ export function createKnownSandbox(deps: KnownSandboxDeps): () => FoundSandbox {
       log.info('no sandbox for programs', { reason: answer.reason });
       if (wish.container.image !== '') lookAgainAt = clock.monotonic() + LOOK_AGAIN_MS;
     }
-    // First of all: what a killed gateway left would work in the workspace beside the next run.
+    // Before anything else: a container that a killed gateway left would work in the workspace
+    // beside the next run.
     if (answer.kind === 'found' && answer.engine !== undefined) {
       const { OWNER_LABEL, removeLeft } = await containers();
       const left = await removeLeft(answer.engine, `${OWNER_LABEL}=${owner}`);

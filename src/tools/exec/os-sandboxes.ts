@@ -1,6 +1,6 @@
-// The sandboxes of the operating systems: bubblewrap name spaces on Linux, sandbox-exec with a profile
-// on macOS. The latter has no process table of its own: a detached program stays confined, but is not
-// ended.
+// The sandboxes of the operating systems: bubblewrap namespaces on Linux, sandbox-exec with a
+// profile on macOS. The latter has no process table of its own: a detached program stays confined,
+// but is not ended.
 
 import { existsSync, lstatSync, readlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import {
   withLimits,
 } from './sandbox.ts';
 
-/** What its `--help` names; older ones lack some. */
+/** Options listed by its `--help`; older versions lack some. */
 export type BubblewrapFeatures = {
   readonly canSizeScratch: boolean;
   readonly canForbidUserNamespaces: boolean;
@@ -25,10 +25,10 @@ const NODE = '/nanobot/bin/node';
 const SCRIPTS = '/nanobot/script';
 const SCRATCH = '/tmp';
 const SHOWN = ['/usr'];
-/** Not ours inside: no program takes itself for the administrator. */
+/** Not the gateway's own id: no program sees itself as root. */
 const INSIDE_ID = '1000';
 const SYSTEM_FOLDERS = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
-/** What programs need to start, to know the time and to trust a certificate. */
+/** What programs need to start, to know the time and to verify a certificate. */
 const ETC = [
   ...['ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'alternatives', 'localtime', 'timezone'],
   ...['nsswitch.conf', 'mime.types', 'fonts', 'ssl/certs', 'ssl/openssl.cnf', 'ca-certificates'],
@@ -53,7 +53,7 @@ export function createBubblewrap(features: BubblewrapFeatures, nodePath: string)
         ...system(confinement, nodePath),
         ...scratch(features, confinement),
         ...ours(confinement),
-        // Settings of the kernel stand open to whoever is the administrator outside.
+        // The user that is root outside could change kernel settings.
         ...['--remount-ro', '/proc', '--remount-ro', '/', '--chdir', confinement.cwd],
       ]
         .map((each) => `${each}\0`)
@@ -62,7 +62,7 @@ export function createBubblewrap(features: BubblewrapFeatures, nodePath: string)
   };
 }
 
-/** The same as a run, with nothing to see: whether the system lets it. */
+/** Like a run that sees nothing: tests whether the system permits it. */
 export function trialArgv(features: BubblewrapFeatures): Argv {
   const options = namespaces(features, { hasNetwork: false });
   const mounts = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
@@ -108,7 +108,7 @@ function scratch(
   { scratchBytes }: Confinement,
 ): readonly string[] {
   const size = canSizeScratch ? ['--size', `${scratchBytes}`] : [];
-  // The rest of /dev is memory too.
+  // The rest of /dev is in memory too.
   return [
     ...[...size, '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
     ...[...size, '--tmpfs', SCRATCH],
@@ -120,7 +120,7 @@ function ours(confinement: Confinement): readonly string[] {
   const outer = extraReadOnly.filter(
     (root) => workspace === undefined || !isWithin(root, workspace),
   );
-  // What holds the workspace is masked before it is mounted, what lies in it afterwards.
+  // Parents of the workspace are masked before it is mounted, paths inside it afterwards.
   const before = forbidden.filter((path) =>
     [...SHOWN, ...outer].some((root) => isWithin(path, root)),
   );
@@ -155,8 +155,8 @@ function files(
 
 const bind = (kind: string, path: string) => [kind, path, path];
 
-// macOS: sandbox-exec with a profile. It has no process table of its own: what a program detaches from
-// its group is confined as well, but not ended with it.
+// macOS: sandbox-exec with a profile. It has no process table of its own: a program that leaves its
+// group stays confined, but is not ended with it.
 
 /** What programs need to start. */
 const SYSTEM = [

@@ -1,6 +1,6 @@
-// Plans a confined run: the request, the program file, the environment (case X07), and the seal that
-// binds an approval to the content of the files involved; copies of what was compared are run (case
-// X06).
+// Plans a confined run: the request, the program file, the environment (case X07), and the seal
+// that binds an approval to the content of the files involved; copies of the compared files are run
+// (case X06).
 
 import { createHash } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
@@ -31,14 +31,14 @@ export type ExecSettings = {
   readonly isEnabled: boolean;
   readonly limits: ExecLimits;
   readonly hasNetwork: boolean;
-  /** Folders programs may read besides the workspace and the system's. */
+  /** Folders that programs may read besides the workspace and the system's. */
   readonly readOnly: readonly string[];
-  /** Names of environment variables they get. */
+  /** Names of environment variables that are passed on. */
   readonly passedOn: readonly string[];
 };
 
 export type ExecDeps = {
-  /** What is known of it by now. */
+  /** What is known about it now. */
   sandbox(): FoundSandbox;
   settings(): ExecSettings;
   /** Absolute real paths that no program sees. */
@@ -51,13 +51,13 @@ export type ExecDeps = {
 
 export type ExecRequest = {
   readonly work: { readonly kind: 'argv'; readonly argv: Argv } | Script;
-  /** Relative to the workspace; undefined: it gets no files. */
+  /** Relative to the workspace; undefined: no files. */
   readonly folder: string | undefined;
   readonly timeoutMs: number;
 };
 
-// The environment of a program: what it needs to run, and what an owner lists; never what nanobot was
-// started with (case X07).
+// The environment of a program: what it needs to run, and what an owner lists; never the gateway's
+// own environment (case X07).
 
 function programEnvironment(
   { env, sandbox, redact }: PlanDeps,
@@ -74,7 +74,7 @@ function programEnvironment(
     TERM: 'dumb',
     NO_COLOR: '1',
     ...Object.fromEntries(listed),
-    // `node` is the program that runs us, as everywhere else; an image has its own, and its own PATH.
+    // `node` is the program that runs the gateway; an image has its own, and its own PATH.
     ...(sandbox.image === undefined
       ? { PATH: [dirname(sandbox.node), ...PROGRAM_FOLDERS].join(':') }
       : {}),
@@ -83,8 +83,7 @@ function programEnvironment(
   };
 }
 
-// Which file a program's name means: looked up in a fixed list of folders, never in one the model
-// names.
+// Resolves a program's name: in a fixed list of folders, never in one that the model names.
 
 const PROGRAM_FOLDERS: readonly string[] = [
   ...['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'],
@@ -92,9 +91,9 @@ const PROGRAM_FOLDERS: readonly string[] = [
 ];
 
 export type Program = {
-  /** How it is called in the sandbox. */
+  /** Its path in the sandbox. */
   readonly called: string;
-  /** The file outside of it; undefined where it is one of the sandbox's own. */
+  /** The file outside of it; undefined for a program of the sandbox itself. */
   readonly file: string | undefined;
 };
 
@@ -123,7 +122,7 @@ async function findProgram(name: string, places: ProgramPlaces): Promise<Program
   return { called, file };
 }
 
-/** What is not in the workspace is looked for by whoever runs the image. */
+/** Programs outside the workspace are resolved inside the image. */
 async function inImage(name: string, { cwd, workspace }: ProgramPlaces): Promise<Program> {
   if (!name.includes('/')) return { called: name, file: undefined };
   const called = resolve(cwd, name);
@@ -154,8 +153,9 @@ async function executable(path: string): Promise<string | undefined> {
   }
 }
 
-// Binds a command to the files it stands on: by place, inode and content. An owner's yes is for these;
-// what runs are copies of what was compared, so that nobody can exchange them in between (case X06).
+// Binds a command to the files it depends on: by path, inode and content. An approval applies to
+// these; copies of the compared files are run, so that nothing can be exchanged in between (case
+// X06).
 
 type SealedFile = {
   readonly path: string;
@@ -168,7 +168,7 @@ export type Replaced = Confinement['replaced'][number];
 
 const INTERPRETER_NAMES =
   /^(?:[abdkz]?sh|bash|dash|fish|busybox|node(?:js)?|deno|bun|pypy[\d.]*|python[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|tclsh[\d.]*|[gmn]?awk|sed|Rscript|g?make|java|env|nice|nohup|setsid|stdbuf|time|timeout|xargs)$/;
-/** Larger ones are data, not programs. */
+/** Larger files are data, not programs. */
 const MAX_COPIED_BYTES = 20_000_000;
 
 /** The program, and the files of the workspace that an interpreter is given. */
@@ -196,15 +196,15 @@ async function hashOf(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** `image`: what the programs come from, where that is not this machine. */
+/** `image`: the source of the programs, if not this machine. */
 function sealText(files: readonly SealedFile[], image: string | undefined): string {
   const lines = files.map(({ path, inode, hash }) => `${path} ${inode} sha256:${hash}`);
   return [...(image === undefined ? [] : [`image ${image}`]), ...lines].join('\n');
 }
 
 /**
- * Copies those of the workspace, which anybody may change: the first is the one that is run and is
- * seen as its copy, with the hash of the copy; others are data, only compared.
+ * Copies the sealed files of the workspace, which anybody may change: the first is run and seen as
+ * its copy, verified by the hash of the copy; others are data and only compared.
  */
 async function allowedCopies(
   files: readonly SealedFile[],
@@ -238,15 +238,15 @@ async function copyOf(file: SealedFile, to: string): Promise<SealedFile> {
   }
 }
 
-// From what the model asks for to a run that is confined: where, which file, what it may see. What an
-// owner was shown is compared here with what would run, as late as can be.
+// Turns the model's request into a confined run: folder, program file, visible paths. Compares what
+// the owner approved with what would run, as late as possible.
 
 type PlanDeps = Omit<ExecDeps, 'sandbox'> & { readonly sandbox: Sandbox };
 
 export type Plan = {
   readonly run: ConfinedRun;
   readonly workspace: string;
-  /** Undefined where nothing of the workspace is there to be shielded. */
+  /** Undefined if nothing of the workspace needs a shield. */
   readonly shields: WorkspaceShields | undefined;
 };
 
@@ -295,7 +295,7 @@ export async function planRun(
   };
 }
 
-/** What the command stands on beside its words. */
+/** What the command depends on besides its arguments. */
 export async function sealOfRequest(
   request: ExecRequest,
   workspace: string,
@@ -308,7 +308,7 @@ export async function sealOfRequest(
   return sealText(files, deps.sandbox.image);
 }
 
-/** A right that nothing holds a program to is one it does not get. */
+/** Access that the sandbox cannot restrict is not given. */
 function mustBeEnforceable(
   { folder }: ExecRequest,
   { rights, person }: ToolContext,

@@ -1,5 +1,5 @@
-// One run of a confined command: started, watched for memory, processes and disk use, and ended with
-// all its processes. Its outcome is known only when none of them is left.
+// One run of a confined command: started, watched for memory, processes and disk use, and ended
+// with all its processes. Its outcome is known only when none of them is left.
 
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -16,7 +16,7 @@ import type { Argv, Confinement, ExecLimits, Sandbox } from './sandbox.ts';
 const PAGE_BYTES = 4096;
 const KILOBYTE = 1024;
 
-/** All that descend from the process, itself left out; no more than `atMost`. */
+/** All descendants of the process, without itself; at most `atMost`. */
 async function descendantsOf(pid: number, atMost: number): Promise<readonly number[]> {
   const found: number[] = [];
   const open = [pid];
@@ -43,21 +43,21 @@ export function childrenOf(pid: number): readonly number[] {
   });
 }
 
-/** Bytes in memory; what processes share counts for each of them. */
+/** Bytes in memory; shared memory counts for each process. */
 async function residentBytes(pid: number): Promise<number> {
   const text = (await orNothing(readFile(`/proc/${pid}/statm`, 'utf8'))) ?? '';
   const [, resident = 0, shared = 0] = text.split(' ').map(Number);
   return (resident - shared) * PAGE_BYTES;
 }
 
-/** Bytes in memory, its part of what is shared; costs more than `residentBytes`. */
+/** Bytes in memory with its share of shared memory; more expensive than `residentBytes`. */
 async function ownBytes(pid: number): Promise<number> {
   const text = await orNothing(readFile(`/proc/${pid}/smaps_rollup`, 'utf8'));
   const kilobytes = text?.match(/^Pss:\s+(\d+)/m)?.[1];
   return kilobytes === undefined ? residentBytes(pid) : Number(kilobytes) * KILOBYTE;
 }
 
-/** Processes of ours with this in their environment, also those that detached themselves. */
+/** Processes with this mark in their environment, including detached ones. */
 function markedProcesses(mark: string): readonly number[] {
   const all = read(() => readdirSync('/proc')) ?? [];
   return all
@@ -68,7 +68,7 @@ function markedProcesses(mark: string): readonly number[] {
 
 const orNothing = <T>(reading: Promise<T>) => reading.catch(() => undefined);
 
-/** A process may end at any moment, or not be ours. */
+/** A process may end at any moment, or belong to another user. */
 function read<T>(reading: () => T): T | undefined {
   try {
     return reading();
@@ -77,8 +77,8 @@ function read<T>(reading: () => T): T | undefined {
   }
 }
 
-// What the kernel does not hold for a whole run: memory and processes together, and what it adds to the
-// disk. Looked at again and again while it runs; processes only where the system tells of them.
+// Limits that the kernel does not enforce for a whole run: total memory and processes, and growth
+// of the disk. Checked repeatedly while it runs; processes only if the system lists them.
 
 type Excess = 'memory' | 'processes' | 'disk' | 'output';
 
@@ -86,7 +86,7 @@ const LOOK_EVERY_MS = 100;
 /** The confining programs themselves. */
 const OWN_PROCESSES = 3;
 
-/** Calls `over` once, when a limit is passed. */
+/** Calls `over` once, when a limit is exceeded. */
 function watchResources(
   pid: number,
   { limits, confinement: { workspace }, atEachLook }: ConfinedRun,
@@ -139,14 +139,14 @@ function diskWatch(workspace: string, mostBytes: number, clock: Clock): () => Pr
   };
 }
 
-// How much a program has put on the disk. The disk's own count is cheap and counts everybody; only where
-// it has grown too much the files themselves are looked at.
+// How much a program has written to the disk. The disk's own count is cheap and counts everybody;
+// only if it has grown too much are the files themselves examined.
 
 /** What a file costs beside its content. */
 const INODE_BYTES = 4096;
 const BLOCK_BYTES = 512;
 
-/** Of the whole disk; undefined where the folder is gone. */
+/** Of the whole disk; undefined if the folder is gone. */
 export async function usedBytes(folder: string): Promise<number | undefined> {
   const found = await statfs(folder).catch(() => undefined);
   if (found === undefined) return undefined;
@@ -154,7 +154,7 @@ export async function usedBytes(folder: string): Promise<number | undefined> {
   return (blocks - bfree) * bsize + (files - ffree) * INODE_BYTES;
 }
 
-/** Of what was changed in the folder since then, up to `enough`. */
+/** Of what changed in the folder since then, up to `enough`. */
 async function changedBytes(folder: string, since: number, enough: number): Promise<number> {
   const open = [folder];
   let total = 0;
@@ -182,7 +182,7 @@ export type ConfinedRun = {
   readonly confinement: Confinement;
   readonly env: Environment;
   readonly limits: ExecLimits;
-  /** Called again and again while it runs. */
+  /** Called repeatedly while it runs. */
   atEachLook?(): Promise<void>;
 };
 
@@ -202,14 +202,14 @@ export type RunReport = {
   readonly tookMs: number;
 };
 
-/** Between asking a program to end and ending it. */
+/** Time between asking a program to end and ending it. */
 const GRACE_MS = 1000;
-/** Until the group is killed where killing the first process has not ended it. */
+/** Time until the group is killed if killing the first process did not end it. */
 const LAST_RESORT_MS = 2000;
-/** Reading on and on what nobody keeps would only cost. */
+/** Limits the reading of output that is not kept. */
 const MOST_OUTPUT_BYTES = 1_000_000_000;
 const MARK = 'NANOBOT_RUN';
-/** What docker and podman leave with where they failed themselves. */
+/** Exit code of docker and podman when they failed themselves. */
 const NOBODY_KNOWS = 125;
 
 export async function runConfined(
@@ -246,7 +246,7 @@ function start(run: ConfinedRun, mark: string) {
   });
   const channel = child.stdio[3];
   if (channel && 'end' in channel) {
-    // Where it dies before it has read them, it says so by its end.
+    // If it dies before it has read them, its exit reports that.
     channel.on('error', () => undefined);
     channel.end(launch.arguments);
   }
@@ -269,7 +269,7 @@ async function supervised(
   const { limits } = run;
   const early = Promise.withResolvers<RunEnding>();
   const onStop = () => {
-    // At once: the process that asks may be about to end itself.
+    // At once: the gateway may be about to exit.
     end();
     early.resolve({ kind: 'stopped' });
   };
@@ -314,7 +314,7 @@ function watched(
   return watchResources(pid, run, clock, over);
 }
 
-/** Programs may write down what they were at. */
+/** Lets programs save their state. */
 async function askToEnd(
   child: ChildProcess,
   natural: Promise<unknown>,
@@ -322,7 +322,7 @@ async function askToEnd(
   isRemote: boolean,
 ): Promise<void> {
   if (child.pid === undefined) return;
-  // What is started for one that runs elsewhere passes it on.
+  // The local process of a remote run passes the signal on.
   const asked = isRemote ? [child.pid] : await descendantsOf(child.pid, 1000);
   for (const pid of asked) signalProcess(pid, 'SIGTERM');
   if (!isRemote && process.platform !== 'linux') signalProcess(-child.pid, 'SIGTERM');
@@ -333,8 +333,8 @@ async function askToEnd(
 }
 
 /**
- * In a sandbox with processes of its own the first of them takes all others along, and whoever
- * started it learns of the end when none is left. Elsewhere: the group, and who left it.
+ * In a sandbox with its own process table the first process ends all others, and its starter sees
+ * the end when none is left. Elsewhere: the group, and the processes that left it.
  */
 function endTree(child: ChildProcess, mark: string | undefined): void {
   const { pid } = child;
@@ -354,7 +354,7 @@ function endOf(child: ChildProcess, mark: string | undefined): Promise<RunEnding
     child.on('error', (cause) => resolve({ kind: 'not_started', cause }));
     child.on('exit', () => {
       if (mark === undefined) return;
-      // What it left running may hold its output open.
+      // A remaining process may hold the output open.
       killGroup(child);
       endMarked(mark);
     });
@@ -365,7 +365,7 @@ function endOf(child: ChildProcess, mark: string | undefined): Promise<RunEnding
   });
 }
 
-/** A shell and bubblewrap tell the signal of a program as 128 and its number. */
+/** A shell and bubblewrap report a program's signal as 128 plus its number. */
 function endingOf(code: number): RunEnding {
   const signal = Object.entries(constants.signals).find(([, number]) => number === code - 128);
   return signal === undefined ? { kind: 'exit', code } : { kind: 'signal', signal: signal[0] };

@@ -1,5 +1,6 @@
-// CONTRACT of a sandbox, the limits the kernel enforces for each process (set by `ulimit`, passed as
-// arguments, never as script text), and the unconfined variant that only an owner can choose.
+// CONTRACT of a sandbox, the limits that the kernel enforces for each process (set by `ulimit`,
+// passed as arguments, never as script text), and the unconfined variant that only an owner can
+// choose.
 
 import type { Dirent } from 'node:fs';
 import { mkdir, readdir, rename } from 'node:fs/promises';
@@ -27,17 +28,19 @@ export type ExecLimits = {
   /** Of one process. */
   readonly cpuSeconds: number;
   readonly fileBytes: number;
-  /** What a run may add to the disk. */
+  /** Disk space that a run may add. */
   readonly diskBytes: number;
-  /** Of each, output and errors, that is kept. */
+  /** Kept of each, output and errors. */
   readonly outputBytes: number;
 };
 
 const MAX_OPEN_FILES = 1024;
-/** Programs such as node reserve more than they use; what all use together is watched. */
+/** Programs such as node reserve more than they use; the total use is watched. */
 const RESERVED_BYTES = 1024 ** 3;
 const BLOCK_BYTES = 512;
-/** From here on the kernel counts processes per user name space (Linux 5.14), else per user. */
+/**
+ * From this version the kernel counts processes per user namespace (Linux 5.14), before per user.
+ */
 const COUNTS_PER_SPACE = [5, 14] as const;
 
 const SET_LIMITS = [
@@ -46,7 +49,7 @@ const SET_LIMITS = [
   'ulimit -f "$2"',
   'ulimit -n "$3"',
   'ulimit -d "$4" 2>/dev/null',
-  // bash, busybox and zsh call it -u, dash -p, which bash would take for the size of pipes.
+  // bash, busybox and zsh call it -u; dash -p, which bash would take for the size of pipes.
   'if [ "$5" != 0 ]; then',
   '  if (ulimit -u "$5") 2>/dev/null; then ulimit -u "$5"; else ulimit -p "$5" 2>/dev/null; fi',
   'fi',
@@ -55,7 +58,7 @@ const SET_LIMITS = [
   'exec "$@"',
 ].join('\n');
 
-/** Of a shell that becomes the command. */
+/** Arguments of a shell that becomes the command. */
 type Limited = readonly [string, ...string[]];
 
 export function withLimits(command: Limited, limits: ExecLimits, isConfined: boolean): Limited {
@@ -79,46 +82,46 @@ function countsPerSpace(kernel: string): boolean {
 
 // Facts about absolute paths without links.
 
-/** Whether the path is the folder or lies in it. */
+/** Whether the path is the folder or inside it. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-// CONTRACT of a sandbox: turns a command into one that runs the same confined. What it may see is
-// decided before; starting, watching and ending it is left to run-confined.ts.
+// CONTRACT of a sandbox: turns a command into one that runs the same confined. The caller decides
+// what it may see; run-confined.ts starts, watches and ends it.
 
 export type Argv = readonly [string, ...string[]];
 
-/** What a command may reach. All paths are absolute and real. */
+/** What a command may access. All paths are absolute and real. */
 export type Confinement = {
-  /** Under the same path inside; undefined: no files of ours at all. */
+  /** Mounted at the same path; undefined: no files of the workspace. */
   readonly workspace: string | undefined;
   readonly isWritable: boolean;
-  /** Where it begins; also its HOME. */
+  /** Its working directory; also its HOME. */
   readonly cwd: string;
   readonly shields: Shields;
   /** Besides the system's own programs. */
   readonly extraReadOnly: readonly string[];
-  /** Never seen, wherever they lie: the state of the gateway. */
+  /** Never visible, wherever they are: the state of the gateway. */
   readonly forbidden: readonly string[];
   /** Holds the script of this run; readable. */
   readonly scriptFolder: string | undefined;
-  /** Seen in place of what stands at the path: copies of what an owner allowed. */
+  /** Seen in place of the files at these paths: copies of what an owner approved. */
   readonly replaced: readonly { readonly path: string; readonly by: string }[];
   readonly hasNetwork: boolean;
-  /** Of what it writes outside of the workspace, bytes. */
+  /** What it may write outside of the workspace, bytes. */
   readonly scratchBytes: number;
 };
 
-/** Parts of the workspace that are kept from a command. */
+/** Parts of the workspace that are protected from a command. */
 export type Shields = {
-  /** It may read them and not change them. */
+  /** Readable, not writable. */
   readonly readOnly: readonly string[];
-  /** It must not see them. */
+  /** Not visible. */
   readonly hidden: readonly HiddenPath[];
-  /** In what is hidden: it may read them all the same. */
+  /** Exceptions inside hidden paths: readable. */
   readonly shown: readonly string[];
-  /** Folders that it may change and not put others in place of. */
+  /** Folders whose content it may change, but which it cannot replace. */
   readonly pinned: readonly string[];
 };
 
@@ -139,38 +142,38 @@ export type Launch = {
   /** Of the program that is started. */
   readonly cwd: string;
   readonly env: Environment;
-  /** Written to file descriptor 3, so that no list of processes shows it. */
+  /** Written to file descriptor 3, so that no process list shows it. */
   readonly arguments: string | undefined;
-  /** Where the command runs elsewhere than below the program that is started. */
+  /** Set if the command does not run below the started program. */
   readonly remote?: RemoteRun;
 };
 
 export type RemoteRun = {
-  /** Ends it now, without a wait; also what is only about to begin. */
+  /** Ends it now, without waiting; also a run that is only about to start. */
   end(): void;
-  /** When nothing of it is left, or nobody can say. */
+  /** Resolves when nothing of it is left, or that cannot be determined. */
   gone(): Promise<void>;
 };
 
 export interface Sandbox {
   readonly kind: 'bubblewrap' | 'seatbelt' | 'container' | 'off';
-  /** In words, for owners. */
+  /** A description for owners. */
   readonly about: string;
-  /** Set where programs are not those of this machine: names for good what they come from. */
+  /** Set if programs are not those of this machine: identifies the source permanently. */
   readonly image?: string;
-  /** Every process of a run ends with its first one, and with ours. */
+  /** Every process of a run ends with its first one, and with the gateway. */
   readonly endsWithParent: boolean;
-  /** Where commands find the program that runs us. */
+  /** Where commands find the program that runs the gateway. */
   readonly node: string;
   /** Where a file of the script folder is seen. */
   scriptPath(scriptFolder: string, name: string): string;
-  /** Where a command may write that has no workspace. */
+  /** Where a command without a workspace may write. */
   readonly scratch: string;
-  /** @throws ToolError where it cannot be confined so */
+  /** @throws ToolError if it cannot be confined as required */
   launch(run: ToLaunch): Launch;
 }
 
-// No sandbox: the command sees what the gateway's user sees. Only where an owner switched it off.
+// No sandbox: the command sees what the gateway's user sees. Only if an owner switched it off.
 
 export function createUnconfined(nodePath: string): Sandbox {
   return {
@@ -189,35 +192,35 @@ export function createUnconfined(nodePath: string): Sandbox {
   };
 }
 
-// What of the workspace a program must not see, and what it may not change: secrets, notes of others,
-// and what later turns are told to follow. The workspace is searched before each run, since everything
-// else in it is the program's to change.
+// The parts of the workspace that a program must not see or change: secrets, notes of other people,
+// and what later turns follow. The workspace is searched before each run, because programs may
+// change everything else in it.
 
 export type WorkspaceShields = Shields & {
-  /** Names at the top that later turns follow, before the run. */
+  /** Names at the top level that later turns follow, before the run. */
   readonly rules: ReadonlySet<string>;
 };
 
-/** Entries that are looked at before a run is refused. */
+/** Entries examined before a run is refused. */
 const MAX_ENTRIES = 100_000;
 const MAX_SHIELDS = 2000;
 const NOTES_FOLDERS = [
   ...['memory', SKILLS_FOLDER, PROFILES_FOLDER, WORKFLOWS_FOLDER, CAPABILITIES_FOLDER],
   ...[PEOPLE_FOLDER, GROUPS_FOLDER],
 ];
-/** Installed packages: theirs are the certificates and keys of tests, not of people. */
+/** Installed packages: their certificates and keys are test data, not people's. */
 const PACKAGES = new Set(['node_modules', 'site-packages', 'dist-packages']);
 const GIT_RUNS = ['hooks', 'config', 'modules'];
 
 const isRule = (name: string) => writeAccessOf(name, false) === 'rules';
 
 /**
- * To be asked while no other program works in the workspace, which could exchange what was looked at.
- * @throws ToolError where there is too much to be sure.
+ * Call while no other program works in the workspace, which could exchange what was examined.
+ * @throws ToolError if there is too much to examine.
  */
 export async function shieldsOf(workspace: string, person: TurnPerson): Promise<WorkspaceShields> {
   const { notes } = person;
-  // What is not there cannot be shielded, and a program could make it.
+  // A path that does not exist cannot be shielded, and a program could create it.
   const needed = notes === '' ? NOTES_FOLDERS : [...NOTES_FOLDERS, notes.replace(/\/+$/, '')];
   for (const name of needed) await mkdir(join(workspace, name), { recursive: true, mode: 0o700 });
   const entries = await readdir(workspace, { withFileTypes: true });
@@ -233,7 +236,7 @@ export async function shieldsOf(workspace: string, person: TurnPerson): Promise<
   };
 }
 
-/** What a link leads to is not there inside, or is looked at where it stands. */
+/** The target of a link is not mounted, or is examined at its own place. */
 const isThere = (entry: Dirent) => entry.isFile() || entry.isDirectory();
 
 type Found = Pick<Shields, 'hidden' | 'readOnly' | 'pinned'>;
@@ -272,7 +275,7 @@ const tooMuch = () =>
     'the workspace holds too many files to find those that programs must not see; tidy it up first',
   );
 
-/** What a program made that later turns would follow gets another name; the new names. */
+/** Renames what a program created and later turns would follow; returns the new names. */
 export async function setAside(
   workspace: string,
   before: WorkspaceShields,

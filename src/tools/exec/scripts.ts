@@ -1,4 +1,4 @@
-// Scripts of the model, written where the program that runs them reads them and can change nothing.
+// Scripts of the model, written where the program that runs them can read but not change them.
 
 import { mkdtemp, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ export type Script = {
   readonly code: string;
 };
 
-/** Endings by which a program or a person knows the language. */
+/** File extensions by which a program or a person recognises the language. */
 const NAMES: Readonly<Record<Interpreter, string>> = {
   sh: 'script.sh',
   bash: 'script.sh',
@@ -25,7 +25,7 @@ const NAMES: Readonly<Record<Interpreter, string>> = {
 
 const PREFIX = 'nanobot-exec-';
 
-/** Those of processes that were killed. `before`: epoch milliseconds; what is younger may be at work. */
+/** Removes folders of killed processes. `before`: epoch milliseconds; newer ones may be in use. */
 export async function removeOldFolders(before: number): Promise<void> {
   const names = await readdir(tmpdir());
   for (const name of names.filter((each) => each.startsWith(PREFIX))) {
@@ -36,7 +36,7 @@ export async function removeOldFolders(before: number): Promise<void> {
   }
 }
 
-/** A folder of its own for one run, gone afterwards, readable by this user alone. */
+/** Runs `work` with a folder of its own, removed afterwards, readable by this user alone. */
 export async function inScriptFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), PREFIX)));
   try {
@@ -46,7 +46,7 @@ export async function inScriptFolder<T>(work: (folder: string) => Promise<T>): P
   }
 }
 
-/** The name of its file. */
+/** Returns the name of its file. */
 export async function writeScript(folder: string, { interpreter, code }: Script): Promise<string> {
   const name = NAMES[interpreter];
   await writeFile(join(folder, name), code, { mode: 0o600, flag: 'wx' });

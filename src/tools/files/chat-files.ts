@@ -1,5 +1,5 @@
 // Tool: reads on in a document, or looks again at an image, that came with a message of this
-// conversation or lies in the workspace. An id opens nothing that the conversation does not hold.
+// conversation or is in the workspace. An id opens only what the conversation contains.
 
 import { z } from 'zod';
 import { documentPart, documentSize, documentText } from '../../agent/rules/document-text.ts';
@@ -52,7 +52,7 @@ const input = z.object({
 
 /** Of a file in the workspace. */
 const MAX_FILE_BYTES = 50_000_000;
-/** Left for our own line around a piece of text. */
+/** Reserved for the line around a piece of text. */
 const ROOM_CHARS = 300;
 const MIN_CHARS = 500;
 const MAX_CHARS = 40_000;
@@ -158,8 +158,9 @@ function chosen<Section>(
   return sections.slice(range.first - 1, range.last);
 }
 
-// Tool: sends files of the workspace to the current chat. The content is read by an open handle of
-// the guarded folder and kept in the media store before the message is queued (case X09).
+// Tool: sends files of the workspace to the current chat. The content is read through an open
+// handle of the guarded folder and stored in the media store before the message is queued (case
+// X09).
 
 const MAX_FILES = 10;
 const MAX_CAPTION_CHARS = 4000;
@@ -187,13 +188,13 @@ const fileInput = z.object({
 export type SendFileDeps = {
   readonly files: GuardedFiles;
   readonly media: MediaStore;
-  /** Undefined where the door carries no files. */
+  /** Undefined if the channel carries no files. */
   limit(account: AccountName): UploadLimit | undefined;
 };
 
 export type UploadLimit = {
   readonly eachBytes: number;
-  /** Of all files of one call, where they go out in one piece. */
+  /** Of all files of one call, if they are sent in one message. */
   readonly togetherBytes?: number;
 };
 
@@ -226,7 +227,7 @@ export function createSendFile(deps: SendFileDeps) {
   });
 }
 
-/** @throws ToolError where one of them would stay behind */
+/** @throws ToolError if one of them would not be sent */
 function checkTogether(
   files: readonly OutboundAttachment[],
   { chat }: ToolContext,

@@ -1,7 +1,8 @@
-// Where the files of the workspace come from, by their content: what the agent wrote for a person while no
-// untrusted content was in view, and what a tool or a program wrote where there was some. A text is known by
-// its hash. Under rights that trust files everything is the owner's but what is recorded as untrusted; under
-// others everything is untrusted but what is recorded as written by the agent itself.
+// The origin of the files in the workspace, by their content: what the agent wrote for a person
+// while no untrusted content was in view, and what a tool or a program wrote while there was some.
+// A text is identified by its hash. Under rights that trust files everything is the owner's except
+// what is recorded as untrusted; under others everything is untrusted except what is recorded as
+// written by the agent itself.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream, type Stats } from 'node:fs';
@@ -24,16 +25,16 @@ export const PROVENANCE = port<Provenance>('provenance');
 export const PROVENANCE_SCOPE = 'own-files';
 const TEXT = 'text:';
 const NAME = 'name:';
-/** Of a content; the value is its size. Never removed by time: it would become the owner's. */
+/** Of a content; the value is its size. Never removed by age: it would become the owner's. */
 const UNTRUSTED = 'untrusted:';
 const UNTRUSTED_NAME = 'untrusted-name:';
-/** A run that may write untrusted files; the value is when it began, by the clock of the disk. */
+/** A run that may write untrusted files; the value is its start by the clock of the disk. */
 const RUN = 'run:';
-/** The workspace held more than could be looked through: nothing of it is trusted any more. */
+/** The workspace had too many entries to examine: nothing in it is trusted any more. */
 const ALL = `${UNTRUSTED}*`;
 const KEPT_MS = 365 * 86_400_000;
 const MAX_ENTRIES = 100_000;
-/** The clock of a disk goes in steps. */
+/** The clock of a disk is coarse. */
 const STEP_MS = 20;
 
 export function createProvenance(state: KeyValueStore, workspaceNow: () => string) {
@@ -41,7 +42,7 @@ export function createProvenance(state: KeyValueStore, workspaceNow: () => strin
   let ready: Promise<void> | undefined;
   const textKey = (content: string | Uint8Array, { person }: Turn) =>
     `${TEXT}${person.notes}:${hashOf(content)}`;
-  // A name may hold words that are to be forgotten one day.
+  // A name may contain text that is erased one day.
   const nameKey = (path: string, { person }: Turn) => `${NAME}${person.notes}:${hashOf(path)}`;
   const has = async (key: string) => (await state.get(key)) !== undefined;
   const isUntrusted = async (hash: string) => (await has(UNTRUSTED + hash)) || has(ALL);
@@ -52,7 +53,7 @@ export function createProvenance(state: KeyValueStore, workspaceNow: () => strin
     for (const prefix of [TEXT, NAME]) await state.expire(prefix, turn.clock.now() - KEPT_MS);
   }
 
-  /** Whether a file with untrusted content stands in the workspace, wherever it was moved. */
+  /** Whether a file with untrusted content is in the workspace, wherever it was moved. */
   async function holdsUntrusted(workspace: string): Promise<boolean> {
     if (await holdsUntrustedExtracts(workspace)) return true;
     const rows = await state.list(UNTRUSTED);
@@ -84,7 +85,7 @@ export function createProvenance(state: KeyValueStore, workspaceNow: () => strin
     }
   }
 
-  /** Records what runs of a process that is gone have changed, whatever was within their reach. */
+  /** Records everything that unfinished runs of an earlier process could have changed. */
   async function takeUp(): Promise<void> {
     for (const { key, value } of await state.list(RUN)) {
       await recordChanges(workspaceNow(), Number(value));
@@ -92,37 +93,37 @@ export function createProvenance(state: KeyValueStore, workspaceNow: () => strin
     }
   }
 
-  /** Before anything is asked of this process. */
+  /** Completes before the first query of this process. */
   const taken = () => {
     ready ??= takeUp();
     return ready;
   };
 
   return {
-    /** To be called before the text is written, so that nothing untrusted is on the disk unrecorded. */
+    /** Call before the text is written, so that no untrusted content is on the disk unrecorded. */
     async writes(path: string, content: string, turn: Turn, wasUntrusted = false): Promise<void> {
       if (!turn.isTainted && !wasUntrusted) return;
       const rows = [{ key: UNTRUSTED + hashOf(content), value: `${Buffer.byteLength(content)}` }];
       for (const each of pathsTo(path)) {
-        // What is there already has its name from before.
+        // Existing entries had their names before.
         const info = await lstat(join(turn.workspace, each)).catch(() => undefined);
         if (info === undefined) rows.push({ key: UNTRUSTED_NAME + hashOf(each), value: '' });
       }
       await state.setMany(rows);
     },
-    /** To be called after it: what the agent wrote with nothing untrusted in view. */
+    /** Call after writing: records text that the agent wrote with nothing untrusted in view. */
     async wrote(path: string, content: string, turn: Turn): Promise<void> {
       if (!turn.isTainted) await wroteOwn(path, content, turn);
     },
     isUntrusted: (content: string | Uint8Array) => isUntrusted(hashOf(content)),
-    /** Whether reading this brings nothing that others wrote. */
+    /** Whether this content is free of untrusted content. */
     async isOwn(path: string, content: string | Uint8Array, turn: Turn): Promise<boolean> {
       if (leadsToExtracts(path)) return false;
       await taken();
       if (turn.rights.trustsFiles === true) return !(await isUntrusted(hashOf(content)));
       return has(textKey(content, turn));
     },
-    /** The same of the names of what stands in this folder. */
+    /** The same for the names in this folder. */
     async named(folder: string, names: readonly string[], turn: Turn): Promise<boolean> {
       const above = folder === '.' ? [] : plainNames(folder);
       if (above === undefined) return false;
@@ -138,9 +139,9 @@ export function createProvenance(state: KeyValueStore, workspaceNow: () => strin
       return true;
     },
     /**
-     * Runs what may write any file of the workspace, and records what it changed where untrusted content
-     * was within its reach. `isOpen`: it reaches more than the workspace. `own` is called where what it
-     * says holds nothing that others wrote.
+     * Runs what may write any file of the workspace, and records its changes if untrusted content
+     * was within its reach. `isOpen`: it reaches more than the workspace. `own` is called if its
+     * output contains no untrusted content.
      */
     async running<T>(
       work: () => Promise<T>,
@@ -151,7 +152,7 @@ export function createProvenance(state: KeyValueStore, workspaceNow: () => strin
       const key = RUN + randomUUID();
       const since = await diskTime();
       const isReached = isOpen || isTainted || (await holdsUntrusted(workspace));
-      // A kill in between leaves the row, and the next process records.
+      // After a kill the row remains, and the next process records the changes.
       await state.set(key, `${since}`);
       try {
         return await work();
@@ -178,7 +179,7 @@ async function hashOfFile(path: string): Promise<string | undefined> {
   return hash.digest('hex');
 }
 
-/** Extracts of conversations whose head does not say that nothing in them is untrusted. */
+/** Extracts of conversations whose head does not say that they contain nothing untrusted. */
 async function holdsUntrustedExtracts(workspace: string): Promise<boolean> {
   const folder = join(workspace, 'memory', 'sessions');
   for (const name of await readdir(folder).catch(() => [])) {
@@ -191,7 +192,7 @@ async function holdsUntrustedExtracts(workspace: string): Promise<boolean> {
 
 type Found = { readonly path: string; readonly info: Stats };
 
-/** Files and folders, links not followed; undefined where there are too many. */
+/** Files and folders, links not followed; undefined if there are too many. */
 async function entriesOf(folder: string): Promise<readonly Found[] | undefined> {
   const found: Found[] = [];
   const open = [folder];
@@ -209,7 +210,7 @@ async function entriesOf(folder: string): Promise<readonly Found[] | undefined> 
   return found;
 }
 
-/** As files of this moment are marked; the clock of the process may be another one. */
+/** The current time of the disk, which may differ from the process's clock. */
 async function diskTime(): Promise<number> {
   const probe = await mkdtemp(join(tmpdir(), 'nanobot-time-'));
   const { ctimeMs } = await stat(probe);
@@ -217,7 +218,7 @@ async function diskTime(): Promise<number> {
   return ctimeMs - STEP_MS;
 }
 
-/** Undefined where the path takes turns. */
+/** Undefined if the path contains `.` or `..`. */
 function plainNames(path: string): readonly string[] | undefined {
   const names = path
     .replace(/^(?:\.\/)+/, '')
@@ -226,7 +227,7 @@ function plainNames(path: string): readonly string[] | undefined {
   return names.some((name) => name === '' || name === '.' || name === '..') ? undefined : names;
 }
 
-/** The path and all folders above it; none where it takes turns. */
+/** The path and all folders above it; empty if it contains `.` or `..`. */
 function pathsTo(path: string): readonly string[] {
   const names = plainNames(path) ?? [];
   return names.map((_, index) => names.slice(0, index + 1).join('/'));

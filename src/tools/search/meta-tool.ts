@@ -1,6 +1,6 @@
-// The pattern of a tool that answers a plain question by asking others: it picks those that fit, asks
-// them side by side, and puts together what they found, each under its name. What one of them may not
-// or cannot do is said, and the others answer all the same.
+// The pattern of a tool that answers a plain question through other tools: it picks the fitting
+// ones, asks them in parallel, and joins their results, each under its name. A tool that may not or
+// cannot answer is named, and the others answer all the same.
 
 import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
@@ -9,14 +9,14 @@ import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../tool.ts';
 import { describeFailure, QUERY_NAMES, type ToolFailure } from '../toolbox.ts';
 
-/** One that can be asked. */
+/** A tool that can be asked. */
 export type SubTool<Name extends string> = {
   readonly name: Name;
-  /** The tool behind it, where it is one of its own. */
+  /** The name of the tool behind it, if it has one. */
   readonly tool?: string;
   readonly access: ToolAccess;
   isAvailable(): boolean;
-  /** Empty where it found nothing. @throws ToolError */
+  /** Empty if it found nothing. @throws ToolError */
   ask(question: string, context: ToolContext): Promise<string>;
 };
 
@@ -25,9 +25,9 @@ type MetaToolSetup<Name extends string> = {
   readonly aliases: readonly string[];
   readonly names: readonly [Name, ...Name[]];
   readonly subTools: readonly SubTool<Name>[];
-  /** Which of those that can be asked fit the question. */
+  /** Which available tools fit the question. */
   route(question: string, available: readonly Name[]): readonly Name[];
-  /** Which to ask after those, where they found nothing; left out: none. */
+  /** Which to ask next if those found nothing; absent: none. */
   widen?(question: string, available: readonly Name[], asked: readonly Name[]): readonly Name[];
   readonly maxResultChars: () => number;
 };
@@ -73,7 +73,7 @@ export function createMetaTool<Name extends string>(setup: MetaToolSetup<Name>):
       const ask = (some: typeof usable) =>
         Promise.all(some.map((sub) => answerOf(sub, query, context)));
       const answers = await ask(chosen);
-      // Whoever named sources wants to know about those.
+      // If the model named sources, only those are asked.
       for (const asked = [...wanted]; sources === undefined && !answers.some(isFound); ) {
         const next = setup.widen?.(query, known, asked) ?? [];
         if (next.length === 0) break;
@@ -92,7 +92,7 @@ export function createMetaTool<Name extends string>(setup: MetaToolSetup<Name>):
   };
 }
 
-/** What somebody has to be asked for is not done in passing. */
+/** What needs an approval is not called as part of a search. */
 const mayAsk = (
   { access, tool }: Pick<SubTool<string>, 'access' | 'tool'>,
   { rights, mayUse }: ToolContext,
@@ -110,7 +110,7 @@ async function answerOf(
   question: string,
   context: ToolContext,
 ): Promise<Answer> {
-  // One that finds nothing of others says nothing about the rest.
+  // One result without untrusted content says nothing about the others.
   const { own: _own, ...asked } = context;
   const late = new AbortController();
   const timer = context.clock.timer(SUB_TIMEOUT_MS, () => {
@@ -155,7 +155,7 @@ function nothingToAsk(known: readonly string[], absent: readonly string[]): Tool
   return new ToolError('invalid_arguments', `${named}there are: ${known.join(', ') || 'none'}`);
 }
 
-/** What is wrong with the question is said once, not for each of them. */
+/** A problem with the question itself is reported once, not for each tool. */
 function allFailed(answers: readonly Failed[]): ToolError {
   const [first] = answers;
   const isAsked = ({ failure }: Failed) =>

@@ -21,10 +21,10 @@ type FoundFile = {
 const MAX_FILES = 10_000;
 const MAX_DEPTH = 20;
 const MAX_ENTRIES = 2000;
-/** What programs put there, not people. */
+/** Created by programs, not by people. */
 const SKIPPED = new Set(['node_modules', '.git', '__pycache__', '.venv']);
 
-/** By path. `isWhole`: nothing was left out for being too much. @throws GuardedFileError */
+/** By path. `isWhole`: no limit cut the list. @throws GuardedFileError */
 async function workspaceFiles(
   guarded: GuardedFiles,
   workspace: string,
@@ -51,7 +51,7 @@ async function workspaceFiles(
   return { files, isWhole };
 }
 
-/** Removed, or not to be read, while the rest is. */
+/** Ignores files that are removed or unreadable, so that the rest is read. */
 function ifGone(error: unknown): void {
   if (!(error instanceof GuardedFileError)) throw error;
 }
@@ -59,9 +59,9 @@ function ifGone(error: unknown): void {
 const MAX_QUERY_CHARS = 500;
 const MAX_GLOB_CHARS = 200;
 const MAX_FILE_BYTES = 1_000_000;
-/** Read of all files together. */
+/** Read from all files together. */
 const MAX_READ_BYTES = 50_000_000;
-/** Opened side by side. */
+/** Opened in parallel. */
 const READ_AT_ONCE = 8;
 const MAX_HITS = 200;
 const DEFAULT_HITS = 50;
@@ -153,7 +153,7 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
     return text(found.isWhole);
   }
 
-  /** A pattern without a folder fits files of that name wherever they are. */
+  /** A pattern without a folder matches files of that name everywhere. */
   function isNamed(path: string): boolean {
     const { name } = asked;
     if (name === undefined) return true;
@@ -161,7 +161,7 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
     return posix.matchesGlob(glob.includes('/') ? path : posix.basename(path), glob);
   }
 
-  /** Some are read at a time, their lines are looked through in order. */
+  /** Reads several files at a time and searches their lines in order. */
   async function searchAll(files: readonly FoundFile[], pattern: LinearPattern): Promise<void> {
     const readable = files.filter(({ bytes }) => hasRoom(bytes));
     for (let at = 0; at < readable.length; at += READ_AT_ONCE) {
@@ -203,7 +203,7 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
     }
   }
 
-  /** Undefined for what is no text, or gone by now. */
+  /** Undefined for files that are not text or no longer exist. */
   async function read(path: string): Promise<string | undefined> {
     try {
       const { workspace } = context;

@@ -1,5 +1,5 @@
-// An HTML page as title and Markdown: hidden parts removed, the article where there is one, else
-// everything. Runs in a worker; walks without recursion, as pages may be nested deeply.
+// An HTML page as title and Markdown: hidden parts removed, the article if there is one, else
+// everything. Runs in a worker; walks without recursion, because pages may be nested deeply.
 
 import { isProbablyReaderable, Readability } from '@mozilla/readability';
 import { JSDOM, VirtualConsole } from 'jsdom';
@@ -9,33 +9,33 @@ import { headOf, visibleText } from '../../lib/text/cut.ts';
 
 export type PageSource = {
   readonly bytes: Uint8Array;
-  /** As the server says; may be empty. */
+  /** From the server; may be empty. */
   readonly contentType: string;
   readonly url: string;
 };
 
 export type ReadPage = {
-  /** Empty where the page has none. */
+  /** Empty if the page has none. */
   readonly title: string;
   /** Markdown of what a person would see. */
   readonly text: string;
-  /** In words, where the page was cut or could not be read as it is. */
+  /** A text, if the page was cut or could not be read normally. */
   readonly note?: string;
 };
 
 export type ToReader = { readonly kind: 'read'; readonly page: PageSource };
 export type FromReader =
-  /** The thread has loaded what it reads with. */
+  /** The thread has loaded its parser. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'read'; readonly page: ReadPage }
   | { readonly kind: 'failed'; readonly problem: string };
 
-// Takes out of a page what a person would not see: hidden parts, comments, texts of pictures, what
-// only programs read. Walks without recursion, as a page may be nested a million deep.
+// Removes from a page what a person would not see: hidden parts, comments, texts of pictures, data
+// for programs. Walks without recursion, because a page may be nested a million levels deep.
 
-/** Beside those that are never text: what a page works with. */
+/** Elements without text, besides those that are always removed. */
 const CONTROLS = new Set('link meta embed picture img map area input button'.split(' '));
-/** A page that hides these shows them by a program that we do not run. */
+/** A page that hides these shows them by a script, which is not run here. */
 const NEVER_HIDDEN = new Set(['html', 'body', 'main', 'article']);
 const KEPT_ATTRIBUTES = new Set([
   'href',
@@ -50,12 +50,12 @@ const KEPT_ATTRIBUTES = new Set([
   'rowspan',
   'role',
 ]);
-/** Rules of a style sheet that are looked at: each costs a walk over the page. */
+/** Evaluated style sheet rules: each costs a walk over the page. */
 const MAX_RULES = 300;
 const ELEMENT = 1;
 const TEXT = 3;
 
-/** Removes what is not seen; returns how deep the rest is nested. */
+/** Removes invisible parts; returns the depth of the rest. */
 function keepVisible(document: Document): number {
   for (const hidden of hiddenByRules(document)) hidden.remove();
   const root = document.documentElement;
@@ -80,7 +80,7 @@ function keepVisible(document: Document): number {
   return deepest;
 }
 
-/** The next node that is not below this one, and how many levels higher it stands. */
+/** The next node that is not below this one, and how many levels higher it is. */
 function following(node: Node, root: Node): readonly [Node | null, number] {
   let climbed = 0;
   for (let at: Node | null = node; at !== null && at !== root; at = at.parentNode) {
@@ -105,7 +105,7 @@ function isVisible(element: Element): boolean {
 }
 
 const isHair = (size: string | null) => size !== null && /^[01](px)?$/.test(size.trim());
-/** `<font color=white>`: the page's ground is white unless it says otherwise. */
+/** `<font color=white>`: the page's background is white by default. */
 const isWhite = (color: string | null) => color !== null && /^(#?fff(fff)?|white)$/i.test(color);
 
 function stripAttributes(element: Element): void {
@@ -132,20 +132,20 @@ function matching(document: Document, selector: string): readonly Element[] {
     const found = [...document.querySelectorAll(selector)];
     return found.filter((element) => !NEVER_HIDDEN.has(element.localName));
   } catch {
-    // A selector that the parser does not know hides nothing here.
+    // A selector that the parser does not know hides nothing.
     return [];
   }
 }
 
-// From the bytes of an HTML page to its title and its text as Markdown: what a person would see, the
-// article where there is one, else all of it.
+// Converts the bytes of an HTML page to its title and its text as Markdown: what a person would
+// see, the article if there is one, else everything.
 
-/** Deeper than people write; above it text is taken without its form. */
+/** Deeper than people write; beyond it text is taken without structure. */
 const MAX_DEPTH = 250;
 const MAX_ELEMENTS = 100_000;
 const MAX_TITLE_CHARS = 300;
 const MAX_TEXT_CHARS = 500_000;
-/** An article with less than this part of the visible text leaves out too much. */
+/** An article with a smaller share of the visible text leaves out too much. */
 const MIN_ARTICLE_SHARE = 0.3;
 
 export function readablePage({ bytes, contentType, url }: PageSource): ReadPage {
@@ -175,7 +175,7 @@ function textOf(document: Document): Omit<ReadPage, 'title'> {
   return bounded(articleOf(document) ?? pageMarkdown(document.body));
 }
 
-/** Undefined where the page has no article that stands for it. */
+/** Undefined if the page has no article that represents it. */
 function articleOf(document: Document): string | undefined {
   if (!isProbablyReaderable(document)) return undefined;
   const copy = document.cloneNode(true) as Document;
@@ -206,7 +206,7 @@ const pageMarkdown = (part: HTMLElement): string =>
     .replace(/\n{3,}/g, '\n\n')
     .trim();
 
-/** Every link whole and of a kind one can go to; others stay as text. */
+/** Makes links absolute; links of other kinds than web and mail become text. */
 function resolveLinks(document: Document, base: string): void {
   for (const link of document.getElementsByTagName('a')) {
     const url = URL.parse(link.getAttribute('href') ?? '', base);

@@ -1,7 +1,7 @@
 // Which sources a plain question is sent to, by its words, and what a question about companies and
 // markets asks for. In doubt several sources are asked.
 
-/** Where something may be found out. */
+/** The sources that can be searched. */
 export const SEARCH_SOURCES = ['memory', 'sessions', 'mailbox', 'files', 'web'] as const;
 export type SearchSource = (typeof SEARCH_SOURCES)[number];
 
@@ -17,10 +17,10 @@ const SIGNS: Readonly<Record<SearchSource, RegExp>> = {
     /\b(?:files?|folders?|documents?|notes?|drafts?|list|workspace|\w+\.(?:md|txt|pdf|csv|json|docx?|xlsx?)|datei\w*|ordner|dokument\w*|notiz\w*|entwurf|fichiers?|dossier|archivos?|carpeta|notas?)\b/iu,
   web: /\b(?:news|latest|current|today|price|weather|forecast|who is|what is|when (?:is|was|did)|how (?:do|to|much|many)|where is|release|version|website|online|web|internet|stock|nachrichten|aktuell\w*|heute|preis|wetter|wer ist|was ist|wann|wie (?:viel|geht)|actualit[ée]s|m[ée]t[ée]o|prix|noticias|tiempo|precio|qui[ée]n es|qu[ée] es)\b/iu,
 };
-/** A question about the world that names nothing of the person's. */
+/** Sources for a general question without a reference to the person's own things. */
 const WORLDLY: readonly SearchSource[] = ['memory', 'web'];
 
-/** Of those that can be asked, in the order in which their answers are shown. */
+/** Among the available sources, in the order in which their answers are shown. */
 export function fittingSources(
   question: string,
   available: readonly SearchSource[],
@@ -32,8 +32,8 @@ export function fittingSources(
 }
 
 /**
- * Where those that were asked found nothing: the next to ask, or none. What is a person's own is looked
- * for among their own things only; a question about the world may go to the web after that.
+ * The next sources if those asked found nothing, or none. A person's own things are searched for
+ * only in their own sources; a general question may go to the web after that.
  */
 export function nextSources(
   question: string,
@@ -51,7 +51,7 @@ export function nextSources(
 
 const MIN_WORD_CHARS = 3;
 const MAX_WORDS = 6;
-/** Words of every question. */
+/** Words that occur in any question. */
 const COMMON = new Set(
   (
     'the and for are was were has have had did does what when where which who whom whose why how ' +
@@ -66,17 +66,17 @@ const COMMON = new Set(
   ).split(' '),
 );
 
-/** The telling words of a question, longest first. */
+/** The significant words of a question, longest first. */
 export function tellingWords(question: string): readonly string[] {
   const words = question.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}_.-]*[\p{L}\p{N}]/gu) ?? [];
   const telling = words.filter((word) => word.length >= MIN_WORD_CHARS && !COMMON.has(word));
   return [...new Set(telling)].sort((a, b) => b.length - a.length).slice(0, MAX_WORDS);
 }
 
-// What a plain question about companies and markets asks for: whose figures, which, over what time.
-// Read from its words; nothing is guessed where no company is named.
+// What a plain question about companies and markets asks for: which companies, which figures, over
+// what time. Read from its words; nothing is guessed if no company is named.
 
-/** Kinds of figures, each of which one address of the service has, and the words that ask for it. */
+/** Kinds of figures, each with one endpoint of the service, and the words that ask for it. */
 const FIGURE_SIGNS = {
   price: /\b(?:price|quote|trading at|share|stock|kurs|worth|close[ds]?)\b/i,
   price_history:
@@ -116,14 +116,14 @@ const MAX_COUNT = 20;
 const CRYPTO = /^[A-Z0-9]{2,10}-(?:USD|EUR|USDT|BTC)$/;
 const TICKER =
   /(?<![\p{L}\p{N}$.-])(?:\$[A-Za-z]{1,5}|[A-Z]{1,5})(?:[.-][A-Z]{1,4})?(?![\p{L}\p{N}])/gu;
-/** Written in capitals and no company. */
+/** Capitalised words that are no companies. */
 const NO_TICKERS = new Set(
   'AI API CEO CFO COO CTO EBIT EBITDA EPS ETF EU EUR FY GAAP GDP IPO IR LTM M MRR NYSE NASDAQ OK P PE Q ROA ROE ROI ROIC SEC TTM UK US USA USD YOY YTD PEG DCF CAGR'.split(
     ' ',
   ),
 );
 
-/** Of a question in capitals; longer ones are known to `tellingWords`. */
+/** In a question in capitals; `tellingWords` knows the longer ones. */
 const SHORT_WORDS = new Set(
   'A AN AS AT BE BY DO FOR GO HOW I IN IS IT ME MY NOW OF ON OR SO TO UP WE'.split(' '),
 );
@@ -131,7 +131,7 @@ const SHORT_WORDS = new Set(
 export function readFinanceQuestion(question: string): FinanceQuestion {
   const tickers = [...new Set(tickersIn(question))];
   const signs = FIGURES.filter((figure) => FIGURE_SIGNS[figure]?.test(question));
-  // A course over time answers what the price alone would.
+  // A price history includes the current price.
   const found = signs.includes('price_history') ? signs.filter((one) => one !== 'price') : signs;
   return {
     tickers: tickers.slice(0, MAX_TICKERS),
@@ -152,7 +152,7 @@ function tickersIn(question: string): readonly string[] {
     .filter((word) => !/^Q[1-4]$|^FY$/.test(word));
 }
 
-/** Where all is in capitals, words of the question are none; the dollar sign marks a company then. */
+/** In a text in capitals, common words are no tickers; the dollar sign marks a company then. */
 function isTicker(word: string, isShouted: boolean): boolean {
   if (word.length < 2 || NO_TICKERS.has(word)) return false;
   if (!isShouted) return true;
