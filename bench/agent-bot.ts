@@ -1,5 +1,5 @@
-// The second yardstick: the bare bot with what any agent has to send. It asks with the system prompt
-// and the tool schemas of a recorded request of nanobot, keeps each chat's history in memory, and shows
+// The second baseline: the bare bot with what any agent must send. It uses the system prompt and
+// the tool schemas of a recorded request of nanobot, keeps each chat's history in memory, and shows
 // a long answer as one draft. Like the bare bot it has no storage, no order and no retries.
 
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ async function answer(chat: number, text: string): Promise<void> {
   const history = histories.get(chat) ?? [];
   histories.set(chat, history);
   history.push({ role: 'user', content: text });
-  // The SDK's helper assembles calls of tools too, which every agent needs.
+  // The SDK's helper assembles tool calls too, which every agent needs.
   const stream = model.chat.completions.stream({
     model: 'sim-1',
     stream_options: { include_usage: true },
@@ -41,7 +41,10 @@ async function answer(chat: number, text: string): Promise<void> {
   await draft.finish(result);
 }
 
-/** One message that is sent when an answer takes longer than a second, and edited once a second at most. */
+/**
+ * One message that is sent when an answer takes longer than a second, and edited at most once a
+ * second.
+ */
 function createDraft(chat: number) {
   let shownAt = performance.now();
   let shown = '';
@@ -67,7 +70,7 @@ function createDraft(chat: number) {
   };
 }
 
-// Not awaited: chats are answered side by side.
+// Not awaited: chats are answered in parallel.
 bot.on('message:text', ({ chat, message }) => void answer(chat.id, message.text));
 
 process.once('SIGTERM', () => process.exit());

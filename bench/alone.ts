@@ -1,4 +1,4 @@
-// The suites of nanobot without a yardstick: what its window, its disk and its age cost.
+// The suites of nanobot without a baseline: the cost of its window, its disk and its age.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -15,10 +15,13 @@ import { figure, header, row } from './table.ts';
 
 const WINDOW_TURNS = 15;
 const FOLLOWERS_APART_MS = [100, 500];
-/** After it no message is taken for a follower of the last one. */
+/** After this time no message counts as a follower of the last one. */
 const QUIET_MS = 4000;
 
-/** The default coalescing window: what one message waits, and how often the model is asked for several. */
+/**
+ * The default coalescing window: how long one message waits, and how often the model is called for
+ * several.
+ */
 export async function window(contest: Contest): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const bots = await lineUp(stack, STREAMING, contest.nanobots({}));
@@ -119,7 +122,7 @@ export async function crowd(): Promise<void> {
     const bot = { program, subject, peers };
     const firstPollMs = await peers.firstPoll(subject.startedAt);
     await warmUp(bot);
-    // Files that a gateway did not write itself are indexed once, in the background.
+    // Files that the gateway did not write itself are indexed once, in the background.
     while (!existsSync(join(folder, '.index', 'complete'))) await delay(100);
     const { addedMs, cpuMs } = await oneBlock(bot, { chats: 1, turnsPerChat: 100 });
     const figures = [firstPollMs, median(addedMs), cpuMs / addedMs.length, subject.rssMb()];

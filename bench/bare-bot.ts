@@ -1,5 +1,5 @@
-// The first yardstick: the Telegram bot people write in an afternoon. No storage, no order, no retries;
-// it calls the same model server with the same SDK and answers.
+// The first baseline: a minimal Telegram bot. No storage, no order, no retries; it calls the same
+// model server with the same SDK and answers.
 
 import { Bot } from 'grammy';
 import { OpenAI } from 'openai';
@@ -24,7 +24,7 @@ async function answer(text: string): Promise<string> {
 }
 
 bot.on('message:text', (context) => {
-  // Not awaited: chats are answered side by side.
+  // Not awaited: chats are answered in parallel.
   void answer(context.message.text).then((text) => context.reply(text));
 });
 

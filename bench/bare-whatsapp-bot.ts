@@ -1,5 +1,5 @@
-// The yardstick for WhatsApp: Baileys as its manual shows it, keys in memory, one model call per
-// message, no storage, order or retries. Tells its parent the QR text by IPC.
+// The baseline for WhatsApp: Baileys as in its manual, keys in memory, one model call per message,
+// no storage, order or retries. Sends its parent the QR text by IPC.
 
 import { makeWASocket } from '@whiskeysockets/baileys';
 import OpenAI from 'openai';

@@ -1,4 +1,4 @@
-// What is measured in one run: the two yardsticks, this checkout, and another one beside it.
+// The programs measured in one run: the two baselines, this checkout, and optionally another one.
 
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import {
   type Subject,
 } from './subject.ts';
 
-/** A program that runs, with simulated services of its own. */
+/** A running program with simulated services of its own. */
 export type Bot = {
   readonly program: Program;
   readonly subject: Subject;
@@ -31,7 +31,7 @@ export const UNLIMITED: Settings = { quietMs: 0, maxConcurrentChats: 1000 };
 
 export interface Contest extends AsyncDisposable {
   readonly yardsticks: readonly Entrant[];
-  /** This checkout, and the one it is measured against. */
+  /** This checkout, and the one it is compared with. */
   nanobots(settings: Settings, suffix?: string): readonly Entrant[];
 }
 

@@ -1,5 +1,6 @@
-// The load on several bots in turn. All bots run at once; while one is under load the others idle, and a
-// run goes round them in blocks of some seconds, so that a machine whose speed drifts is slow for all.
+// The load on several bots in turn. All bots run at once; while one is under load the others idle,
+// and a run alternates between them in blocks of some seconds, so that a machine with varying speed
+// affects all equally.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bot } from './entrants.ts';
@@ -9,16 +10,16 @@ export type Load = {
   /** In each chat one after the other. */
   readonly turnsPerChat: number;
   readonly blocks: number;
-  /** Every block goes on with the chats of the first; left out, its chats are new. */
+  /** Every block continues the chats of the first; absent: its chats are new. */
   readonly keepsChats?: boolean;
 };
 
 export type Block = {
-  /** Of each turn, what the bot added to the model's own time. */
+  /** Per turn, the time that the bot added to the model's own. */
   readonly addedMs: readonly number[];
   /** Until the last reply. */
   readonly spanMs: number;
-  /** Of all threads, work that was put off until the last reply included. */
+  /** Of all threads, including work deferred until the last reply. */
   readonly cpuMs: number;
 };
 

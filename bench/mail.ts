@@ -1,11 +1,11 @@
-// Memory of a process that reads one large mail, its signature and its file included, each in a process
-// of its own. Over 25 MB only the header is fetched.
+// Memory of a process that reads one large mail with its signature and its file, one process per
+// mail. Over 25 MB only the header is fetched.
 
 import { bigMail, readBigMail } from '../test/support/big-mail.ts';
 import { header, row } from './table.ts';
 
 const MAIL_MB = [0.02, 10, 24, 60, 150];
-/** What base64 and its line ends make of a file. */
+/** Growth of a file by base64 and its line ends. */
 const BASE64_GROWTH = (4 / 3) * (78 / 76);
 
 export async function mail(): Promise<void> {

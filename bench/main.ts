@@ -1,6 +1,6 @@
-// npm run bench [-- suite ...] [--against folder]: measures nanobot beside a bare bot and an agent bot in
-// one run, in turn, so that their ratio holds on a machine whose speed drifts. Another checkout can run
-// beside them. Fingerprints Markdown for docs/benchmarks.md.
+// npm run bench [-- suite ...] [--against folder]: measures nanobot beside a bare bot and an agent
+// bot in one run, in turn, so that their ratio holds on a machine with varying speed. Another
+// checkout can run beside them. Prints Markdown for docs/benchmarks.md.
 
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';

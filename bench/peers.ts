@@ -1,6 +1,6 @@
 // The simulated services that a bot talks to, on loopback in the benchmark's own process, and the
-// people who write to it. Times are taken where people are: at the Bot API server, from the message
-// offered to the complete reply standing in the chat.
+// people who write to it. Times are measured from the people's side: at the Bot API server, from
+// the offered message to the complete reply in the chat.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BotApi, startBotApi } from '../test/support/bot-api.ts';
@@ -11,11 +11,11 @@ import {
   startLlmServer,
 } from '../test/support/llm-server.ts';
 
-/** How long the model takes to its first token, and from there to its last. */
+/** Time of the model to its first token, and from there to its last. */
 export type Pace = { readonly thinkMs: number; readonly streamMs: number };
 
 export const STREAMING: Pace = { thinkMs: 0, streamMs: 145 };
-/** 790 ms altogether. */
+/** 790 ms in total. */
 export const THINKING: Pace = { thinkMs: 645, streamMs: 145 };
 export const AT_ONCE: Pace = { thinkMs: 0, streamMs: 0 };
 
@@ -25,9 +25,15 @@ export interface Peers extends AsyncDisposable {
   modelCalls(): number;
   /** The body of the last request to the model. */
   lastRequest(): LlmRequest['body'] | undefined;
-  /** One question; resolves when its answer stands in the chat, with what the bot added to the model's time. */
+  /**
+   * One question; resolves when its answer is in the chat, with the time that the bot added to the
+   * model's.
+   */
   ask(chatId: number): Promise<number>;
-  /** Resolves when a process that was started at this time has polled for messages; its milliseconds till then. */
+  /**
+   * Resolves when a process that was started at this time has polled for messages, with the
+   * milliseconds until then.
+   */
   firstPoll(startedAt: number): Promise<number>;
 }
 
@@ -57,7 +63,7 @@ export async function startPeers(pace: Pace): Promise<Peers> {
       waiter.resolve(message.changedAt);
     },
   });
-  /** Twenty tokens; the last is the word that was asked for, so that a draft is not taken for the answer. */
+  /** Twenty tokens; the last is the requested word, so that a draft is not taken for the answer. */
   function respond({ lastUserText, body }: LlmRequest): LlmReply {
     calls += 1;
     lastRequest = body;

@@ -1,4 +1,4 @@
-// The programs under measurement as child processes, with their processor time and memory as the kernel
+// The measured programs as child processes, with their processor time and memory as the kernel
 // counts them.
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -11,7 +11,7 @@ import type { LlmServer } from '../test/support/llm-server.ts';
 import { nowMs, type Peers } from './peers.ts';
 
 export const ROOT = join(import.meta.dirname, '..');
-/** What the programs have compiled is kept between runs, as it is on a machine that restarts them. */
+/** The compile cache is kept between runs, as on a machine that restarts the programs. */
 const COMPILED = join(ROOT, 'node_modules/.cache/nanobot-bench');
 /** Linux counts processor time in these ticks. */
 const MS_PER_TICK = 10;
@@ -27,7 +27,7 @@ export interface Subject extends AsyncDisposable {
   rssMb(): number;
 }
 
-/** What can be started, also several times one after the other. */
+/** A program that can be started, also repeatedly. */
 export interface Program extends AsyncDisposable {
   readonly name: string;
   /** @param compiled folder of the compile cache */
@@ -66,9 +66,9 @@ function yardstick(
 export type NanobotOptions = {
   readonly name: string;
   readonly folder: string;
-  /** Left out: the default. */
+  /** Absent: the default. */
   readonly quietMs?: number;
-  /** Left out: the default. */
+  /** Absent: the default. */
   readonly maxConcurrentChats?: number;
 };
 

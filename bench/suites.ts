@@ -1,5 +1,5 @@
-// The suites that measure nanobot beside the two yardsticks. A figure of nanobot is followed by its ratio
-// to the bare bot and to the agent bot of the same run.
+// The suites that measure nanobot beside the two baselines. A figure of nanobot is followed by its
+// ratio to the bare bot and to the agent bot of the same run.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ export function latency(contest: Contest): Promise<void> {
   ]);
 }
 
-/** Everybody at one instant. */
+/** All chats at one instant. */
 export async function burst(contest: Contest): Promise<void> {
   const replied: Column = ['all replied ms', (blocks) => median(blocks.map((it) => it.spanMs))];
   for (const { chats, blocks } of [
@@ -70,7 +70,7 @@ async function compare(contest: Contest, pace: Pace, load: Load, columns: readon
 
 type Result = { readonly name: string; readonly values: readonly number[] };
 
-/** The first results are those of the yardsticks. */
+/** The first results are those of the baselines. */
 function printRatios(titles: readonly string[], results: readonly Result[]): void {
   header('bot', ...titles);
   results.forEach(({ name, values }, index) => {
@@ -85,7 +85,7 @@ function printRatios(titles: readonly string[], results: readonly Result[]): voi
 
 const STARTS = 5;
 
-/** From the start of the process. Cold: with a new home and nothing compiled before. */
+/** From the start of the process. Cold: with a new home and an empty compile cache. */
 export async function start(contest: Contest): Promise<void> {
   const times = new Map<string, { readonly polls: number[]; readonly replies: number[] }>();
   for (let round = 0; round < STARTS; round += 1) {
@@ -115,7 +115,7 @@ export async function start(contest: Contest): Promise<void> {
 const IDLE_MS = 10_000;
 const RESTED_MS = 30_000;
 
-/** RSS idle, rested after a turn, and after everybody at one instant. */
+/** RSS idle, after a turn and a rest, and after all chats at one instant. */
 export async function memory(contest: Contest): Promise<void> {
   const entrants = [...contest.yardsticks, ...contest.nanobots(UNLIMITED)];
   await compileFirst(entrants);

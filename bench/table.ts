@@ -1,4 +1,4 @@
-// Tables in Markdown, as docs/benchmarks.md shows them.
+// Tables in Markdown for docs/benchmarks.md.
 
 export type Cell = string | number;
 
@@ -11,7 +11,7 @@ export function header(...titles: readonly string[]): void {
   row(...titles.map(() => '---'));
 }
 
-/** Three digits are more than a measurement on a shared machine is worth. */
+/** More than three digits exceed the precision of a measurement on a shared machine. */
 export function figure(value: number): string {
   return value.toLocaleString('en-US', { maximumFractionDigits: value < 100 ? 1 : 0 });
 }

@@ -1,5 +1,5 @@
-// One linked WhatsApp account by itself: our channel on the real store, answering every message with
-// a fixed sentence, without agent, model or HTTP. Tells its parent the QR text by IPC.
+// One linked WhatsApp account by itself: our channel on the real store, answering every message
+// with a fixed sentence, without agent, model or HTTP. Sends its parent the QR text by IPC.
 
 import { join } from 'node:path';
 import type { ChannelHost } from '../src/channels/channel.ts';

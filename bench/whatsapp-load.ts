@@ -1,6 +1,6 @@
-// What the WhatsApp benchmark's processes have in common.
+// What the processes of the WhatsApp benchmark share.
 
-/** Pacing as good as none. */
+/** Effectively no pacing. */
 export const UNPACED = {
   chatPerMinute: 10_000,
   accountPerMinute: 10_000,
@@ -9,7 +9,7 @@ export const UNPACED = {
   identicalTexts: 1000,
 };
 
-/** The answer to a message with a nonce in it. */
+/** The answer to a message that contains a nonce. */
 export function nonceAnswer(text: string): string {
   return `You said ${/nonce-\w+/.exec(text)?.[0] ?? 'nothing'}.`;
 }

@@ -1,6 +1,6 @@
 // One linked WhatsApp account under load: memory and processor time of the whole gateway, beside a
 // bare Baileys bot in the same run. The server's certificate root is not installed: this version of
-// Baileys takes any, and a preload would change what is measured.
+// Baileys accepts any, and a preload would change what is measured.
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { nonceAnswer, UNPACED } from './whatsapp-load.ts';
 const MESSAGES = 10_000;
 const CONTACTS = 100;
 const AT_ONCE = 10;
-/** An idle process gives memory back after some seconds. */
+/** An idle process returns memory after some seconds. */
 const SETTLE_MS = 15_000;
 const ANSWER_TIMEOUT_MS = 60_000;
 const START_TIMEOUT_MS = 30_000;
@@ -27,7 +27,7 @@ type World = {
   readonly server: WhatsAppServer;
   readonly model: LlmServer;
   readonly phone: Phone;
-  /** What the process and its files end with. */
+  /** Disposes the process and its files. */
   readonly stack: AsyncDisposableStack;
 };
 
@@ -62,7 +62,7 @@ const answer = ({ lastUserText }: { readonly lastUserText: string }) => ({
   chunks: [nonceAnswer(lastUserText)],
 });
 
-/** A few people at once, each with the next message when the last one was answered. */
+/** A few people at once, each with the next message after the last one was answered. */
 async function converse({ server, phone }: World): Promise<void> {
   const contacts: Contact[] = [];
   for (let index = 0; index < CONTACTS; index += 1) contacts.push(await server.contact(phone));
@@ -121,7 +121,7 @@ async function startNanobot({ server, model, phone, stack }: World): Promise<Sub
   return subject;
 }
 
-/** The gateway of this home and what its API asks for, once its channel can be linked. */
+/** The gateway of this home and the parameters of its API, once its channel can be linked. */
 async function gatewayIn(home: string): Promise<Parameters<typeof loginSteps>[0]> {
   for (const until = Date.now() + START_TIMEOUT_MS; Date.now() < until; await pause(50)) {
     const text = await readFile(join(home, 'gateway.json'), 'utf8').catch(() => '{}');

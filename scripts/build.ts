@@ -1,6 +1,7 @@
-// Builds dist/, the program as one bundle, which a package and the image run (a checkout runs its sources). The packages in
-// `dependencies` of package.json stay outside and are installed beside it: native modules, and WhatsApp's library, which
-// uses libsignal (GPL-3.0): that must not be merged into files under our license.
+// Builds dist/, the program as one bundle, for the package and the image (a checkout runs its
+// sources). The packages in `dependencies` of package.json stay outside and are installed beside
+// it: native modules, and WhatsApp's library, which uses libsignal (GPL-3.0): that must not be
+// merged into files under our license.
 
 import {
   cpSync,
@@ -30,18 +31,21 @@ const manifestOf = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 const inPackages = (path: string) => readFileSync(join(PACKAGES, path), 'utf8');
 
-// Our own modules that are loaded on need.
+// Our own modules that are loaded on demand.
 
 /** They bring large packages: chunks of their own. */
 const CHUNKS = /\/src\/channels\/(?:whatsapp|lark|email)\//;
 
-/** The chunk of a package of the older module format has a default export alone; Node gives its names too. */
+/**
+ * The chunk of a CommonJS package has only a default export; Node provides its named exports too.
+ */
 const NAMED =
   '(m)=>Object.keys(m).join()==="default"?Object.assign(Object.create(m.default),{default:m.default}):m';
 
 /**
- * All others stand in the same file as what loads them, and are evaluated on need. A chunk for each would have a start read
- * some 250 files, because modules that two of them share become a chunk again.
+ * All others are in the same file as the code that loads them, and are evaluated on demand. With a
+ * chunk for each, a start would read some 250 files, because modules shared by two of them become a
+ * chunk again.
  */
 const ownModules: Plugin = {
   name: 'own modules',
@@ -61,7 +65,7 @@ const ownModules: Plugin = {
   },
 };
 
-// What packages read from their own folder while they run, and what stands for it in the bundle.
+// Files that packages read from their own folder at run time, and their replacements in the bundle.
 
 const PATCHES: readonly {
   readonly file: string;
@@ -74,13 +78,13 @@ const PATCHES: readonly {
     to: () => JSON.stringify(inPackages('jsdom/lib/jsdom/browser/default-stylesheet.css')),
   },
   {
-    // A thread for requests that a page's scripts make; scripts never run.
+    // A thread for requests of a page's scripts; scripts never run.
     file: 'jsdom/lib/jsdom/living/xhr/XMLHttpRequest-impl.js',
     from: 'require.resolve("./xhr-sync-worker.js")',
     to: () => 'undefined',
   },
   {
-    // Its messages in 50 languages, of which a start would evaluate each.
+    // Its messages in 50 languages, all of which a start would evaluate.
     file: 'zod/v4/locales/index.js',
     from: /^.*$/s,
     to: () => 'export { default as en } from "./en.js";',
@@ -120,8 +124,8 @@ const patches: Plugin = {
 };
 
 /**
- * Packages of the older module format ask for modules of Node, and for packages that they can do without. Unlike Node's
- * own `require` this one leaves parts of a module unloaded that nobody reads, such as the fetch of `node:http`.
+ * CommonJS packages require modules of Node, and optional packages. Unlike Node's own `require`
+ * this one leaves unused parts of a module unloaded, such as the fetch of `node:http`.
  */
 const REQUIRE = `const require=(id)=>{const found=process.getBuiltinModule(id);if(found)return found;\
 throw Object.assign(new Error("Cannot find module '"+id+"'"),{code:"MODULE_NOT_FOUND"})};`;
@@ -148,8 +152,8 @@ const OPTIONS = {
 } as const satisfies BuildOptions;
 
 /**
- * A single other character doubles what a file takes in memory. Those left by esbuild stand in regular expressions, where
- * the escape means the same.
+ * A single non-ASCII character doubles the memory of a file. Those left by esbuild are in regular
+ * expressions, where the escape means the same.
  */
 const asAscii = (code: string) =>
   code.replaceAll(
@@ -174,7 +178,7 @@ const PERMISSIVE = new Set(
 );
 const LICENSE_FILE = /^(?:licen[cs]e|copying|notice)/i;
 
-/** @throws Error where a package may not be merged */
+/** @throws Error if a package must not be merged */
 function licenseOf(folder: string): string {
   const { name, version, license = '' } = manifestOf(folder);
   const choices = license.replaceAll(/[()]/g, '').split(' OR ');
@@ -197,7 +201,7 @@ function licensesOf(files: readonly string[]): string {
 
 rmSync(DIST, { recursive: true, force: true });
 mkdirSync(DIST);
-// Each thread for itself: what it shared with the program would be in chunks that a start reads.
+// Each thread separately: code shared with the program would be in chunks that a start reads.
 const entries = ['src/main.ts', ...globSync('src/**/*-worker.ts', { cwd: ROOT })];
 const made = await Promise.all(entries.map(bundle));
 writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf(made.flat()));

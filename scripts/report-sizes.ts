@@ -1,5 +1,6 @@
-// Reports the size of the source: lines of code without blanks and comments, files, and what is worth a look: long files,
-// and small files that only one neighbour imports. It refuses nothing: a file has one subject, not one length.
+// Reports the size of the source: lines of code without blanks and comments, files, and what is
+// worth a look: long files, and small files that only one neighbour imports. It refuses nothing: a
+// file has one subject, not one length.
 
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -12,7 +13,7 @@ const files = globSync('src/**/*.ts').map((path) => {
   return { path, lines, text: lines.join('\n') };
 });
 
-/** Comments of this code begin a line: `//`, or a block whose other lines begin with a star. */
+/** Comments of this code start a line: `//`, or a block whose other lines start with a star. */
 const isCode = (line: string) => !/^\s*(\/\/|\/\*|\*|$)/.test(line);
 
 const importers = new Map<string, Set<string>>();

@@ -1,6 +1,6 @@
-// Who may ask: holders of the gateway's token, and pages that redeemed a one-time code for a session.
-// What is stored of a session is a hash keyed by the token, so a changed token ends every one. How
-// often a wrong token may be tried is left to authentication.ts.
+// Credentials: the gateway's token, and sessions of pages that redeemed a one-time code. Only a
+// hash of a session keyed by the token is stored, so a changed token ends every session.
+// authentication.ts limits tries with a wrong token.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
@@ -9,11 +9,11 @@ import { jsonRow, number, rowShape } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 
-/** A link waits for its click: 15 minutes. */
+/** How long a login link stays valid: 15 minutes. */
 export const CODE_LIFETIME_MS = 15 * 60_000;
-/** A page that nobody used for 30 days logs in again. */
+/** A page that was not used for 30 days must log in again. */
 export const SESSION_LIFETIME_MS = 30 * 86_400_000;
-/** Use is noted at most once a day. */
+/** Use is recorded at most once a day. */
 const NOTE_USE_MS = 86_400_000;
 const MAX_CODES = 10;
 const MAX_SESSIONS = 50;
@@ -21,13 +21,13 @@ const SECRET_BYTES = 32;
 const SESSION_PREFIX = 'page_';
 const SESSION = /^page_[A-Za-z0-9_-]{43}$/;
 
-/** Shows that a text is a session's secret, whether or not it still counts. */
+/** Whether a text has the form of a session's secret, valid or not. */
 export const isSessionSecret = (text: string) => SESSION.test(text);
 
 export type Credential = {
-  /** Only holders of the token may make links. */
+  /** Only holders of the token may create links. */
   readonly kind: 'token' | 'session';
-  /** Aborts when it counts no more: what it opened has to end. */
+  /** Aborts when the credential is no longer valid: what it opened must end. */
   readonly revoked: AbortSignal;
 };
 
@@ -40,7 +40,7 @@ export type Access = Awaited<ReturnType<typeof openAccess>>;
 type AccessOptions = {
   /** Not blank. */
   readonly token: string;
-  /** Holds the sessions over a restart. */
+  /** Stores the sessions across restarts. */
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -52,9 +52,9 @@ type Session = { readonly usedAt: number; readonly ending: AbortController };
 const SESSION_ROW = rowShape<Pick<Session, 'usedAt'>>({ usedAt: number });
 
 export async function openAccess({ token: first, state, clock, log, randomBytes }: AccessOptions) {
-  /** By the hash of their secret, the one used longest ago first. */
+  /** By the hash of their secret, the least recently used first. */
   const sessions = new Map<string, Session>();
-  /** Hash to the end of its time. */
+  /** Hash to expiry time. */
   const codes = new RecentMap<string, number>(MAX_CODES);
   let token = first;
   let ofToken = new AbortController();
@@ -66,7 +66,7 @@ export async function openAccess({ token: first, state, clock, log, randomBytes 
   const newSecret = () => Buffer.from(randomBytes(SECRET_BYTES)).toString('base64url');
   const keyOf = (secret: string) => createHmac('sha256', token).update(secret).digest('hex');
 
-  /** Counts from here on even where the store fails: then it ends with this process. */
+  /** Takes effect even if the store fails: the session then ends with this process. */
   async function noteUse(key: string, ending: AbortController): Promise<void> {
     const usedAt = clock.now();
     sessions.delete(key);
@@ -95,7 +95,7 @@ export async function openAccess({ token: first, state, clock, log, randomBytes 
 
   return {
     revokeAll,
-    /** In constant time; undefined where it is another one, or blank, whoever set it. */
+    /** In constant time; undefined for another token, or a blank one. */
     byToken(offered: string): Credential | undefined {
       if (token === '' || !timingSafeEqual(digest(offered), digest(token))) return undefined;
       return { kind: 'token', revoked: ofToken.signal };
@@ -120,11 +120,11 @@ export async function openAccess({ token: first, state, clock, log, randomBytes 
       codes.set(hashOf(code), expiresAt);
       return { code, expiresAt };
     },
-    /** The new session's secret; undefined where the code is wrong, used or expired. */
+    /** The new session's secret; undefined if the code is wrong, used or expired. */
     async redeem(code: string): Promise<string | undefined> {
       const hash = hashOf(code);
       const expiresAt = codes.get(hash) ?? 0;
-      // Gone before anything is awaited, so that two who click at once do not both get in.
+      // Removed before any await, so that of two concurrent clicks only one gets in.
       codes.delete(hash);
       if (expiresAt <= clock.now()) return undefined;
       const secret = SESSION_PREFIX + newSecret();
@@ -133,7 +133,7 @@ export async function openAccess({ token: first, state, clock, log, randomBytes 
       await end([...sessions.keys()].slice(0, -MAX_SESSIONS));
       return ending.signal.aborted ? undefined : secret;
     },
-    /** Holds this token from now on; another one ends all that was opened by the old. */
+    /** Switches to this token; a different one ends everything opened with the old one. */
     async useToken(next: string): Promise<void> {
       if (next === token) return;
       token = next;

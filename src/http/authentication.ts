@@ -1,4 +1,4 @@
-// Who may send a request: Host and Origin checks, token or login, limits for wrong tokens and
+// Which requests are permitted: Host and Origin checks, token or login, limits for wrong tokens and
 // unauthenticated connections (case H07), and login by one-time code.
 
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -14,23 +14,23 @@ import { type Access, type Credential, isSessionSecret } from './access.ts';
 
 const MAX_WRONG_TOKENS = 10;
 const WRONG_TOKEN_WINDOW_MS = 60_000;
-/** After too many. */
+/** After too many wrong tokens. */
 const LOCK_MS = 5 * 60_000;
-/** Clients remembered; beyond that the one that was seen first is forgotten. */
+/** Clients that are tracked; beyond that the oldest entry is dropped. */
 const MAX_CLIENTS = 10_000;
 
 type TokenVerdict =
   | { readonly kind: 'right'; readonly credential: Credential }
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong' }
-  /** Once a page's login, or made to look like one: too long to be guessed, so not counted. */
+  /** A former session secret, or one in its form: too long to guess, so not counted. */
   | { readonly kind: 'ended' }
-  /** Too many wrong ones: this one was not even looked at. */
+  /** Too many wrong tokens: this one was not checked. */
   | { readonly kind: 'limited'; readonly retryAfterMs: number };
 
 type Window = { readonly endsAt: number; readonly wrong: number };
 
-/** Judges what a request brings. */
+/** Checks the credential of a request. */
 function createTokenGuard(access: Access, clock: Clock) {
   const windows = new RecentMap<string, Window>(MAX_CLIENTS);
 
@@ -54,7 +54,7 @@ function createTokenGuard(access: Access, clock: Clock) {
   ): Promise<TokenVerdict> => {
     const offered = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1];
     if (offered === undefined) return { kind: 'missing' };
-    // Before the limit: nobody locks a page out by guessing beside it.
+    // Before the limit: guessing tokens must not lock out a logged-in page.
     const session = await access.bySession(offered);
     if (session !== undefined) return { kind: 'right', credential: session };
     const client = clientKey(address);
@@ -70,7 +70,7 @@ function createTokenGuard(access: Access, clock: Clock) {
   };
 }
 
-/** One key per client: IPv4 also where it comes mapped into IPv6, else the IPv6 network (/64). */
+/** One key per client: IPv4 also if it is mapped into IPv6, else the IPv6 network (/64). */
 export function clientKey(address: string | undefined): string {
   const plain = (address ?? '').toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
   if (!plain.includes(':')) return plain;
@@ -81,8 +81,8 @@ export function clientKey(address: string | undefined): string {
   return [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4).join(':');
 }
 
-// Connections over which nobody has shown who they are hold no more than a few places, per client and
-// in all: the one that has been quiet longest goes. One that waits for an answer goes last (case H07).
+// Unauthenticated connections get only a few places, per client and in total: the one that has been
+// silent longest is closed. One that waits for a response is closed last (case H07).
 
 /** More than the six that a browser opens to one host. */
 export const MAX_UNPROVEN_PER_CLIENT = 8;
@@ -93,7 +93,7 @@ type Connection = { readonly client: string; requests: number };
 type UnprovenConnections = ReturnType<typeof limitUnproven>;
 
 export function limitUnproven(server: Server) {
-  // In the order in which they were heard of last.
+  // In the order of their last activity.
   const open = new Map<Socket, Connection>();
 
   function evict(client: string) {
@@ -122,7 +122,7 @@ export function limitUnproven(server: Server) {
     response.once('close', () => heard(socket, -1));
   });
   return {
-    /** A right token or login came over it: it no longer counts. */
+    /** A valid token or login came over it: it no longer counts. */
     proven: (socket: Socket) => open.delete(socket),
   };
 }
@@ -132,27 +132,27 @@ function quietest(connections: readonly [Socket, Connection][]): Socket | undefi
   return (quiet ?? connections[0])?.[0];
 }
 
-// What every request passes before its body is read: is it meant for us (Host), does it come from
-// our own page (Origin), may it be here (token or login), is it JSON.
+// What every request passes before its body is read: the Host is ours, the Origin is our own page,
+// it has a token or login, and its body is JSON.
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Needs no token and may be asked for from anywhere: the page's files, /healthz. */
+    /** Needs no token and may be requested from anywhere: the page's files, /healthz. */
     isOpen?: true;
     /** Takes a form with a file instead of JSON. */
     isUpload?: true;
-    /** Brings its own proof in its body. */
+    /** Carries its own proof in its body. */
     isLogin?: true;
   }
   interface FastifyRequest {
-    /** By what it may be here; undefined where nothing is asked for. */
+    /** The accepted credential; undefined if none is needed. */
     credential: Credential | undefined;
   }
 }
 
 type GateOptions = HostRules & { readonly access: Access; readonly clock: Clock };
 
-/** Another page could send it without asking first, but not with the proof that is asked for. */
+/** Another page could send it without a preflight, but not with the required credential. */
 const FORM_TYPE = /^multipart\/form-data; ?boundary=/i;
 const JSON_TYPE = /^application\/json(?:; ?charset=utf-8)?$/i;
 
@@ -207,24 +207,25 @@ async function credentialOf(
   }
 }
 
-/** A type that a web page elsewhere could send without asking first is refused. */
+/** Refuses a type that a foreign web page could send without a preflight. */
 function checkType({ method, headers }: FastifyRequest, type: RegExp) {
   if (method === 'GET' || type.test(headers['content-type'] ?? '')) return;
   const wanted = type === JSON_TYPE ? 'application/json' : 'multipart/form-data';
   throw new Refusal(415, 'type_refused', `Send "Content-Type: ${wanted}".`);
 }
 
-// Whether a request may come from where it says it comes from: pure checks on its headers against
-// DNS rebinding (Host) and other web pages (Origin, Sec-Fetch-Site). What a proxy adds is not read.
+// Whether a request may come from its stated source: pure checks on its headers against DNS
+// rebinding (Host) and foreign web pages (Origin, Sec-Fetch-Site). Headers added by a proxy are not
+// read.
 
 type HostRules = {
-  /** The address the server was told to listen on. */
+  /** The address the server listens on. */
   readonly host: string;
-  /** Further names under which it may be reached. */
+  /** Further names of the server. */
   readonly allowedHosts: readonly string[];
 };
 
-/** `[::1]:18790` gives `::1`; undefined where it is no host with an optional port. */
+/** `[::1]:18790` gives `::1`; undefined if it is no host with an optional port. */
 function hostNameOf(host: string | undefined): string | undefined {
   const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::\d{1,5})?$/i.exec(host ?? '');
   return (match?.[1] ?? match?.[2])?.toLowerCase();
@@ -247,7 +248,7 @@ export function isHostAllowed(
 }
 
 /**
- * A browser names the page a request comes from; it has to be ours. Programs name none. Call it for
+ * A browser names the page that sends a request; it must be ours. Programs name none. Call it for
  * requests whose Host is allowed.
  */
 function isSameOrigin(headers: IncomingHttpHeaders): boolean {
@@ -257,18 +258,19 @@ function isSameOrigin(headers: IncomingHttpHeaders): boolean {
   return origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
 }
 
-// How a page logs in: whoever holds the token has a one-time code made, the page redeems it.
-//   POST /api/links   {revokeAll?}; {code, expiresAt}; only with the token
-//   POST /api/login   {code}; {session}: the secret that the page sends from now on
+// Login of a page: the holder of the token creates a one-time code, the page redeems it.
+//
+// POST /api/links   {revokeAll?}; {code, expiresAt}; only with the token
+// POST /api/login   {code}; {session}: the secret that the page sends from now on
 
 type LoginRoutesOptions = {
   readonly access: Access;
-  /** Ends every login and, where the gateway made its token itself, that token. */
+  /** Ends every login and, if the gateway generated its token, that token. */
   readonly revokeAll: () => Promise<void>;
   readonly audit: AuditLog;
 };
 
-/** Asked before anybody is known, so there is room for a code and nothing else. */
+/** The request is unauthenticated, so its body has room for a code only. */
 const MAX_LOGIN_BYTES = 1024;
 
 const linkBody = z.strictObject({ revokeAll: z.boolean().default(false) });

@@ -1,4 +1,4 @@
-// The chat API of one built-in channel, the same for the web page and for terminals: chats, messages,
+// The chat API of one local channel, the same for the web page and for terminals: chats, messages,
 // events and files.
 
 import { Readable } from 'node:stream';
@@ -23,17 +23,17 @@ import type { LiveUpdate } from '../kernel/message/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 
-/** The form around the file. */
+/** Size of the form around the file. */
 const FORM_BYTES = 10_000;
 const mediaParams = z.object({ media: z.string().regex(/^[0-9a-f]{64}$/, 'is not a file name') });
 
 export function addFileRoutes(app: FastifyInstance, path: string, files: LocalFiles) {
-  // Of its own scope: no other route takes forms.
+  // In a scope of its own: no other route accepts forms.
   app.register(async (scope) => {
     await scope.register(multipart, { throwFileSizeLimit: false });
     scope.post(path, { config: { isUpload: true } }, async (request, reply) => {
       const maxBytes = files.maxBytes();
-      // Said before anything is read; who says nothing is cut off at the limit.
+      // Checked before anything is read; an upload without a length is cut off at the limit.
       if (Number(request.headers['content-length'] ?? 0) > maxBytes + FORM_BYTES) {
         throw tooLarge(maxBytes);
       }
@@ -62,7 +62,7 @@ export function addFileRoutes(app: FastifyInstance, path: string, files: LocalFi
 const tooLarge = (maxBytes: number) =>
   new Refusal(413, 'file_too_large', `The file is larger than ${sizeWords(maxBytes)}.`);
 
-/** What the reader of forms throws, before the file begins and inside of it. */
+/** Errors of the form parser, before the file begins and inside of it. */
 function broken(): never {
   throw new Refusal(400, 'invalid_request', 'The form cannot be read.');
 }
@@ -77,12 +77,14 @@ function refuse(error: unknown, maxBytes: number): never {
   throw error;
 }
 
-// The chat API of one door, the same for the web page and for terminals:
-//   GET  /api/<door>/chats                    newest first
-//   GET  /api/<door>/chats/<chat>/events      server-sent events after ?after= or Last-Event-ID
-//   POST /api/<door>/chats/<chat>/messages    {clientId, text, press?, files?} or, for a change of an
-//                                             earlier one, {clientId, text, amends}; 202 once durable
-//   POST /api/<door>/chats/<chat>/stop        {}
+// The chat API of one local channel, the same for the web page and for terminals:
+//
+// GET  /api/<channel>/chats                    newest first
+// GET  /api/<channel>/chats/<chat>/events      server-sent events after ?after= or Last-Event-ID
+// POST /api/<channel>/chats/<chat>/messages    {clientId, text, press?, files?} or, to change an
+//                                              earlier one, {clientId, text, amends}; 202 once
+//                                              durable
+// POST /api/<channel>/chats/<chat>/stop        {}
 
 type ChatRoutesOptions = {
   readonly localChannel: LocalChannel;
@@ -175,9 +177,9 @@ function follow(request: FastifyRequest, reply: FastifyReply, options: ChatRoute
 }
 
 // How a chat's events are written: messages with their sequence number as id, so that a reader
-// resumes behind it; pictures of running turns whole, or as the difference to the one before.
+// resumes after it; updates of running turns whole, or as the difference to the previous one.
 
-/** For one connection: `delta` tells the difference to what this connection has. */
+/** For one connection: `delta` writes the difference to what this connection has. */
 function chatEventWriter(live: 'whole' | 'delta'): (event: LocalEvent) => string {
   return live === 'delta' ? deltaWriter() : writeWhole;
 }
@@ -198,12 +200,12 @@ function deltaWriter(): (event: LocalEvent) => string {
   };
 }
 
-// A picture of a running turn as the difference to the one a client has, so that a long answer costs
-// its length once and not once per word. Pure; the page folds the differences back.
+// An update of a running turn as the difference to the client's state, so that a long answer costs
+// its length once and not once per word. Pure; the page applies the differences.
 
 /**
- * `before`: what the client has of this turn; undefined on a new connection. `keep`: UTF-16 units of
- * the client's text that stay, which `append` follows; `tools` are left out where they are as before.
+ * `before`: the client's state of this turn; undefined on a new connection. `keep`: UTF-16 units of
+ * the client's text that stay, followed by `append`; `tools` are absent if they are unchanged.
  */
 export function deltaOf(before: LiveUpdate | undefined, now: LiveUpdate) {
   const keep = commonLength(before?.markdown ?? '', now.markdown);
@@ -219,7 +221,7 @@ export function deltaOf(before: LiveUpdate | undefined, now: LiveUpdate) {
   };
 }
 
-/** Whoever paints the pictures makes a new activity of one that changed. */
+/** The producer creates a new object for an activity that changed. */
 function isSame(before: LiveUpdate['tools'], now: LiveUpdate['tools']): boolean {
   return before.length === now.length && now.every((tool, index) => tool === before[index]);
 }
@@ -234,15 +236,15 @@ function commonLength(before: string, now: string): number {
 
 const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit <= 0xdbff;
 
-// What the client is told when its request did not succeed: a code and a sentence. Unexpected errors
-// go to the log; the client learns only that there was one.
+// The response to a failed request: a code and a sentence. Unexpected errors go to the log; the
+// client only learns that there was one.
 
 const FULL_RETRY_SECS = 5;
 const CLOSED_RETRY_SECS = 1;
-/** Refused before the body was read: the rest of it is not waited for. */
+/** Refused before the body was read: the rest of it is not read. */
 const CLOSING_STATUSES: readonly number[] = [401, 403, 413, 415, 421, 429];
 
-/** What our own HTTP library refuses, in our words. */
+/** Refusals of the HTTP library in our own text. */
 const LIBRARY_REFUSALS: Readonly<Record<string, string>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'The message is larger than 1 MB. Send a shorter one.',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'Send "Content-Type: application/json".',
@@ -280,15 +282,15 @@ function asRefusal(error: FastifyError): Refusal {
   return new Refusal(statusCode, 'invalid_request', message);
 }
 
-// Events as server-sent events (HTML Living Standard, 9.2): a heartbeat shows both ends that the
-// other lives. How one event is written is its caller's business.
+// Server-sent events (HTML Living Standard, 9.2): a heartbeat shows both ends that the other is
+// alive. The caller decides how one event is written.
 
 const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = ': still here\n\n';
-/** Makes the client see its connection before anything is said. */
+/** Lets the client see its connection before the first event. */
 const GREETING = ': connected\n\n';
 
-/** Ends when the events end; `signal` has to end them. */
+/** Ends when the events end; `signal` must end them. */
 async function* serverSentEvents<Event>(
   events: AsyncIterable<Event>,
   signal: AbortSignal,
@@ -332,16 +334,16 @@ async function firstWithin<T>(
   }
 }
 
-// Answers a request with server-sent events until they end, the reader leaves, what let it in is
+// Answers a request with server-sent events until they end, the reader leaves, its credential is
 // revoked or the server closes.
 
 type EventReply<Event> = {
   readonly clock: Clock;
   /** Aborts when the server closes. */
   readonly closing: AbortSignal;
-  /** An event as it is sent, its blank line included; see `eventText`. */
+  /** The text of an event, including its blank line; see `eventText`. */
   readonly render: (event: Event) => string;
-  /** Begun when the reader is there; the signal has to end them. */
+  /** Started when the reader is connected; the signal must end them. */
   events(signal: AbortSignal): AsyncIterable<Event>;
 };
 
@@ -359,7 +361,8 @@ function replyWithEvents<Event>(reply: FastifyReply, options: EventReply<Event>)
     .send(Readable.from(serverSentEvents(events(signal), signal, options)));
 }
 
-// The routes that features contribute. Their answers are never cached: they show the state of the gateway.
+// The routes that features contribute. Their responses are never cached: they show the state of the
+// gateway.
 
 export function addContributedRoutes(
   app: FastifyInstance,

@@ -1,4 +1,4 @@
-// Connects the HTTP server with the doors, the logins and the state of the gateway.
+// Connects the HTTP server with the local channels, the logins and the state of the gateway.
 
 import { randomBytes } from 'node:crypto';
 import { CONFIGURED_CHANNELS, type ConfiguredChannels } from '../channels/configured-channels.ts';
@@ -13,7 +13,7 @@ import type { GaugeValues } from '../kernel/observe/telemetry.ts';
 import type { Access } from './access.ts';
 import type { HttpServer } from './server.ts';
 
-/** Where the page's logins live in the store. */
+/** The scope of the page's logins in the store. */
 const LOGIN_SCOPE = 'page-logins';
 
 export type ServedHttp = {
@@ -22,7 +22,7 @@ export type ServedHttp = {
   readonly access: Access;
 };
 
-/** @throws ConfigError when the token does not protect the address; HttpServerError. */
+/** @throws ConfigError if the token is too weak for the address; HttpServerError. */
 export async function serveHttp(kernel: Kernel, localChannels: LocalChannels): Promise<ServedHttp> {
   const { assertSafeBinding, createHttpServer } = await import('./server.ts');
   const { openAccess } = await import('./access.ts');
@@ -65,12 +65,12 @@ async function gaugesOf(
   };
 }
 
-/** Opens the page logged in, once. The code stands behind the `#`, which no browser sends. */
+/** Opens the page logged in, once. The code follows the `#`, which browsers do not send. */
 export function loginLink(address: string, code: string): string {
   return `${address}/#login=${code}`;
 }
 
-/** A configured token is its person's to change. */
+/** Only the person can change a configured token. */
 async function revokeAll(access: Access, live: LiveConfig, home: Home): Promise<void> {
   if (!live.loaded.hasMadeToken) return access.revokeAll();
   const token = await renewMadeToken(home);

@@ -1,6 +1,6 @@
-// The HTTP server: the web page, the chat API of each built-in channel, health, and the routes of features.
-// Every request passes authentication before its body is read; errors are answered with a sentence,
-// never with a stack. It refuses to serve without a valid token.
+// The HTTP server: the web page, the chat API of each local channel, health, and the routes of
+// features. Every request passes authentication before its body is read; errors are answered with a
+// sentence, never with a stack. It refuses to serve without a valid token.
 
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
@@ -44,15 +44,15 @@ const SECURITY_HEADERS = {
   },
   referrerPolicy: { policy: 'no-referrer' },
   xFrameOptions: { action: 'deny' },
-  // The server speaks plain HTTP; whoever puts TLS before it decides about this.
+  // The server speaks plain HTTP; a TLS proxy in front of it decides about this.
   strictTransportSecurity: false,
 } as const satisfies FastifyHelmetOptions;
 
-// The files of the web page, each named here: what is not in the table cannot be asked for. They are
-// read once, when first asked for.
+// The files of the web page, each listed here: others cannot be requested. They are read once, on
+// the first request.
 
 const PAGE_FOLDER = join(import.meta.dirname, 'page');
-/** The bundle brings a copy: the package is not installed beside it. */
+/** The bundle includes a copy: the package is not installed beside it. */
 const MARKED = import.meta.url.endsWith('.ts')
   ? new URL('marked.esm.js', import.meta.resolve('marked'))
   : new URL('marked.esm.js', import.meta.url);
@@ -67,7 +67,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
 
-/** URL path to a reader of the file. `typed` names commands as they are typed on this machine. */
+/** URL path to a reader of the file. `typed` gives commands in the form used on this machine. */
 function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
   const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   return new Map([
@@ -88,33 +88,36 @@ export type HttpServerOptions = {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** Asked for everything but the page's own files and /healthz. */
+  /** Required for everything but the page's own files and /healthz. */
   readonly access: Access;
-  /** Ends every login, and a token that the gateway made itself. */
+  /** Ends every login, and a token that the gateway generated. */
   readonly revokeAll: () => Promise<void>;
-  /** Names under which the server may be reached besides its own address and loopback. */
+  /** Names of the server besides its own address and loopback. */
   readonly allowedHosts: readonly string[];
   /** By the name in their path: /api/<name>/chats. */
   readonly localChannels: Readonly<Record<string, LocalChannel>>;
-  /** Stops what runs in a chat of a door. */
+  /** Stops the running turn in a chat of a local channel. */
   readonly stop: (localChannel: string, chat: string) => Promise<void>;
   readonly health: () => Health;
   /** Of features. */
   readonly routes: readonly Route[];
-  /** Left out where it is switched off. */
+  /** Absent if it is off. */
   readonly metrics: MetricsPage | undefined;
   readonly gauges: () => Promise<GaugeValues>;
   readonly audit: AuditLog;
-  /** Names commands in the page's texts as the person who started the gateway types them. */
+  /**
+   * Gives commands in the page's texts the form in which the person who started the gateway types
+   * them.
+   */
   readonly typed: Typed;
-  /** Masks the values of secrets in what is answered. */
+  /** Masks the values of secrets in responses. */
   readonly redact: (text: string) => string;
   readonly log: Logger;
   readonly clock: Clock;
 };
 
 export interface HttpServer extends AsyncDisposable {
-  /** @throws HttpServerError when the address cannot be had. */
+  /** @throws HttpServerError if the address is not available. */
   listen(): Promise<{ readonly address: string }>;
 }
 
@@ -135,7 +138,7 @@ const TIMEOUT_CHECK_MS = 1000;
 const IDLE_SOCKET_MS = 60_000;
 const MAX_CONNECTIONS = 1024;
 
-/** What comes in is checked by zod; left alone, fastify would load two compilers of JSON Schema. */
+/** zod validates the input; by default fastify would load two compilers of JSON Schema. */
 const NO_COMPILERS = { buildValidator: noSchemas, buildSerializer: noSchemas };
 
 function noSchemas(): never {
@@ -195,22 +198,23 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 }
 
-// Liveness, readiness (a running channel has stalled when it completes no poll, IDLE or ping for a while) and what
-// Prometheus scrapes, which needs the gateway's token: a login of the page is not enough.
+// Liveness, readiness (a running channel has stalled when it completes no poll, IDLE or ping for a
+// while) and the metrics for Prometheus, which require the gateway's token: a login of the page is
+// not enough.
 
 /** What readiness is judged by. */
 export type Health = {
   readonly channels: readonly Pick<ChannelReport, 'name' | 'status' | 'waiting'>[];
-  /** How long the disk has been holding back a write of the store. */
+  /** How long the disk has been delaying a write of the store. */
   readonly storeWaitMs: number;
 };
 
-/** A channel that completed nothing for so long has stalled. */
+/** A channel that completed nothing for this long has stalled. */
 const STALLED_MS = 150_000;
-/** A disk that holds back a write for so long is not merely busy. */
+/** A disk that delays a write for this long has a problem. */
 const SLOW_STORE_MS = 5000;
 
-/** A channel that is off is nobody's concern; one that is starting or failing is not ready. */
+/** A channel that is off does not count; one that is starting or failing is not ready. */
 export function readinessOf({ channels, storeWaitMs }: Health, now: number) {
   const judged = channels.map(({ name, status, waiting }) => {
     const held = waiting === undefined ? {} : { waiting };
@@ -289,7 +293,7 @@ const MISSING: TokenProblem = {
   remedy: 'Start it with "nanobot gateway", which creates one, or set gateway.token.',
 };
 
-/** @throws ConfigError when the token is blank, cannot be sent or is too short for other machines. */
+/** @throws ConfigError if the token is blank, cannot be sent or is too short for other machines. */
 export function assertSafeBinding(host: string, token: string): void {
   const found = tokenProblem(host, token) ?? (token === '' ? MISSING : undefined);
   if (found === undefined) return;

@@ -1,4 +1,4 @@
-// Concurrency: serial lanes per key, remembered results, bounded maps, semaphores, the memory limit for
+// Concurrency: serial lanes per key, cached results, bounded maps, semaphores, the memory limit for
 // document readers, and supervision of long-lived tasks.
 
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ export function createLanes() {
     get size(): number {
       return tails.size;
     },
-    /** Runs the task when all earlier tasks of the key are over; a failure does not stop the lane. */
+    /** Runs the task after all earlier tasks of the key; a failure does not stop the lane. */
     run<T>(key: string, task: () => Promise<T>): Promise<T> {
       const before = tails.get(key) ?? Promise.resolve();
       const result = before.then(task, task);
@@ -30,9 +30,9 @@ export function createLanes() {
 
 function ignore() {}
 
-// What is read or worked out once and kept in memory.
+// Results that are read or computed once and kept in memory.
 
-/** Reads when first asked; a read that failed is made again by whoever asks next. */
+/** Reads on the first call; after a failed read the next call reads again. */
 export function readOnce<T>(read: () => Promise<T>): () => Promise<T> {
   let known: Promise<T> | undefined;
   return () => {
@@ -45,7 +45,7 @@ export function readOnce<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** What follows from an object that is never changed: worked out again where another one is given. */
+/** A result computed from an immutable object: computed again when another object is given. */
 export function rememberedFor<K extends object, V>(work: (key: K) => V): (key: K) => V {
   let known: { readonly key: K; readonly value: V } | undefined;
   return (key) => {
@@ -54,7 +54,7 @@ export function rememberedFor<K extends object, V>(work: (key: K) => V): (key: K
   };
 }
 
-/** A map of bounded size: beyond it, what was set longest ago is forgotten. */
+/** A map of bounded size: beyond it, the entry set longest ago is dropped. */
 export class RecentMap<K, V> extends Map<K, V> {
   readonly #max: number;
 
@@ -72,7 +72,7 @@ export class RecentMap<K, V> extends Map<K, V> {
   }
 }
 
-// Maps with a bounded number of tasks at work; results keep the order of the items.
+// Maps with a bounded number of concurrent tasks; results keep the order of the items.
 
 export async function mapLimited<Item, Result>(
   items: readonly Item[],
@@ -88,14 +88,14 @@ export async function mapLimited<Item, Result>(
   return items.map((_, index) => results.get(index) as Result);
 }
 
-// A counting semaphore, first come first served. Its size may change while permits are out.
+// A counting semaphore, first come first served. Its size may change while permits are in use.
 
 export type Permits = ReturnType<typeof createPermits>;
 
 export function createPermits(initialSize: number) {
   let size = initialSize;
   let used = 0;
-  /** Each is granted its permit by a call. */
+  /** Calling a waiter grants its permit. */
   const waiters = new Set<() => void>();
 
   function grantNext() {
@@ -120,7 +120,7 @@ export function createPermits(initialSize: number) {
   }
 
   return {
-    /** Resolves with a permit; disposing gives it back. Rejects when the signal aborts first. */
+    /** Resolves with a permit; disposing returns it. Rejects when the signal aborts first. */
     async acquire(signal: AbortSignal): Promise<Disposable> {
       signal.throwIfAborted();
       if (used < size && waiters.size === 0) return take();
@@ -144,20 +144,21 @@ export function createPermits(initialSize: number) {
   };
 }
 
-// How much memory the readers of documents, pictures and web pages may take, and how many of them run
-// side by side, by what this process may take at all: a container's limit, or the machine's memory.
+// How much memory the readers of documents, pictures and web pages may use, and how many of them
+// run in parallel, derived from the limit of the process: a container's limit, or the machine's
+// memory.
 
 export type ReaderMemory = ReturnType<typeof createReaderMemory>;
 
 const MIB = 1_048_576;
-/** What the gateway takes beside its readers. */
+/** Memory of the gateway without its readers. */
 const GATEWAY_BYTES = 192 * MIB;
 const READER_BYTES = 384 * MIB;
-/** Less does not hold the program that reads. */
+/** The smallest heap in which a reader runs. */
 const MIN_READER_BYTES = 64 * MIB;
 const MAX_READERS = 3;
 const TIGHT_BELOW_BYTES = 1024 * MIB;
-/** Of the limit. */
+/** Share of the limit. */
 const USED_UP = 0.9;
 
 export function createReaderMemory(limitBytes = processLimit()) {
@@ -168,22 +169,22 @@ export function createReaderMemory(limitBytes = processLimit()) {
   return {
     /** Waits for a place for one reader; rejects when the signal aborts first. */
     acquire: (signal: AbortSignal): Promise<Disposable> => permits.acquire(signal),
-    /** What one reader may take. */
+    /** What one reader may use. */
     bytes: Math.max(MIN_READER_BYTES, Math.floor(room / atOnce)),
-    /** One reader at a time, and nothing that it took stays. */
+    /** Only one reader runs at a time, and its memory is released after it. */
     isTight,
     /** The process as a whole is about to reach its limit. */
     isUsedUp: (): boolean => heldBytes() > limitBytes * USED_UP,
   };
 }
 
-/** Zero, or more than there is, stands for no limit. */
+/** Zero, or more than the machine has, means no limit. */
 function processLimit(): number {
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
-/** Without pages of files, which the kernel takes back by itself. */
+/** Without cached file pages, which the kernel reclaims by itself. */
 function heldBytes(): number {
   try {
     const held = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
@@ -193,8 +194,8 @@ function heldBytes(): number {
   }
 }
 
-// Keeps a long-lived task running: a failure becomes a log line and a wait, never a crash, until the
-// caller aborts or the task says that starting again is useless.
+// Keeps a long-lived task running: a failure becomes a log line and a wait, never a crash, until
+// the caller aborts or the task reports that a restart is useless.
 
 type SuperviseOptions = {
   readonly name: string;
@@ -209,10 +210,12 @@ type SuperviseOptions = {
   onFailure(error: unknown, retryInMs: number): 'restart' | 'stop';
 };
 
-/** Failures within `stableMs` after which a task that works in between is slowed down all the same. */
+/**
+ * Failures within `stableMs` after which restarts are delayed even if the task works in between.
+ */
 const MAX_QUICK_RESTARTS = 10;
 
-/** The run calls `works` once it has done something useful: its earlier failures are forgotten then. */
+/** The run calls `works` once it has done something useful: this resets its earlier failures. */
 export async function supervise(
   run: (signal: AbortSignal, works: () => void) => Promise<void>,
   options: SuperviseOptions,
@@ -243,7 +246,8 @@ export async function supervise(
   }
 }
 
-// A change that others wait for: they look, and where it is not yet so, wait for the next change.
+// A change that others wait for: they check a condition, and if it does not hold, wait for the next
+// change.
 
 export type Change = ReturnType<typeof createChange>;
 
@@ -268,11 +272,11 @@ export function createChange() {
   };
 }
 
-// Deadlines for calls into the vendor's library, which takes no signal and may never answer.
+// Deadlines for calls of a vendor's library that takes no signal and may never answer.
 
 /**
- * The work's result; rejects with what `late` makes when the time or the signal is up before. The
- * signal given to the work aborts then.
+ * The work's result; rejects with the error of `late` if the deadline or the signal comes first.
+ * The signal given to the work aborts then.
  */
 export async function within<T>(
   {
@@ -293,7 +297,7 @@ export async function within<T>(
   const timer = clock.timer(ms, () => ending.abort());
   try {
     const result = work(inner);
-    // Comes too late to be of interest where the deadline won.
+    // After the deadline a result is ignored.
     result.catch(() => undefined);
     return await Promise.race([result, ended.promise]);
   } finally {

@@ -1,4 +1,4 @@
-// A mark between texts that nobody can foresee.
+// An unpredictable separator between texts.
 
 import { randomBytes } from 'node:crypto';
 

@@ -1,7 +1,7 @@
-// Regular expressions of others: matched in time linear in the text (RE2), so that no pattern stops
-// the process (case X16). Look-around and back references do not exist there.
+// Regular expressions from untrusted sources: matched in time linear in the text (RE2), so that no
+// pattern stops the process (case X16). Look-around and back references are not supported.
 
-/** `message` is fit for the model and for people. */
+/** `message` is suitable for the model and for people. */
 export class PatternError extends Error {
   override readonly name = 'PatternError';
 }
@@ -10,7 +10,7 @@ export type LinearPattern = Pick<RegExp, 'test'>;
 
 const MAX_PATTERN_CHARS = 500;
 
-/** Upper and lower case are the same. @throws PatternError */
+/** Ignores case. @throws PatternError */
 export async function linearPattern(source: string): Promise<LinearPattern> {
   if (source.length > MAX_PATTERN_CHARS) {
     throw new PatternError(`the pattern is longer than ${MAX_PATTERN_CHARS} characters`);

@@ -1,5 +1,6 @@
 // Structured logs: fixed message strings, variables in fields, never a message body or a secret.
-// Values of known secrets are replaced wherever they turn up, and phone numbers shortened above debug.
+// Values of known secrets are replaced wherever they occur, and phone numbers are shortened above
+// debug.
 
 import { type DestinationStream, type Level, pino } from 'pino';
 import { withShortNumbers } from './text/redact.ts';
@@ -25,7 +26,7 @@ const MAX_FIELD_CHARS = 512;
 /** The level is the first field of a line. */
 const DEBUG_LINE = '{"level":"debug"';
 
-/** An error as log fields: code, message and the chain of causes, without a stack of the vendor's. */
+/** An error as log fields: code, message and the chain of causes, without a vendor's stack. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error).slice(0, MAX_FIELD_CHARS);
   return {
@@ -56,7 +57,7 @@ export function createLogger(options: LoggerOptions): Logger {
   return wrap(root);
 }
 
-/** A logger that says nothing. */
+/** A logger without output. */
 export const silentLogger: Logger = {
   debug() {},
   info() {},

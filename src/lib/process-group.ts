@@ -1,5 +1,5 @@
-// What surrounds this process: whether it runs in a container, which files lie on mounts that cannot be
-// written, and what of its environment a program gets.
+// The environment of this process: whether it runs in a container, which files are on read-only
+// mounts, and which variables a program gets; and programs as process groups.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -9,18 +9,18 @@ const MARKS = ['/.dockerenv', '/run/.containerenv'];
 /** Set by podman and by our image; by every Kubernetes. */
 const VARIABLES = ['container', 'KUBERNETES_SERVICE_HOST'];
 
-/** In a container all users but ours are those of the same image. */
+/** In a container all other users belong to the same image. */
 export const isContained = (env: Readonly<Record<string, string | undefined>>): boolean =>
   VARIABLES.some((name) => (env[name] ?? '') !== '') || MARKS.some((path) => existsSync(path));
 
-/** The variables of these names that are set: a program gets nothing else of our environment. */
+/** The variables of these names that are set: a program gets no other part of our environment. */
 export const environmentOf = (
   names: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): NodeJS.ProcessEnv =>
   Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
 
-/** False where the system does not say. */
+/** False if the system does not report it. */
 export async function isOnReadOnlyMount(path: string): Promise<boolean> {
   try {
     const real = await realpath(path);
@@ -43,10 +43,10 @@ const unescaped = (point: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),
   );
 
-// Programs of this machine in a process group of their own, so that one signal reaches all they started
-// and did not detach. Who has to be stopped, and when, is the caller's business.
+// Programs of this machine in a process group of their own, so that one signal reaches all they
+// started and did not detach. The caller decides what to stop, and when.
 
-/** Without a shell; in a new session, so that the group bears the number of the process. */
+/** Without a shell; in a new session, so that the group has the number of the process. */
 export function spawnGroup(
   [program, ...args]: readonly [string, ...string[]],
   options: Omit<SpawnOptions, 'detached' | 'shell'>,
@@ -66,7 +66,7 @@ export function killGroup(child: ChildProcess): void {
   else signalProcess(-child.pid, 'SIGKILL');
 }
 
-/** A process that is gone already is none to complain about. */
+/** Ignores a process that no longer exists. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

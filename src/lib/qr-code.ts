@@ -1,5 +1,5 @@
-// QR codes as a matrix, as lines of a terminal and as an SVG picture. What stands in one, and how
-// long it counts, is its caller's business.
+// QR codes as a matrix, as lines of a terminal and as an SVG picture. The caller decides about the
+// content and how long it is valid.
 
 import { create } from 'qrcode';
 
@@ -12,14 +12,14 @@ export type QrMatrix = {
 
 /** Light modules around the code (ISO/IEC 18004, 5.3.8). */
 const QUIET_ZONE = 4;
-/** Fixed colours of the 256: the first sixteen are the theme's. */
+/** Fixed colours of the 256: the theme defines the first sixteen. */
 const BLACK_ON_WHITE = '\u001B[38;5;16;48;5;231m';
 const RESET = '\u001B[0m';
 
-/** @throws Error where the text is longer than a QR code holds (2,953 bytes). */
+/** @throws Error if the text is longer than a QR code holds (2,953 bytes). */
 export function qrMatrix(text: string): QrMatrix {
   const data = new TextEncoder().encode(text);
-  // Shown on a screen nothing smears: less correction makes larger modules.
+  // A screen needs little error correction, which makes larger modules.
   const { modules } = create([{ data, mode: 'byte' }], { errorCorrectionLevel: 'L' });
   const { size } = modules;
   const isInside = (index: number) => index >= 0 && index < size;
@@ -30,7 +30,7 @@ export function qrMatrix(text: string): QrMatrix {
   };
 }
 
-/** How much room the lines of a terminal take. */
+/** The size of the code in lines of a terminal. */
 export function qrTerminalSize({ size }: QrMatrix): {
   readonly columns: number;
   readonly rows: number;
@@ -40,8 +40,8 @@ export function qrTerminalSize({ size }: QrMatrix): {
 }
 
 /**
- * Two modules per character. With `colors` black on white, whatever the terminal's own colours are;
- * without, light modules are drawn, as a dark terminal needs it.
+ * Two modules per character. With `colors` black on white, whatever the terminal's colours;
+ * without, light modules are drawn, for a dark terminal.
  */
 export function qrTerminalLines(
   matrix: QrMatrix,
@@ -65,7 +65,7 @@ function halfBlock(upper: boolean, lower: boolean): string {
   return lower ? '▄' : ' ';
 }
 
-/** A picture of its own: black on white with the quiet zone, as large as it is shown. */
+/** A standalone picture: black on white with the quiet zone, scalable. */
 export function qrSvg(matrix: QrMatrix): string {
   const side = matrix.size + 2 * QUIET_ZONE;
   const rows = Array.from({ length: matrix.size }, (_, row) => darkRuns(matrix, row));
@@ -77,7 +77,7 @@ export function qrSvg(matrix: QrMatrix): string {
   ].join('');
 }
 
-/** The dark modules of a row as path commands, neighbours in one. */
+/** The dark modules of a row as path commands, neighbours joined. */
 function darkRuns(matrix: QrMatrix, row: number): string {
   let path = '';
   for (let column = 0; column < matrix.size; column += 1) {

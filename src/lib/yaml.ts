@@ -1,11 +1,11 @@
-// YAML 1.2 as people write it in front matter and profiles: plain data, no tags that make anything,
-// few aliases. The parser is loaded when the first text is read.
+// YAML 1.2 for front matter and profiles: plain data, no tags that create objects, few aliases. The
+// parser is loaded when the first text is read.
 
 const MAX_CHARS = 100_000;
-/** Aliases of aliases grow without end; front matter needs none. */
+/** Aliases of aliases grow exponentially; front matter needs none. */
 const MAX_ALIASES = 20;
 
-/** `message` says where and what, fit for people. */
+/** `message` names place and problem, suitable for people. */
 export class YamlError extends Error {
   override readonly name = 'YamlError';
 }

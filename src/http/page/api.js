@@ -1,12 +1,12 @@
-// Requests to the gateway this page came from, and to no other. What shows that the page is logged in
-// travels in a header, never in an address, and is no cookie: a browser sends those to every port.
+// Requests to the gateway that served this page, and to no other. The login is sent in a header,
+// never in a URL, and is no cookie: a browser sends cookies to every port.
 
 import { createLoginQuestion, forgetSession, redeem, session } from './login.js';
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;
 
-/** The gateway answered and refused. `isFinal`: trying again as it is cannot help. */
+/** The gateway refused the request. `isFinal`: an unchanged retry cannot succeed. */
 export class RefusedError extends Error {
   name = 'RefusedError';
 
@@ -22,7 +22,10 @@ export function createApi() {
   const askForLogin = createLoginQuestion({ send });
   let linkProblem = '';
 
-  /** Asks the person to log in when the gateway wants it. `read` takes what is needed of the answer. */
+  /**
+   * Asks the person to log in when the gateway requires it. `read` extracts the result of the
+   * response.
+   */
   async function request(path, init, read) {
     for (let ended = ''; ; ) {
       const tried = session();
@@ -30,7 +33,7 @@ export function createApi() {
       if (answer.refusal === undefined) return answer.value;
       if (answer.refusal.status !== 401) throw answer.refusal;
       if (tried !== null) ended = answer.refusal.message;
-      // Another request or tab may have logged in meanwhile, or found out that the login has ended.
+      // Another request or tab may have logged in meanwhile, or detected that the login has ended.
       if (tried !== session()) continue;
       forgetSession(tried);
       await askForLogin(linkProblem || ended);
@@ -38,7 +41,7 @@ export function createApi() {
     }
   }
 
-  /** For the login itself: asks nobody anything. */
+  /** For the login itself: never asks the person. */
   async function send(path, body, token = null) {
     const headers = { 'content-type': 'application/json' };
     const init = { method: 'POST', headers, body: JSON.stringify(body) };
@@ -48,8 +51,8 @@ export function createApi() {
   }
 
   /**
-   * By the code of a link. Resolves with what is wrong with it where this browser is logged in already;
-   * else that is told where a login is needed.
+   * Logs in by the code of a link. Resolves with the problem of the code if this browser is logged
+   * in already; otherwise the login question shows it.
    */
   async function logIn(code) {
     try {
@@ -76,14 +79,14 @@ export function createApi() {
     return request(path, { method: 'GET', signal }, (response) => response.body);
   }
 
-  /** The steps of connecting a channel's account; ending the request ends the attempt. */
+  /** The steps of linking a channel's account; ending the request ends the attempt. */
   async function openLogin(channel, options, signal) {
     const headers = { 'content-type': 'application/json' };
     const init = { method: 'POST', headers, body: JSON.stringify(options), signal };
     return request(`${channelPath(channel)}/login`, init, (response) => response.body);
   }
 
-  /** Hands a file over; what a message names it by. */
+  /** Uploads a file; returns the reference for a message. */
   async function upload(file, signal) {
     const body = new FormData();
     body.append('file', file, file.name);

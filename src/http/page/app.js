@@ -1,5 +1,5 @@
-// The page: opens the chat that the address names, and connects its parts. All its state is on the
-// gateway but the messages not sent yet, which outbox.js keeps.
+// The page: opens the chat that the URL names, and connects its parts. All state is on the gateway
+// except unsent messages, which outbox.js keeps.
 
 import { chatPath, createApi, RefusedError } from './api.js';
 import { createChannelsPanel } from './channels-panel.js';
@@ -16,11 +16,11 @@ import { createPeoplePanel } from './people-panel.js';
 import { createScrollKeeper } from './scroll-keeper.js';
 import { welcome } from './welcome.js';
 
-/** Messages of a long chat shown at first, and more at a time. */
+/** Messages of a long chat shown at first, and added at a time. */
 const SHOWN_MESSAGES = 200;
-/** A connection back within this time is nobody's concern. */
+/** A connection restored within this time is not reported. */
 const LOST_NOTICE_MS = 800;
-/** What is said together refreshes the list once. */
+/** Messages within this time refresh the list once. */
 const REFRESH_DELAY_MS = 200;
 const CHAT_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
 
@@ -83,14 +83,14 @@ class App {
     this.#openNamed();
   }
 
-  /** By the link that opened the page, if one did. */
+  /** Logs in by the link that opened the page, if there was one. */
   async #logIn() {
     const code = takeCode();
     const problem = code === undefined ? undefined : await this.#api.logIn(code);
     if (problem !== undefined) this.#composer.tell(`You are logged in. ${problem}`);
   }
 
-  /** The chat in the address, else the newest, else a new one. */
+  /** The chat in the URL, else the newest, else a new one. */
   #openNamed() {
     const named = decodeURIComponent(location.hash.slice(1));
     if (named === this.#open?.chat) return;

@@ -1,5 +1,5 @@
-// Files that go out with the next message: uploaded as soon as they are chosen, each with its state
-// and a button that leaves it out.
+// Files of the next message: uploaded as soon as they are chosen, each with its state and a button
+// that removes it.
 
 import { element, iconButton } from './element.js';
 import { sizeText } from './file-size.js';
@@ -54,7 +54,7 @@ export function createAttachedFiles(node, { upload, tell, onChange }) {
     choose: () => input.click(),
     isEmpty: () => entries.length === 0,
     isUploading: () => entries.some(({ uploaded }) => uploaded === undefined),
-    /** What is uploaded, no longer attached here. */
+    /** Returns the uploaded files and detaches them. */
     take() {
       const taken = entries.map(({ uploaded }) => uploaded);
       for (const { chip } of entries) chip.remove();

@@ -1,14 +1,14 @@
-// Connecting a channel's account: shows the steps the gateway sends, the QR code and the code to type
-// among them. Leaving ends the attempt, and the gateway cleans up behind it.
+// Linking a channel's account: shows the steps that the gateway sends, including the QR code and
+// the code to type. Leaving ends the attempt, and the gateway cleans up.
 
 import { capital, withCode } from './channel-words.js';
 import { element, icon } from './element.js';
 import { readEvents } from './event-reader.js';
 import { button, instructions, numberForm, picture, spinner, typed } from './login-parts.js';
 
-/** The gateway shows that it lives every 15 s. */
+/** The gateway sends a heartbeat every 15 s. */
 const SILENCE_MS = 40_000;
-/** The gateway's clock may differ from ours. */
+/** The gateway's clock may differ from the browser's. */
 const MIN_SHOWN_MS = 15_000;
 const MAX_SHOWN_MS = 90_000;
 const WAITING = 'Waiting for the phone. The code renews itself.';
@@ -87,10 +87,10 @@ export function createChannelLogin(api, { name, label }, { onOver }) {
     }
   }
 
-  /** Nobody should point a phone at a code that is worth nothing any more. */
+  /** Hides an expired code, so that nobody scans it. */
   function showPicture({ image, expiresAt }) {
     clearTimeout(expiry);
-    // What led to the first picture is over with it.
+    // The progress text ends with the first picture.
     if (stage.querySelector('img') === null) progress.textContent = WAITING;
     stage.replaceChildren(picture(image));
     const leftMs = Math.min(MAX_SHOWN_MS, Math.max(MIN_SHOWN_MS, expiresAt - Date.now()));

@@ -1,8 +1,8 @@
-// The state of a channel in words, and texts that name commands.
+// The state of a channel as text, and texts that name commands.
 
 import { element } from './element.js';
 
-/** `tone`: good, busy, bad or off; `remedy` is undefined where there is nothing to do. */
+/** `tone`: good, busy, bad or off; `remedy` is undefined if there is nothing to do. */
 export function wordsOf({ status, waiting }) {
   switch (status.kind) {
     case 'off':

@@ -1,5 +1,5 @@
-// The channels people write from: a dialog with their state in words, a link for the account of one
-// that a phone connects, and a way to start one again. Its button shows when one needs a person.
+// The channels panel: a dialog with the state of each channel, login for an account that a phone
+// links, and a restart button. Its button is shown when a channel needs a person.
 
 import { channelPath } from './api.js';
 import { createChannelLogin } from './channel-login.js';
@@ -82,7 +82,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
   async function refresh() {
     const channels = await fetchChannels();
     const text = JSON.stringify(channels);
-    // What did not change keeps its place and the keyboard's.
+    // An unchanged list is not redrawn, so that it keeps its position and the keyboard focus.
     if (channels === undefined || login !== undefined || text === shown) return;
     shown = text;
     const focused = document.activeElement?.dataset?.action;

@@ -1,4 +1,4 @@
-// The list of chats: titles, when something was last said, which have news.
+// The list of chats: titles, the time of the last message, which have news.
 
 import { element } from './element.js';
 
@@ -46,7 +46,7 @@ export function createChatList(api, list, { onOpen }) {
 
   return {
     refresh,
-    /** Refreshes while someone looks; a gateway that is away is asked again later. */
+    /** Refreshes while the page is visible; an unreachable gateway is asked again later. */
     keepFresh() {
       setInterval(() => {
         if (document.visibilityState === 'visible') refresh().catch(() => undefined);

@@ -1,5 +1,5 @@
-// What can be pressed below a message. Once one of a message's choices was pressed, here or in an
-// earlier life of the page, all of them rest and the pressed one shows.
+// The buttons below a message. Once one of them was pressed, on this page or before a reload, all
+// of them are disabled and the pressed one is marked.
 
 import { element } from './element.js';
 
@@ -31,7 +31,7 @@ export function createChoices(onPress) {
       pressedTokens.add(token);
       rest(token);
     },
-    /** The press did not get through. */
+    /** The press was not delivered. */
     released(token) {
       pressedTokens.delete(token);
       for (const button of groups.get(token)?.values() ?? []) {

@@ -1,4 +1,4 @@
-// A block of code with its language and a button that copies it.
+// A block of code with its language and a copy button.
 
 import { element, icon, iconButton } from './element.js';
 
@@ -19,7 +19,7 @@ export function codeBlock(text, language) {
   );
 }
 
-/** Copies what `text()` gives; where the browser forbids it, selects `fallback` instead. */
+/** Copies the result of `text()`; if the browser forbids it, selects `fallback` instead. */
 export function copyButton(label, text, fallback) {
   const button = iconButton('copy', label, copyOrSelect, 'small');
 
@@ -33,7 +33,7 @@ export function copyButton(label, text, fallback) {
   return button;
 }
 
-/** Only a page on this machine or with TLS may use the clipboard. */
+/** Browsers permit the clipboard only to pages on this machine or with TLS. */
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);

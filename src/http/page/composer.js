@@ -1,5 +1,5 @@
-// The message field: Enter sends, Shift+Enter begins a line; files come by a button, by pasting and by
-// dropping; a button stops the answer under way.
+// The message field: Enter sends, Shift+Enter starts a line; files are added by a button, by
+// pasting and by dropping; a button stops the current answer.
 
 import { createAttachedFiles } from './attached-files.js';
 import { iconButton } from './element.js';

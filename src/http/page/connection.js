@@ -1,17 +1,18 @@
-// Follows one chat for as long as it is open: connects, resumes behind the last message seen when the
-// connection is lost, and lets go of it while nobody looks (a browser has few connections to share).
+// Follows one chat while it is open: connects, resumes after the last message seen when the
+// connection is lost, and closes it while the page is hidden (a browser has few connections to
+// share).
 
 import { readEvents } from './event-reader.js';
 
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
-/** The gateway shows that it lives every 15 s. */
+/** The gateway sends a heartbeat every 15 s. */
 const SILENCE_MS = 40_000;
 const HIDDEN_MS = 60_000;
 
 /**
- * `onConnected` is called before the first event of each connection, `onLost` when one is lost, with
- * what was wrong if that is known, `onEvent` with each event. Its live pictures are differences to
+ * `onConnected` is called before the first event of each connection, `onLost` when one is lost,
+ * with the problem if it is known, `onEvent` with each event. Live updates are differences to
  * earlier ones of the same connection.
  */
 export async function followChat(api, chat, afterSeq, listeners) {
@@ -52,7 +53,7 @@ export async function followChat(api, chat, afterSeq, listeners) {
 const retryMs = (failures) =>
   Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures) * (0.75 + Math.random() / 2);
 
-/** Ends a connection that is silent, and one that nobody looks at. */
+/** Ends a connection that is silent, and one of a hidden page. */
 function watchConnection(connection) {
   let silence;
   let hidden;
@@ -85,7 +86,7 @@ function visible(signal) {
   ]);
 }
 
-/** Waits, but no longer than until the network is back or someone looks. */
+/** Waits, but no longer than until the network is back or the page is visible. */
 function pause(ms, signal) {
   const events = [
     [window, 'online'],

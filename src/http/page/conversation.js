@@ -1,5 +1,5 @@
-// The messages of one chat: what was said, in order; below it the turns that run; at the end what is
-// not sent yet. Events may come again after a reconnect; a message is shown once.
+// The messages of one chat in order; below them the running turns; at the end the unsent messages.
+// Events may come again after a reconnect; a message is shown once.
 
 import { createChoices } from './choices.js';
 import { element } from './element.js';
@@ -10,9 +10,9 @@ import { createPersonMessage } from './person-message.js';
 
 /** `turnId/n`: the n-th answer of a turn. */
 const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
-/** An answer to a message this young is on its way. */
+/** A message this young will get an answer soon. */
 const RECENT_MS = 30_000;
-/** After a reconnect the gateway shows the turns that still run; the others are over. */
+/** After a reconnect the gateway sends the running turns; the others are over. */
 const STALE_MS = 1500;
 
 export function createConversation({
@@ -26,14 +26,14 @@ export function createConversation({
   const choices = createChoices(onPress);
   const answers = new Map();
   const own = new Map();
-  /** Changes that the gateway has not confirmed, by the message they are of. */
+  /** Changes that the gateway has not confirmed, by the message they change. */
   const changes = new Map();
   const said = element('div', { className: 'said', role: 'log', aria: { label: 'Messages' } });
   const live = element('div', { className: 'live-turns' });
   const unsent = element('div', { className: 'unsent-list' });
   const waiting = element('p', { className: 'activity waiting', hidden: true }, dots());
   const turns = new Map();
-  /** The nodes of turns' first answers, and how turns ended whose answer is not here yet. */
+  /** The nodes of turns' first answers, and the ends of turns whose answer has not arrived. */
   const firstAnswers = new Map();
   const ends = new Map();
   const over = new Set();
@@ -77,7 +77,7 @@ export function createConversation({
     waiting.hidden = turns.size > 0 || Date.now() - at > RECENT_MS;
   }
 
-  /** One of a message further up than the page shows concerns nothing here. */
+  /** Ignores a change of a message older than those shown. */
   function showChange({ id, kind }, text) {
     changes.delete(id);
     const message = own.get(id);
@@ -86,7 +86,7 @@ export function createConversation({
     own.delete(id);
   }
 
-  /** Nothing is left to press below it. */
+  /** Removes the buttons below it. */
   function closeChoices(id, now) {
     const node = answers.get(id);
     node?.querySelector('.choices')?.remove();
@@ -107,7 +107,10 @@ export function createConversation({
     return node;
   }
 
-  /** How a turn ended: the live view shows it, or the answer that follows, or a message of its own. */
+  /**
+   * Shows how a turn ended: in the live view, at the answer that follows, or as a message of its
+   * own.
+   */
   function showEnd({ ended, text, at }) {
     const { turn, answers } = ended;
     const running = turns.get(turn);
@@ -123,7 +126,7 @@ export function createConversation({
     said.append(node);
   }
 
-  /** What the live view of the turn showed. */
+  /** Adds what the live view of the turn showed. */
   function addEnd(node, { tools, kind }) {
     if (node.querySelector('.tools') === null) node.prepend(toolList(tools));
     if (kind !== 'stopped' || node.querySelector('.activity') !== null) return;
@@ -177,7 +180,7 @@ export function createConversation({
       keepPlace(() => (event.type === 'said' ? showSaid(event) : showLive(event)));
       tellState();
     },
-    /** Differences to earlier pictures begin anew. */
+    /** Live updates start again from an empty text. */
     connected() {
       for (const turn of turns.values()) {
         turn.restart();

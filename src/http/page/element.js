@@ -1,8 +1,8 @@
-// Builds DOM nodes. Text becomes text nodes only, so nothing anyone wrote can become markup.
+// Creates DOM nodes. Text becomes text nodes only, so no text can become markup.
 
 /**
  * `props` are DOM properties; `data`, `aria` and `on` hold data attributes, ARIA attributes and
- * listeners. Children that are undefined are left out.
+ * listeners. Undefined children are skipped.
  */
 export function element(tag, props = {}, ...children) {
   const { data = {}, aria = {}, on = {}, ...properties } = props;
@@ -26,7 +26,7 @@ export function icon(name) {
   return svg;
 }
 
-/** A button that shows an icon and says what it does. */
+/** A button with an icon and a label for screen readers. */
 export function iconButton(name, label, onClick, className = '') {
   const props = { type: 'button', className: `icon-button ${className}`.trim(), title: label };
   return element('button', { ...props, aria: { label }, on: { click: onClick } }, icon(name));

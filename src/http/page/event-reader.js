@@ -1,5 +1,5 @@
 // Reads server-sent events from a response's body: yields the JSON data of each, and undefined for
-// a sign of life.
+// a heartbeat.
 
 export async function* readEvents(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

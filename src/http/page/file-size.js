@@ -1,4 +1,4 @@
-// A size in words.
+// A file size as text.
 
 export function sizeText(bytes) {
   if (bytes < 1000) return `${bytes} bytes`;

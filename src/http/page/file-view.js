@@ -1,5 +1,5 @@
-// Files of a message: pictures are shown, everything else can be saved. A content is fetched with the
-// login, so it is no address that a browser could open by itself; only pixels are ever shown.
+// Files of a message: pictures are shown, everything else can be saved. A content is fetched with
+// the login, so it has no URL that a browser could open by itself; only pixels are shown.
 
 import { element } from './element.js';
 import { sizeText } from './file-size.js';

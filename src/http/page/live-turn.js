@@ -1,4 +1,4 @@
-// A running turn as one message that grows: what the agent does, and the answer so far.
+// A running turn as one growing message: the agent's activity, and the answer so far.
 
 import { element, icon } from './element.js';
 import { createMarkdownView } from './markdown-view.js';
@@ -16,7 +16,7 @@ export function createLiveTurn(onChange) {
   let isStopped = false;
   let drawing;
 
-  /** At most once per frame, whatever comes. */
+  /** Redraws at most once per frame. */
   function draw() {
     drawing ??= requestAnimationFrame(() => {
       drawing = undefined;
@@ -41,7 +41,7 @@ export function createLiveTurn(onChange) {
     activity.replaceChildren(dots(), notice ?? '');
   }
 
-  /** Half a sentence that a person cut off must not pass for the whole. */
+  /** Marks a stopped answer, so that half a sentence is not taken for the whole. */
   function showStopped() {
     activity.hidden = false;
     activity.replaceChildren('Stopped.');
@@ -54,18 +54,18 @@ export function createLiveTurn(onChange) {
 
   return {
     node,
-    /** A difference to what this connection sent before. */
+    /** Applies a difference to what this connection sent before. */
     apply(delta) {
       markdown = markdown.slice(0, delta.keep) + delta.append;
       if (delta.tools !== undefined) showTools(delta.tools);
       showActivity(delta);
       draw();
     },
-    /** The connection is a new one: differences begin from nothing. */
+    /** The connection is new: differences start from an empty text. */
     restart() {
       markdown = '';
     },
-    /** The answer as it stands. */
+    /** Shows the final answer. */
     finish(text, at) {
       cancelDrawing();
       view.finish(text);
@@ -74,12 +74,12 @@ export function createLiveTurn(onChange) {
       node.classList.remove('live');
       node.append(messageFoot(at, () => text, body));
     },
-    /** How the turn ended, where this connection was not told while it ran. */
+    /** Shows how the turn ended, if this connection missed it. */
     ended({ kind, tools: list }) {
       isStopped = kind === 'stopped';
       showTools(list);
     },
-    /** The turn came to its end without an answer. */
+    /** The turn ended without an answer. */
     close() {
       cancelDrawing();
       if (markdown !== '') view.finish(markdown);
@@ -115,7 +115,7 @@ function toolLine({ name, detail, status, preview = '' }) {
   );
 }
 
-/** Three dots that move while the agent thinks. */
+/** Three moving dots while the agent thinks. */
 export function dots() {
   const props = { className: 'dots', role: 'img', aria: { label: 'thinking' } };
   return element('span', props, ...Array.from({ length: 3 }, () => element('i')));

@@ -1,4 +1,4 @@
-// What linking an account shows: the picture, what to do with it, a field for the number, the code.
+// The parts of the account login: the picture, its instructions, a field for the number, the code.
 
 import { copyButton } from './code-block.js';
 import { element } from './element.js';

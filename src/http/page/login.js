@@ -1,29 +1,29 @@
-// How this page logs in: by the one-time code of the link that opened it, or by what the person types
-// where there is none. What the gateway gives for it is kept for all tabs until the gateway ends it.
+// Login of this page: by the one-time code of the link that opened it, or else by what the person
+// types. The session is stored for all tabs until the gateway ends it.
 
 import { element } from './element.js';
 
 const SESSION_KEY = 'nanobot.session';
 const CODE = /#login=([\w-]+)$/;
-/** Tells this tab's question how a link went; other tabs hear of a login by `storage`. */
+/** Reports the result of a link to this tab's question; other tabs see a login by `storage`. */
 const TRIED = 'nanobot-login';
 
-/** What requests carry in their header; null before the first login. */
+/** The session that requests carry in their header; null before the first login. */
 export const session = () => localStorage.getItem(SESSION_KEY);
 
-/** Forgets a login that the gateway has ended, unless another tab has a new one already. */
+/** Removes a login that the gateway has ended, unless another tab has a new one already. */
 export function forgetSession(ended) {
   if (session() === ended) localStorage.removeItem(SESSION_KEY);
 }
 
-/** The code in the page's own address, taken out of it: it must not stay in the history. */
+/** Takes the code out of the page's URL: it must not stay in the history. */
 export function takeCode() {
   const code = CODE.exec(location.hash)?.[1];
   if (code !== undefined) history.replaceState(undefined, '', location.pathname);
   return code;
 }
 
-/** Throws what the gateway says where the code opens nothing. */
+/** Throws the gateway's message if the code is not valid. */
 export async function redeem(api, code) {
   try {
     const answer = await api.send('/api/login', { code });
@@ -35,7 +35,7 @@ export async function redeem(api, code) {
   }
 }
 
-/** A question for a link or the token; several who ask at once get one answer. */
+/** Asks for a link or the token; concurrent callers share one answer. */
 export function createLoginQuestion(api) {
   let asking;
   return (problem) => {
@@ -46,7 +46,7 @@ export function createLoginQuestion(api) {
   };
 }
 
-/** A link, as it was printed, or the token, which is good for a link. */
+/** Accepts a link as it was printed, or the token, which can create one. */
 async function logIn(api, typed) {
   const code = CODE.exec(typed)?.[1];
   if (code !== undefined) return redeem(api, code);

@@ -1,5 +1,6 @@
-// Markdown to marked's tokens, with guards: text that would make the lexer recurse without end or run
-// in square time is shown as it was written instead. (The server's own are in core/markup/lex.ts.)
+// Markdown to marked's tokens, with guards: text that would make the lexer recurse without end or
+// run in quadratic time is shown as written instead. (The server's own are in
+// src/lib/markup/writer.ts.)
 
 import { Lexer } from '/vendor/marked.js';
 
@@ -17,7 +18,7 @@ const TOO_DEEP = [
 ];
 const INVISIBLE = /(?![\t\n])\p{Cc}/gu;
 
-/** One kind of line end, whole surrogate pairs, no control characters. */
+/** Normalised line ends, whole surrogate pairs, no control characters. */
 export function cleanText(text) {
   return text.toWellFormed().replace(/\r\n?/g, '\n').replace(INVISIBLE, '');
 }

@@ -1,5 +1,5 @@
-// Markdown tokens to DOM nodes. Raw HTML is shown as it was written, pictures become links that load
-// nothing, and only addresses a reader can judge become links.
+// Markdown tokens to DOM nodes. Raw HTML is shown as written, pictures become links that load
+// nothing, and only addresses that a reader can judge become links.
 
 import { codeBlock } from './code-block.js';
 import { element } from './element.js';
@@ -23,7 +23,7 @@ const NAMED = {
   copy: '©',
 };
 
-/** Nodes of the block tokens, one per block. Each is written in the direction of its own script. */
+/** Nodes of the block tokens, one per block. Each has the direction of its own script. */
 export function blockNodes(tokens) {
   return withoutSpace(tokens).map(directed);
 }
@@ -37,7 +37,7 @@ function directed(token) {
 function blockNode(token) {
   switch (token.type) {
     case 'heading':
-      // The page has its own title above; a message's headings come below it.
+      // The page has its own title; a message's headings rank below it.
       return element(`h${Math.min(6, token.depth + 2)}`, {}, ...inlineNodes(token.tokens));
     case 'code':
       return codeBlock(token.text, /^[\w+#.-]+/.exec(token.lang ?? '')?.[0]);

@@ -1,9 +1,12 @@
-// Shows Markdown that grows: blocks that are complete stand, only the end is lexed and built again.
+// Shows growing Markdown: complete blocks stay, only the end is lexed and built again.
 
 import { cleanText, lexMarkdown } from './markdown-lexer.js';
 import { blockNodes } from './markdown-nodes.js';
 
-/** What comes next can still change so many blocks at the end: a list may go on after a paragraph. */
+/**
+ * The next text can still change this many blocks at the end: a list may continue after a
+ * paragraph.
+ */
 const OPEN_BLOCKS = 2;
 
 export function createMarkdownView(container) {
@@ -17,7 +20,7 @@ export function createMarkdownView(container) {
   }
 
   return {
-    /** The text so far; a new text that does not go on from the last one replaces it. */
+    /** The text so far; a text that does not continue the last one replaces it. */
     grow(text) {
       if (!text.startsWith(standing)) reset();
       const tokens = lexMarkdown(cleanText(text.slice(standing.length)));
@@ -32,7 +35,8 @@ export function createMarkdownView(container) {
         .slice(0, tokens.indexOf(firstOpen))
         .map(({ raw }) => raw)
         .join('');
-      // The lexer rewrites some white space; a border is only safe where its text is the source.
+      // The lexer rewrites some white space; a border is safe only where its text equals the
+      // source.
       if (!text.startsWith(closed, standing.length)) return;
       standing += closed;
       standingNodes += blocks.length - OPEN_BLOCKS;

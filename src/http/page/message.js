@@ -1,5 +1,5 @@
-// Messages as DOM nodes: the agent's Markdown, and what the gateway has not confirmed yet. The
-// person's own that it has are in person-message.js.
+// Messages as DOM nodes: the agent's Markdown, and messages that the gateway has not confirmed.
+// person-message.js has the person's confirmed messages.
 
 import { copyButton } from './code-block.js';
 import { element, iconButton } from './element.js';

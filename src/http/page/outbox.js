@@ -1,5 +1,6 @@
-// Messages the gateway has not confirmed yet: kept in this browser, sent again under the same id until
-// it has them, also after the page was closed. The gateway knows a repeat by its id.
+// Messages that the gateway has not confirmed: kept in this browser and sent again under the same
+// id until it confirms them, also after the page was closed. The gateway recognises a repeat by its
+// id.
 
 import { chatPath, RefusedError } from './api.js';
 
@@ -10,7 +11,7 @@ const RETRY_MAX_MS = 15_000;
 export function createOutbox(api, { onWaiting, onRefused }) {
   const busy = new Set();
 
-  /** One after the other per chat, so that the order stays. */
+  /** Sends one after the other per chat, so that the order stays. */
   async function drain(chat) {
     if (busy.has(chat)) return;
     busy.add(chat);
@@ -45,7 +46,7 @@ export function createOutbox(api, { onWaiting, onRefused }) {
   return {
     /**
      * `press`: the token of the choice whose label the text is; `files` are uploaded already;
-     * `amends`: the message that says this from now on.
+     * `amends`: the message whose text this replaces.
      */
     send(chat, text, { press, files, amends } = {}) {
       const message = {
@@ -60,9 +61,9 @@ export function createOutbox(api, { onWaiting, onRefused }) {
       drain(chat);
       return message;
     },
-    /** What waits in the chat, oldest first. */
+    /** The unsent messages of the chat, oldest first. */
     waiting: (chat) => read().filter((message) => message.chat === chat),
-    /** Takes up what an earlier page left behind. */
+    /** Resumes messages that an earlier page left. */
     resume() {
       for (const chat of new Set(read().map((message) => message.chat))) drain(chat);
     },

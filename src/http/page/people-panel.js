@@ -1,6 +1,6 @@
-// People: a dialog with who waits to be let in, what waits for the owner's approval, the allow rules, and whom
-// the agent knows and how much it asks about them. Its button shows when somebody waits. What others wrote
-// becomes text, never markup.
+// The people panel: a dialog with unknown senders who wait, requests for an approval, the allow
+// rules, and the known people with their rights. Its button is shown when somebody waits. Untrusted
+// content becomes text, never markup.
 
 import { element, icon, iconButton } from './element.js';
 import { createMarkdownView } from './markdown-view.js';
@@ -67,7 +67,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
   async function refresh() {
     const people = await look();
     const text = JSON.stringify(people);
-    // What did not change keeps its place and the keyboard's.
+    // An unchanged list is not redrawn, so that it keeps its position and the keyboard focus.
     if (people === undefined || isDeciding || text === shown) return;
     shown = text;
     const focused = document.activeElement?.dataset?.action;
@@ -91,7 +91,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
     return { ...people, ...approvals };
   }
 
-  /** One at a time; the words that come back say what was done. */
+  /** One decision at a time; the response says what was done. */
   async function decide(path, request) {
     if (isDeciding) return;
     isDeciding = true;

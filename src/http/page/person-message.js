@@ -1,12 +1,12 @@
-// A message of the person's own: its text, and the buttons that change it or take it back. It only
-// asks; what the message says is what the gateway tells.
+// A message of the person: its text, and the buttons that change or delete it. It only sends
+// requests; the gateway decides what the message says.
 
 import { element, iconButton } from './element.js';
 import { messageFoot } from './message.js';
 
 const MAX_CHARS = 200_000;
 
-/** `onChange(kind, text)` is left out where nothing can be changed. */
+/** `onChange(kind, text)` is absent if nothing can be changed. */
 export function createPersonMessage({ text, at, files, onChange }) {
   const body = element('div', { className: 'body', dir: 'auto' }, text);
   const edited = element('span', { className: 'edited', hidden: true }, 'edited');
@@ -17,7 +17,7 @@ export function createPersonMessage({ text, at, files, onChange }) {
   foot.prepend(edited);
   if (onChange !== undefined) foot.append(...(text === '' ? [] : [edit]), remove);
   const node = element('article', { className: 'message person' }, files, body, foot, state);
-  /** What stands in place of the foot: a text being changed, or a question. */
+  /** What replaces the foot: a text being changed, or a question. */
   let open;
 
   function show(form, ...hidden) {
@@ -34,7 +34,7 @@ export function createPersonMessage({ text, at, files, onChange }) {
     focused?.focus();
   }
 
-  /** Escape leaves this and stops nothing else. */
+  /** Escape closes this form only. */
   function onEscape(leave) {
     return (event) => {
       if (event.key !== 'Escape' || event.isComposing) return;
@@ -108,17 +108,17 @@ export function createPersonMessage({ text, at, files, onChange }) {
 
   return {
     node,
-    /** The gateway has it. */
+    /** The gateway has confirmed it. */
     changed(now) {
       body.textContent = now;
       edited.hidden = false;
       tell('');
     },
-    /** Asked for, and not yet confirmed. */
+    /** Requested, and not yet confirmed. */
     waits({ kind }, reason = '') {
       tell(`${kind === 'edited' ? 'Saving' : 'Deleting'}… ${reason}`.trim());
     },
-    /** Words that were refused are not lost. */
+    /** A refused text stays in the editor. */
     refused({ kind }, draft, reason) {
       if (kind === 'edited') openEditor(draft);
       state.hidden = false;

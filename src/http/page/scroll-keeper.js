@@ -1,5 +1,5 @@
-// Keeps the newest message in sight while someone reads at the end, and leaves whoever scrolled up
-// where they are.
+// Keeps the newest message visible while someone reads at the end, and keeps the position of a
+// person who scrolled up.
 
 const NEAR_END_PX = 80;
 
@@ -16,13 +16,13 @@ export function createScrollKeeper(scroller, toEnd) {
   scroller.addEventListener('scroll', () => {
     if (isAtEnd()) toEnd.hidden = true;
   });
-  // The keyboard of a phone takes room away.
+  // The keyboard of a phone covers part of the page.
   new ResizeObserver(() => {
     if (toEnd.hidden) scrollToEnd();
   }).observe(scroller);
 
   return {
-    /** Runs a change of the content and keeps the place. */
+    /** Runs a change of the content and keeps the position. */
     keepPlace(change) {
       const wasAtEnd = isAtEnd();
       change();

@@ -1,4 +1,4 @@
-// What an empty chat shows: who answers, and what to try.
+// What an empty chat shows: the model that answers, and suggestions.
 
 import { element } from './element.js';
 
@@ -6,7 +6,7 @@ const DEMO = 'demo/';
 const TRY_DEMO = ['what time is it', 'list files', 'markdown', 'connect'];
 const TRY = ['/help', 'What can you do?', 'What do you know about me?'];
 
-/** `model` is undefined while it is not known. */
+/** `model` is undefined while it is unknown. */
 export function welcome(model, onTry) {
   const isDemo = model?.startsWith(DEMO) ?? false;
   const ideas = (isDemo ? TRY_DEMO : TRY).map((text) =>

@@ -1,5 +1,6 @@
-// Folders of YAML files by which people declare things, each named like what it declares. Read anew each time,
-// so that a change counts at once. Links are not followed; a file that cannot be used says why.
+// Folders of YAML files in which people declare things, each named like what it declares. Read on
+// each use, so that a change takes effect at once. Links are not followed; an unusable file is
+// reported with the reason.
 
 import type { ReadFile } from '../json/json.ts';
 import { parseYaml, YamlError } from '../yaml.ts';
@@ -8,10 +9,10 @@ import { GuardedFileError } from './guarded-path.ts';
 
 const MAX_FILES = 200;
 export const MAX_DECLARED_BYTES = 65_536;
-/** Where a file is there twice, the last counts. */
+/** If a file exists with both extensions, the last counts. */
 const ENDINGS = ['.yml', '.yaml'];
 
-/** Paths below the root by name, in the order of the names; none where the folder cannot be read. */
+/** Paths below the root by name, in the order of the names; empty if the folder cannot be read. */
 export async function declaredPaths(
   files: GuardedFiles,
   root: string,
@@ -31,7 +32,7 @@ export async function declaredPaths(
   }
 }
 
-/** `check` says what the values of the file declare; every problem names the path. */
+/** `check` parses the values of the file; every problem names the path. */
 export async function readDeclared<T>(
   files: GuardedFiles,
   { root, path, name }: { readonly root: string; readonly path: string; readonly name: string },

@@ -32,7 +32,7 @@ export async function writeAtomic(
   await syncFolder(dirname(path));
 }
 
-/** The text of a file; undefined where there is none. */
+/** The text of a file; undefined if it does not exist. */
 export async function textIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
@@ -42,14 +42,14 @@ export async function textIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Whether this user may reach the path so. `mode`: of `constants` of node:fs. */
+/** Whether this user has this access to the path. `mode`: of `constants` of node:fs. */
 export const isPermitted = (path: string, mode: number): Promise<boolean> =>
   access(path, mode).then(
     () => true,
     () => false,
   );
 
-/** The program with its path, or the first of this name on the path of the environment. */
+/** Finds the program: by its path, or the first of this name on the PATH of the environment. */
 export async function isOnPath(
   program: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -60,7 +60,7 @@ export async function isOnPath(
   return found.includes(true);
 }
 
-/** Of an error of the system, e.g. ENOENT. */
+/** The code of a system error, e.g. ENOENT. */
 export const systemCode = (error: unknown): unknown =>
   error instanceof Error && 'code' in error ? error.code : undefined;
 
@@ -74,10 +74,13 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-// Whether a file is still the one that was read. Asked without the thread pool: the kernel answers
-// from its memory in microseconds, and every turn asks about a dozen files.
+// Whether a file is still the one that was read. Checked without the thread pool: the kernel
+// answers from memory in microseconds, and every turn checks about a dozen files.
 
-/** Changes whenever the file does, replaced ones included; undefined where no regular file is. */
+/**
+ * Changes whenever the file does, including when it is replaced; undefined if it is no regular
+ * file.
+ */
 export function fileStamp(path: string): string | undefined {
   try {
     const info = lstatSync(path, { bigint: true, throwIfNoEntry: false });
@@ -87,8 +90,8 @@ export function fileStamp(path: string): string | undefined {
   }
 }
 
-// The log as one file a day, `nanobot.YYYY-MM-DD.log`, mode 0600; old ones are deleted at the turn
-// of the day. Writing is buffered by pino's own destination; the newest lines survive a clean stop.
+// The log as one file a day, `nanobot.YYYY-MM-DD.log`, mode 0600; old ones are deleted at the
+// change of day. pino's own destination buffers writes; the newest lines survive a clean stop.
 
 type LogFileOptions = {
   readonly folder: string;
@@ -122,7 +125,7 @@ export function openLogFile(options: LogFileOptions): DestinationStream & AsyncD
       stream.write(line);
     },
     async [Symbol.asyncDispose]() {
-      // A program that leaves at once, because its port is taken, is faster than the file.
+      // A program that exits at once, e.g. because its port is in use, is faster than the file.
       await opened;
       stream.flushSync();
     },

@@ -1,6 +1,6 @@
-// Files of one folder for callers that are not trusted with paths (case X08): links are never followed,
-// only regular files are opened, sizes are capped, replacement is atomic. Changes of one file are
-// serialized.
+// Files of one folder for callers that are not trusted with paths (case X08): links are never
+// followed, only regular files are opened, sizes are capped, replacement is atomic. Changes of one
+// file are serialised.
 
 import { randomUUID } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
@@ -38,11 +38,11 @@ export type GuardedEntry = {
 };
 
 type GuardedListing = {
-  /** By name. */
+  /** Sorted by name. */
   readonly entries: readonly GuardedEntry[];
-  /** Entries that were left out because the folder holds too many. */
+  /** Number of entries left out because the folder has too many. */
   readonly omitted: number;
-  /** Protected entries, which are not shown. */
+  /** Number of protected entries, which are not shown. */
   readonly hidden: number;
 };
 
@@ -50,12 +50,12 @@ const OPEN_TO_READ = constants.O_RDONLY | NOFOLLOW | constants.O_NONBLOCK | cons
 const OPEN_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NOFOLLOW;
 const PIECE_BYTES = 65_536;
 const NEW_FILE_MODE = 0o600;
-/** Names read of a folder before the rest is only counted. */
+/** Names read from a folder; the rest is only counted. */
 const MAX_SCANNED_ENTRIES = 20_000;
 
 type ReadLimits = {
   readonly maxBytes: number;
-  /** A file that has further names, maybe outside, is refused. */
+  /** A file with further names, possibly outside, is refused. */
   readonly onlyName?: boolean;
 };
 
@@ -80,7 +80,7 @@ async function readEntry(
   }
 }
 
-/** Writes beside, then replaces in one step; keeps the mode of a file that exists. */
+/** Writes a temporary file, then replaces in one step; keeps the mode of an existing file. */
 async function replaceEntry(
   folder: GuardedFolder,
   name: string,
@@ -141,7 +141,7 @@ const tooLarge = (bytes: number, maxBytes: number) =>
     `the file has ${bytes.toLocaleString('en-US')} bytes; the limit is ${maxBytes.toLocaleString('en-US')}`,
   );
 
-/** A file may grow while it is read, and one below /proc is larger than it says. */
+/** A file may grow while it is read, and one in /proc is larger than its stated size. */
 async function readUpTo(file: FileHandle, size: number, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let total = 0;
@@ -192,10 +192,10 @@ export function undefinedIfMissing(error: unknown): undefined {
   throw error;
 }
 
-/** `root` is the folder, `path` what the caller wants in it. @throws GuardedFileError */
+/** `root` is the folder, `path` the caller's path in it. @throws GuardedFileError */
 export type GuardedFiles = Pick<FolderGuard, keyof FolderGuard>;
 
-/** `forbidden`: folders that stay closed even where the guarded folder contains them. */
+/** `forbidden`: folders that stay closed even if the guarded folder contains them. */
 export const createGuardedFiles = (
   options: { readonly forbidden?: readonly string[] } = {},
 ): GuardedFiles => new FolderGuard(options.forbidden ?? []);
@@ -215,7 +215,7 @@ class FolderGuard {
     return this.#read(await locate(root, path), limits);
   }
 
-  /** Creates missing folders. Tells whether the file is new. */
+  /** Creates missing folders. Returns whether the file is new. */
   async write(
     root: string,
     path: string,
@@ -225,7 +225,10 @@ class FolderGuard {
     return this.#lanes.run(laneOf(place), () => this.#write(place, content));
   }
 
-  /** Reads, changes and writes with no other change in between; undefined = there is no file. */
+  /**
+   * Reads, changes and writes without another change in between; undefined: the file does not
+   * exist.
+   */
   async update(
     root: string,
     path: string,

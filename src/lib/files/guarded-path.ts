@@ -1,4 +1,4 @@
-// Paths that untrusted callers may use: decided by their text, then walked below an open folder so that
+// Paths that untrusted callers may use: checked as text, then walked below an open folder so that
 // no link can lead out of it.
 
 import { constants, existsSync, type Stats } from 'node:fs';
@@ -18,7 +18,7 @@ export type GuardReason =
   | 'no_permission'
   | 'no_space';
 
-/** An access that was refused or is not possible. `message` is fit for the model and for people. */
+/** A refused or impossible access. `message` is suitable for the model and for people. */
 export class GuardedFileError extends Error {
   override readonly name = 'GuardedFileError';
   readonly reason: GuardReason;
@@ -30,7 +30,7 @@ export class GuardedFileError extends Error {
 
 const MAX_PATH_CHARS = 4096;
 const MAX_NAME_BYTES = 255;
-/** Control characters, and those that make a name read in another order than it is spelled. */
+/** Control characters, and those that display a name in another order than it is spelled. */
 const DECEPTIVE = /[\p{Cc}\u202A-\u202E\u2066-\u2069]/u;
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
 
@@ -54,12 +54,12 @@ const PROTECTED_NAMES = new Set([
   'id_ed25519',
 ]);
 const PROTECTED_ENDINGS = ['.pem', '.key', '.p12', '.pfx', '.kdbx'];
-/** What git itself executes. */
+/** Files that git itself executes. */
 const PROTECTED_IN_GIT = new Set(['hooks', 'config', 'modules']);
 
 /**
- * The names below the folder that a path leads through; empty for the folder itself. Relative
- * paths begin at the folder, absolute ones must lie in it; `roots` are its spellings.
+ * The names of a path below the folder; empty for the folder itself. Relative paths start at the
+ * folder, absolute ones must be inside it; `roots` are its spellings.
  * @throws GuardedFileError malformed, outside, protected
  */
 export function guardedNames(path: string, roots: readonly string[]): readonly string[] {
@@ -90,7 +90,7 @@ function relativeTo(path: string, roots: readonly string[]): string {
   return path.slice(root.length);
 }
 
-/** `..` may be taken by text alone because links are never followed. */
+/** `..` may be resolved as text because links are never followed. */
 function resolveDots(path: string): readonly string[] {
   const names: string[] = [];
   for (const name of path.split('/')) {
@@ -111,7 +111,7 @@ export function isProtected(names: readonly string[]): boolean {
   });
 }
 
-/** One spelling for names that some file system takes for the same. */
+/** One spelling for names that some file systems treat as the same. */
 export function foldName(name: string): string {
   return name
     .normalize('NFKC')
@@ -120,16 +120,16 @@ export function foldName(name: string): string {
     .replace(/[. ]+$/, '');
 }
 
-// Walking below a folder so that no link can lead out of it, not even one that is put there in the
-// same moment: each step opens a name relative to the handle of the folder before (by
-// /proc/self/fd, Node has no openat), and none follows links. Where there is no /proc, macOS
-// refuses links anywhere in a path by itself, and the real path is compared after opening.
+// Walks below a folder so that no link can lead out of it, not even one created at the same moment:
+// each step opens a name relative to the handle of the folder before (by /proc/self/fd, because
+// Node has no openat), and none follows links. Without /proc, macOS itself refuses links anywhere
+// in a path, and the real path is compared after opening.
 
-/** An open folder below the guarded one. Closing the handle is the caller's. */
+/** An open folder below the guarded one. The caller closes the handle. */
 export interface GuardedFolder {
   readonly handle: FileHandle;
   readonly byHandle: boolean;
-  /** A path that reaches the entry through the open handle where the system allows it. */
+  /** A path that reaches the entry through the open handle if the system supports it. */
   at(name: string): string;
   /** The folder itself, for listing. */
   readonly here: string;
@@ -158,7 +158,7 @@ function wrap(handle: FileHandle, realPath: string, byHandle: boolean): GuardedF
 type WalkOptions = {
   readonly create: boolean;
   readonly byHandle: boolean;
-  /** Folders that may not be entered, by device and inode. */
+  /** Folders that must not be entered, by device and inode. */
   readonly forbidden: readonly Pick<Stats, 'dev' | 'ino'>[];
 };
 
@@ -202,7 +202,7 @@ async function openStep(
   }
 }
 
-/** Without handle paths: what was opened must lie where its path says. */
+/** Without handle paths: the opened folder must be where its path says. */
 async function recheck(realPath: string, options: WalkOptions): Promise<void> {
   if (options.byHandle) return;
   if ((await realpath(realPath)) !== realPath) throw linked();
@@ -211,7 +211,7 @@ async function recheck(realPath: string, options: WalkOptions): Promise<void> {
 export const linked = () =>
   new GuardedFileError('link', 'the path leads over a link; links are not followed');
 
-/** Turns a failed open into the reason a person can act on. */
+/** Turns a failed open into an error with a reason for people. */
 export async function explain(path: string, cause: unknown): Promise<never> {
   const info = await lstat(path).catch(() => undefined);
   if (info?.isSymbolicLink()) throw linked();

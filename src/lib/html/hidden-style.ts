@@ -1,15 +1,15 @@
-// Whether a piece of CSS takes text out of a person's sight: what only a model would read is where
-// orders to models are hidden. Pure; the tricks are those seen in mail and on pages (case E23, J04).
+// Whether a piece of CSS hides text from people: text that only a model reads is where instructions
+// to models are hidden. Pure; the tricks are those seen in mail and on pages (case E23, J04).
 
 type Declarations = readonly (readonly [property: string, value: string])[];
 type Test = (value: string) => boolean;
 
-/** More of one value is never needed. */
+/** Longer values are never needed. */
 const MAX_VALUE_CHARS = 200;
 const MIN_FONT_PX = 2;
 const MIN_OPACITY = 0.05;
 const FAR_OFF_PX = -400;
-/** Rough: what matters is whether a length is nothing, a hair or far away. */
+/** Approximate: it only matters whether a length is zero, tiny or far away. */
 const PX_PER_UNIT: Readonly<Record<string, number>> = {
   '': 1,
   px: 1,
@@ -25,12 +25,12 @@ const PX_PER_UNIT: Readonly<Record<string, number>> = {
   vh: 8,
   '%': 10,
 };
-/** Units that do not depend on the size around them. */
+/** Units that do not depend on the surrounding size. */
 const ABSOLUTE = /(?:px|pt|rem|cm|mm|in|vw|vh)$/;
 const SEE_THROUGH =
   /^(?:transparent|#(?:[0-9a-f]{3}0|[0-9a-f]{6}00)|(?:rgba?|hsla?)\([^)]*[,/]\s*0?\.?0+%?\s*\))$/;
 
-/** Tricks of one property; a later value that a program may not know does not undo them. */
+/** Tricks of one property; a later value that a client may not know does not undo them. */
 const TRICKS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ['display', (value) => value === 'none'],
   ['visibility', (value) => value === 'hidden' || value === 'collapse'],
@@ -62,7 +62,7 @@ const TRICKS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ['text-indent', (value) => length(value) <= FAR_OFF_PX],
 ]);
 
-/** `size`: by the size of its letters, which an element inside of it may have larger. */
+/** `size`: by the size of its letters, which an element inside it may enlarge. */
 export type Hiding = 'all' | 'size' | undefined;
 
 export function hidingOf(style: string): Hiding {
@@ -76,7 +76,7 @@ export function hidingOf(style: string): Hiding {
 
 export const hidesText = (style: string): boolean => hidingOf(style) !== undefined;
 
-/** Whether its letters are large enough whatever the size around it. */
+/** Whether its letters are large enough whatever the surrounding size. */
 export function setsReadableSize(style: string): boolean {
   const sizes = fontSizes(readDeclarations(style));
   return (
@@ -107,13 +107,13 @@ function readDeclarations(style: string): Declarations {
 
 const characterOf = (code: number) => (code <= 0x10ffff ? String.fromCodePoint(code) : '');
 
-/** Without an expression, which takes quadratic time where comments stay open. */
+/** Without a regular expression, which takes quadratic time if comments stay open. */
 function withoutComments(style: string): string {
   const [first = '', ...rest] = style.split('/*');
   return first + rest.map((part) => part.split('*/').slice(1).join('*/')).join('');
 }
 
-/** NaN where there is none, which no comparison takes. */
+/** NaN if there is none; no comparison holds for it. */
 function number(value: string): number {
   if (value === '') return Number.NaN;
   return value.endsWith('%') ? Number(value.slice(0, -1)) / 100 : Number(value);

@@ -1,4 +1,4 @@
-// Takes out of a model's text what is not meant for the person: thinking between tags, tool calls
+// Removes from a model's text what is not meant for the person: thinking between tags, tool calls
 // written as text, control tokens. Works on a stream cut anywhere and leaves every other character
 // as it is; fenced code and code spans are never touched.
 
@@ -30,19 +30,19 @@ const CLOSING_THOUGHTS = ['</think>', '</thinking>', '</thought>', '</reasoning>
 const OPENINGS = HIDDEN_TAGS.map((tag) => `<${tag}>`);
 const TOKENS = CONTROL_TOKENS.map((token) => `<|${token}|>`);
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-/** Enough of a line to know a fence. */
+/** Enough of a line to recognise a fence. */
 const LINE_START_CHARS = 80;
 
-/** What is known of a text read so far; plain data. */
+/** The state after the text read so far; plain data. */
 export type HiddenTextState = {
   readonly mode: 'text' | 'hidden' | 'behind';
-  /** Read, but not decided on. */
+  /** Read, but not decided yet. */
   readonly held: string;
-  /** The beginning of the current line. */
+  /** The start of the current line. */
   readonly line: string;
   /** Backticks of the current line, outside of fences: an odd number means inside a code span. */
   readonly ticks: number;
-  /** The fence that is open. */
+  /** The open fence. */
   readonly fence: string;
   /** The tag that ends the hidden part. */
   readonly closing: string;
@@ -62,9 +62,9 @@ export const HIDDEN_TEXT_START: HiddenTextState = {
 
 type Revealed = {
   readonly state: HiddenTextState;
-  /** What may be shown now. */
+  /** Text to show now. */
   readonly text: string;
-  /** All shown before was thinking whose opening tag the model's template had swallowed. */
+  /** Everything shown before was thinking whose opening tag the model's template had consumed. */
   readonly isRetracted: boolean;
 };
 
@@ -93,19 +93,22 @@ export function reveal(state: HiddenTextState, chunk: string): Revealed {
   return { state: current, text, isRetracted };
 }
 
-/** What can begin nothing to hide, up to where something could: all but the beginnings of lines. */
+/**
+ * Text in which nothing to hide can start, up to where something could; excludes the starts of
+ * lines.
+ */
 function plainRun({ mode, held, line }: HiddenTextState, rest: string): string {
   if (mode !== 'text' || held !== '' || line.trim() === '') return '';
   const end = rest.search(/[\n<`]/);
   return end < 0 ? rest : rest.slice(0, end);
 }
 
-/** What was held back for a tag that never became one. A thought that was never closed stays hidden. */
+/** Text held back for a tag that was never completed. Unclosed thinking stays hidden. */
 export function revealRest(state: HiddenTextState): string {
   return state.mode === 'text' ? state.held : '';
 }
 
-/** The whole text at once. */
+/** Processes a whole text. */
 export function revealAll(text: string): string {
   const { state, text: shown } = reveal(HIDDEN_TEXT_START, text);
   return shown + revealRest(state);
@@ -132,7 +135,7 @@ function readText(state: HiddenTextState, char: string): Revealed {
   if (char === '\n') return shows(nextLine(state), `${state.held}\n`);
   const line = state.line.length < LINE_START_CHARS ? state.line + char : state.line;
   const ticks = char === '`' ? state.ticks + 1 : state.ticks;
-  // A new "<" begins a new candidate; what was held before it is plain text.
+  // A new "<" starts a new candidate; what was held before it is plain text.
   const isNew = char === '<' && state.held.includes('<');
   const flushed = isNew ? state.held : '';
   const held = isNew ? char : state.held + char;
@@ -184,7 +187,7 @@ const behind = (state: HiddenTextState): HiddenTextState => ({
   hiddenParts: state.hiddenParts + 1,
 });
 
-/** Blank lines behind a hidden part go with it; the indent of the next line stays. */
+/** Blank lines after a hidden part are removed with it; the indent of the next line stays. */
 function readBehind(state: HiddenTextState, char: string): Revealed {
   if (char === '\n') return shows({ ...state, held: '', line: '\n' });
   if (/\s/.test(char)) return shows({ ...state, held: state.held + char });

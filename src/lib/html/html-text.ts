@@ -1,6 +1,6 @@
-// The text that a person sees of HTML, of mails, pages and documents alike: headings, lists and tables
-// in their form, what is hidden left out (case E23). HTML is parsed as a browser parses it: what a browser
-// hides must not be read as text here.
+// The text that a person sees of HTML in mails, pages and documents: headings, lists and tables
+// keep their form, hidden parts are left out (case E23). HTML is parsed as a browser parses it:
+// what a browser hides must not be read as text here.
 
 import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse } from 'parse5';
 import { type Hiding, hidingOf, setsReadableSize } from './hidden-style.ts';
@@ -8,9 +8,9 @@ import { type Mark, TableText, TextLines } from './text-lines.ts';
 import { attributeOf, parseXml } from './xml.ts';
 
 type HtmlTextOptions = {
-  /** Emphasis, code and links as Markdown writes them. */
+  /** Writes emphasis, code and links as Markdown. */
   readonly isMarkdown?: boolean;
-  /** Addresses that are shown behind the text of their link. */
+  /** Addresses that are shown after the text of their link. */
   readonly links?: RegExp;
   /** Elements may be closed by `/>`. */
   readonly isXml?: boolean;
@@ -20,37 +20,40 @@ type Node = DefaultTreeAdapterTypes.ChildNode;
 type Element = DefaultTreeAdapterTypes.Element;
 
 const words = (...lines: readonly string[]) => new Set(lines.join(' ').split(' '));
-/** Not text, or text that nobody sees as it stands. */
+/** Elements whose content is not text, or not visible as text. */
 export const UNSEEN_ELEMENTS: ReadonlySet<string> = words(
   'script style noscript template title iframe object applet svg canvas audio video',
   'select datalist textarea noembed noframes frameset portal annotation annotation-xml xml',
 );
-/** Stand on lines of their own. */
+/** Elements on lines of their own. */
 const BLOCKS = words(
   'address article aside blockquote body center caption dd details dialog dir div dl dt',
   'fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup html legend li',
   'main menu nav ol p pre search section summary table tbody td tfoot th thead tr ul xmp',
 );
-/** Stand apart by an empty line. */
+/** Elements separated by an empty line. */
 const PARAGRAPHS = words('p table ul ol dl blockquote pre section article hr figure');
 const HEADING = /^h([1-6])$/;
 const EMPHASIS: Readonly<Record<string, string>> = {
   ...{ b: '**', strong: '**', em: '_', i: '_', code: '`', kbd: '`' },
 };
 const MAX_LINK_CHARS = 2000;
-/** Deeper than any page is written; a browser has such a limit too. */
+/** Deeper than any page is written; browsers have such a limit too. */
 const MAX_DEPTH = 256;
 
-/** Elements that a parser may make of one tag, over a whole text. */
+/** Elements that a parser may create for one tag, over a whole text. */
 const MAX_ELEMENTS_PER_TAG = 16;
 const MIN_ELEMENTS = 1000;
 
-/** Formatting that is left open is repeated in every block behind it, so that the elements grow with the square. */
+/**
+ * Unclosed formatting is repeated in every following block, so that the number of elements grows
+ * quadratically.
+ */
 export class HtmlTooComplexError extends Error {
   override readonly name = 'HtmlTooComplexError';
 }
 
-/** @throws HtmlTooComplexError where the tags stand for many times as many elements */
+/** @throws HtmlTooComplexError if the tags stand for many times as many elements */
 export function htmlText(html: string, options: HtmlTextOptions = {}): string {
   const { childNodes } = options.isXml === true ? parseXml(html) : parseHtml(html);
   return new ShownText(options).read(childNodes);
@@ -87,9 +90,9 @@ export function parseHtml(html: string) {
 class ShownText {
   readonly #options: HtmlTextOptions;
   readonly #tables: TableText[] = [];
-  /** Of the emphasis around the place. */
+  /** The marks of the surrounding emphasis. */
   readonly #signs = new Set<string>();
-  /** Of the cell that is being read, or of the page. */
+  /** Of the current cell, or of the page. */
   #lines = new TextLines();
 
   constructor(options: HtmlTextOptions) {
@@ -112,7 +115,7 @@ class ShownText {
     }
   }
 
-  /** The text of what is nested too deep to show its form. */
+  /** The text of content that is nested too deep to show its form. */
   #flat(element: Element, outer: Hiding): void {
     const waiting: (readonly [Node, Hiding])[] = [[element, outer]];
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
@@ -125,7 +128,7 @@ class ShownText {
     }
   }
 
-  /** @param content writes what is in the element */
+  /** @param content writes the content of the element */
   #show(element: Element, hidden: Hiding, content: () => void) {
     const { tagName: name } = element;
     const lines = this.#lines;
@@ -265,7 +268,7 @@ class ShownText {
     this.#marked('', (shown) => (shown === href ? '' : ` [${href}]`), content);
   }
 
-  /** Not again where it stands in such emphasis already. */
+  /** Not repeated inside the same emphasis. */
   #emphasis(sign: string | undefined, content: () => void) {
     const isWanted = this.#options.isMarkdown === true && sign !== undefined;
     if (!isWanted || this.#signs.has(sign)) return content();
@@ -290,7 +293,7 @@ function apart(lines: TextLines, content: () => void): void {
   lines.paragraph();
 }
 
-/** Whether what is in the element is hidden, by itself or by what is around it. */
+/** Whether the content of the element is hidden, by itself or by its surroundings. */
 function hidingIn(element: Element, outer: Hiding): Hiding {
   const { tagName: name, attrs } = element;
   if (outer === 'all' || UNSEEN_ELEMENTS.has(name)) return 'all';

@@ -2,31 +2,31 @@
 // separated cells.
 
 export type Mark = {
-  /** Written before the first word of it. */
+  /** Written before its first word. */
   readonly open: string;
-  /** Written behind the last one. */
+  /** Written after its last word. */
   readonly close: (shown: string) => string;
 };
 
 type List = { next: number | undefined; readonly step: number };
 
-/** Deeper ones are not set in any further. */
+/** Deeper levels are not indented further. */
 const MAX_INDENTS = 10;
-/** A longer text is not compared with the address behind it. */
+/** A longer text is not compared with the address of its link. */
 const MAX_SHOWN_CHARS = 2000;
 
 export class TextLines {
   readonly #lines: string[] = [];
-  /** The line that is being written, in pieces: long lines are made of very many. */
+  /** The current line in pieces: long lines consist of very many. */
   #pieces: string[] = [];
   readonly #marks: Mark[] = [];
   readonly #begun = new Map<Mark, { readonly line: number; readonly piece: number }>();
   readonly lists: List[] = [];
   quotes = 0;
   preformatted = 0;
-  /** There is a table in it. */
+  /** It contains a table. */
   holdsRows = false;
-  /** In front of the next line, once: the sign of a list item. */
+  /** Written once before the next line: the marker of a list item. */
   #sign = '';
   #isGapDue = false;
   #endsInBlank = true;
@@ -38,7 +38,7 @@ export class TextLines {
     return first < 0 ? [] : this.#lines.slice(first, this.#lines.findLastIndex(isWritten) + 1);
   }
 
-  /** What follows begins a line. */
+  /** The next text starts a line. */
   breakLine(): void {
     if (this.#pieces.length === 0) return;
     this.#lines.push(this.#pieces.join('').trimEnd());
@@ -46,14 +46,14 @@ export class TextLines {
     this.#endsInBlank = true;
   }
 
-  /** What follows stands apart by an empty line. */
+  /** The next text is separated by an empty line. */
   paragraph(): void {
     this.breakLine();
-    // The sign of a list item and its text are on one line.
+    // The marker of a list item and its text are on one line.
     if (this.#sign === '') this.#isGapDue = true;
   }
 
-  /** As written: twice in a row it leaves an empty line. */
+  /** As written: two in a row leave an empty line. */
   lineBreak(): void {
     if (this.#pieces.length === 0) this.#lines.push('');
     else this.breakLine();
@@ -65,7 +65,7 @@ export class TextLines {
     this.#sign = sign;
   }
 
-  /** A line as it is. */
+  /** A line, unchanged. */
   line(text: string): void {
     this.breakLine();
     if (text === '') this.#isGapDue = true;
@@ -146,13 +146,16 @@ export class TextLines {
   }
 }
 
-// A table as lines: one for each row with its cells parted by bars, or, where a table only arranges a
-// page, its cells one below the other.
+// A table as lines: one for each row with its cells separated by bars, or, if a table only arranges
+// a page, its cells one below the other.
 
-/** The text of a cell, its lines as they would stand alone. */
+/** The text of a cell, as lines of its own. */
 type TableCell = {
   readonly lines: readonly string[];
-  /** Holds rows of a table of its own, which would not be told from this one on the same line. */
+  /**
+   * Contains rows of a table of its own, which could not be distinguished from this one on the same
+   * line.
+   */
   readonly holdsRows: boolean;
 };
 
@@ -162,27 +165,27 @@ type TableLines = {
   readonly isTable: boolean;
 };
 
-/** Longer text of several lines is kept in its lines. */
+/** Longer text of several lines keeps its lines. */
 const MAX_CELL_CHARS = 300;
-/** Columns or rows that one cell is followed across. */
+/** Columns or rows over which one cell is tracked. */
 const MAX_SPAN = 50;
-/** Empty cells that stand for spanned ones, in one table. */
+/** Empty cells for spanned ones, in one table. */
 const MAX_FILLED = 5_000;
 const EMPTY: TableCell = { lines: [], holdsRows: false };
 
-/** The cells of one row: their number can be told, also where the last ones are empty. */
+/** The cells of one row; their number stays visible even if the last ones are empty. */
 export const rowLine = (cells: readonly string[]): string =>
   cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ');
 
 export class TableText {
   readonly #rows: TableCell[][] = [];
-  /** Rows that a cell above goes on through, by column. */
+  /** Rows through which a cell above continues, by column. */
   readonly #spanned = new Map<number, number>();
   #isArrangement: boolean;
   #hasHeading = false;
   #filled = 0;
 
-  /** @param isArrangement it says of itself that it holds no data */
+  /** @param isArrangement the table declares that it holds no data */
   constructor(isArrangement: boolean) {
     this.#isArrangement = isArrangement;
   }
@@ -211,7 +214,7 @@ export class TableText {
     this.#hasHeading = true;
   }
 
-  /** The columns that cells above take up come first. */
+  /** Columns of cells that continue from above come first. */
   #fill(): void {
     const row = this.#rows.at(-1);
     while (row !== undefined) {

@@ -1,5 +1,6 @@
-// XML as a sequence of tags and texts, and as a tree, however malformed. The tokenizer is that of HTML: names
-// are in lower case, with their prefix; character references are resolved, nothing is declared or loaded.
+// XML as a sequence of tags and texts, and as a tree, however malformed. The tokenizer is that of
+// HTML: names are in lower case, with their prefix; character references are resolved, nothing is
+// declared or loaded.
 
 import {
   type DefaultTreeAdapterTypes,
@@ -25,10 +26,10 @@ type XmlToken =
 
 type Opening = Extract<XmlToken, { readonly type: 'open' }>;
 
-/** Scripts of XHTML may hold what is no markup. */
+/** Scripts of XHTML may contain text that is no markup. */
 const RAW = new Set(['script', 'style']);
 const CHUNK_CHARS = 65_536;
-/** Deeper than any document is written; what is nested deeper stands side by side. */
+/** Deeper than any document is written; deeper elements become siblings. */
 const MAX_DEPTH = 256;
 
 export function* xmlTokens(source: string): Generator<XmlToken, void, void> {
@@ -50,7 +51,7 @@ export function* xmlTokens(source: string): Generator<XmlToken, void, void> {
       ...{ onNullCharacter: ignore, onComment: ignore, onDoctype: ignore, onEof: ignore },
     },
   );
-  // Only then are CDATA sections what they are in XML.
+  // Only then are CDATA sections handled as in XML.
   tokenizer.inForeignNode = true;
   for (let at = 0; at < source.length; at += CHUNK_CHARS) {
     const end = at + CHUNK_CHARS;
@@ -60,7 +61,7 @@ export function* xmlTokens(source: string): Generator<XmlToken, void, void> {
   }
 }
 
-/** The element that begins with this tag; takes all that belongs to it out of the tokens. */
+/** The element that starts with this tag; consumes all its tokens. */
 export function elementOf(open: Opening, tokens: Iterator<XmlToken, void>): XmlElement {
   const root = newElement(open);
   const path = [root];
@@ -93,16 +94,16 @@ const newElement = ({ name, attrs }: Opening): XmlElement =>
 export const parseXml = (source: string): XmlElement =>
   elementOf({ type: 'open', name: '', attrs: [], isClosed: false }, xmlTokens(source));
 
-/** Undefined where the element has none of this name; the first where it has several. */
+/** Undefined if the element has no attribute of this name; the first if it has several. */
 export const attributeOf = (
   { attrs }: { readonly attrs: readonly Token.Attribute[] },
   wanted: string,
 ): string | undefined => attrs.find(({ name }) => name === wanted)?.value;
 
-/** Some programs write names with a prefix where others write none. */
+/** Some programs write names with a prefix, others without. */
 export const localName = (name: string): string => name.slice(name.indexOf(':') + 1);
 
-/** The elements right below, of this name where one is given, with any prefix. */
+/** The direct children, of this name if one is given, with any prefix. */
 export const childrenOf = (element: XmlElement, name?: string): readonly XmlElement[] =>
   element.childNodes.filter(
     (node): node is XmlElement =>

@@ -1,10 +1,10 @@
-// What a model wrote as arguments, brought closer to what the tool asks for, before zod judges it:
-// other names of a parameter, numbers as text, lists for strings, JSON inside strings. It never
-// invents a value, and keys that reach into prototypes are dropped at every depth.
+// Adapts arguments that a model wrote to the tool's schema before zod checks them: other names of a
+// parameter, numbers as text, lists for strings, JSON inside strings. It never invents a value, and
+// keys that reach into prototypes are dropped at every depth.
 
 import { isObject, type ReadJson, readJson } from './json.ts';
 
-/** The part of JSON Schema that decides on coercion. */
+/** The part of JSON Schema that coercion uses. */
 export type ShapeSchema = {
   readonly type?: string;
   readonly properties?: Readonly<Record<string, ShapeSchema>>;
@@ -13,7 +13,7 @@ export type ShapeSchema = {
   readonly required?: readonly string[];
 };
 
-/** Other names models use for a parameter, by the name that is meant. */
+/** Other names that models use for a parameter, by its real name. */
 export type ParameterAliases = Readonly<Record<string, readonly string[]>>;
 
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
@@ -21,7 +21,7 @@ const MAX_DEPTH = 50;
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** Reads the model's argument text. No text at all means no arguments. */
+/** Parses the model's argument text. An empty text means no arguments. */
 export function parseArguments(text: string): ReadJson {
   const trimmed = text.trim();
   if (trimmed === '') return { kind: 'parsed', value: {} };
@@ -29,7 +29,7 @@ export function parseArguments(text: string): ReadJson {
 }
 
 /**
- * The arguments as an object of the schema's shape, as far as that is certain. `implied` holds where
+ * The arguments as an object of the schema's shape, as far as that is certain. `implied` is used if
  * nothing was given.
  */
 export function coerceArguments(
@@ -43,7 +43,7 @@ export function coerceArguments(
   return coerceRecord({ ...implied, ...withNamesOf(unwrapped, schema, aliases) }, schema);
 }
 
-/** An object in a string or a list, or the one required value without its name. */
+/** An object in a string or a list, or the only required value without its name. */
 function unwrap(value: unknown, schema: ShapeSchema): unknown {
   if (value === null) return {};
   if (Array.isArray(value) && value.length === 1 && isObject(value[0])) return value[0];
@@ -143,7 +143,7 @@ function parseIf<T>(text: string, is: (value: unknown) => value is T): T | undef
   return parsed?.kind === 'parsed' && is(parsed.value) ? parsed.value : undefined;
 }
 
-/** Without forbidden keys at any depth; what is nested deeper than any tool asks for is dropped. */
+/** Without forbidden keys at any depth; values nested deeper than any tool requires are dropped. */
 function harmless(value: unknown, depth = 0): unknown {
   if (depth > MAX_DEPTH) return undefined;
   if (Array.isArray(value)) return value.map((item) => harmless(item, depth + 1));

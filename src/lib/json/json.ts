@@ -1,12 +1,12 @@
-// JSON of unknown origin: typed access to fields, strict reading with a depth limit, canonical text,
-// and validated rows of a store.
+// JSON of unknown origin: typed access to fields, strict parsing with a depth limit, canonical
+// text, and validated rows of a store.
 
 import { z } from 'zod';
 import { headOf } from '../text/cut.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The value JSON text stands for; undefined where it is none. */
+/** The value of JSON text; undefined if it is invalid. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -15,7 +15,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Neither a list nor `null`. */
+/** Neither an array nor `null`. */
 export const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -25,11 +25,11 @@ export const fieldsOf = (value: unknown): Fields | undefined =>
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value.toWellFormed() : undefined;
 
-/** Ids of vendors fit 52 bits; anything else is none. */
+/** Vendors' ids fit 52 bits; anything else is rejected. */
 export const integerOf = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) ? Number(value) : undefined;
 
-/** Without the members that are undefined, for a type in which they may be left out. */
+/** Drops the members that are undefined, for a type in which they may be absent. */
 export const defined = <Members extends object>(members: Members) =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
     [Key in keyof Members]?: Exclude<Members[Key], undefined>;
@@ -37,10 +37,11 @@ export const defined = <Members extends object>(members: Members) =>
 
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
-// JSON that a model or a tool wrote, read so that it can be written again: what is nested thousands
-// deep can be read, but to write it overflows the stack, and it would stand in its conversation for good.
+// JSON that a model or a tool wrote, read so that it can be written again: JSON nested thousands
+// deep can be parsed, but writing it overflows the stack, and it would stay in its conversation
+// permanently.
 
-/** Far deeper than what any tool asks for, as levels of lists and objects. */
+/** Far deeper than any tool requires, as levels of arrays and objects. */
 const MAX_DEPTH = 200;
 const AT = /at position (\d+)/;
 
@@ -70,9 +71,9 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
-// JSON in one spelling: what means the same compares the same, whatever the order of its keys.
+// JSON in a canonical spelling: equal values compare equal, whatever the order of their keys.
 
-/** Text that is no JSON stays as it is, without the blanks around it. */
+/** Text that is no JSON is only trimmed. */
 export function canonicalJson(text: string): string {
   try {
     return JSON.stringify(ordered(JSON.parse(text)));
@@ -88,17 +89,17 @@ function ordered(value: unknown): unknown {
   return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-// Rows of JSON as they come from a store: what is damaged, or has another form than it should, is as if
-// it were not there, and stops nothing.
+// Rows of JSON from a store: a row that is damaged or has an unexpected form counts as missing, and
+// stops nothing.
 
 type RequiredKeys<T> = {
   [K in keyof T]-?: Record<never, never> extends Pick<T, K> ? never : K;
 }[keyof T];
 
-/** What is looked at of a row; further fields stay as they are. */
+/** The checked part of a row; further fields stay as they are. */
 export type RowShape<T> = z.ZodType & { readonly row?: T };
 
-/** Every field that a row has for sure, and of others those that whoever reads it relies on. */
+/** Every required field, and those optional ones that the reader relies on. */
 type RowFields<T> = { readonly [K in RequiredKeys<T>]: z.ZodType } & {
   readonly [K in keyof T]?: z.ZodType;
 };
@@ -114,11 +115,11 @@ export const flag = z.boolean();
 export const texts = z.array(z.string());
 export const object = z.looseObject({});
 export const objects = z.array(object);
-/** Of several forms that say which one they are. */
+/** A union of forms with a discriminator. */
 export const kind = z.looseObject({ kind: z.string() });
 export const place = z.looseObject({ channel: z.string(), account: z.string(), chat: z.string() });
 
-/** Undefined where it is damaged or of another form. */
+/** Undefined if it is damaged or of another form. */
 export function jsonRow<T>(json: string, shape: RowShape<T>): T | undefined {
   let value: unknown;
   try {
@@ -126,13 +127,13 @@ export function jsonRow<T>(json: string, shape: RowShape<T>): T | undefined {
   } catch {
     return undefined;
   }
-  // The value itself: what is not looked at stays in it.
+  // The value itself: unchecked fields stay in it.
   return shape.safeParse(value).success ? (value as T) : undefined;
 }
 
-// What is wrong with a value in a file that a person wrote: field, value and remedy, in one line.
+// Problems of a value in a file that a person wrote: field, value and remedy, in one line.
 
-/** What a file declares, or why it cannot be used. */
+/** The content of a declaration file, or why it cannot be used. */
 export type ReadFile<T> =
   | { readonly kind: 'valid'; readonly value: T }
   /** `problem` names field, value and remedy. */
@@ -140,7 +141,7 @@ export type ReadFile<T> =
       readonly kind: 'broken';
       readonly name: string;
       readonly problem: string;
-      /** What else is wrong with it. */
+      /** Further problems. */
       readonly more?: readonly string[];
     };
 
@@ -152,18 +153,18 @@ const MAX_VALUE_CHARS = 60;
 type Known = readonly [
   /** By field, dotted, or by its first part. */
   remedies: Readonly<Record<string, string>>,
-  /** What the file may hold. */
+  /** Known fields of the file. */
   fields: readonly string[],
 ];
 
 export const valueProblem = (error: z.ZodError, values: unknown, ...known: Known) =>
   problemOf(error.issues[0], values, ...known);
 
-/** All of them, in the order in which they were found. */
+/** All problems, in the order in which they were found. */
 export const valueProblems = (error: z.ZodError, values: unknown, ...known: Known) =>
   eachIssue(error).map((issue) => problemOf(issue, values, ...known));
 
-/** Fields that there are not, one by one. */
+/** One issue for each unknown field. */
 export const eachIssue = ({ issues }: z.ZodError): readonly z.core.$ZodIssue[] =>
   issues.flatMap((issue): readonly z.core.$ZodIssue[] =>
     issue.code === 'unrecognized_keys'
@@ -182,7 +183,7 @@ function problemOf(
   return `${field}: ${shownValue(values, path)}; ${known ?? `it may hold ${fields.join(', ')}`}`;
 }
 
-/** To the field; to the one that there is not. */
+/** The path of the field, including an unknown one. */
 export function pathOf(issue: z.core.$ZodIssue | undefined): readonly PropertyKey[] {
   const path = issue?.path ?? [];
   return issue?.code === 'unrecognized_keys' ? [...path, issue.keys[0] ?? ''] : path;

@@ -1,12 +1,14 @@
-// JSON as models write it: unescaped quotes and line breaks inside strings, trailing commas, Python's
-// constants, keys without quotes, a missing last brace, other words around it. Strict JSON is read
-// strictly; nothing is guessed inside a text that was cut off.
+// JSON as models write it: unescaped quotes and line breaks inside strings, trailing commas,
+// Python's constants, keys without quotes, a missing last brace, text around it. Strict JSON is
+// parsed strictly; nothing is guessed inside a text that was cut off.
 
 import { parseJson } from './json.ts';
 
 type JsonEnd = 'ended' | 'cut';
 
-/** The value, or undefined where the text is none. `cut`: what is missing at its end stays missing. */
+/**
+ * The value, or undefined if the text is invalid. `cut`: what is missing at its end stays missing.
+ */
 export function looseJson(text: string, end: JsonEnd = 'ended'): unknown {
   return parsed(text) ?? parsed(strictForm(text, end) ?? '');
 }
@@ -15,14 +17,14 @@ const parsed = (text: string) => parseJson(text) ?? undefined;
 
 const CONSTANTS: Readonly<Record<string, string>> = { True: 'true', False: 'false', None: 'null' };
 const CLOSERS: Readonly<Record<string, string>> = { '{': '}', '[': ']' };
-/** What may stand behind the quote that ends a string; a comma only before another key or value. */
+/** What may follow the quote that ends a string; a comma only before another key or value. */
 const BEHIND_STRING = /\s*(?:[:}\]]|$|,\s*(?:["{[\-\d}\]]|(?:true|false|null|True|False|None)\b))/y;
 
-/** Undefined where it ends inside a string, or was cut before its end. */
+/** Undefined if it ends inside a string, or was cut before its end. */
 function strictForm(text: string, end: JsonEnd): string | undefined {
   const open: string[] = [];
   let out = '';
-  /** With the spaces behind it; left out before a bracket that closes. */
+  /** With the following spaces; dropped before a closing bracket. */
   let comma = '';
   for (let at = 0; at < text.length; ) {
     const token = tokenAt(text, at);
@@ -54,7 +56,7 @@ function tokenAt(text: string, at: number) {
     : { json: constant, end: word.lastIndex };
 }
 
-/** The string whose quote stands at `start`, as strict JSON. */
+/** The string whose quote is at `start`, as strict JSON. */
 function stringAt(text: string, start: number) {
   let json = '"';
   for (let at = start + 1; at < text.length; at += 1) {
@@ -78,13 +80,13 @@ function stringAt(text: string, start: number) {
 
 const THOUGHT = /<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi;
 
-/** What a model says without what it thought aloud. */
+/** A model's text without its thinking. */
 export const withoutThoughts = (text: string) => text.replace(THOUGHT, ' ');
 
-/** As loose JSON, and with keys without quotes and strings in single quotes. */
+/** Loose JSON that may also have keys without quotes and strings in single quotes. */
 export const lenientJson = (json: string): unknown => looseJson(json) ?? readRelaxedJson(json);
 
-/** Everything between braces that belong together, outermost first. */
+/** Everything between matching braces, outermost first. */
 export function objectsIn(text: string): readonly string[] {
   const found: string[] = [];
   let [depth, start, inString] = [0, 0, false];
@@ -104,22 +106,22 @@ export function objectsIn(text: string): readonly string[] {
   return found;
 }
 
-// Values as people and models write them by hand: JSON with comments, commas at the end, keys without
-// quotes and single quotes, and the literals of Python. What must be JSON is read elsewhere, strictly.
+// Values as people and models write them by hand: JSON with comments, trailing commas, keys without
+// quotes and single quotes, and Python literals. What must be JSON is parsed elsewhere, strictly.
 
 const MAX_CHARS = 1_000_000;
 const REFUSED_KEYS = ['__proto__', 'constructor', 'prototype'];
 
-/** Where the forms differ; the patterns are sticky. */
+/** The differences between the forms; the patterns are sticky. */
 export type LiteralForm = {
-  /** What may stand between two signs. */
+  /** What may occur between two tokens. */
   readonly blank: RegExp;
   /** A whole string with its quotes. */
   readonly string: RegExp;
-  /** A key without quotes; left out: each key has quotes. */
+  /** A key without quotes; absent: each key has quotes. */
   readonly key?: RegExp;
   readonly word: RegExp;
-  /** Lists may also stand in parentheses. */
+  /** Lists may also be in parentheses. */
   readonly hasTuples?: true;
   readonly maxDepth: number;
   textOf(quoted: string): string;
@@ -154,7 +156,7 @@ export class LiteralReader {
     return this.#form.valueOf(this.take(this.#form.word));
   }
 
-  /** What stands between the brackets; a comma may stand behind the last one. */
+  /** The items between the brackets; a trailing comma is permitted. */
   items<Item>(open: string, close: string, item: () => Item): Item[] {
     this.#depth += 1;
     if (this.#depth > this.#form.maxDepth) throw new Unreadable('nested too deeply');
@@ -178,7 +180,7 @@ export class LiteralReader {
     if (!this.#skip(sign)) throw new Unreadable(`no ${sign}`);
   }
 
-  /** Empty where something else stands there. */
+  /** Empty if something else is at this place. */
   take(pattern: RegExp): string {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#text)?.[0] ?? '';
@@ -211,7 +213,7 @@ export class LiteralReader {
   }
 }
 
-/** Undefined where it cannot be read. */
+/** Undefined if it cannot be read. */
 export function readable<Value>(read: () => Value): Value | undefined {
   try {
     return read();
@@ -245,7 +247,7 @@ const RELAXED_JSON: LiteralForm = {
   },
 };
 
-/** Undefined where the text cannot be read, or is longer than 1 MB. */
+/** Undefined if the text cannot be read, or is longer than 1 MB. */
 export function readRelaxedJson(text: string): unknown {
   if (text.length > MAX_CHARS) return undefined;
   const reader = new LiteralReader(text.replace(/^\uFEFF/, ''), RELAXED_JSON);

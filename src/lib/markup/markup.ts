@@ -1,4 +1,4 @@
-// Markdown as styled text for chats that know bold, links, code and quotes; tables become aligned text
+// Markdown as styled text for chats with bold, links, code and quotes; tables become aligned text
 // or paragraphs. Also as plain text, for clients without markup. Raw HTML is shown as written.
 
 import type { MarkedToken, Tokens } from 'marked';
@@ -91,7 +91,7 @@ const INDENT = '   ';
 
 type Place = {
   readonly styles: readonly Style[];
-  /** How deep in lists. */
+  /** Depth of nested lists. */
   readonly depth: number;
 };
 
@@ -140,7 +140,7 @@ function codeStyles(token: Tokens.Code, styles: readonly Style[]): readonly Styl
   return [...styles.filter(({ kind }) => kind === 'quote'), pre];
 }
 
-/** A quote inside a quote cannot be shown as one: its lines stay in the outer, marked. */
+/** A quote inside a quote cannot be shown: its lines stay in the outer one, marked. */
 function writeQuote(token: Tokens.Blockquote, place: Place, writer: MarkupWriter) {
   const isInner = place.styles.some(({ kind }) => kind === 'quote');
   if (isInner) writer.write('» ', place.styles);
@@ -223,7 +223,10 @@ function writeText(token: Tokens.Text, styles: readonly Style[], writer: MarkupW
   writer.write(token.escaped ? token.text : decodeReferences(token.text), styles);
 }
 
-/** Code takes no other style with it but the quote it stands in; inside a link the link wins. */
+/**
+ * Code combines with no other style except the quote around it; inside a link the link takes
+ * precedence.
+ */
 function inlineCodeStyles(styles: readonly Style[]): readonly Style[] {
   if (styles.some(({ kind }) => kind === 'link')) return styles;
   return [...styles.filter(({ kind }) => kind === 'quote'), { kind: 'code' }];
@@ -249,13 +252,13 @@ function writeLink(
 
 // Which addresses may become links: those a reader can judge. Anything else stays text.
 
-/** The address when it is http, https or mailto and has no white space; else undefined. */
+/** The address if it is http, https or mailto and has no white space; else undefined. */
 export function safeHref(href: string): string | undefined {
   return /^(?:https?:\/\/|mailto:)[^\s<>"]+$/i.test(href) ? href : undefined;
 }
 
-// Markdown as plain text: for clients without any markup and as the second try where a platform
-// refuses the marked-up one. Addresses of links are written out, quotes marked by `>`.
+// Markdown as plain text: for clients without markup, and for the second try if a platform refuses
+// markup. Addresses of links are written out, quotes marked by `>`.
 
 type LinkStyle = Extract<Style, { kind: 'link' }>;
 

@@ -1,24 +1,24 @@
-// Cuts styled text into parts that fit a platform's message, on block borders where it can, and
-// never inside what a reader sees as one character. Styles end and begin again at a cut; every
-// character arrives.
+// Splits styled text into parts that fit a platform's message, on block borders if possible, and
+// never inside what a reader sees as one character. Styles end and start again at a split; no
+// character is lost.
 
 import { cutBefore, cutBehind, pointAt } from '../text/cut.ts';
 import { parseMarkup } from './markup.ts';
 import { type Markup, type Run, runsText, type Style } from './writer.ts';
 
-/** A part is at least this full before a better place to cut is preferred over a fuller part. */
+/** A better place to split is preferred over a fuller part only from this share on. */
 const MIN_FILL = 0.5;
-/** A repeated table header may take this share of a part. */
+/** A repeated table header may use this share of a part. */
 const MAX_HEADING_SHARE = 0.25;
 const ELLIPSIS = '…';
 
 export type Part = {
   readonly runs: readonly Run[];
-  /** Units at the beginning that repeat a table's header and are not in the source. */
+  /** Units at the start that repeat a table's header and are not in the source. */
   readonly repeatedUnits: number;
 };
 
-/** Parts of at most `maxUnits` UTF-16 units of visible text; none for a text without any. */
+/** Parts of at most `maxUnits` UTF-16 units of visible text; none for an empty text. */
 export function splitMarkdown(markdown: string, maxUnits: number): readonly Part[] {
   return splitMarkup(parseMarkup(markdown), maxUnits, visibleUnits);
 }
@@ -26,7 +26,7 @@ export function splitMarkdown(markdown: string, maxUnits: number): readonly Part
 const visibleUnits = (runs: readonly Run[]) =>
   runs.reduce((units, run) => units + run.text.length, 0);
 
-/** Parts of at most `maxUnits` as `unitsOf` counts them, where a dialect's marks count too. */
+/** Parts of at most `maxUnits` as `unitsOf` counts them, for dialects whose marks count too. */
 export function splitMarkup(
   markup: Markup,
   maxUnits: number,
@@ -61,7 +61,7 @@ export function splitMarkup(
   return parts;
 }
 
-/** The beginning of a text that fits, with an ellipsis where something is left out. */
+/** The beginning of a text that fits, with an ellipsis if something is left out. */
 export function truncateMarkup(markup: Markup, maxUnits: number): readonly Run[] {
   const text = runsText(markup.runs);
   if (text.length <= maxUnits) return markup.runs;
@@ -70,7 +70,7 @@ export function truncateMarkup(markup: Markup, maxUnits: number): readonly Run[]
   return [...kept.runs, { text: ELLIPSIS, styles: [] }];
 }
 
-/** The end of a text that fits, with an ellipsis where something is left out. */
+/** The end of a text that fits, with an ellipsis if something is left out. */
 export function endOfMarkup(markup: Markup, maxUnits: number): readonly Run[] {
   const text = runsText(markup.runs);
   if (text.length <= maxUnits) return markup.runs;
@@ -79,7 +79,7 @@ export function endOfMarkup(markup: Markup, maxUnits: number): readonly Run[] {
   return [{ text: ELLIPSIS, styles: [] }, ...slicer.peek(text.length, undefined).runs];
 }
 
-/** Where a part that begins at `start` ends, at most at `limit`. */
+/** Where a part that starts at `start` ends, at most at `limit`. */
 function partEnd(
   text: string,
   start: number,
@@ -97,7 +97,7 @@ function partEnd(
   return word >= enough ? word : signCut(text, start, limit);
 }
 
-/** Behind a space, or behind a sentence of a script that has none. */
+/** After a space, or after a sentence of a script without spaces. */
 function lastWordEnd(text: string, limit: number): number {
   return Math.max(...[' ', '。', '！', '？'].map((end) => text.lastIndexOf(end, limit - 1) + 1));
 }
@@ -110,17 +110,17 @@ function lastBorder(borders: readonly number[], from: number, limit: number): nu
   return found;
 }
 
-/** Behind the last whole sign; a sign that is longer than a part is cut between code points. */
+/** After the last whole grapheme; one that is longer than a part is cut between code points. */
 function signCut(text: string, start: number, limit: number): number {
   const cut = cutBefore(text, limit);
   return cut > start ? cut : Math.max(start + 1, pointAt(text, limit));
 }
 
-/** Where a slice ends: the run, the run's offset in the whole text, and how much of it is taken. */
+/** The end of a slice: the run, the run's offset in the whole text, and how much of it is taken. */
 type Position = { readonly index: number; readonly offset: number; readonly taken: number };
 type Slice = { readonly runs: readonly Run[]; readonly end: Position };
 
-/** Hands out runs from left to right. */
+/** Takes runs from left to right. */
 class Slicer {
   readonly #runs: readonly Run[];
   #at: Position = { index: 0, offset: 0, taken: 0 };
@@ -129,7 +129,7 @@ class Slicer {
     this.#runs = runs;
   }
 
-  /** The table header to repeat when a part begins at this offset, inside its table. */
+  /** The table header to repeat when a part starts at this offset, inside its table. */
   headingAt(offset: number): Run | undefined {
     const run = this.#runs[this.#at.index];
     if (run === undefined || offset === this.#at.offset) return undefined;
@@ -137,7 +137,7 @@ class Slicer {
     return pre?.heading === undefined ? undefined : { text: pre.heading, styles: run.styles };
   }
 
-  /** What lies between the last move and the offset, below a heading where one is given. */
+  /** The text between the last move and the offset, below a heading if one is given. */
   peek(end: number, heading: Run | undefined): Slice {
     const runs: Run[] = heading === undefined ? [] : [heading];
     let { index, offset, taken } = this.#at;
@@ -155,7 +155,7 @@ class Slicer {
     return { runs, end: { index, offset, taken } };
   }
 
-  /** Everything up to the slice's end is dealt with; its offset in the whole text. */
+  /** Marks everything up to the slice's end as done; returns its offset in the whole text. */
   moveTo(slice: Slice): number {
     this.#at = slice.end;
     return slice.end.offset + slice.end.taken;

@@ -1,11 +1,11 @@
-// The parts of Markdown conversion: the lexer without raw HTML, text helpers, and the writer of styled
-// runs.
+// The parts of Markdown conversion: the lexer without raw HTML, text functions, and the writer of
+// styled runs.
 
 import { Lexer, type MarkedToken, type Token } from 'marked';
 
 export { type MarkedToken, Parser, Renderer, type Tokens } from 'marked';
 
-/** Quotes and lists inside one another, on one line or by indentation. */
+/** Nested quotes and lists, on one line or by indentation. */
 const MAX_MARKERS_PER_LINE = 16;
 const MAX_INDENT_CHARS = 64;
 const MAX_TABLE_COLUMNS = 24;
@@ -49,7 +49,7 @@ export function strictTokens(tokens: readonly Token[] | undefined): readonly Mar
   return (tokens ?? []) as readonly MarkedToken[];
 }
 
-/** One kind of line end, whole surrogate pairs, no control characters. */
+/** Normalised line ends, whole surrogate pairs, no control characters. */
 function cleanText(text: string): string {
   return text.toWellFormed().replace(/\r\n?/g, '\n').replace(INVISIBLE, '');
 }
@@ -69,7 +69,7 @@ function countMarks(text: string): number {
   return marks;
 }
 
-// Small facts about text: character references, HTML escaping and how wide text stands.
+// Properties of text: character references, HTML escaping and display width.
 
 const NAMED: Readonly<Record<string, string>> = {
   amp: '&',
@@ -90,7 +90,7 @@ const NAMED: Readonly<Record<string, string>> = {
   copy: '©',
 };
 
-/** Character references as Markdown understands them; unknown ones stay as written. */
+/** Resolves character references as in Markdown; unknown ones stay as written. */
 export function decodeReferences(text: string): string {
   if (!text.includes('&')) return text;
   return text.replace(
@@ -131,9 +131,9 @@ export function displayWidth(text: string): number {
   return columns;
 }
 
-// Text with styles: what every chat dialect is written from. A run is a piece of text under a list
-// of styles, outermost first; a style is one object for its whole extent, so cutting a text cuts
-// the runs and every part is whole again by itself.
+// Text with styles, from which every chat dialect is written. A run is a piece of text under a list
+// of styles, outermost first; a style is one object for its whole extent, so splitting a text
+// splits the runs and every part is complete by itself.
 
 export type Style =
   | { readonly kind: 'bold' | 'italic' | 'strike' | 'code' | 'quote' }
@@ -141,7 +141,7 @@ export type Style =
   | {
       readonly kind: 'pre';
       readonly language?: string;
-      /** Lines repeated on top of every further part when the text is cut inside. */
+      /** Lines repeated at the top of every further part when the text is split inside. */
       readonly heading?: string;
     };
 
@@ -149,18 +149,18 @@ export type Run = { readonly text: string; readonly styles: readonly Style[] };
 
 export type Markup = {
   readonly runs: readonly Run[];
-  /** Offsets, UTF-16 units, where a block begins; ascending. */
+  /** Offsets, UTF-16 units, at which blocks start; ascending. */
   readonly borders: readonly number[];
 };
 
-/** Collects runs; line breaks between blocks belong to the styles that both sides share. */
+/** Collects runs; line breaks between blocks have the styles that both sides share. */
 export class MarkupWriter {
   readonly #runs: Run[] = [];
   readonly #borders: number[] = [];
   #length = 0;
   #gapLines = 0;
 
-  /** The next text begins a block, this many line breaks below the last one. */
+  /** The next text starts a block, this many line breaks below the last one. */
   gap(lines: 1 | 2): void {
     this.#gapLines = Math.max(this.#gapLines, lines);
   }
@@ -188,14 +188,14 @@ export class MarkupWriter {
   }
 }
 
-/** The styles two neighbours have in common, by identity. */
+/** The styles that two neighbours have in common, by identity. */
 export function sharedStyles(left: readonly Style[], right: readonly Style[]): readonly Style[] {
   let count = 0;
   while (count < left.length && left[count] === right[count]) count += 1;
   return left.slice(0, count);
 }
 
-/** The text as a reader sees it, without styles. */
+/** The visible text without styles. */
 export function runsText(runs: readonly Run[]): string {
   return runs.map((run) => run.text).join('');
 }

@@ -8,15 +8,15 @@ type Block = ReturnType<typeof ipaddr.parseCIDR>;
 
 /** The only block global IPv6 addresses come from (RFC 4291 section 2.4). */
 const GLOBAL_V6 = ipaddr.parseCIDR('2000::/3');
-/** IPv4 hosts behind a translator: the IPv4 address inside decides (RFC 6052 section 2.1). */
+/** IPv4 hosts behind a translator: the embedded IPv4 address decides (RFC 6052 section 2.1). */
 const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
-/** The host's services at a public address: the platform agent of Azure's machines. */
+/** A service of the host at a public address: the platform agent of Azure's machines. */
 const METADATA: readonly Block[] = [ipaddr.parseCIDR('168.63.129.16/32')];
 /** Interface ids that carry an IPv4 address to tunnel to (ISATAP, RFC 5214 section 6.1). */
 const ISATAP = 0x5efe;
 const V4_BYTES = 4;
 
-/** False for what is no address in its full form. */
+/** False for anything but a full address. */
 export function isPublicAddress(text: string): boolean {
   return isAddress(text) && isPublic(ipaddr.parse(text));
 }
@@ -51,16 +51,17 @@ export function isLoopbackHost(host: string): boolean {
   return name === 'localhost' || name === '::1' || LOOPBACK_V4.test(name);
 }
 
-// Whether an address belongs to one's own machines: this one, the net at home or at work, a private
-// overlay. Judged on the text; a name counts only where no public name looks like it.
+// Whether an address belongs to the person's own machines: this one, the network at home or at
+// work, a private overlay. Judged by its text; a name counts only if no public name can look like
+// it.
 
 const V4 = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/;
 /** Unique local addresses, RFC 4193. */
 const LOCAL_V6 = /^f[cd][0-9a-f]{2}:[0-9a-f:]*$/;
-/** Names that no public registry hands out. */
+/** Names that no public registry assigns. */
 const LOCAL_NAME = /^(?:[a-z0-9_-]+|.+\.(?:local|lan|home|internal|localdomain|home\.arpa))$/;
 
-/** An IP address, in full and without brackets. RFC 1918, and RFC 6598 for overlays such as Tailscale's. */
+/** A full IP address without brackets. RFC 1918, and RFC 6598 for overlays such as Tailscale's. */
 export function isHomeAddress(address: string): boolean {
   const text = address.toLowerCase();
   if (isLoopbackHost(text)) return text !== 'localhost';
@@ -76,7 +77,7 @@ export function isHomeAddress(address: string): boolean {
   );
 }
 
-/** The host of a server's address, by its text alone: nothing is looked up. */
+/** The host of a server's URL, by its text alone, without a lookup. */
 export function isHomeUrl(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const host = new URL(url).hostname.toLowerCase().replace(/^\[(.*)\]$/, '$1');

@@ -17,7 +17,7 @@ export type SafeFetchReason =
   | 'unreachable'
   | 'unreadable';
 
-/** `message` is fit to be shown; it never holds the path or the query of the address. */
+/** `message` can be shown to people; it never contains the path or the query of the address. */
 export class SafeFetchError extends Error {
   override readonly name = 'SafeFetchError';
   readonly reason: SafeFetchReason;
@@ -31,17 +31,20 @@ export class SafeFetchError extends Error {
   }
 }
 
-// From the text of an address to the hosts that may be connected to: its form is checked, its name
-// is resolved once, and what was found is what the connection gets (cases X11, X12). A name that
-// also points inside is refused whole.
+// From a URL to the addresses that may be connected to: its form is checked, its name is resolved
+// once, and the connection uses the result (cases X11, X12). A name that also points to an internal
+// address is refused completely.
 
-/** All addresses of a host name; rejects or gives none where there is none. */
+/** All addresses of a host name; rejects or returns none if it does not exist. */
 export type HostResolver = (host: string) => Promise<readonly string[]>;
 
 export type AddressRules = {
   /** Ports that may be connected to. */
   readonly ports: readonly number[];
-  /** `host` or `host:port` as in a URL: may be at any address, and at this port whatever `ports` says. */
+  /**
+   * `host` or `host:port` as in a URL: may be at any address, and at this port whatever `ports`
+   * contains.
+   */
   readonly allowPrivateHosts: readonly string[];
 };
 
@@ -115,7 +118,7 @@ async function addressesOf(
 
 type Lookup = NonNullable<import('node:net').TcpNetConnectOpts['lookup']>;
 
-/** For a connection: it gets the addresses that were checked; nobody is asked again. */
+/** A lookup for a connection: returns the checked addresses, without another DNS query. */
 export function pinnedTo(addresses: () => readonly string[]): Lookup {
   return (_host, options, callback) => {
     const found = addresses().map((address) => ({

@@ -1,6 +1,6 @@
-// A `fetch` for one origin that the owner configured, for vendors that bring their own protocol: the
-// address is checked at every request and pinned for the connection (cases X11, X12), no redirect is
-// followed, and what comes back is bounded, however it is sent.
+// A `fetch` for one origin that the owner configured, for vendors' libraries with their own
+// protocol: the address is checked at every request and pinned for the connection (cases X11, X12),
+// no redirect is followed, and the response is bounded, however it is sent.
 
 import type { Agent } from 'undici';
 import {
@@ -14,10 +14,10 @@ import {
 } from './checked-address.ts';
 
 type GuardedFetchDeps = {
-  /** Only this scheme, host and port are ever asked. */
+  /** Only this scheme, host and port are requested. */
   readonly origin: URL;
   readonly rules: AddressRules;
-  /** Longest answer; of an endless stream of events, the longest event. */
+  /** Longest response; of an endless stream of events, the longest event. */
   readonly maxBytes: number;
   /** Default: the machine's. */
   readonly resolver?: HostResolver;
@@ -27,7 +27,7 @@ export type GuardedFetch = ReturnType<typeof createGuardedFetch>;
 
 const MAX_HEADER_BYTES = 16_384;
 const MAX_CONNECTIONS = 16;
-/** Of the body's own encoding and length nothing is true once it is decoded. */
+/** Headers about the encoded body, invalid once it is decoded. */
 const OF_THE_BODY = ['content-encoding', 'content-length', 'transfer-encoding', 'set-cookie'];
 const NO_BODY = [101, 204, 205, 304];
 const NEWLINE = 0x0a;
@@ -63,11 +63,11 @@ export function createGuardedFetch(deps: GuardedFetchDeps) {
       const answer = (await fetch(url.href, request)) as unknown as Response;
       return bounded(answer, maxBytes);
     },
-    /** Ends all its connections. */
+    /** Closes all its connections. */
     async close(): Promise<void> {
       await (await agent)?.destroy();
     },
-    /** The same once what is under way has come to its end; nothing more can be asked. */
+    /** The same after the current requests end; no new request is possible. */
     async finish(): Promise<void> {
       await (await agent)?.close();
     },
@@ -86,7 +86,7 @@ function bounded(answer: Response, maxBytes: number): Response {
   return new Response(body, { status, statusText, headers });
 }
 
-/** Of events only what stands between two blank lines counts together. */
+/** For events, only the bytes between two blank lines count together. */
 function counter(maxBytes: number, isStream: boolean): TransformStream<Uint8Array, Uint8Array> {
   let bytes = 0;
   let isLineStart = false;

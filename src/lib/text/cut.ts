@@ -1,14 +1,14 @@
-// Text for people and models: shortening at code point boundaries, hidden characters, line ranges and a
+// Text for people and models: shortening at grapheme borders, hidden characters, line ranges and a
 // line diff.
 
-/** A sign of more units is not looked at whole; ordinary ones have up to 35. */
+/** Longer graphemes are not examined whole; ordinary ones have up to 35 units. */
 const MAX_SIGN_UNITS = 64;
-/** How far a run of flags is looked at: where it begins tells which letters belong together. */
+/** How far a run of flag letters is examined: its start determines the pairs. */
 const WINDOW_UNITS = 512;
-/** Below it stand only signs of their own; the first combining one is U+0300. */
+/** Below it every character is a grapheme of its own; the first combining one is U+0300. */
 const FIRST_COMBINING = 0x0300;
 
-/** The beginning, of at most so many units. */
+/** The start, of at most so many units. */
 export function headOf(text: string, maxUnits: number): string {
   return text.slice(0, cutBefore(text, maxUnits)).toWellFormed();
 }
@@ -18,21 +18,21 @@ export function tailOf(text: string, maxUnits: number): string {
   return text.slice(cutBehind(text, text.length - maxUnits)).toWellFormed();
 }
 
-/** What lies between two places, without the signs that reach beyond them. */
+/** The text between two places, without the graphemes that extend beyond them. */
 export function partOf(text: string, start: number, end: number): string {
   const from = cutBehind(text, start);
   return text.slice(from, Math.max(from, cutBefore(text, end))).toWellFormed();
 }
 
-/** The text, or its beginning with the mark behind it; of at most so many units, the mark included. */
+/** The text, or its start followed by the mark; of at most so many units, mark included. */
 export function shortened(text: string, maxUnits: number, mark = '…'): string {
   if (text.length <= maxUnits) return text.toWellFormed();
   return `${headOf(text, maxUnits - mark.length).trimEnd()}${mark}`;
 }
 
 /**
- * The last place at or before `index` that lies between two signs, 0 where the text's first sign reaches
- * beyond it. A sign that nobody can read, of hundreds of units, is cut between code points.
+ * The last place at or before `index` between two graphemes, 0 if the first one extends beyond it.
+ * An unreadable grapheme of hundreds of units is cut between code points.
  */
 export function cutBefore(text: string, index: number): number {
   if (index <= 0) return 0;
@@ -41,7 +41,7 @@ export function cutBefore(text: string, index: number): number {
   return index - start > MAX_SIGN_UNITS ? pointAt(text, index) : start;
 }
 
-/** The first place at or behind `index` that lies between two signs; else as `cutBefore`. */
+/** The first place at or after `index` between two graphemes; otherwise like `cutBefore`. */
 export function cutBehind(text: string, index: number): number {
   if (index <= 0) return 0;
   if (isBorder(text, index)) return Math.min(index, text.length);
@@ -50,17 +50,17 @@ export function cutBehind(text: string, index: number): number {
   return end - index > MAX_SIGN_UNITS ? pointAt(text, index) : end;
 }
 
-/** Told without asking: nearly every cut falls between two plain letters. */
+/** A quick check without the segmenter: nearly every cut falls between two plain letters. */
 function isBorder(text: string, index: number): boolean {
   if (index >= text.length) return true;
   return text.charCodeAt(index - 1) < FIRST_COMBINING && text.charCodeAt(index) < FIRST_COMBINING;
 }
 
-/** The sign that the unit at `index` belongs to. */
+/** The grapheme that contains the unit at `index`. */
 function signAt(text: string, index: number): { readonly start: number; readonly end: number } {
   const from = pointAt(text, Math.max(0, index - WINDOW_UNITS));
   const around = text.slice(from, index + 2 * MAX_SIGN_UNITS);
-  // Made anew: it would cost every start, and few texts need it.
+  // Created on use: it would cost every start, and few texts need it.
   const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
   const sign = segmenter.segment(around).containing(index - from);
   const start = from + (sign?.index ?? index - from);
@@ -73,15 +73,16 @@ export function pointAt(text: string, index: number): number {
   return isHalf ? index - 1 : index;
 }
 
-// Cuts long texts so that the cut announces itself. The beginning and the end stay, because errors
-// and totals tend to stand last.
+// Truncates long texts with a visible marker. The start and the end stay, because errors and totals
+// tend to come last.
 
-/** Share of the kept characters that the beginning gets. */
+/** Share of the kept characters that the start gets. */
 const HEAD_SHARE = 0.7;
 
 /**
- * At most `maxChars` UTF-16 units, the marker included: `[truncated, 12,345 characters omitted: hint]`.
- * No sign is halved. A limit too small for the marker keeps the marker alone.
+ * At most `maxChars` UTF-16 units, the marker included:
+ * `[truncated, 12,345 characters omitted: hint]`. No grapheme is split. A limit too small for the
+ * marker keeps only the marker.
  */
 export function truncateText(text: string, maxChars: number, hint: string): string {
   if (text.length <= maxChars) return text;
@@ -97,17 +98,17 @@ function markerOf(omitted: number, hint: string): string {
   return `\n[truncated, ${omitted.toLocaleString('en-US')} characters omitted: ${hint}]\n`;
 }
 
-/** The lines from the beginning that fit into `maxChars`, whole lines only. */
+/** The first lines that fit into `maxChars`, whole lines only. */
 export function keepFirstLines(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const end = text.lastIndexOf('\n', maxChars);
   return end < 0 ? '' : text.slice(0, end);
 }
 
-/** The lines up to the end that fit into `maxChars`, whole lines only. */
+/** The last lines that fit into `maxChars`, whole lines only. */
 export function keepLastLines(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
-  // A line may begin exactly where the room begins, so the break before it counts too.
+  // A line may start exactly at the limit, so the break before it counts too.
   const start = text.indexOf('\n', text.length - maxChars - 1);
   return start < 0 ? '' : text.slice(start + 1);
 }
@@ -125,7 +126,7 @@ export function excerptOf(text: string): string {
 
 const CHARS_AROUND = 60;
 
-/** Undefined where the text does not hold the query. Case and runs of white space do not count. */
+/** Undefined if the text does not contain the query. Ignores case and runs of white space. */
 export function findSnippet(text: string, query: string): string | undefined {
   const flat = text.replace(/\s+/g, ' ').trim();
   const wanted = query.replace(/\s+/g, ' ').trim();
@@ -137,16 +138,16 @@ export function findSnippet(text: string, query: string): string | undefined {
   return `${start > 0 ? '…' : ''}${cut}${end < flat.length ? '…' : ''}`;
 }
 
-// Characters in a text that nobody sees and that change what is read: marks of direction, tags,
-// zero widths (case J04). Joiners between letters and the choice of a picture are in use by people.
+// Invisible characters that change what is read: direction marks, tags, zero widths (case J04).
+// Joiners between letters and variation selectors are in normal use.
 
 /** Bidirectional controls (UAX 9), tags, zero widths, invisible operators, fillers, other controls. */
 const HIDDEN =
   /(?!\t|\n|\r|\f|\u200C|\u200D)[\p{Cc}\u00AD\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u206F\u3164\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E007F}]|(?<!^)\uFEFF|\u{E0100}/u;
-/** Joiners make sense between letters and signs only. */
+/** Joiners are meaningful only between letters and symbols. */
 const STRAY_JOINER = /(?<!\p{L}|\p{M}|\p{S}|\p{N}|\uFE0F)(?:\u200C|\u200D)|(?:\u200C|\u200D){2}/u;
 
-/** The first one as `U+202E`; undefined where there is none. */
+/** The first one as `U+202E`; undefined if there is none. */
 export function hiddenCharactersIn(text: string): string | undefined {
   const [found] = HIDDEN.exec(text) ?? STRAY_JOINER.exec(text) ?? [];
   if (found === undefined) return undefined;
@@ -155,10 +156,10 @@ export function hiddenCharactersIn(text: string): string | undefined {
 }
 
 const BREAKS_LINE = /[\t\n\v\f\r\u0085\u2028\u2029]/;
-/** Beside those that JSON escapes itself. */
+/** In addition to those that JSON escapes itself. */
 const NOT_ESCAPED = /[\u007F-\u009F\u2028\u2029\p{Cf}\u3164\uFFA0]|\u{E0100}/gu;
 
-/** A name of a file as part of one line: as it is, or as JSON where it would not look like what it is. */
+/** A file name as part of one line: unchanged, or as JSON if it is deceptive. */
 export function nameOnLine(name: string): string {
   if (!BREAKS_LINE.test(name) && hiddenCharactersIn(name) === undefined) return name;
   return JSON.stringify(name).replace(NOT_ESCAPED, (found) => {
@@ -170,19 +171,19 @@ export function nameOnLine(name: string): string {
 
 const unitEscape = (unit: number) => `\\u${unit.toString(16).padStart(4, '0')}`;
 
-// A text that was cut off in the midst of a block of code: closed, so that what follows is none of it.
+// Closes a code block in a text that was cut off, so that following text is not part of it.
 
 export function withFenceClosed(text: string): string {
   const fences = text.match(/^ {0,3}(?:`{3,}|~{3,})/gm) ?? [];
   return fences.length % 2 === 1 ? `${text}\n${fences.at(-1)?.trim() ?? ''}` : text;
 }
 
-// A stream of bytes of which only the beginning and the end are kept, in bounded memory.
+// A stream of bytes of which only the start and the end are kept, in bounded memory.
 
 export type Kept = {
   readonly head: Buffer;
   readonly tail: Buffer;
-  /** Bytes between the two that were not kept; 0: `head` and `tail` are the whole. */
+  /** Bytes between the two that were dropped; 0: `head` and `tail` are the whole. */
   readonly omitted: number;
 };
 
@@ -211,11 +212,11 @@ export class HeadAndTail {
     if (rest.length === 0) return;
     this.#tail.push(Buffer.from(rest.subarray(Math.max(0, rest.length - this.#tailBytes))));
     this.#tailSize += Math.min(rest.length, this.#tailBytes);
-    // Joined now and then only: many small parts must not cost their square.
+    // Joined only occasionally: many small parts must not cost quadratic time.
     if (this.#tailSize > 2 * this.#tailBytes || this.#tail.length > 1000) this.#shrink();
   }
 
-  /** All bytes that came. */
+  /** All bytes received. */
   get total(): number {
     return this.#total;
   }
@@ -235,13 +236,14 @@ export class HeadAndTail {
   }
 }
 
-// Ranges of lines as a model writes them, `a:b`, 1-based and inclusive; also `a:`, `:b`, `a-b`, `a`.
+// Ranges of lines as a model writes them, `a:b`, 1-based and inclusive; also `a:`, `:b`, `a-b`,
+// `a`.
 
 type LineRange = { readonly first: number; readonly last: number };
 
 const RANGE = /^(\d{1,9})?\s*([:-])?\s*(\d{1,9})?$/;
 
-/** Undefined where the text is no range. */
+/** Undefined if the text is no range. */
 export function parseLineRange(text: string): LineRange | undefined {
   const match = RANGE.exec(text.trim());
   if (match === null) return undefined;
@@ -253,17 +255,17 @@ export function parseLineRange(text: string): LineRange | undefined {
   return last < first ? undefined : { first, last };
 }
 
-/** The lines of the text without the empty one behind a final newline. */
+/** The lines of the text without the empty one after a final newline. */
 export function linesOf(text: string): readonly string[] {
   const lines = text.split('\n');
   return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
 }
 
-// What became of a text, line by line: what went, what came, and what stayed between them.
+// A line diff of two texts: removed, added and unchanged lines.
 
 export type DiffLine = { readonly kind: 'same' | 'gone' | 'new'; readonly text: string };
 
-/** Beyond it lines are not matched: all of the one is gone and all of the other is new. */
+/** Beyond it lines are not matched: all old lines are gone and all new ones are new. */
 const MAX_CELLS = 4_000_000;
 
 export function lineDiff(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
@@ -298,7 +300,7 @@ export function lineDiff(before: readonly string[], after: readonly string[]): r
 const lines = (kind: DiffLine['kind'], texts: readonly string[]): readonly DiffLine[] =>
   texts.map((text) => ({ kind, text }));
 
-/** Of what follows each pair of places: the length of the longest row of lines that both have. */
+/** For each pair of places, the length of the longest common subsequence of lines that follow. */
 function commonLengths(before: readonly string[], after: readonly string[]) {
   const table = Array.from({ length: before.length + 1 }, () =>
     new Array<number>(after.length + 1).fill(0),
@@ -317,7 +319,7 @@ function commonLengths(before: readonly string[], after: readonly string[]) {
   return table;
 }
 
-/** Tags by which models and their hosts part thinking and tool calls from words. */
+/** Tags by which models and their hosts separate thinking and tool calls from text. */
 export const HIDDEN_TAGS = [
   'think',
   'thinking',
@@ -329,7 +331,9 @@ export const HIDDEN_TAGS = [
   'function_calls',
 ];
 
-/** Zero-width, bidirectional and tag characters, and controls; joiners of scripts and emoji stay. */
+/**
+ * Zero-width, bidirectional and tag characters, and controls; joiners of scripts and emoji stay.
+ */
 const INVISIBLE = /(?![\n\t\u200C\u200D])[\p{Cc}\p{Cf}]/gu;
 
 export function visibleText(text: string): string {
@@ -343,7 +347,7 @@ export function visibleText(text: string): string {
 
 const MAX_RELATIVE_DISTANCE = 0.4;
 
-/** Undefined where nothing is close enough to be worth suggesting. Case, `_` and `-` do not count. */
+/** Undefined if nothing is close enough to suggest. Ignores case, `_` and `-`. */
 export function nearestName(wrong: string, known: readonly string[]): string | undefined {
   const plainWrong = plain(wrong);
   let best: { readonly name: string; readonly distance: number } | undefined;
@@ -358,7 +362,9 @@ export function nearestName(wrong: string, known: readonly string[]): string | u
 
 const plain = (name: string) => name.toLowerCase().replace(/[_-]/g, '');
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
+/**
+ * Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
+ */
 function editDistance(from: string, to: string): number {
   let beforeLast: readonly number[] = [];
   let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, index) => index);
@@ -381,9 +387,9 @@ function editDistance(from: string, to: string): number {
   return last[to.length] ?? 0;
 }
 
-// Patterns in which `*` stands for any text.
+// Patterns in which `*` matches any text.
 
-/** The whole text; a pattern without `*` means only itself. */
+/** Matches the whole text; a pattern without `*` matches only itself. */
 export function matchesWildcard(text: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();

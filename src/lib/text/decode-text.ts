@@ -1,6 +1,6 @@
-// Bytes as text, whatever their character set: a mark at the beginning, UTF-8, what the text says of
-// itself, UTF-16, then the sets of East Asia and of Windows by how well they fit. Valid UTF-8 is never
-// read as anything else, and what is no text stays undefined.
+// Bytes as text, whatever their character set: a byte order mark, UTF-8, the text's own
+// declaration, UTF-16, then East Asian and Windows sets by how well they fit. Valid UTF-8 is never
+// read as anything else, and what is no text gives undefined.
 
 const SAMPLE_BYTES = 65_536;
 const DECLARED =
@@ -28,8 +28,8 @@ export function decodeText(content: Uint8Array): string | undefined {
 }
 
 /**
- * By its byte order mark; undefined where it has none, or is no text behind it.
- * @param isBeginning its end may stand inside of a character
+ * By its byte order mark; undefined if it has none, or no text follows.
+ * @param isBeginning its end may be inside a character
  */
 export function decodeMarked(content: Uint8Array, isBeginning = false): string | undefined {
   const begins = (...bytes: readonly number[]) => bytes.every((byte, at) => content[at] === byte);
@@ -69,18 +69,18 @@ function wideOf(sample: Uint8Array): string | undefined {
 
 type AsianSet = {
   readonly label: string;
-  /** Bytes that stand alone although they are none of ASCII. */
+  /** Single bytes outside ASCII. */
   readonly isSingle?: (byte: number) => boolean;
-  /** A character that is met often: of most texts nearly all are. */
+  /** A frequent character: nearly all characters of most texts. */
   readonly isCommon: (lead: number, trail: number) => boolean;
-  /** What has to be there, or absent, beside that. */
+  /** Characters that must be present or absent besides. */
   readonly fits?: (leads: readonly number[]) => boolean;
 };
 
 const between = (byte: number, first: number, last: number) => byte >= first && byte <= last;
 const share = (leads: readonly number[], isMeant: (lead: number) => boolean) =>
   leads.filter(isMeant).length / leads.length;
-/** Fewer characters do not tell Korean from Chinese. */
+/** Fewer characters do not distinguish Korean from Chinese. */
 const MIN_KOREAN = 20;
 const ASIAN_SETS: readonly AsianSet[] = [
   {
@@ -116,13 +116,13 @@ function asianSetOf(sample: Uint8Array): string | undefined {
   for (const set of ASIAN_SETS) {
     const common = commonIn(sample, set);
     if (common < MIN_COMMON || common <= (best?.common ?? 0)) continue;
-    // The end of a sample may stand inside of a character.
+    // The end of a sample may be inside a character.
     if (decodedAs(set.label, sample, true) !== undefined) best = { label: set.label, common };
   }
   return best?.label;
 }
 
-/** The share of its characters that are common in this set; 0 where it is none of its texts. */
+/** The share of its characters that are common in this set; 0 if it cannot be in this set. */
 function commonIn(sample: Uint8Array, { isSingle, isCommon, fits }: AsianSet): number {
   const leads: number[] = [];
   let others = 0;
@@ -141,7 +141,7 @@ function commonIn(sample: Uint8Array, { isSingle, isCommon, fits }: AsianSet): n
     if (isCommon(lead, trail)) common += 1;
     at += 1;
   }
-  // Half-wide kana among others are usual, a text of them alone is not.
+  // Half-width kana among others are usual, a text of them alone is not.
   const count = Math.max(leads.length, others);
   const isStrange = inWords > count * MAX_IN_WORDS || fits?.(leads) === false;
   return count === 0 || isStrange ? 0 : common / count;
@@ -149,7 +149,7 @@ function commonIn(sample: Uint8Array, { isSingle, isCommon, fits }: AsianSet): n
 
 const isLetter = (byte = 0) => between(byte | 0x20, 0x61, 0x7a);
 
-/** Where several fit equally well, the first: West of East. */
+/** If several fit equally well, the first counts: West before East. */
 const LANGUAGES: readonly (readonly [label: string, letters: string])[] = [
   ['windows-1252', 'äöüß'],
   ['windows-1252', 'àâæçéèêëîïôœùûüÿ'],
@@ -176,9 +176,9 @@ const LANGUAGES: readonly (readonly [label: string, letters: string])[] = [
   ['windows-1255', 'אבגדהוזחטיךכלםמןנסעףפץצקרשת'],
   ['windows-1256', 'ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژگک،؛؟ـًٌٍَُِّْ'],
 ];
-/** Of all languages. */
+/** Used in all languages. */
 const NEUTRAL = /[\p{ASCII}\u00a0\u00ad‘’‚“”„‹›«»–—…•·°€£¥¢§©®™±×÷½¼¾²³¹µ†‡‰]/u;
-/** Hebrew without a letter that only Cyrillic has is known from this number of letters on. */
+/** Hebrew without a letter that only Cyrillic has is recognised from this number of letters on. */
 const MIN_HEBREW = 100;
 
 function singleByteSetOf(sample: Uint8Array): string {
@@ -193,7 +193,7 @@ function singleByteSetOf(sample: Uint8Array): string {
   return best.label;
 }
 
-/** The share of its signs that this language has, each where it may stand. */
+/** The share of its characters that this language has, each at a permitted position. */
 function fitOf(text: string, letters: string, isHebrew: boolean): number {
   let count = 0;
   let fitting = 0;
@@ -201,14 +201,14 @@ function fitOf(text: string, letters: string, isHebrew: boolean): number {
   for (const sign of text) {
     if (!NEUTRAL.test(sign)) {
       count += 1;
-      // No language goes on in capitals behind a small letter.
+      // No language continues with capitals after a small letter.
       const breaksWord = /\p{Lu}/u.test(sign) && /\p{Ll}/u.test(before);
       if (!breaksWord && letters.includes(sign.toLowerCase())) fitting += 1;
     }
     before = sign;
   }
   if (count === 0) return 1;
-  // As many Cyrillic letters would fit: it wins by a hair, and only where there is enough of it.
+  // As many Cyrillic letters would fit: Hebrew wins by a small margin, and only with enough text.
   const edge = isHebrew ? (count >= MIN_HEBREW ? 0.001 : -0.001) : 0;
   return fitting / count + edge;
 }
@@ -222,7 +222,7 @@ function hasControls(text: string): boolean {
   return false;
 }
 
-/** Undefined for an unknown set and for bytes that it does not have. */
+/** Undefined for an unknown set and for bytes that it does not define. */
 function decodedAs(label: string, content: Uint8Array, isBeginning = false): string | undefined {
   try {
     return new TextDecoder(label, { fatal: true }).decode(content, { stream: isBeginning });
@@ -231,11 +231,11 @@ function decodedAs(label: string, content: Uint8Array, isBeginning = false): str
   }
 }
 
-// The code of a language that engines name now by its English name, now by its code.
+// The code of a language, which speech engines name either in English or by its code.
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
 
-/** `german`, `German`, `de`, `de-DE` -> `de`; undefined where it is no language that is known. */
+/** `german`, `German`, `de`, `de-DE` -> `de`; undefined for an unknown language. */
 export function languageCode(named: string): string | undefined {
   const plain = named.trim().toLowerCase();
   const [, code] = /^([a-z]{2,3})(?:[-_][a-z]{2,4})?$/.exec(plain) ?? [];
@@ -245,7 +245,7 @@ export function languageCode(named: string): string | undefined {
   return codes().find((code) => inEnglish(code) === plain);
 }
 
-/** `german`, `Deutsch` -> `de`: by the English name, or the one the language has itself. */
+/** `german`, `Deutsch` -> `de`: by the English name, or the language's own. */
 export function languageNamed(typed: string): string | undefined {
   const plain = typed.normalize('NFC').toLowerCase();
   const inEnglish = namesIn('en');
@@ -255,7 +255,7 @@ export function languageNamed(typed: string): string | undefined {
   });
 }
 
-/** Codes of two letters, but for those that the standard replaced. */
+/** Two-letter codes, except those that the standard replaced. */
 function codes(): readonly string[] {
   const pairs = [...LETTERS].flatMap((first) => [...LETTERS].map((second) => `${first}${second}`));
   return pairs.filter((pair) => Intl.getCanonicalLocales(pair)[0] === pair);

@@ -1,9 +1,9 @@
-// Replaces the values of known secrets wherever they turn up: log lines, chats, results of tools,
-// answers over HTTP. Also as they stand in JSON, URLs, HTML and Base64.
+// Replaces the values of known secrets wherever they occur: log lines, chats, tool results, HTTP
+// responses. Includes their form in JSON, URLs, HTML and Base64.
 
-/** Shorter values would blank out ordinary words. */
+/** Shorter values would redact ordinary words. */
 const MIN_SECRET_CHARS = 6;
-/** A shorter piece of Base64 turns up by chance. */
+/** A shorter piece of Base64 occurs by chance. */
 const MIN_BASE64_CHARS = 12;
 const MASK = '[redacted]';
 const BITS_OF_BASE64_CHAR = 6;
@@ -11,7 +11,7 @@ const BITS_OF_BASE64_CHAR = 6;
 export type Redactor = (text: string) => string;
 
 export function createRedactor(secrets: readonly string[]): Redactor {
-  // Longest first, so that a secret that contains another leaves no rest behind.
+  // Longest first, so that a secret that contains another leaves no rest.
   const values = [...new Set(secrets.flatMap(spellings))].sort((a, b) => b.length - a.length);
   if (values.length === 0) return (text) => text;
   const pattern = new RegExp(values.map(literally).join('|'), 'g');
@@ -19,11 +19,13 @@ export function createRedactor(secrets: readonly string[]): Redactor {
 }
 
 const PHONE_NUMBER = /((?<![A-Za-z0-9.])\+|%2B)\d{3,11}(\d{4})(?!\d)/gi;
-/** In WhatsApp's addresses of people, and of old groups, which begin with the number of who made them. */
+/**
+ * In WhatsApp's addresses of people, and of old groups, which start with their creator's number.
+ */
 const NUMBER_IN_ADDRESS =
   /(?<!\d)\d{3,11}(\d{4})(?=(?:[:_]\d+)?@(?:s\.whatsapp\.net|c\.us|hosted\b)|-\d+@g\.us)/g;
 
-/** Phone numbers cut down to their last four digits, which tell the lines of people apart. */
+/** Phone numbers shortened to their last four digits, which distinguish people in logs. */
 export function withShortNumbers(text: string): string {
   return text.replace(PHONE_NUMBER, '$1…$2').replace(NUMBER_IN_ADDRESS, '…$1');
 }
@@ -44,7 +46,7 @@ function spellings(secret: string): readonly string[] {
   ];
 }
 
-/** The part that is the same whatever stands before, e.g. the user name of a basic login. */
+/** The part that is independent of what precedes it, e.g. the user name of a basic login. */
 function inBase64(secret: string, offset: number): readonly string[] {
   const whole = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]);
   const start = Math.ceil((offset * 8) / BITS_OF_BASE64_CHAR);

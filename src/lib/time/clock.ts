@@ -13,7 +13,7 @@ export interface Clock {
   timer(ms: number, fn: () => void): Disposable;
 }
 
-/** setTimeout holds 32 bits; a longer wait is cut and simply fires early. */
+/** setTimeout takes 32 bits; a longer wait is cut and fires early. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 export const systemClock: Clock = {
@@ -49,9 +49,9 @@ export function backoffMs(failures: number, options: BackoffOptions): number {
   return Math.round(ceiling / 2 + (ceiling / 2) * options.random());
 }
 
-// Waiting with an AbortSignal: for it, or for something else until it.
+// Waiting with an AbortSignal: for its abort, or for something else until then.
 
-/** Resolves when the signal aborts, at once where it has. */
+/** Resolves when the signal aborts, at once if it has. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -69,7 +69,10 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-/** Until so many milliseconds have passed, `woken` is settled or the signal aborts. @throws what `woken` throws */
+/**
+ * Waits until so many milliseconds have passed, `woken` is settled or the signal aborts. @throws
+ * what `woken` throws
+ */
 export async function sleepOrWoken(
   clock: Clock,
   ms: number,
@@ -85,7 +88,7 @@ export async function sleepOrWoken(
   }
 }
 
-/** Runs the work under a signal that also aborts, for this reason, after so many milliseconds. */
+/** Runs the work with a signal that also aborts, for this reason, after so many milliseconds. */
 export async function withDeadline<T>(
   clock: Clock,
   ms: number,
@@ -102,7 +105,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** The work, but where its signal aborted the reason of that is thrown, whatever the work throws then. */
+/** Runs the work; if its signal aborted, throws that reason, whatever the work throws. */
 export const reasonFirst =
   <T>(work: (signal: AbortSignal) => Promise<T>) =>
   (signal: AbortSignal): Promise<T> =>

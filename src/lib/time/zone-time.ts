@@ -1,7 +1,7 @@
-// Moments in a time zone: the calendar day, and words that leave nothing to guess. Everywhere the
-// empty zone is the machine's, and an unknown one throws RangeError unless said otherwise.
+// Moments in a time zone: the calendar day, texts and wall-clock times. An empty zone is the
+// machine's, and an unknown one throws RangeError unless noted otherwise.
 
-/** A moment, epoch milliseconds, as the zone (an IANA name) sees it. */
+/** A moment, epoch milliseconds, as text in the zone (an IANA name). */
 type ZonedText = (atMs: number, timeZone: string) => string;
 
 type PartOf = (type: Intl.DateTimeFormatPartTypes) => string;
@@ -32,13 +32,13 @@ export const createWeekdayText = (): ZonedText =>
     return `${weekday} ${dayOf(part)} ${part('hour')}:${part('minute')}`;
   });
 
-/** What the zone is called, also where it is the machine's. */
+/** The name of the zone, including the machine's. */
 export function createZoneNames(): (timeZone: string) => string {
   const nameOf = zonedText(DAY, (_part, zone) => zone);
   return (timeZone) => nameOf(0, timeZone);
 }
 
-/** The person's date and time, to the minute, so that it changes no more often than it must. */
+/** The person's date and time, to the minute, so that it rarely changes. */
 export const createTimeText = (): ZonedText =>
   zonedText(
     DAY_AND_TIME,
@@ -56,10 +56,10 @@ export function describeTime(atMs: number, timeZone: string): string | undefined
   return describe(atMs, timeZone);
 }
 
-/** Where the machine's own clock runs when TZ names no zone that is known. */
+/** The zone of the machine's clock when TZ names no known zone. */
 export const UTC = 'UTC';
 
-/** Undefined where the environment variable TZ names none that is known. */
+/** Undefined if the environment variable TZ names no known zone. */
 export const machineZone = (): string | undefined =>
   Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -73,7 +73,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Making a formatter costs more than hundreds of its uses: the one of the last zone is kept. */
+/** Creating a formatter costs more than hundreds of uses: the one of the last zone is kept. */
 function zonedText(
   options: Intl.DateTimeFormatOptions,
   render: (part: PartOf, zone: string) => string,
@@ -102,17 +102,16 @@ function dayOf(part: PartOf): string {
   return `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`;
 }
 
-// From what a clock on the wall shows in a time zone to the moment it is: also around the hours that
-// a zone skips or has twice.
+// Converts wall-clock time in a zone to a moment, including hours that a zone skips or repeats.
 
 const DAY_MS = 86_400_000;
 
 type WallMoment =
-  /** Epoch milliseconds; the first of two where the zone has the minute twice. */
+  /** Epoch milliseconds; the first of two if the zone repeats the minute. */
   | { readonly kind: 'moment'; readonly at: number }
-  /** The zone's clock jumps over it. */
+  /** The zone's clock skips it. */
   | { readonly kind: 'skipped' }
-  /** No day of the calendar, or no time of a day. */
+  /** Not a valid day or time. */
   | { readonly kind: 'unknown' };
 
 /** `wall`: `YYYY-MM-DD HH:MM`. @throws RangeError for an unknown zone */
@@ -122,14 +121,14 @@ export function wallMoment(wall: string, timeZone: string): WallMoment {
   if (!isDay) return { kind: 'unknown' };
   const minuteText = createMinuteText();
   const offsetAt = (at: number) => shownAsUtc(minuteText(at, timeZone)) - at;
-  // A zone changes at most once in two days, so one of the two holds.
+  // A zone changes at most once in two days, so one of the two is valid.
   const found = [asUtc - DAY_MS, asUtc + DAY_MS]
     .map((near) => asUtc - offsetAt(near))
     .filter((at) => minuteText(at, timeZone) === wall);
   return found.length === 0 ? { kind: 'skipped' } : { kind: 'moment', at: Math.min(...found) };
 }
 
-/** Minutes after midnight that the zone's clock shows. */
+/** Minutes after midnight in the zone. */
 export function minuteOfDay(atMs: number, timeZone: string): number {
   const [hour = 0, minute = 0] = createMinuteText()(atMs, timeZone)
     .slice(-5)
@@ -140,7 +139,7 @@ export function minuteOfDay(atMs: number, timeZone: string): number {
 
 const shownAsUtc = (text: string) => Date.parse(`${text.replace(' ', 'T')}:00Z`);
 
-// The calendar day of a moment in a time zone, and when it ends: also on days of 23 and 25 hours.
+// The calendar day of a moment in a time zone, and its end: also on days of 23 and 25 hours.
 
 export type LocalDay = {
   /** `YYYY-MM-DD`. */
@@ -152,12 +151,12 @@ export type LocalDay = {
 /** The day of a moment (epoch milliseconds); zones as in zone-time.ts. */
 type LocalDays = (atMs: number, timeZone: string) => LocalDay;
 
-/** No day is longer, whatever its zone does. */
+/** Longer than any day in any zone. */
 const LONGEST_DAY_MS = 27 * 3_600_000;
 /** Zones change at whole minutes. */
 const STEP_MS = 60_000;
 
-/** Remembers the day it was asked for last: asked again it costs nothing. */
+/** Caches the day of the last call. */
 export function createLocalDays(): LocalDays {
   const dayText = createDayText();
   let last: (LocalDay & { readonly from: number; readonly timeZone: string }) | undefined;
@@ -172,7 +171,7 @@ export function createLocalDays(): LocalDays {
   };
 }
 
-/** Dates know the machine's zone by themselves; the first formatter of Intl takes 6 MB. */
+/** Dates know the machine's zone themselves; the first formatter of Intl takes 6 MB. */
 function machineDay(atMs: number): LocalDay {
   const at = new Date(atMs);
   const [year, month, date] = [at.getFullYear(), at.getMonth(), at.getDate()];
@@ -195,14 +194,14 @@ function zonedDay(atMs: number, timeZone: string, dayText: ZonedText): LocalDay 
 
 const padded = (value: number, digits: number) => String(value).padStart(digits, '0');
 
-// The hours in which a person is not to be disturbed by what the machine begins of its own accord.
+// Quiet hours: the hours in which the agent does not message a person first.
 
 export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
 
-/** Minutes after midnight; where `to` is not after `from`, the span goes over midnight. */
+/** Minutes after midnight; if `to` is not after `from`, the span includes midnight. */
 export type Hours = { readonly from: number; readonly to: number };
 
-/** `08:00-20:00`; undefined where it is not of that form. */
+/** `08:00-20:00`; undefined for another form. */
 export function readHours(text: string): Hours | undefined {
   const match = HOURS_PATTERN.exec(text);
   if (match === null) return undefined;
@@ -210,7 +209,7 @@ export function readHours(text: string): Hours | undefined {
   return { from: fromHour * 60 + fromMinute, to: toHour * 60 + toMinute };
 }
 
-/** Instead of hours: none, whatever the configuration says. */
+/** Instead of hours: none, whatever the configuration contains. */
 export const NO_QUIET_HOURS = 'off';
 
 const MINUTE_MS = 60_000;
@@ -218,7 +217,7 @@ const DAY_MINUTES = 1440;
 /** Longest shift of a clock. */
 const SHIFT_MINUTES = 180;
 
-/** `22:00-07:00` or `off` in its one spelling; undefined where it is neither. */
+/** `22:00-07:00` or `off` in its canonical spelling; undefined for anything else. */
 export function quietHoursOf(typed: string): string | undefined {
   const text = typed
     .trim()
@@ -230,8 +229,8 @@ export function quietHoursOf(typed: string): string | undefined {
 }
 
 /**
- * When the quiet hours that hold now end, epoch milliseconds; undefined where none hold. `quiet` as
- * `quietHoursOf` gives it, empty: none. They end as the clock on the wall reaches their end.
+ * When the current quiet hours end, epoch milliseconds; undefined outside of them. `quiet` as
+ * `quietHoursOf` returns it, empty: none. They end at their wall-clock time.
  */
 export function quietUntil(nowMs: number, quiet: string, timeZone: string): number | undefined {
   const hours = readHours(quiet);
@@ -239,7 +238,7 @@ export function quietUntil(nowMs: number, quiet: string, timeZone: string): numb
   if (!isInside(minuteOfDay(nowMs, timeZone), hours)) return undefined;
   const minute = Math.floor(nowMs / MINUTE_MS);
   const left = (hours.to - minuteOfDay(nowMs, timeZone) + DAY_MINUTES) % DAY_MINUTES;
-  // Where the clock changes in between, the end comes as much earlier or later.
+  // If the clock changes in between, the end shifts accordingly.
   let at = minute + Math.max(1, left - SHIFT_MINUTES);
   while (isInside(minuteOfDay(at * MINUTE_MS, timeZone), hours)) at += 1;
   return at * MINUTE_MS;
