@@ -1,5 +1,6 @@
-// What features contribute, in registries that exist before the first feature: whoever needs all tools, tasks
-// or handlers reads them here when it needs them, so that nothing is handed to what is built before it.
+// What features contribute, in registries that exist before the first feature: code that needs all
+// tools, tasks or handlers reads them here on use, so that nothing is passed to what is built
+// before it.
 
 import { readOnce } from '../lib/async.ts';
 import type { Tool } from '../tools/tool.ts';
@@ -19,17 +20,17 @@ import type { TurnStage } from './turns/stages.ts';
 /** Runs beside the turns as long as the gateway does; restarted when it fails. */
 export type BackgroundTask = { readonly name: string; run(signal: AbortSignal): Promise<void> };
 
-/** The conversations that the one of this chat was started from; the channel is one of our own. */
+/** The conversations from which the one of this chat was started; the channel is internal. */
 export type StartedFrom = (chat: string) => Promise<readonly SessionKey[]>;
 
-/** Follows what is written to sessions; never in the way of the writer. */
+/** Observes what is written to sessions; never delays the writer. */
 export type SessionWatcher = {
   appended?(session: SessionKey, entries: readonly TranscriptEntry[]): void;
-  /** Also where earlier entries were rewritten. */
+  /** Also called if earlier entries were rewritten. */
   changed?(session: SessionKey): void;
 };
 
-/** Whether the work behind a chat of an internal channel still wants an answer; of a chat of a turn. */
+/** Whether the work behind a chat of an internal channel still wants an answer. */
 type StillWanted = (chat: ChatRef['chat']) => Promise<boolean>;
 
 export interface Contributions {
@@ -40,21 +41,27 @@ export interface Contributions {
   arrival(hear: (message: InboundMessage) => void): void;
   /** Called in the order of the features after the configuration changed. */
   reconfigured(apply: () => void | Promise<void>): void;
-  /** Of the chats of an internal channel; without one, an answer is always wanted. */
+  /** For the chats of an internal channel; without one, an answer is always wanted. */
   stillWanted(channel: string, isWanted: StillWanted): void;
   command(...commands: readonly Command[]): void;
   status(source: StatusSource): void;
-  /** The server asks for the gateway's token or a login of the page. Loaded with the first request for one of them. */
+  /**
+   * The server requires the gateway's token or a login of the page. Loaded with the first request
+   * for one of them.
+   */
   routes<Name extends RouteName>(
     names: readonly Name[],
     load: () => Promise<RouteHandlers<NoInfer<Name>>>,
   ): void;
   task(task: BackgroundTask): void;
   personalData(data: PersonalData): void;
-  /** `audited`: how decisions on the subject are entered in the audit file; undefined: they are not. */
+  /**
+   * `audited`: how decisions on the subject are recorded in the audit file; undefined: they are
+   * not.
+   */
   answers(subject: string, handler: QuestionHandler, audited?: AuditEvent['kind']): void;
   startedFrom(channel: string, source: StartedFrom): void;
-  /** The names of stages, steps and guards stand in the orders of the composition root. */
+  /** The composition root lists the names of stages, steps and guards in order. */
   stage(stage: TurnStage): void;
   intake(step: IntakeStep): void;
   modelGuard(guard: ModelGuard): void;
@@ -67,7 +74,7 @@ type AnswerSource = {
 };
 
 export interface Contributed {
-  /** By name: what a model is shown does not depend on the order of the features. */
+  /** By name: what a model sees does not depend on the order of the features. */
   tools(): readonly Tool[];
   commands(): readonly Command[];
   status(): readonly StatusSource[];

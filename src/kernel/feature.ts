@@ -1,7 +1,8 @@
-// CONTRACT between the kernel and features. A feature is one folder: its index.ts takes what it needs from the kernel,
-// contributes the rest, and exports what other features may use of it; features.ts says when it is on. What is off is
-// not loaded (where others use it all the same, install.ts stands beside index.ts); its chat commands say so, and its
-// personal data is still found and erased.
+// CONTRACT between the kernel and features. A feature is one folder: its index.ts takes what it
+// needs from the kernel, contributes the rest, and exports what other features may use; features.ts
+// says when it is on. A feature that is off is not loaded (if others use it all the same,
+// install.ts is beside index.ts); its chat commands say so, and its personal data is still found
+// and erased.
 
 import type { z } from 'zod';
 import type { SpendingGuard } from '../agent/agent.ts';
@@ -37,22 +38,25 @@ export { type Port, PortError, port } from './ports.ts';
 
 export interface Feature {
   readonly name: string;
-  /** The section of config.json that it brings; sections of the kernel's schema need no mention. */
+  /** The section of config.json that it adds; sections of the kernel's schema are not listed. */
   readonly settings?: { readonly at: string; readonly schema: z.ZodType };
-  /** Path of the setting that switches it on by true, read when the gateway starts; left out: always on. */
+  /**
+   * Path of the setting that switches it on by true, read when the gateway starts; absent: always
+   * on.
+   */
   readonly switchedBy?: string;
   load(): Promise<Installable>;
-  /** What stands in for it while it is off; left out where it is never off. */
+  /** What replaces it while it is off; absent if it is never off. */
   off?(): Promise<{ readonly off: WhenOff }>;
 }
 
 export interface Installable {
-  /** @param settings its own section as it is now: `() => Settings` in the feature, read anew at each use */
+  /** @param settings its own current section: `() => Settings` in the feature, read at each use */
   install(kernel: Kernel, settings: () => never): void | Promise<void>;
 }
 
 export type WhenOff = {
-  /** For people: that it is off, and the setting that switches it on. */
+  /** Text for people: that it is off, and the setting that switches it on. */
   readonly text: string;
   readonly commands: CommandTable;
   /** Internal channels: turns on them wait until it is on again. */
@@ -65,7 +69,7 @@ export interface Foundations {
   readonly options: GatewayOptions;
   readonly home: Home;
   readonly env: Environment;
-  /** Closed, the last first, when the gateway ends. */
+  /** Closed in reverse order when the gateway ends. */
   readonly resources: AsyncDisposableStack;
   readonly live: LiveConfig;
   readonly clock: Clock;
@@ -76,20 +80,20 @@ export interface Foundations {
   readonly bus: MessageBus;
   readonly sessions: SessionStore;
   readonly sessionFiles: SessionFiles;
-  /** What models were asked with. */
+  /** The request log. */
   readonly asked: RequestFiles;
   readonly media: MediaStore;
   readonly reader: MediaReader;
-  /** Memory for everything that reads untrusted files and pages. */
+  /** Memory for all readers of untrusted files and pages. */
   readonly readerMemory: ReaderMemory;
 }
 
-/** Names, in the order in which what features contribute under them is asked. */
+/** Names, in the order in which contributions run. */
 export type Orders = {
   readonly intake: readonly string[];
-  /** From the outside in. */
+  /** Outermost first. */
   readonly stages: readonly string[];
-  /** From the outside in. */
+  /** Outermost first. */
   readonly modelGuards: readonly string[];
   /** The first that decides. */
   readonly callGuards: readonly string[];
@@ -98,7 +102,7 @@ export type Orders = {
 /** What exists before the first feature is installed. */
 export interface Kernel extends Foundations, Ports {
   readonly orders: Orders;
-  /** Written by the channel manager alone. */
+  /** Written only by the channel manager. */
   readonly channels: ChannelRegister;
   mediumOf(channel: string): Medium;
   readonly people: People;
@@ -110,7 +114,7 @@ export interface Kernel extends Foundations, Ports {
   /** What people chose for a session. */
   readonly settings: SessionSettingsStore;
   readonly commands: Commands;
-  /** Every try of a model call passes here. */
+  /** Every try of a model call passes through it. */
   readonly modelCalls: SpendingGuard;
   /** Places for turns of people. */
   readonly permits: Permits;

@@ -1,6 +1,6 @@
-// The gate: who may talk to the agent, and as what. Decided from stable ids alone, before anything
-// costs a model call. An empty allow list lets nobody in; whoever is blocked stays out whatever else
-// is configured.
+// Admission: who may talk to the agent, and in which role. Decided from stable ids alone, before
+// anything costs a model call. An empty allow list lets nobody in; a blocked person stays out
+// whatever else is configured.
 
 import { headOf } from '../../lib/text/cut.ts';
 import type { ChannelName } from '../message/ids.ts';
@@ -10,42 +10,44 @@ type ParsedCommand = { readonly name: string; readonly argument: string };
 
 const COMMAND = /^\/([a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]{1,64})?(?:\s+([\s\S]*))?$/i;
 
-/** `/model@my_bot  gpt-5` gives `model` and `gpt-5`; undefined where the text is no command. */
+/** `/model@my_bot  gpt-5` gives `model` and `gpt-5`; undefined if the text is no command. */
 export function parseCommand(text: string): ParsedCommand | undefined {
   const match = COMMAND.exec(text.trim());
   if (match === null) return undefined;
   return { name: (match[1] ?? '').toLowerCase(), argument: (match[2] ?? '').trim() };
 }
 
-/** Lets everybody in; has to be written on purpose. */
+/** Lets everybody in; only if configured explicitly. */
 export const EVERYBODY = '*';
 
-/** What somebody who is let in may be; only the machine's user makes an owner. */
+/** Roles of people who are let in; only the machine's user makes an owner. */
 export const ADMITTED_ROLES = ['owner', 'trusted', 'guest'] as const;
 export type AdmittedRole = (typeof ADMITTED_ROLES)[number];
 /**
- * What happens to somebody who is not let in: `silent` keeps the message and asks the owner,
- * `pairing` gives them a code for the owner, `closed` refuses, `open` lets them in as a guest.
+ * What happens to an unknown sender: `silent` keeps the message and asks the owner, `pairing` gives
+ * them a code for the owner, `closed` refuses, `open` lets them in as a guest.
  */
 export const UNKNOWN_SENDER_POLICIES = ['silent', 'pairing', 'closed', 'open'] as const;
 export type UnknownSenderPolicy = (typeof UNKNOWN_SENDER_POLICIES)[number];
 
-/** The command that joins two doors; with a code it is for strangers too. */
+/** The command that links two channels; with a code it is available to unknown senders too. */
 export const LINK_COMMAND = 'link';
 
 /** What the machine's user or an owner decided about a person. */
 export type Role = AdmittedRole | 'blocked';
 
 export type AdmissionPolicy = {
-  /** Stable sender ids, spelled as the channel spells them. */
+  /** Stable sender ids, in the channel's spelling. */
   readonly allowFrom: readonly string[];
-  /** Ids of whoever sits at this machine or linked the account: owners without an approval. */
+  /**
+   * Ids of the machine's user and of the person who linked the account: owners without an approval.
+   */
   readonly owners: readonly string[];
   /** What was decided about the sender by a code or by hand; undefined: nothing. */
   readonly role: Role | undefined;
-  /** Whether a sender whom nothing verifies may be answered. */
+  /** Whether an unverified sender may be answered. */
   readonly acceptUnverified: boolean;
-  /** Undefined where the channel knows no groups. */
+  /** Undefined if the channel has no groups. */
   readonly groups?: GroupPolicy;
   readonly strangers: UnknownSenderPolicy;
 };
@@ -54,23 +56,26 @@ export type ConfiguredGate = Pick<AdmissionPolicy, 'allowFrom' | 'owners' | 'str
 
 export type Verdict =
   | SettledVerdict
-  /** Shows a pairing code; where it is no good, `otherwise` holds. */
+  /** The message contains a pairing code; if the code is invalid, `otherwise` applies. */
   | { readonly kind: 'redeem'; readonly code: string; readonly otherwise: SettledVerdict }
-  /** Shows a code of another door, to be the same person as there. */
+  /**
+   * The message contains a code of another channel, to link the two ids; if it is invalid,
+   * `otherwise` applies.
+   */
   | { readonly kind: 'link'; readonly code: string; readonly otherwise: SettledVerdict };
 
 export type SettledVerdict =
-  /** `role` is undefined for our own machinery. */
+  /** `role` is undefined for internal senders. */
   | { readonly kind: 'admit'; readonly role: AdmittedRole | undefined }
   /** Not let in; `gate` is the reason that `nanobot trace` shows. */
   | {
       readonly kind: 'refuse';
       readonly gate: string;
-      /** Only because nobody let them in. */
+      /** The only reason is that nobody let them in. */
       readonly stranger: boolean;
-      /** In a group that is not listed, by somebody who may speak to the agent. */
+      /** Said to the agent in a group that is not listed, by a person who may talk to it. */
       readonly wasCalled?: boolean;
-      /** Whatever else is configured. */
+      /** Takes precedence over everything configured. */
       readonly isBlocked?: true;
     }
   /** Said in a group and not to the agent: kept for a while as context. */
@@ -111,12 +116,12 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
   return otherwise;
 }
 
-/** Whether the sender stays out, only because nobody let them in; one with a code may not. */
+/** Whether the sender is refused only because nobody let them in; a valid code may change that. */
 export function isUnknownSender(verdict: Verdict): boolean {
   return verdict.kind === 'knock' || (verdict.kind === 'refuse' && verdict.stranger);
 }
 
-/** The verdict where no code is in play. */
+/** The verdict without regard to a code. */
 export function withoutCode(verdict: Verdict): SettledVerdict {
   return 'otherwise' in verdict ? verdict.otherwise : verdict;
 }
@@ -141,7 +146,9 @@ function groupVerdict(
   return { kind: 'admit', role: isOwner ? 'owner' : isGuest ? 'guest' : 'trusted' };
 }
 
-/** What the configuration of a channel makes of these ids, where nothing was decided about them. */
+/**
+ * The role that the configuration of a channel gives these ids, if nothing was decided about them.
+ */
 export function configuredRole(
   ids: readonly string[],
   { owners, allowFrom, strangers }: ConfiguredGate,
@@ -151,38 +158,38 @@ export function configuredRole(
   return strangers === 'open' ? 'guest' : undefined;
 }
 
-/** What counts where a person has several ids: blocked before all, then the highest. */
+/** The role of a person with several ids: blocked takes precedence, then the highest. */
 export function joinRoles(roles: readonly (Role | undefined)[]): Role | undefined {
   const order: readonly Role[] = ['blocked', ...ADMITTED_ROLES];
   return order.find((role) => roles.includes(role));
 }
 
-// The gate for what is said in a group: whether the group is one of ours, whether the agent is spoken
-// to, and whether this member may. What is not said to the agent is heard, never answered.
+// Admission of messages in groups: whether the group is listed, whether the agent is addressed, and
+// whether this member may address it. Other messages are recorded as context, never answered.
 
 export type GroupPolicy = {
-  /** Stable group ids, spelled as the channel spells them; empty: the agent is in no group. */
+  /** Stable group ids, in the channel's spelling; empty: the agent is in no group. */
   readonly listed: readonly string[];
-  /** `members`: whoever is in a listed group; `allowlisted`: owners and who is listed besides. */
+  /** `members`: everybody in a listed group; `allowlisted`: owners and listed people. */
   readonly allow: 'members' | 'allowlisted';
-  /** Names by which the agent is called, besides a mention. */
+  /** Names of the agent, besides a mention. */
   readonly names: readonly string[];
-  /** Ids in whose name people may speak besides their own: the group itself, a channel. */
+  /** Ids in whose name people may write besides their own: the group itself, a channel. */
   readonly speakAs: readonly string[];
 };
 
 export type GroupGate = {
   readonly groups: GroupPolicy;
-  /** Listed ids of people. Somebody let in by a code is let into their own chat only. */
+  /** Listed ids of people. A code lets a person into their own chat only. */
   readonly allowFrom: readonly string[];
   readonly isOwner: boolean;
 };
 
 type GroupVerdict =
   | { readonly kind: 'admit'; readonly standing: 'owner' | 'listed' | 'member' }
-  /** Kept for a while, to be shown to the model when it is spoken to. */
+  /** Kept for a while as context for when the agent is addressed. */
   | { readonly kind: 'hear'; readonly gate: string }
-  /** `wasCalled`: by somebody who may, in a group that is not listed. */
+  /** `wasCalled`: by a person who may address the agent, in a group that is not listed. */
   | { readonly kind: 'refuse'; readonly gate: string; readonly wasCalled: boolean };
 
 export function admitInGroup(
@@ -203,7 +210,7 @@ export function admitInGroup(
   if (!isCalled) return { kind: 'hear', gate: 'group talk' };
   if (isOwner) return { kind: 'admit', standing: 'owner' };
   if (isNamed) return { kind: 'admit', standing: 'listed' };
-  // A command changes the conversation of all.
+  // A command changes the conversation of all members.
   if (parseCommand(message.text) !== undefined) {
     return { kind: 'hear', gate: 'command in a group by a sender who is not listed' };
   }
@@ -212,22 +219,22 @@ export function admitInGroup(
   return { kind: 'hear', gate: 'sender not on the allow list' };
 }
 
-/** A command has to name the agent; several may stand in one group. */
+/** A command must name the agent; a group may have several bots. */
 function isSpokenTo({ addressing, text }: InboundMessage, names: readonly string[]): boolean {
   if (addressing === 'mention') return true;
   if (parseCommand(text) !== undefined) return false;
   return addressing === 'reply' || callsByName(text, names);
 }
 
-// Names by which the agent is called in a group, as people configure them: plain words, with `*` for
-// any letters of a word. Matched word by word in bounded time; there are no regular expressions.
+// Configured names of the agent in a group: plain words, with `*` for any letters of a word.
+// Matched word by word in bounded time; no regular expressions.
 
-/** Who is called is said early; a longer text is searched up to here, UTF-16 units. */
+/** Names occur early in a text; longer texts are searched up to here, UTF-16 units. */
 const MAX_SEARCHED = 4000;
 const WORD = /[\p{L}\p{N}\p{M}_]+/gu;
 const PATTERN_WORD = /[\p{L}\p{N}\p{M}_*]+/gu;
 
-/** Whether one of the names stands in the text as whole words, in any case. */
+/** Whether one of the names occurs in the text as whole words, ignoring case. */
 export function callsByName(text: string, names: readonly string[]): boolean {
   if (names.length === 0) return false;
   const words = wordsOf(text.slice(0, MAX_SEARCHED), WORD);
@@ -238,7 +245,7 @@ export function callsByName(text: string, names: readonly string[]): boolean {
   });
 }
 
-/** A name must hold a letter or a digit: `*` alone would be every word. */
+/** A name must contain a letter or a digit: `*` alone would match every word. */
 export function isCallName(name: string): boolean {
   return wordsOf(name, PATTERN_WORD).some((part) => /[^*_]/.test(part));
 }
@@ -246,7 +253,7 @@ export function isCallName(name: string): boolean {
 const wordsOf = (text: string, word: RegExp): readonly string[] =>
   text.normalize('NFKC').toLowerCase().match(word) ?? [];
 
-/** Goes back to the last `*` only, so the time is at most the product of both lengths. */
+/** Backtracks to the last `*` only, so the time is at most the product of both lengths. */
 function isMatch(word: string | undefined, pattern: string): boolean {
   if (word === undefined) return false;
   let at = 0;
@@ -268,7 +275,7 @@ function isMatch(word: string | undefined, pattern: string): boolean {
   return /^\**$/.test(pattern.slice(next));
 }
 
-// What the owner is told about groups.
+// Texts for the owner about groups.
 
 /** How a group is opened to the agent. */
 export function howToList(channel: ChannelName, group: string): string {
@@ -285,7 +292,7 @@ export function unlistedGroupText({ chat, group }: InboundMessage): string {
 
 const MAX_TITLE_CHARS = 60;
 
-/** A title is written by strangers: no Markdown, no lines. */
+/** Removes Markdown and line breaks from a title, which is untrusted content. */
 export function plain(title: string): string {
   return headOf(title.replace(/[\p{C}\p{Z}`*_~[\]()<>#|\\]+/gu, ' '), MAX_TITLE_CHARS).trim();
 }

@@ -1,5 +1,5 @@
-// A person over all doors: the rules of whose ids belong together, what counts where several doors
-// say something else, and how a person is named to others. Who decided it, and when, is not here.
+// A person on all channels: which ids belong together, which value applies if records differ, and
+// how a person is shown to others. Roles are decided elsewhere.
 
 import { shortened } from '../../lib/text/cut.ts';
 import { languageNamed } from '../../lib/text/decode-text.ts';
@@ -9,19 +9,19 @@ import { verbatim } from '../message/untrusted.ts';
 import { ADMITTED_ROLES, type Role } from './admission.ts';
 import { type ApprovalPolicy, stricterPolicy } from './rights.ts';
 
-/** One way in: the ids a person is surely known by on one channel. */
+/** The ids by which a person is known for certain on one channel. */
 export type PersonChannel = {
   readonly channel: ChannelName;
   readonly ids: readonly UserId[];
-  /** The conversation between the two of us there, once they have written. */
+  /** Their private chat there, once they have written. */
   readonly chat?: ChatRef;
 };
 
-/** `each`: every door has its own conversation; `shared`: one conversation over all doors. */
+/** `each`: a conversation for every channel; `shared`: one conversation on all channels. */
 export const CONVERSATIONS = ['each', 'shared'] as const;
 export type Conversations = (typeof CONVERSATIONS)[number];
 
-/** What is kept of a person; the role is decided elsewhere and found by their ids. */
+/** The stored record of a person; the role is decided elsewhere and found by their ids. */
 export type PersonRecord = {
   readonly id: PersonId;
   /** Shown, never trusted. */
@@ -31,16 +31,19 @@ export type PersonRecord = {
   readonly language?: string;
   /** IANA name. */
   readonly timeZone?: string;
-  /** When they are not to be disturbed, see quietHoursOf; undefined: as configured. */
+  /** Their quiet hours, see quietHoursOf; undefined: as configured. */
   readonly quietHours?: string;
-  /** Where they are written to first, of their own accord. */
+  /** The channel for messages that the agent starts. */
   readonly preferredDoor?: ChannelName;
   readonly conversations: Conversations;
-  /** The one conversation of all doors, where they are shared. */
+  /** The shared conversation of all channels, if they share one. */
   readonly session?: SessionKey;
-  /** Set by an owner; counts over what is configured. */
+  /** Set by an owner; takes precedence over the configuration. */
   readonly limits?: PersonLimits;
-  /** How much an owner is asked for them; set by an owner, counts over what is configured. */
+  /**
+   * How often an owner is asked about them; set by an owner, takes precedence over the
+   * configuration.
+   */
   readonly approvals?: ApprovalPolicy;
 };
 
@@ -56,7 +59,7 @@ export function personChannelOf(
   return doors.find((door) => door.channel === channel);
 }
 
-/** The record with what was just seen of a door; the same object where nothing is new. */
+/** The record with what was just seen on a channel; the same object if nothing is new. */
 export function withPersonChannel(person: PersonRecord, seen: PersonChannel): PersonRecord {
   const known = personChannelOf(person, seen.channel);
   if (known === undefined) return { ...person, doors: [...person.doors, seen] };
@@ -66,7 +69,7 @@ export function withPersonChannel(person: PersonRecord, seen: PersonChannel): Pe
   return { ...person, doors: person.doors.map((each) => (each === known ? door : each)) };
 }
 
-/** Two records that turned out to be one person; what the first says counts first, limits add up. */
+/** Merges two records of one person; the first takes precedence, limits are joined. */
 export function mergePersons(first: PersonRecord, second: PersonRecord): PersonRecord {
   const { doors: _doors, ...said } = second;
   const limits = strictest(first.limits, second.limits);
@@ -78,12 +81,12 @@ export function mergePersons(first: PersonRecord, second: PersonRecord): PersonR
   };
   return second.doors.reduce((person, door) => {
     const own = personChannelOf(first, door.channel);
-    // Of two chats on one door the first one's stays.
+    // Of two chats on one channel the first one's stays.
     return withPersonChannel(person, own?.chat === undefined ? door : { ...door, chat: own.chat });
   }, merged);
 }
 
-/** The record without the channel's door; undefined where no door would be left. */
+/** The record without this channel; undefined if no channel is left. */
 export function withoutPersonChannel(
   person: PersonRecord,
   channel: string,
@@ -95,7 +98,7 @@ export function withoutPersonChannel(
   return { ...rest, doors, ...(isPreferred ? {} : { preferredDoor }) };
 }
 
-/** The record with the choice made, or taken back by undefined. */
+/** The record with the choice set, or removed if undefined. */
 export function withChoice<
   Key extends
     | 'language'
@@ -110,7 +113,7 @@ export function withChoice<
   return Object.fromEntries(entries.filter(([, each]) => each !== undefined)) as PersonRecord;
 }
 
-/** Whether somebody of the one role may hand it to somebody who has the other already. */
+/** Whether a person with one role may give it to a person who already has the other. */
 export function mayVouchFor(giver: Role | undefined, receiver: Role | undefined): boolean {
   if (giver === undefined || giver === 'blocked' || receiver === 'blocked') return false;
   return receiver === undefined || rankOf(giver) <= rankOf(receiver);
@@ -118,7 +121,7 @@ export function mayVouchFor(giver: Role | undefined, receiver: Role | undefined)
 
 const rankOf = (role: Role) => (role === 'blocked' ? -1 : ADMITTED_ROLES.indexOf(role));
 
-/** The chats in which a person is reached, the preferred door's first. */
+/** The chats in which a person can be reached, the preferred channel's first. */
 export function chatsOf({ doors, preferredDoor }: PersonRecord): readonly ChatRef[] {
   const first = doors.filter(({ channel }) => channel === preferredDoor);
   const rest = doors.filter(({ channel }) => channel !== preferredDoor);
@@ -141,8 +144,8 @@ function joinPersonChannels(known: PersonChannel, seen: PersonChannel): PersonCh
 }
 
 /**
- * The tag (BCP 47) as the standard spells it, also where the language is typed by its English name or
- * the one it has itself; undefined where it is none.
+ * The canonical language tag (BCP 47); also accepts a language's English or native name; undefined
+ * if it is none.
  */
 export function languageTag(typed: string): string | undefined {
   const wanted = typed.trim();
@@ -150,24 +153,24 @@ export function languageTag(typed: string): string | undefined {
     const [tag] = Intl.getCanonicalLocales(wanted);
     if (tag !== undefined && nameOfLanguage(tag) !== undefined) return tag;
   } catch {
-    // Not written as a tag: perhaps a name.
+    // Not a tag: possibly a name.
   }
   return languageNamed(wanted);
 }
 
-/** In English, as the model is told; undefined for a tag that names no language. */
+/** The English name, for the model; undefined for an unknown tag. */
 export function nameOfLanguage(tag: string): string | undefined {
   return new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' }).of(tag);
 }
 
-// How a person is shown to an owner and to themselves. Names and ids are shown as they are, never as
+// How a person is shown to an owner and to themselves. Names and ids are shown unchanged, never as
 // markup.
 
 export function channelIdsText({ channel, ids }: PersonChannel): string {
   return `${channel} ${ids.map(verbatim).join(', ')}`;
 }
 
-/** One line, with the id by which the person is meant in commands. */
+/** One line, with the id that identifies the person in commands. */
 export function personLine(person: Person): string {
   const { id, name, role, doors } = person;
   const named = name === '' ? '' : `${verbatim(name)} `;
@@ -179,21 +182,21 @@ export function languageWords({ language }: Pick<Person, 'language'>): string {
   return `${nameOfLanguage(language) ?? language} (${language})`;
 }
 
-// A question that the agent asks the person of the chat, and the words with which the model is told
-// what came of it. Asking and waiting are left to features/approvals/asks.ts.
+// A question of the agent to the person in the chat, and the text with which the model gets its
+// outcome. features/approvals/asks.ts asks and waits.
 
-/** What the model asks; `choices` may be empty where words are allowed. */
+/** The model's question; `choices` may be empty if free text is allowed. */
 export type PersonQuestion = {
   /** Markdown. */
   readonly text: string;
   readonly choices: readonly string[];
-  /** Other words than those of the choices are an answer as well. */
+  /** Text other than the choices is an answer as well. */
   readonly allowsWords: boolean;
 };
 
 const MAX_NAMED_CHARS = 300;
 
-/** The choice that words mean: by its number or its label. */
+/** The choice that a text names: by its number or its label. */
 export function choiceMeant(
   { choices }: Pick<PersonQuestion, 'choices'>,
   words: string,
@@ -222,10 +225,10 @@ function named({ text }: PersonQuestion): string {
   return `"${shortened(line, MAX_NAMED_CHARS, ' …')}"`;
 }
 
-// What an owner allows one person a day, whatever the configuration says: counted over all their doors
-// together. How messages and money are counted is not decided here.
+// An owner's daily limits for one person, which override the configuration: counted on all their
+// channels together. Messages and money are counted elsewhere.
 
-/** 0: no limit; left out: as configured. */
+/** 0: no limit; absent: as configured. */
 export type PersonLimits = {
   readonly perMinute?: number;
   readonly perDay?: number;
@@ -236,7 +239,7 @@ export type PersonLimits = {
 
 type PersonLimit = {
   readonly key: keyof PersonLimits;
-  /** As it is typed, also as a flag. */
+  /** As typed, also as a flag. */
   readonly name: string;
   readonly words: string;
   readonly most: number;
@@ -259,14 +262,14 @@ export const PERSON_LIMITS: readonly PersonLimit[] = [
 export const limitNamed = (name: string): PersonLimit | undefined =>
   PERSON_LIMITS.find((limit) => limit.name === name);
 
-/** Undefined where it is no such number: messages and tokens are whole ones. */
+/** Undefined if invalid: messages and tokens are integers. */
 export function readLimit({ key, most }: PersonLimit, typed: string): number | undefined {
   const value = /^\d{1,13}(?:\.\d{1,6})?$/.test(typed) ? Number(typed) : undefined;
   if (value === undefined || value > most) return undefined;
   return key === 'moneyPerDay' || Number.isInteger(value) ? value : undefined;
 }
 
-/** With one of them set, or taken back by undefined; undefined where none is left. */
+/** With one limit set, or removed if undefined; undefined if none is left. */
 export function withLimit(
   limits: PersonLimits | undefined,
   { key }: PersonLimit,
@@ -277,7 +280,7 @@ export function withLimit(
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
-/** Of two records of one person: nobody is allowed more by being both. */
+/** For two merged records: the stricter limit of each kind. */
 export function strictest(
   one: PersonLimits | undefined,
   other: PersonLimits | undefined,
@@ -290,7 +293,7 @@ export function strictest(
   }, undefined);
 }
 
-/** "50 messages a day, no limit of tokens a day"; undefined where none is set. */
+/** "50 messages a day, no limit of tokens a day"; undefined if none is set. */
 export function limitWords(limits: PersonLimits | undefined): string | undefined {
   const set = PERSON_LIMITS.flatMap(({ key, words }) => {
     const value = limits?.[key];

@@ -1,11 +1,11 @@
-// What a turn may do, from who asked and where. A right is never more than both the person's and the
-// place's; reading what others wrote makes a turn careful, and nothing makes it careless again.
+// What a turn may do, from the sender and the place. A right never exceeds those of the person and
+// of the place; untrusted content taints a turn, and nothing lifts the taint.
 
 /**
- * What a tool does to the world. `read`: looks into the workspace and memory. `web`: reads from the
- * net. `say`: speaks in this chat before the answer. `write`: changes files of the workspace.
- * `rules`: changes what later turns are told to do. `send`: speaks outside this chat. `execute`: runs
- * programs. `schedule`: makes later turns.
+ * A tool's kind of access. `read`: reads the workspace and memory. `web`: reads from the internet.
+ * `say`: writes in this chat before the answer. `write`: changes files of the workspace. `rules`:
+ * changes what later turns follow. `send`: sends outside this chat. `execute`: runs programs.
+ * `schedule`: creates later turns.
  */
 export const TOOL_ACCESSES = [
   'read',
@@ -20,32 +20,34 @@ export const TOOL_ACCESSES = [
 export type ToolAccess = (typeof TOOL_ACCESSES)[number];
 
 /**
- * `ask`: each call needs the approval of an owner. `local`: only a call whose effects can leave this
- * machine does. From the widest to the narrowest.
+ * `ask`: each call needs an approval. `local`: only calls whose effects can leave this machine do.
+ * From the widest to the narrowest.
  */
 export const PERMISSIONS = ['free', 'local', 'ask', 'never'] as const;
 export type Permission = (typeof PERMISSIONS)[number];
-/** What the configuration can say. */
+/** Values in the configuration. */
 export const CONFIGURED_PERMISSIONS = ['free', 'ask', 'never'] as const;
 
 export type Rights = Readonly<Record<ToolAccess, Permission>> & {
-  /** Calls about nothing but the asker's own notes and reminders need no approval for these. */
+  /** For these, calls that concern only the sender's own notes and reminders need no approval. */
   readonly own?: readonly ToolAccess[];
-  /** Files of the workspace, and what the person attaches, are their own words unless recorded otherwise. */
+  /**
+   * Files of the workspace and the person's attachments are trusted unless recorded as untrusted.
+   */
   readonly trustsFiles?: true;
 };
 
 /**
- * How far the effects of one call go. `notes`: what is noted of the asker, which is kept apart where
- * untrusted content is in view; `self`: reminders to the asker; `machine`: nothing can leave this machine.
+ * The extent of a call's effects. `notes`: notes about the sender, stored separately in a tainted
+ * conversation; `self`: reminders to the sender; `machine`: nothing leaves this machine.
  */
 export type Reach = 'notes' | 'self' | 'machine' | 'outside';
 
-/** How much is asked of owners; from the widest to the narrowest. */
+/** How often owners are asked; from the widest to the narrowest. */
 export const APPROVAL_POLICIES = ['open', 'normal', 'strict'] as const;
 export type ApprovalPolicy = (typeof APPROVAL_POLICIES)[number];
 
-/** For people. */
+/** Texts for people. */
 export const POLICY_WORDS: Readonly<Record<ApprovalPolicy, string>> = {
   open: 'Nothing is asked, except while untrusted content is in view and before the first message to somebody.',
   normal:
@@ -54,16 +56,16 @@ export const POLICY_WORDS: Readonly<Record<ApprovalPolicy, string>> = {
   strict: 'Asked before every program, job and message to others.',
 };
 
-/** The narrower of two, where both are there. */
+/** The narrower of two; either may be absent. */
 export function stricterPolicy<T extends ApprovalPolicy | undefined>(one: T, other: T): T {
   if (one === undefined || other === undefined) return one ?? other;
   return APPROVAL_POLICIES.indexOf(one) > APPROVAL_POLICIES.indexOf(other) ? one : other;
 }
 
-/** `mail`: a sender's identity may be proven there, and still others wrote parts of the text. */
+/** `mail`: even if the sender's identity is proven, parts of the text may be untrusted content. */
 export type Medium = 'chat' | 'mail';
 
-/** Who asks, as what, and where. */
+/** The sender, their role, and the place. */
 export type SenderStanding = {
   readonly role: 'owner' | 'trusted' | 'guest';
   readonly place: 'direct' | 'group';
@@ -71,11 +73,11 @@ export type SenderStanding = {
   readonly medium: Medium;
 };
 
-/** What the configuration says of this person and of this group. */
+/** The configured rights of this person and of this group. */
 type RightsPolicy = {
   readonly person?: Partial<Rights>;
   readonly group?: Partial<Rights>;
-  /** Left out: `strict`. */
+  /** Absent: `strict`. */
   readonly approvals?: ApprovalPolicy;
 };
 
@@ -88,7 +90,7 @@ export const NO_RIGHTS: Rights = every('never');
 export const ALL_RIGHTS = every('free');
 /** Narrowing by it changes nothing. */
 export const UNRESTRICTED: Rights = { ...ALL_RIGHTS, own: TOOL_ACCESSES, trustsFiles: true };
-/** Of what is done again by itself: it may look, and changes nothing. */
+/** For automatic repeats: may read, and changes nothing. */
 export const LOOKING_RIGHTS: Rights = { ...NO_RIGHTS, read: 'free' };
 const READER: Rights = { ...NO_RIGHTS, read: 'free', web: 'free', say: 'free' };
 const OWNER: Rights = {
@@ -113,8 +115,8 @@ const BY_ROLE: Readonly<Record<SenderStanding['role'], Readonly<Record<ApprovalP
   };
 
 /**
- * An entry for a person widens or narrows what they have in a direct conversation, one for a group
- * what can be done there; neither exceeds the other, and none helps a sender whom nothing verifies.
+ * An entry for a person widens or narrows their rights in a direct conversation, one for a group
+ * what can be done there; neither exceeds the other, and none applies to an unverified sender.
  */
 export function rightsOf(standing: SenderStanding, policy: RightsPolicy = {}): Rights {
   const { role, place, verified, medium } = standing;
@@ -147,7 +149,7 @@ export function narrowed(one: Rights, other: Rights): Rights {
   };
 }
 
-/** What a turn that was shown words of others does not do by itself. */
+/** Accesses that need an approval in a tainted turn. */
 const CAREFUL: readonly ToolAccess[] = ['rules', 'send', 'execute', 'schedule'];
 
 export function permissionOf(
@@ -156,7 +158,7 @@ export function permissionOf(
   isTainted: boolean,
   reach: Reach = 'outside',
 ): Exclude<Permission, 'local'> {
-  // What is noted where untrusted content is in view counts as `rules`, and is kept apart.
+  // Notes in a tainted conversation count as `rules` and are stored separately.
   if (reach === 'notes' && rights.own?.includes('write') === true) return 'free';
   const isOwn = reach === 'self' && rights.own?.includes(access) === true;
   const permission = isOwn ? 'free' : rights[access];
@@ -164,13 +166,13 @@ export function permissionOf(
   return settled === 'free' && isTainted && CAREFUL.includes(access) ? 'ask' : settled;
 }
 
-/** Looking again changes nothing: such calls may run side by side, and once more after a crash. */
+/** Reading again changes nothing: such calls may run in parallel, and again after a crash. */
 export function isRepeatable(access: ToolAccess): boolean {
   return access === 'read' || access === 'web';
 }
 
-// The entries of the configuration that grant or take away tools: by person and by group, under their
-// channel and stable id. Which of them count where, rightsOf decides.
+// Configured entries that grant or revoke tools: by person and by group, under their channel and
+// stable id. rightsOf decides which of them apply.
 
 export type ToolPolicyEntry = {
   /** `channel:id`. */
@@ -179,7 +181,7 @@ export type ToolPolicyEntry = {
 } & { readonly [access in ToolAccess]?: Permission | undefined };
 
 export type ToolPolicies = {
-  /** By role, where no entry says otherwise. */
+  /** By role, if no entry applies. */
   readonly approvals: Readonly<Record<'owner' | 'trusted', ApprovalPolicy>>;
   readonly people: readonly ToolPolicyEntry[];
   readonly groups: readonly ToolPolicyEntry[];
@@ -189,11 +191,11 @@ export type Whose = {
   readonly channel: string;
   /** All ids of the person. */
   readonly ids: readonly string[];
-  /** All ids of the group; empty where it is none. */
+  /** All ids of the group; empty if it is none. */
   readonly group: readonly string[];
 };
 
-/** Where several entries are about one person or group, the narrowest counts. */
+/** If several entries match one person or group, the narrowest applies. */
 export function toolPolicyOf({ people, groups }: ToolPolicies, whose: Whose): RightsPolicy {
   const { channel } = whose;
   const person = joined(people, namesIn(channel, whose.ids));
@@ -205,9 +207,9 @@ export function toolPolicyOf({ people, groups }: ToolPolicies, whose: Whose): Ri
 }
 
 /**
- * How much is asked of owners for somebody there. `chosen`: by an owner for this person, before what is
- * configured. Only a private chat has less than `strict`, and a group what its entry says, at most what
- * the person has.
+ * How often owners are asked about a person in a place. `chosen`: set by an owner for this person,
+ * overrides the configuration. Only a private chat is less than `strict`; a group has what its
+ * entry says, at most what the person has.
  */
 export function approvalPolicyOf(
   { approvals, people, groups }: ToolPolicies,
@@ -225,7 +227,7 @@ export function approvalPolicyOf(
   return place === 'group' ? stricterPolicy(own, said(groups, whose.group) ?? 'strict') : own;
 }
 
-/** What is taken from somebody who is known by these names, `channel:id`, on whichever door they come. */
+/** The rights revoked from a person with these names, `channel:id`, on any channel. */
 export function takenFrom({ people }: ToolPolicies, names: readonly string[]): Rights {
   return overridden(UNRESTRICTED, joined(people, names));
 }

@@ -1,6 +1,6 @@
-// What turns and deliveries have in common: claims what is due while there are places, has each
-// claim worked on, wakes at the next due time and ends only when nothing is in hand any more. A
-// claim commits together with what woke the loop, so it needs no fsync of its own.
+// What turns and deliveries have in common: claims due work while there are places, runs each
+// claim, wakes at the next due time and ends only when nothing is running. A claim commits together
+// with what woke the loop, so it needs no fsync of its own.
 
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Settlement } from '../message/delivery.ts';
@@ -11,24 +11,27 @@ import type { ClaimedDelivery, Claims } from './store/store.ts';
 
 /** One of the loop's places, held by one claim. */
 export interface Place {
-  /** Gives it up before the work is over: the next claim commits with the writes just begun. */
+  /** Releases it before the work is over: the next claim commits with the writes just begun. */
   free(): void;
 }
 
 type ClaimLoopOptions<T> = {
   readonly clock: Clock;
-  /** Claims worked on at once. */
+  /** Number of concurrent claims. */
   places(): number;
-  /** How long work in hand may go on after a stop, and after a failure of the store, milliseconds. */
+  /**
+   * How long running work may continue after a stop, and after a failure of the store,
+   * milliseconds.
+   */
   readonly stopGraceMs: number;
   readonly failureGraceMs: number;
-  /** Absent: always. After a false answer, `wake` is called as soon as it is true again. */
+  /** Absent: always. After a false result, `wake` is called as soon as it is true again. */
   mayClaim?(): boolean;
-  /** `places` is asked when the claim is made, which may be later. */
+  /** `places` is evaluated when the claim is made, which may be later. */
   claim(places: () => number): Promise<Claims<T>>;
   /** Rejects only when the store fails. */
   perform(claimed: T, place: Place): Promise<void>;
-  /** The grace is over: breaks off all work in hand. */
+  /** The grace period is over: aborts all running work. */
   interrupt(): void;
 };
 
@@ -44,7 +47,9 @@ export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
   let failure: unknown;
   const alarm: Alarm = createAlarm(options.clock, () => wake());
 
-  /** Until the signal aborts or the store fails, which it rejects with; then waits for what is in hand. */
+  /**
+   * Runs until the signal aborts or the store fails, which rejects; then waits for running work.
+   */
   async function run(signal: AbortSignal): Promise<void> {
     const onAbort = () => stop(options.stopGraceMs);
     signal.addEventListener('abort', onAbort);
@@ -58,7 +63,7 @@ export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
     if (failure !== undefined) throw failure;
   }
 
-  /** Claims what is due at the end of the batch under way. Cheap where no place is free. */
+  /** Claims what is due at the end of the current batch. Cheap if no place is free. */
   function wake(): void {
     if (isOver || isClaimQueued || freePlaces() === 0) return;
     isClaimQueued = true;
@@ -129,7 +134,7 @@ export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
     checkOver();
   }
 
-  /** Whoever supervises this starts again, and what was held is recovered. */
+  /** The supervisor restarts the loop, and held claims are recovered. */
   function fail(error: unknown): void {
     failure ??= error;
     isClaimQueued = false;
@@ -150,7 +155,7 @@ export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
   };
 }
 
-// One timer for the next thing that falls due. Nothing due, no timer.
+// One timer for the next due time. Nothing due, no timer.
 
 type Alarm = ReturnType<typeof createAlarm>;
 
@@ -174,7 +179,7 @@ export function createAlarm(clock: Clock, ring: () => void) {
   return { set };
 }
 
-// What the bus tells those who measure: messages that came in, and tries to deliver.
+// Metrics of the bus: accepted messages, and delivery tries.
 
 type Measures = { readonly clock: Clock; readonly telemetry?: Telemetry };
 

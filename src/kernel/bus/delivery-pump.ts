@@ -1,6 +1,6 @@
-// Delivers one account's messages: claims the oldest of each chat as long as there are places and
-// has each sent. The claim is committed before the courier sends, and the next of a chat is claimed
-// in the transaction that settles the one before.
+// Delivers one account's messages: claims the oldest of each chat while there are places and sends
+// each. The claim is committed before the courier sends, and the next of a chat is claimed in the
+// transaction that settles the previous one.
 
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -22,7 +22,7 @@ import type { BusStore, ClaimedDelivery } from './store/store.ts';
 
 /** Longest try to send one message; a channel's own deadlines are shorter. */
 const SEND_DEADLINE_MS = 5 * 60_000;
-/** What is being sent when the pump is stopped may take this long to finish. */
+/** How long a current send may take after the pump is stopped. */
 const STOP_GRACE_MS = 5000;
 
 type DeliveryPumpDeps = {
@@ -52,7 +52,7 @@ export function createDeliveryPump(
     interrupt: () => interrupt(),
   });
 
-  /** Delivers until the signal aborts or the store fails, then waits for what is being sent. */
+  /** Delivers until the signal aborts or the store fails, then waits for current sends. */
   async function run(): Promise<void> {
     await recover();
     const waking = courier.readiness?.onReady(() => pump());
@@ -124,8 +124,8 @@ export function createDeliveryPump(
   return { run, pump };
 }
 
-// One try to send one message: settles the doubt an earlier try left, then lets the courier send,
-// and says what becomes of the message. The rules are in core/delivery.
+// One try to send one message: resolves the doubt that an earlier try left, then lets the courier
+// send, and decides what becomes of the message. The rules are in kernel/delivery.
 
 const STOPPED = 'the rest is no longer wanted';
 
@@ -187,7 +187,7 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
       isRequesting = true;
     },
     async partSent(id, isLast = false) {
-      // What was in doubt was about this part.
+      // The doubt was about this part.
       history = { ...history, inDoubt: false, wasRepeated: false };
       isRequesting = !isAnnouncing;
       if (isLast) last = id;

@@ -1,5 +1,5 @@
-// The message bus over a store: wires accepting, working and delivering together, so that each wakes
-// the next in the same transaction. What is durable is the store's; when to claim is the pumps'.
+// The message bus over a store: connects accepting, processing and delivering, so that each wakes
+// the next in the same transaction. The store makes things durable; the pumps decide when to claim.
 
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -18,20 +18,22 @@ import { createShortage, createTurnPump, type TurnPump } from './turn-pump.ts';
 
 type MessageBusDeps = {
   readonly store: BusStore;
-  /** What turns recorded is written with their end; left out: they record nothing. */
+  /**
+   * Writes the entries that turns recorded together with their end; absent: they record nothing.
+   */
   readonly entries?: TurnEntries;
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: BusLimits;
   /** What live views get of a picture of a turn; all of it where left out. */
   readonly shown?: (update: LiveUpdate) => LiveUpdate;
-  /** Told of arrivals and deliveries. */
+  /** Reduces an update of a turn for subscribers of live updates; absent: unchanged. */
   readonly telemetry?: Telemetry;
 };
 
-/** How soon work is noticed that another process (a command) put into the store. */
+/** Gets arrivals and deliveries. */
 const OUTSIDE_CHECK_MS = 2000;
-/** A little longer than what is being sent gets when delivering stops. */
+/** How soon work that another process (a command) stored is noticed. */
 const DISPOSE_GRACE_MS = 6000;
 
 export function createMessageBus(deps: MessageBusDeps): MessageBus {
@@ -75,7 +77,7 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
       const cancelled = store.cancel(session, reason);
       abort();
       const result = await cancelled;
-      // Once more for a turn whose claim was committed but not yet started.
+      // A little longer than current sends get when delivering stops.
       if (result.running) abort();
       return result;
     },
@@ -93,7 +95,7 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
   };
 }
 
-/** What claims turns and deliveries while `work` and `deliver` run. */
+/** Again, for a turn whose claim was committed but not yet started. */
 function createPumps(deps: MessageBusDeps) {
   const { store, clock } = deps;
   const deliveries = new Map<AccountName, DeliveryPump>();
@@ -152,10 +154,7 @@ function createPumps(deps: MessageBusDeps) {
     await track(pump.run(), () => deliveries.delete(account));
   };
 
-  /**
-   * Stops working and delivering. A handler that does not heed its signal is not waited for beyond
-   * a grace: its turn goes back to the queue with the next start. The store is its owner's to close.
-   */
+  /** The pumps that claim turns and deliveries while `work` and `deliver` run. */
   async function stop(): Promise<void> {
     stopping.abort();
     const isOver = new AbortController();
@@ -167,8 +166,8 @@ function createPumps(deps: MessageBusDeps) {
   return { work, deliver, stop, queued, deliverAll, turns: () => turns };
 }
 
-// One leader per resource. In the embedded store the home lock makes this process the only one, so
-// leading is a queue in memory: nothing durable, nothing stale after a crash, no heartbeat.
+// Stops processing and delivering. A handler that ignores its signal is awaited only for a grace
+// period: its turn goes back to the queue at the next start. The owner of the store closes it.
 
 function createLeadership(clock: Clock): MessageBus['lead'] {
   const lanes = createLanes();
@@ -176,19 +175,23 @@ function createLeadership(clock: Clock): MessageBus['lead'] {
   return (resource, run, signal) =>
     lanes.run(resource, async () => {
       if (signal.aborted) return;
-      // Grows over restarts too, without a write.
+      // One leader per resource. In the embedded store the home lock makes this process the only
+      // one, so leading is a queue in memory: nothing durable, nothing stale after a crash, no
+      // heartbeat.
       lastEpoch = Math.max(lastEpoch + 1, clock.now());
       await run(signal, lastEpoch);
     });
 }
 
-// The live topic: pictures of running turns, best effort. Each subscriber holds the newest picture
-// per turn and nothing else, so a slow one costs memory for the turns that run, never for history.
+// Grows across restarts too, without a write.
 
-/** Turns a subscriber may lag behind on; beyond that the oldest picture is dropped. */
+/**
+ * The live topic: updates of running turns, best effort. Each subscriber holds only the newest
+ * update per turn, so a slow one costs memory for the running turns, never for history.
+ */
 const MAX_HELD_TURNS = 10_000;
 
-/** `shown`: what a subscriber gets of a picture, asked only for those it takes. */
+/** Turns by which a subscriber may lag; beyond that the oldest update is dropped. */
 function createLiveTopic(shown: (update: LiveUpdate) => LiveUpdate): LiveTopic {
   const mailboxes = new Map<AccountName, Set<Mailbox>>();
   return {
@@ -213,7 +216,7 @@ class Mailbox {
   #arrived = Promise.withResolvers<void>();
 
   put(update: LiveUpdate): void {
-    // A turn keeps its place in the line, so one that changes often cannot be starved.
+    // `shown`: reduces an update, called only for those that a subscriber takes.
     this.#newest.set(update.turnId, update);
     const [oldest] = this.#newest.keys();
     if (this.#newest.size > MAX_HELD_TURNS && oldest !== undefined) this.#newest.delete(oldest);

@@ -1,5 +1,5 @@
-// Runs turns: claims what is due as long as there are places, hands it to the handler and writes
-// down how it ended. A claim counts a try before the handler runs.
+// Runs turns: claims what is due while there are places, passes it to the handler and records how
+// it ended. A claim counts a try before the handler runs.
 
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -20,18 +20,18 @@ import { type ClaimLoop, createClaimLoop, type Place } from './claim-loop.ts';
 import type { BusStore, ClaimedTurn, NewEntryRow, TurnEnding } from './store/store.ts';
 
 const DEATHS_PER_FAILURE = 2;
-/** A message that meets nothing but shortages for so long may be the reason. */
+/** A message that meets only shortages for this long may be their cause. */
 const BLAMELESS_MS = 24 * 3600 * 1000;
 
-/** While the process is short of something no turn begins: so long at first, doubling. */
+/** During a shortage no turn starts: this long at first, doubling. */
 const SHORTAGE_MIN_MS = 1000;
 const SHORTAGE_MAX_MS = 5000;
-/** Without another error for so long it is over, and the next one is news. */
+/** Without another error for this long a shortage is over, and the next one is reported again. */
 const SHORTAGE_OVER_MS = 10 * 60_000;
 
 /**
- * What the process is short of lasts for fewer turns at once: after a rest half as many, then slowly
- * more as they end well.
+ * During a shortage fewer turns run at once: after a pause half as many, then slowly more as they
+ * end well.
  */
 type Shortage = ReturnType<typeof createShortage>;
 
@@ -41,12 +41,12 @@ export function createShortage() {
   let rests = 0;
   let places = Number.POSITIVE_INFINITY;
 
-  /** How many turns may begin beside those at work. `now`: monotonic milliseconds. */
+  /** How many turns may start beside the running ones. `now`: monotonic milliseconds. */
   function room(now: number, running: number): number {
     return now < restUntil ? 0 : Math.max(0, Math.floor(places) - running);
   }
 
-  /** A turn failed for it. Turns that fail in the same rest are one sign. */
+  /** A turn failed because of it. Turns that fail in the same pause count once. */
   function met(now: number, running: number): { readonly waitMs: number; readonly isNew: boolean } {
     const isNew = now - lastAt > SHORTAGE_OVER_MS;
     lastAt = now;
@@ -55,7 +55,7 @@ export function createShortage() {
       rests += 1;
       places = Math.max(1, Math.floor(Math.min(places, running) / 2));
     }
-    // A timer may ring a part of a millisecond early.
+    // A timer may fire a fraction of a millisecond early.
     return { waitMs: Math.ceil(restUntil - now) + 1, isNew };
   }
 
@@ -74,7 +74,7 @@ type PumpDeps = {
   readonly entries?: TurnEntries;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Messages were queued for sending, in the transaction under way. */
+  /** Messages were queued for sending, in the current transaction. */
   onQueued(messages: readonly OutboundMessage[]): void;
 };
 
@@ -83,7 +83,7 @@ export type TurnPump = ReturnType<typeof createTurnPump>;
 export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps: PumpDeps) {
   const running = new Set<RunningTurn>();
   const bySession = new Map<SessionKey, RunningTurn>();
-  /** Wakes the loop when the rest of a shortage is over. */
+  /** Wakes the loop when the pause of a shortage is over. */
   let rest: Disposable | undefined;
   const loop: ClaimLoop<ClaimedTurn> = createClaimLoop({
     clock: deps.clock,
@@ -96,7 +96,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     interrupt: () => interrupt(),
   });
 
-  /** Works until the signal aborts or the store fails, then waits for the turns that run. */
+  /** Works until the signal aborts or the store fails, then waits for running turns. */
   async function run(): Promise<void> {
     const recovered = await deps.store.recoverTurns();
     if (recovered > 0) deps.log.info('turns of an earlier process recovered', { recovered });
@@ -115,7 +115,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     return bySession.get(session);
   }
 
-  /** Another process wrote: anything may be due, anyone may have a follower. */
+  /** Another process wrote: anything may be due, any turn may have a follower. */
   function onOutsideChange(): void {
     for (const turn of running) turn.announceFollower();
     pump();
@@ -211,8 +211,8 @@ function named(turn: RunningTurn, drafts: readonly OutboundDraft[]): readonly Ou
   return drafts.map((draft, ordinal) => ({ ...draft, id: answerIdOf(turn.id, ordinal) }));
 }
 
-// One turn while its handler runs: its signal, its followers. Knows from the bus's announcements
-// whether a follower may wait, so that `join` costs nothing where none does.
+// One turn while its handler runs: its signal, its followers. The bus's announcements tell whether
+// a follower may wait, so that `join` costs nothing if none does.
 
 export type RunningTurn = ReturnType<typeof createRunningTurn>;
 
@@ -227,12 +227,12 @@ export function createRunningTurn(claim: ClaimedTurn, store: BusStore) {
     id: turnIdOf(session, firstSeq),
     chat: messages[0].message.chat,
     signal: controller.signal,
-    /** Its writes are under way; its place belongs to the next turn. */
+    /** Its writes have begun; its place belongs to the next turn. */
     isEnding: false,
 
     abort: (reason: Error) => controller.abort(reason),
 
-    /** A message of this session was stored behind those of the turn. */
+    /** A message of this session was stored after those of the turn. */
     announceFollower(): void {
       if (attempt > 1) return;
       hasFollower = true;

@@ -1,20 +1,20 @@
-// Who may give a chat command, and where: decided by the access that the command declares. Access to a private
-// chat gives no command in a group. Case A03.
+// Who may use a chat command, and where: decided by the access that the command declares. Access to
+// a private chat gives no command in a group. Case A03.
 
 import { ADMITTED_ROLES, type AdmittedRole } from '../access/admission.ts';
 import type { SenderStanding } from '../access/rights.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 
-/** The lowest role that may; `nobody`: not in that place. */
+/** The lowest permitted role; `nobody`: not in that place. */
 type Lowest = AdmittedRole | 'nobody';
 
 type CommandAccess = {
   readonly direct: Lowest;
   readonly group: Lowest;
-  /** Harmless enough for a sender whom nothing verifies. */
+  /** Harmless enough for an unverified sender. */
   readonly unverified?: true;
-  /** That it was given is audited; its argument is not, as it may be a code or personal. */
+  /** Its use is audited; its argument is not, because it may be a code or personal. */
   readonly audited?: true;
 };
 
@@ -24,7 +24,7 @@ export const CONVERSATION: CommandAccess = { direct: 'guest', group: 'trusted' }
 /** Changes how much an answer costs. */
 export const COSTS: CommandAccess = { direct: 'trusted', group: 'owner' };
 export const PERSONAL: CommandAccess = { direct: 'guest', group: 'nobody' };
-/** Decides about others. */
+/** Decides about other people. */
 export const OWNER_ONLY: CommandAccess = { direct: 'owner', group: 'nobody' };
 
 /** How much of a command is audited: an owner's decision with its argument. */
@@ -48,14 +48,14 @@ function reaches(role: AdmittedRole, lowest: Lowest): boolean {
   return lowest !== 'nobody' && ADMITTED_ROLES.indexOf(role) <= ADMITTED_ROLES.indexOf(lowest);
 }
 
-// What a chat command is. The facts of a feature's commands are plain data, so that channels and documentation
-// list them without a gateway; the feature's factory adds what each of them does.
+// What a chat command is. The facts of a feature's commands are plain data, so that channels and
+// documentation list them without a gateway; the feature's factory adds what each of them does.
 
-/** Who gave a command, and where. */
+/** Who used a command, and where. */
 export type CommandOrigin = {
   readonly session: SessionKey;
   readonly message: InboundMessage;
-  /** Undefined where the sender was let in for one message only. */
+  /** Undefined if the sender was let in for one message only. */
   readonly role: AdmittedRole | undefined;
 };
 
@@ -65,7 +65,10 @@ type CommandFacts = {
   readonly access: CommandAccess;
   /** `immediate`: answered at once, even while a turn runs; `in_order`: queued like a message. */
   readonly timing: 'immediate' | 'in_order';
-  /** Repeating it changes nothing: it runs before its message is stored, so that a crash between repeats it. */
+  /**
+   * Repeating it changes nothing: it runs before its message is stored, so that a crash in between
+   * repeats it.
+   */
   readonly isRepeatable?: true;
 };
 
@@ -78,7 +81,7 @@ export type Command = CommandInfo & {
   run(origin: CommandOrigin, argument: string): Promise<string>;
 };
 
-/** Each command of the table with what it does. */
+/** Each command of the table with its implementation. */
 export function commandsOf<Name extends string>(
   table: CommandTable<Name>,
   runs: Readonly<Record<Name, Command['run']>>,

@@ -1,5 +1,5 @@
-// What a changed configuration asks for: most keys count from the next turn, some need their
-// channel started again, few the whole gateway.
+// What a changed configuration requires: most keys apply from the next turn, some need a restart of
+// their channel, few of the whole gateway.
 
 import { FEATURES } from '../../features.ts';
 import { isObject } from '../../lib/json/json.ts';
@@ -10,18 +10,20 @@ import { joinPath } from './json.ts';
 import { member } from './json-paths.ts';
 
 export type ConfigChange = {
-  /** Changed keys that count from the next turn on. */
+  /** Changed keys that apply from the next turn on. */
   readonly nextTurn: readonly string[];
-  /** Accounts, by their names, that have to be started again, stopped or started. */
+  /** Accounts, by name, that must be restarted, stopped or started. */
   readonly channels: readonly string[];
-  /** Changed keys that count only after the gateway was started again. */
+  /** Changed keys that apply only after a restart of the gateway. */
   readonly gateway: readonly string[];
 };
 
-/** Read anew for every message, although they stand in a channel's section. */
+/** Read for every message, although they are in a channel's section. */
 const PER_MESSAGE = ['allowFrom', 'acceptUnverified', 'strangers', 'bridge'];
 
-/** Bound when the gateway starts: the address, the store, the log, what is measured, which features are on. */
+/**
+ * Bound when the gateway starts: the address, the store, the log, metrics, which features are on.
+ */
 const AT_START = [
   'gateway.host',
   'gateway.port',
@@ -62,7 +64,7 @@ function isOfChannel(path: string): boolean {
   return section === 'channels' && read !== undefined && !PER_MESSAGE.includes(read);
 }
 
-/** A setting that further accounts take from the first makes them start again too. */
+/** A setting that further accounts inherit from the first restarts them too. */
 function restarting(before: Config['channels'], after: Config['channels']): readonly string[] {
   return Object.keys(after).flatMap((channel) => {
     const was = accountViews(before, channel);

@@ -1,5 +1,6 @@
-// The environment in the configuration: `${NAME}` in any text stands for a variable (`$${NAME}` is the
-// literal text), and a variable `NANOBOT__channels__telegram__token` sets the key of that path.
+// The environment in the configuration: `${NAME}` in any text is replaced by a variable (`$${NAME}`
+// is the literal text), and a variable `NANOBOT__channels__telegram__token` sets the key of that
+// path.
 
 import { parseJson } from '../../lib/json/json.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
@@ -16,7 +17,7 @@ type Expanded = {
 };
 
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
-/** Two underscores part the keys of the path. */
+/** Two underscores separate the keys of the path. */
 const SETTING = /^NANOBOT__(\w+)$/;
 const WHOLE_REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
@@ -35,7 +36,7 @@ export function expandEnvironment(value: JsonValue, env: Environment): Expanded 
   return { value: expanded, missing };
 }
 
-/** With the keys that variables set, over those that are written; lists and sections stand there as JSON. */
+/** Adds the keys set by variables, which override the file; lists and sections are JSON there. */
 export function withVariables(value: JsonObject, env: Environment): JsonObject {
   return Object.entries(env).reduce((filled, [name, text = '']) => {
     const path = SETTING.exec(name)?.[1]?.split('__').join('.');
@@ -51,13 +52,13 @@ export function variableOf(path: string, env: Environment): string | undefined {
   return Object.keys(env).find((one) => one === name || one.startsWith(`${name}__`));
 }
 
-/** Whether the text is exactly one reference, so that showing it gives nothing away. */
+/** Whether the text is exactly one reference, so that showing it reveals nothing. */
 export function isReference(text: string): boolean {
   return WHOLE_REFERENCE.test(text);
 }
 
-// What makes a gateway token fit for use: needed beyond loopback, hard to guess, and something a
-// browser can send in a header.
+// Requirements for a gateway token: needed beyond loopback, hard to guess, and sendable by a
+// browser in a header.
 
 /** What an Authorization header can carry (RFC 9110 section 5.5, without spaces). */
 const SENDABLE = /^[\x21-\x7e]+$/;
@@ -65,7 +66,7 @@ const MIN_TOKEN_CHARS = 16;
 
 export type TokenProblem = { readonly problem: string; readonly remedy: string };
 
-/** Undefined where the host may be served with this token. */
+/** Undefined if the host may be served with this token. */
 export function tokenProblem(host: string, token: string): TokenProblem | undefined {
   const isLoopback = isLoopbackHost(host);
   if (token === '' && isLoopback) return undefined;

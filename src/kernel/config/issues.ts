@@ -1,5 +1,5 @@
-// Describes problems of a configuration: the dotted path, the value (never of a secret) and the nearest
-// valid key or value.
+// Describes problems of a configuration: the dotted path, the value (never of a secret) and the
+// nearest valid key or value.
 
 import { z } from 'zod';
 import { nearestName, shortened } from '../../lib/text/cut.ts';
@@ -11,7 +11,7 @@ import { ANY_NAME, isPathOf, valueAt } from './json-paths.ts';
 const MAX_SHOWN_CHARS = 60;
 const MAX_PROBLEMS = 3;
 
-/** Each in one line, the first ones of many; no value of a secret is in it. */
+/** Each in one line, the first ones of many; contains no value of a secret. */
 export function problemLines(problems: readonly ConfigProblem[]): readonly string[] {
   const lines = problems
     .slice(0, MAX_PROBLEMS)
@@ -22,7 +22,7 @@ export function problemLines(problems: readonly ConfigProblem[]): readonly strin
 
 type Issue = z.core.$ZodIssue;
 
-/** Unknown keys, wrong types and values out of range; empty where the value matches the schema. */
+/** Unknown keys, wrong types and values out of range; empty if the value matches the schema. */
 export function shapeProblems(value: JsonValue): readonly ConfigProblem[] {
   // Compiling the schema for a single value takes longer than checking it.
   const result = configSchema.safeParse(value, { jitless: true });
@@ -49,7 +49,7 @@ function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): Co
   return [{ path, problem: `invalid value ${shown}`, remedy: wanted(issue, key, found) }];
 }
 
-/** Of an address. */
+/** Removes the login from a URL. */
 const withoutLogin = (json: string) => json.replace(/\/\/[^/@\s"]*@/g, '//');
 
 function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): ConfigProblem {
@@ -108,7 +108,7 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   object: 'a section, e.g. { "key": "value" }',
 };
 
-/** The key a path stands for; an item of a list is explained by its list. */
+/** The key of a path; an item of a list is explained by its list. */
 function keyOf(path: string, keys: readonly ConfigKey[]): ConfigKey | undefined {
   const exact = keys.find((key) => isPathOf(key.path, path));
   return exact ?? keys.find((key) => key.type === 'list' && path.startsWith(`${key.path}.`));
@@ -126,22 +126,22 @@ function shorten(text: string): string {
 
 const lastOf = (path: string) => path.slice(path.lastIndexOf('.') + 1);
 
-// What the schema knows about each key: where it stands, what it takes, whether it is a secret.
-// Everything that names, masks or suggests keys asks here, so that the schema stays the only list.
+// What the schema knows about each key: its path, its type, whether it is a secret. Everything that
+// names, masks or suggests keys uses this, so that the schema stays the only list.
 
 export type ConfigKey = {
-  /** Dotted, e.g. `channels.telegram.token`; `*` stands for a name the user chooses. */
+  /** Dotted, e.g. `channels.telegram.token`; `*` represents a name that the user chooses. */
   readonly path: string;
   readonly type: 'section' | 'text' | 'number' | 'switch' | 'list';
-  /** The only values an enumerated key takes. */
+  /** The only values of an enumerated key. */
   readonly choices: readonly string[];
-  /** Of a list of sections: what each of them may hold. */
+  /** For a list of sections: the permitted fields of each. */
   readonly fields: readonly string[];
   readonly secret: boolean;
   readonly description: string;
 };
 
-/** Every key of the configuration, sections before what is in them. */
+/** Every key of the configuration, sections before their keys. */
 export function configKeys(): readonly ConfigKey[] {
   return KEYS;
 }

@@ -1,4 +1,4 @@
-// Reading and changing one place of a JSON value by its dotted path. Values are never changed, only
+// Reads and changes one place of a JSON value by its dotted path. Values are never changed, only
 // copied.
 
 import { isJsonObject, type JsonObject, type JsonValue, joinPath } from './json.ts';
@@ -14,7 +14,7 @@ export function valueAt(value: JsonValue | undefined, path: string): JsonValue |
   return current;
 }
 
-/** A copy in which each text is what `change` makes of it. */
+/** A copy with each text replaced by the result of `change`. */
 export function mapTexts(
   value: JsonValue,
   change: (text: string, path: string) => string,
@@ -30,10 +30,10 @@ export function mapTexts(
   );
 }
 
-/** In a path: whatever key stands there. */
+/** In a path: any key. */
 export const ANY_NAME = '*';
 
-/** Whether the path is one of those that the pattern stands for. */
+/** Whether the path matches the pattern. */
 export function isPathOf(pattern: string, path: string): boolean {
   const wanted = pattern.split('.');
   const keys = path.split('.');
@@ -43,7 +43,7 @@ export function isPathOf(pattern: string, path: string): boolean {
   );
 }
 
-/** The paths in the value that a pattern stands for; one without names to fill in is itself. */
+/** The paths in the value that match a pattern; one without wildcards is itself. */
 export function pathsIn(value: unknown, pattern: string): readonly string[] {
   const keys = pattern.split('.');
   const at = keys.indexOf(ANY_NAME);
@@ -55,13 +55,13 @@ export function pathsIn(value: unknown, pattern: string): readonly string[] {
     .flatMap((name) => pathsIn(value, keys.with(at, name).join('.')));
 }
 
-/** What a section holds under the key; undefined where it holds nothing. */
+/** The value of a section's key; undefined if there is none. */
 export function member(section: unknown, key: string): unknown {
   if (typeof section !== 'object' || section === null) return undefined;
   return Object.entries(section).find(([name]) => name === key)?.[1];
 }
 
-/** A copy with the value set; sections on the way that are missing are made. */
+/** A copy with the value set; missing sections on the way are created. */
 export function withValue(object: JsonObject, path: string, value: JsonValue): JsonObject {
   const [first, rest] = split(path);
   if (rest === undefined) return { ...object, [first]: value };
@@ -69,7 +69,7 @@ export function withValue(object: JsonObject, path: string, value: JsonValue): J
   return { ...object, [first]: withValue(isJsonObject(inner) ? inner : {}, rest, value) };
 }
 
-/** A copy without the key; a section left empty goes too. */
+/** A copy without the key; a section left empty is removed too. */
 export function withoutValue(object: JsonObject, path: string): JsonObject {
   const [first, rest] = split(path);
   const { [first]: inner, ...others } = object;

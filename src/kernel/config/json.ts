@@ -1,6 +1,6 @@
-// Reads the configuration's JSON and remembers where everything stands, so that a problem can name
-// its line. Stricter than JSON.parse: a key written twice or one that could reach into object
-// prototypes is a problem.
+// Parses the configuration's JSON with the position of every value, so that a problem can name its
+// line. Stricter than JSON.parse: a duplicate key or one that could reach into object prototypes is
+// a problem.
 
 import { ConfigError, type ConfigProblem } from '../message/errors.ts';
 
@@ -20,7 +20,7 @@ export type LocatedJson = {
   readonly value: JsonValue;
   /** By dotted path; `''` is the whole file. */
   readonly places: ReadonlyMap<string, Place>;
-  /** Keys written twice and keys that are refused. */
+  /** Duplicate and refused keys. */
   readonly problems: readonly ConfigProblem[];
 };
 
@@ -32,7 +32,7 @@ const SPACES = ' \t\r\n';
 const STRING = /"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy;
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** @throws ConfigError where the text is no JSON; it names line and column. */
+/** @throws ConfigError if the text is no JSON; it names line and column. */
 export function readJson(text: string): LocatedJson {
   return new JsonReader(text.replace(/^\uFEFF/, '')).read();
 }
@@ -134,7 +134,7 @@ class JsonReader {
     return true;
   }
 
-  /** Line ends stand only between tokens, so they are counted here. */
+  /** Line ends occur only between tokens, so they are counted here. */
   #skipSpace() {
     for (let at = this.#at; SPACES.includes(this.#text[at] ?? 'end'); this.#at = at) {
       at += 1;

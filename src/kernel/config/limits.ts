@@ -11,7 +11,7 @@ import {
 } from '../access/rights.ts';
 import { choice, count, flag, port, seconds, section, text } from './settings-fields.ts';
 
-/** When an owner approves a text before it is sent to another person. */
+/** When an owner approves a letter to another person before it is sent. */
 const SEND_POLICIES = ['never', 'first_contact', 'always', 'outside_hours'] as const;
 
 export type SendPolicy = (typeof SEND_POLICIES)[number];
@@ -145,9 +145,9 @@ export const memorySchema = z.strictObject({
   }),
 });
 
-// The tools' part of the configuration: which the agent gets, and where they may reach.
+// The tools' part of the configuration: which tools the agent gets, and what they may reach.
 
-/** Every built-in tool; a test keeps the list true. */
+/** Every built-in tool; a test verifies that the list is complete. */
 export const TOOL_NAMES = [
   'read_file',
   'read_document',
@@ -185,7 +185,10 @@ export const TOOL_NAMES = [
 const BUILT_IN: ReadonlySet<string> = new Set(TOOL_NAMES);
 const OF_SERVER = /^mcp_[A-Za-z0-9_-]+$/;
 
-/** Whether a file may name a tool: one that is built in, or one of a tool server, which is known only while that runs. */
+/**
+ * Whether a file may name a tool: a built-in one, or one of a tool server, which is known only
+ * while the server runs.
+ */
 export const mayBeTool = (name: string) => BUILT_IN.has(name) || OF_SERVER.test(name);
 
 const web = z.strictObject({

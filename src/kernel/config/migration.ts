@@ -1,5 +1,5 @@
-// Brings older configuration files up to date, one version at a time. What a step changes it says
-// in a note; what it does not know it leaves for validation to report.
+// Migrates older configuration files, one version at a time. Each step describes its changes in
+// notes; unknown keys are left for validation to report.
 
 import { z } from 'zod';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
@@ -15,7 +15,7 @@ type Migration = {
 
 type Migrated = {
   readonly raw: JsonObject;
-  /** Undefined where nothing had to be done. */
+  /** Undefined if there was nothing to do. */
   readonly from: number | undefined;
   readonly notes: readonly string[];
 };
@@ -23,7 +23,7 @@ type Migrated = {
 /** A file without `version` is the original program's. */
 export const MIGRATIONS: readonly Migration[] = [{ from: 0, apply: upgradeOriginalConfig }];
 
-/** @throws ConfigError where the file is no object or was written by a newer nanobot. */
+/** @throws ConfigError if the file is no object or was written by a newer nanobot. */
 export function migrateConfig(value: JsonValue): Migrated {
   if (!isJsonObject(value))
     throw problem('', 'the file must contain one JSON object', 'Start it with {.');
@@ -61,10 +61,10 @@ function problem(path: string, text: string, remedy: string): ConfigError {
   return new ConfigError(text, [{ path, problem: text, remedy }]);
 }
 
-// Version 0: the original program's config.json, whose keys we keep where they mean something here.
-// Keys that meant nothing, or mean nothing any more, go, each with a note.
+// Version 0: the original program's config.json, whose keys are kept if they have a meaning here.
+// Keys without a meaning are removed, each with a note.
 
-/** The configuration under change, and a note for the person on each change. */
+/** The configuration being changed, and a note for the person on each change. */
 class Draft {
   raw: JsonObject;
   readonly notes: string[] = [];
@@ -81,7 +81,7 @@ class Draft {
     this.raw = withValue(this.raw, path, value);
   }
 
-  /** The value, which is no longer there afterwards. */
+  /** Returns the value and removes it. */
   take(path: string): JsonValue | undefined {
     const value = this.at(path);
     if (value !== undefined) this.raw = withoutValue(this.raw, path);
@@ -91,7 +91,7 @@ class Draft {
 
 const sameNames = (from: string, to: string, keys: string) =>
   keys.split(' ').map((key) => [`${from}.${key}`, `${to}.${key}`] as const);
-/** That they were switched on there says nothing: it was the default. */
+/** The original switched them on by default, so their presence means nothing. */
 const ANTI_DRIFT = 'anchorInterval pollutionThreshold repetitionMinCount';
 const PROPRIOCEPTION =
   'dynamicToolScoping audienceAwareCompaction gradientMemory ahaChannel groundingInterval rawWindow lightWindow';
@@ -156,7 +156,7 @@ const OLD_DEFAULTS = [
     path: 'gateway.host',
     value: '0.0.0.0',
     note: 'the web page is available only on this machine',
-    /** Only here has the gateway a token: whoever wrote one means the address. */
+    /** The gateway has a token only here: a file that has one means the address. */
     unless: 'gateway.token',
   },
   {
@@ -193,7 +193,7 @@ function moveKeys(draft: Draft): void {
   }
 }
 
-/** There it could only send, so that its list of people had no effect. */
+/** There the channel could only send, so its list of people had no effect. */
 function takeFeishu(draft: Draft): void {
   const feishu = draft.take('channels.feishu');
   if (feishu === undefined) return;
@@ -222,7 +222,7 @@ function dropKeys(draft: Draft): void {
   }
 }
 
-/** The original chose the encryption by the port; its SMTP port was 587 unless written. */
+/** The original chose the encryption by the port; its default SMTP port was 587. */
 function nameMailSecurity(draft: Draft): void {
   const path = 'channels.email';
   const email = draft.at(path);
@@ -250,7 +250,7 @@ function spellIds(draft: Draft): void {
   }
 }
 
-/** The original knew people by digits or by WhatsApp's own addresses, groups among them. */
+/** The original identified people by digits or by WhatsApp's own addresses, including groups. */
 function spellNumbers(draft: Draft): void {
   const path = 'channels.whatsapp.allowFrom';
   const entries = draft.at(path);
@@ -284,10 +284,10 @@ function named(prefix: string, lists: readonly string[]): readonly string[] {
 
 const CLUSTER = 'cluster';
 
-/** There any host that answered was asked, so that what it found by itself is only listed here. */
+/** There any host that answered was used, so what it discovered is only listed here. */
 function takeCluster(draft: Draft): void {
   const said = draft.at(CLUSTER);
-  // A file of ours that only lacks its version.
+  // A current file that only lacks its version.
   if (isJsonObject(said) && ('peers' in said || 'discovery' in said)) return;
   if (draft.take(CLUSTER) === undefined) return;
   if (!isJsonObject(said) || said['enabled'] !== true) {
@@ -326,7 +326,7 @@ const SHARES = [
   ['tauHard', 'hardPercent'],
 ] as const;
 
-/** Shares of lossless compaction are percents here. */
+/** Shares of lossless compaction are percentages here. */
 function takeLossless(draft: Draft): void {
   if (draft.at('lcm.enabled') === true) {
     draft.take('lcm.enabled');
@@ -345,7 +345,7 @@ function takeLossless(draft: Draft): void {
 
 const CAPABILITIES = 'modelCapabilities';
 const word = z.string().toLowerCase();
-/** What the original says of a model, as far as it means something here. */
+/** The original's data about a model, as far as it has a meaning here. */
 const capabilities = z.object({
   sizeClass: word
     .pipe(z.enum(['small', 'medium', 'large']))

@@ -44,7 +44,7 @@ export function maskSecrets(value: JsonValue): JsonValue {
 const masked = (text: string, secret: string) =>
   text.replaceAll(secret, MASK).replaceAll(encodeURIComponent(secret), MASK);
 
-/** Secrets within values that are none as a whole, and where they stand. */
+/** Secrets within values that are not secret as a whole, with their paths. */
 function secretParts(
   config: unknown,
 ): readonly { readonly path: string; readonly secret: string }[] {
@@ -60,7 +60,7 @@ function secretParts(
   });
 }
 
-/** Where secrets are written out, not referred to. */
+/** Secrets written out, not referred to. */
 export function literalSecrets(raw: JsonValue): readonly string[] {
   const whole = [...secretPaths(raw)].filter((path) => {
     const value = valueAt(raw, path);
@@ -70,7 +70,7 @@ export function literalSecrets(raw: JsonValue): readonly string[] {
   return [...new Set([...whole, ...secretParts(raw).map(({ path }) => path)])];
 }
 
-/** Written where a server asks for any key at all; masked, they would blank out ordinary words. */
+/** Dummy keys for servers that require any key; masking them would blank out ordinary words. */
 const PLACEHOLDERS = new Set<string>([
   ...PROVIDER_NAMES.map((name) => name.toLowerCase()),
   ...['lm-studio', 'not-needed', 'no-key', 'no-key-required', 'sk-no-key-required', 'dummy'],
@@ -78,7 +78,7 @@ const PLACEHOLDERS = new Set<string>([
 
 const isPlaceholder = (value: string) => PLACEHOLDERS.has(value.toLowerCase());
 
-/** The secrets in force, for a log that must not contain them. */
+/** The current secrets, for a log that must not contain them. */
 export function secretValues(config: Config): readonly string[] {
   const whole = [...secretPaths(config)].flatMap((path) => {
     const value = path.split('.').reduce<unknown>(member, config);
@@ -87,28 +87,28 @@ export function secretValues(config: Config): readonly string[] {
   return [...whole, ...secretParts(config).map(({ secret }) => secret)];
 }
 
-/** What of a value would give something away. */
+/** The parts of a value that must be hidden. */
 function worthHiding(path: string, value: string): readonly string[] {
   if (value === '' || isPlaceholder(value)) return [];
   return path.startsWith('mcpServers.') ? toolServerSecrets(path, value) : [value];
 }
 
-// What is secret in the settings of a tool server: keys stand in its environment and headers, and as
-// often among the arguments of its program or in its address, where other programs keep them too.
+// Secrets in the settings of a tool server: keys are in its environment and headers, and as often
+// among the arguments of its program or in its URL, where other programs store them too.
 
 const NAME = /key|token|secret|pass|auth|cookie|credential/i;
 const VALUE = /^(?!\/|https?:)(?=.*\d|.*[a-z].*[A-Z]|.*[A-Z].*[a-z]).{8,}$/s;
 /** `--api-key=x`, `API_KEY=x`, `Authorization: Bearer x`. */
 const ASSIGNED = /^-{0,2}([\w.-]+)(?:=|:\s+)(.+)$/s;
 const FLAG = /^-{1,2}(?!no-)[\w-]+$/;
-/** No place, no address and no other flag. */
+/** No path, no URL and no other flag. */
 const GIVEN = /^(?![-./~]|https?:).{6,}$/s;
-/** Random letters and digits, as in addresses that are a key themselves. */
+/** Random letters and digits, as in URLs that are themselves a key. */
 const RANDOM = /^(?=.*\d)(?=.*[A-Za-z])[\w-]{24,}$/;
 
 /**
- * What of a value of `env` or `headers` is a secret. They hold settings as well: no word, number, path
- * or address is one that answers may hold too, unless its name says so.
+ * The secret parts of a value of `env` or `headers`. They hold settings as well: words, numbers,
+ * paths and addresses, which answers may contain too, are no secrets unless the name says so.
  */
 export function toolServerSecrets(path: string, value: string): readonly string[] {
   const name = path.slice(path.lastIndexOf('.') + 1);
@@ -117,7 +117,7 @@ export function toolServerSecrets(path: string, value: string): readonly string[
   );
 }
 
-/** What of the arguments is a secret: what a flag or name says is one. */
+/** The secrets among the arguments: those whose flag or name says so. */
 function argumentSecrets(args: readonly string[]): readonly string[] {
   return args.flatMap((arg, index) => {
     const [, name = '', value = ''] = ASSIGNED.exec(arg) ?? [];
@@ -127,7 +127,7 @@ function argumentSecrets(args: readonly string[]): readonly string[] {
   });
 }
 
-/** What of an address is a secret: parameters named so, and parts that are nothing but random. */
+/** The secrets in a URL: parameters with such a name, and random path segments. */
 function addressSecrets(address: string): readonly string[] {
   const url = URL.parse(address);
   if (url === null) return [];
@@ -141,9 +141,9 @@ const given = (value: string) => (GIVEN.test(value) && !isReference(value) ? [va
 
 const lastWord = (value: string) => value.slice(value.lastIndexOf(' ') + 1);
 
-// A secret of the configuration that stands elsewhere: `{ "env": "NAME" }`, `{ "file": "/path" }`,
-// `{ "command": ["program", "argument"] }`. Where references stand and what was found at them; who
-// looks there is files/secret-sources.ts.
+// A secret that is stored outside the configuration: `{ "env": "NAME" }`, `{ "file": "/path" }`,
+// `{ "command": ["program", "argument"] }`. Finds references and inserts their values;
+// files/secret-sources.ts reads them.
 
 export type SecretRef =
   | { readonly kind: 'env'; readonly name: string }
@@ -154,7 +154,7 @@ type PlacedSecret = { readonly path: string; readonly ref: SecretRef };
 
 export type FoundSecret =
   | { readonly kind: 'found'; readonly value: string }
-  /** Never with a value in it. */
+  /** Never contains a value. */
   | { readonly kind: 'missing'; readonly problem: string; readonly remedy: string };
 
 /** By the path of the setting. */
@@ -166,10 +166,10 @@ const envRef = z.strictObject({ env: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/
 const fileRef = z.strictObject({ file: z.string().min(1) });
 const commandRef = z.strictObject({ command: z.tuple([z.string().min(1)], z.string()) });
 
-/** For editors: what may stand in place of a secret. */
+/** For editors: what may replace a secret. */
 export const secretRefSchema = z.union([envRef, fileRef, commandRef]);
 
-/** Undefined for what is none, e.g. the secret itself. */
+/** Undefined for anything else, e.g. the secret itself. */
 function readSecretRef(value: JsonValue | undefined): SecretRef | undefined {
   const found = secretRefSchema.safeParse(value).data;
   if (found === undefined) return undefined;
@@ -179,7 +179,7 @@ function readSecretRef(value: JsonValue | undefined): SecretRef | undefined {
   return { kind: 'command', argv: [program, ...args] };
 }
 
-/** Every secret that stands elsewhere. */
+/** Every secret that is stored elsewhere. */
 export function placedSecrets(raw: JsonValue): readonly PlacedSecret[] {
   return [...secretPaths(raw)].flatMap((path) => {
     const ref = readSecretRef(valueAt(raw, path));
@@ -187,7 +187,7 @@ export function placedSecrets(raw: JsonValue): readonly PlacedSecret[] {
   });
 }
 
-/** With what was found in place of the references; what was not found is left as it stands. */
+/** Replaces the references by their values; unresolved ones stay. */
 export function withSecrets(raw: JsonObject, found: FoundSecrets): JsonObject {
   return placedSecrets(raw).reduce((filled, { path }) => {
     const secret = found.get(path);

@@ -1,4 +1,4 @@
-// One key of the configuration as a person names and writes it on a command line.
+// One key of the configuration as a person writes it on a command line.
 
 import { parseJson } from '../../lib/json/json.ts';
 import { nearestName } from '../../lib/text/cut.ts';
@@ -19,7 +19,7 @@ export function findKey(path: string): KeyLookup {
   return { kind: 'unknown', nearest: sameName ?? nearestName(path, paths) };
 }
 
-/** The value that a text stands for; what does not fit the key's type is left for validation. */
+/** Parses a text as the key's type; a text that does not fit is left for validation. */
 export function parseValue(key: ConfigKey, text: string): JsonValue {
   if (key.type === 'list') return parseList(text);
   // Text that only looks like a reference is the secret itself.

@@ -1,5 +1,5 @@
-// Shows running turns in the chat: typing, and an answer that grows as a draft. A draft is edited
-// only after the last edit landed, and the final text waits for the edit under way.
+// Shows running turns in the chat: typing, and a live preview of the answer. A draft is edited only
+// after the last edit completed, and the final text waits for the current edit.
 
 import type { Channel, Editing } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -26,7 +26,10 @@ type LiveRepliesDeps = {
 /** A platform call for a draft may take this long before the final text stops waiting for it. */
 const STEP_DEADLINE_MS = 15_000;
 
-/** Tries of a final text that may end at finding its draft; later ones go out beside what may stand there. */
+/**
+ * Tries of a final text that may end while finding its draft; later ones are sent beside a possible
+ * draft.
+ */
 const MAX_FINDING_TRIES = 20;
 
 export type LiveReplies = ReturnType<typeof createLiveReplies>;
@@ -51,7 +54,7 @@ export function createLiveReplies(deps: LiveRepliesDeps) {
           turns.set(update.turnId, turn);
         }
         if (update.phase === 'ended') {
-          // Kept until the edit under way has landed: the final text asks for it by `settle`.
+          // Kept until the current edit has completed: the final text waits for it by `settle`.
           void turn.finish().finally(() => turns.delete(update.turnId));
         } else {
           turn.show(update);
@@ -59,8 +62,8 @@ export function createLiveReplies(deps: LiveRepliesDeps) {
       }
     },
     /**
-     * Ends the turn's draft, waiting for the edit under way; its id, where one stands in the chat. One
-     * whose placing was cut off is found, with the final text. @throws DeliveryError
+     * Ends the turn's draft after the current edit; returns its id if there is one in the chat. If
+     * its placement was interrupted, it is found with the final text. @throws DeliveryError
      */
     async settle(
       turnId: TurnId,
@@ -81,10 +84,13 @@ export function createLiveReplies(deps: LiveRepliesDeps) {
   };
 }
 
-/** Where a text is needed to find a draft and there is none. */
+/** Used if finding a draft requires a text and there is none. */
 const NO_TEXT = '…';
 
-/** The id of a draft in its chat; one whose placing was cut off is placed again under its name. */
+/**
+ * The id of a draft in its chat; one whose placement was interrupted is placed again under its
+ * name.
+ */
 async function standing(
   draft: LiveDraft | undefined,
   markdown: string,
@@ -101,7 +107,10 @@ async function standing(
   return found;
 }
 
-/** The turn goes on in another chat: here nothing of it stays, nor of an earlier process's try. */
+/**
+ * The turn continues in another chat: removes its drafts here, including those of an earlier
+ * process.
+ */
 async function takeAway(
   deps: LiveRepliesDeps,
   { turnId, chat }: LiveUpdate,
@@ -120,7 +129,7 @@ async function takeAway(
   }
 }
 
-/** Drafts of an earlier process whose turn will say nothing more. */
+/** Drafts of an earlier process whose turn sends no more answers. */
 async function removeOrphans(deps: LiveRepliesDeps, signal: AbortSignal) {
   const { channel, bus, log } = deps;
   if (channel.editing === undefined) return;
@@ -130,14 +139,14 @@ async function removeOrphans(deps: LiveRepliesDeps, signal: AbortSignal) {
       const found = await standing(draft, NO_TEXT, signal, deps);
       if (found !== undefined) await channel.editing.remove(chat, found, signal);
     } catch (error) {
-      // Left standing: a half-written text is no reason to hold up the channel.
+      // Left in the chat: a remaining draft is no reason to stop the channel.
       log.info('preview not removed', { turnId, error });
     }
     await bus.forgetDraft(turnId);
   }
 }
 
-/** One turn as one chat sees it. */
+/** One turn as shown in one chat. */
 class LiveTurn {
   readonly #deps: LiveRepliesDeps;
   readonly #signal: AbortSignal;
@@ -182,7 +191,7 @@ class LiveTurn {
     return this.#draftId;
   }
 
-  /** A sign on the question while it is worked on. In order, and nothing waits for it. */
+  /** The reaction on the question while the agent works. In order, and nothing waits for it. */
   #react(emoji: string | undefined): void {
     const { reactions } = this.#deps.channel;
     const { replyTo } = this.#started;
@@ -225,14 +234,14 @@ class LiveTurn {
   async #write(editing: Editing, text: string): Promise<void> {
     const { chat, replyTo, turnId } = this.#started;
     const signal = this.#deadline();
-    // A turn that is tried again after a crash goes on in the draft it had.
+    // A turn that is retried after a crash continues in its earlier draft.
     this.#draftId ??= (await this.#deps.bus.draft(turnId))?.nativeId;
     if (this.#draftId === undefined && (await this.#deps.bus.isDelivering(chat))) {
-      // Behind the answer before: its last parts are still on their way.
+      // After the previous answer, whose last parts are still being sent.
       this.#draft = { ...this.#draft, startedAt: this.#deps.clock.monotonic() };
       return;
     }
-    // Counted from the attempt, so that a refused edit is not tried again at once.
+    // Counted from the attempt, so that a refused edit is not retried at once.
     this.#draft = { ...this.#draft, lastEditAt: this.#deps.clock.monotonic(), shown: text };
     if (this.#draftId !== undefined) return this.#edit(editing, this.#draftId, text, signal);
     const options = { signal, name: turnId, ...(replyTo === undefined ? {} : { replyTo }) };

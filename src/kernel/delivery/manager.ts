@@ -1,5 +1,5 @@
 // Runs the accounts of the channels: each under its own supervisor, with its courier and its live
-// replies. One can fail, stop or be replaced without the others noticing.
+// replies. One can fail, stop or be replaced without affecting the others.
 
 import type { Channel, ChannelHost, ChannelStatus } from '../../channels/channel.ts';
 import { accountsOf, CHANNELS } from '../../channels/index.ts';
@@ -21,7 +21,7 @@ import type { ChannelRegister } from '../owners.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
 import { createUndelivered, withoutFiles } from './undelivered.ts';
 
-/** Takes in what channels receive. */
+/** Accepts what channels receive. */
 export const RECEIVER = port<Receiver>('receiver');
 export const CHANNEL_MANAGER = port<ChannelManager>('channel manager');
 
@@ -47,16 +47,16 @@ export function install(kernel: Kernel): void {
   kernel.provide(CHANNEL_MANAGER, manager);
 }
 
-/** Restart waits of a channel that failed. */
+/** Waits before a failed channel restarts. */
 const RESTART_MIN_MS = 1000;
 const RESTART_MAX_MS = 300_000;
-/** A channel that ran this long starts again without an earlier failure's wait. */
+/** A channel that ran this long restarts without the wait of an earlier failure. */
 const STABLE_MS = 600_000;
-/** Chats of one account that are sent to at once. */
+/** Chats of one account with concurrent sends. */
 const DELIVERY_CONCURRENCY = 64;
 
 type ManagerDeps = {
-  /** Where everybody looks up what runs. */
+  /** The register of running channels. */
   readonly directory: ChannelRegister;
   readonly bus: MessageBus;
   readonly receiver: Receiver;
@@ -65,13 +65,13 @@ type ManagerDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly media: MediaStore;
-  /** IANA zone for whoever has chosen none; empty = the machine's. */
+  /** IANA zone for people without one; empty = the machine's. */
   timeZone(): string;
-  /** Tells the owner of trouble with a channel, on another one. */
+  /** Notifies the owner of a problem with a channel, on another one. */
   alert(account: AccountName, text: string): void;
-  /** Tells the owner what is no trouble of the account. */
+  /** Sends the owner other notices about the account. */
   tell(text: string, about: AccountName): void;
-  /** A channel rests until a person acts: told to whoever watches the gateway run. */
+  /** A channel stopped until a person acts: reported to the gateway's operator. */
   onStopped(account: AccountName, status: StoppedStatus): void;
   readonly setAside: NonNullable<Courier['setAside']>;
   /** Which account answers what came to several. */
@@ -122,7 +122,7 @@ function createChannelManager(deps: ManagerDeps) {
       running.set(name, { intake, whole, done });
     },
     stop,
-    /** Takes no more in, but goes on delivering: the first half of a graceful stop. */
+    /** Accepts nothing more, but continues delivering: the first half of a graceful stop. */
     stopReceiving(): void {
       for (const { intake } of running.values()) intake.abort();
     },
@@ -185,7 +185,7 @@ function reactTo(
 ): 'restart' | 'stop' {
   const reason = error instanceof Error ? error.message : String(error);
   if (error instanceof ChannelError && error.remedy.kind === 'never') {
-    // The channel has reported what a person must do; its own words stay.
+    // The channel has reported what a person must do; its own text stays.
     return 'stop';
   }
   report({ kind: 'degraded', reason, retryAt: deps.clock.now() + waitMs });
@@ -219,7 +219,7 @@ function hostFor(
   };
 }
 
-/** Before a turn's final text goes out, its draft comes to rest; the final text then replaces it. */
+/** Before a turn's final text is sent, its draft settles; the final text then replaces it. */
 function courierFor(
   channel: Channel,
   live: LiveReplies,

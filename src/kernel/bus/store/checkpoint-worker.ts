@@ -1,5 +1,5 @@
-// The thread that copies the write-ahead log into the file. Most of it while commits go on; the rest,
-// and the beginning of a new log, once it is told that none is under way.
+// The thread that copies the write-ahead log into the file: most of it while commits go on; the
+// rest, and the start of a new log, once it is told that no commit is running.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { openForCheckpoint, renewLog } from './database.ts';
@@ -8,7 +8,7 @@ const port = parentPort;
 const path = String(workerData);
 const reader = openForCheckpoint(path);
 const database = openForCheckpoint(path);
-// A reader keeps others from beginning the log anew, for which their commit would wait for the disk.
+// A reader keeps others from restarting the log, for which their commit would wait for the disk.
 reader.exec('BEGIN');
 reader.prepare('SELECT count(*) FROM sqlite_schema').get();
 database.exec('PRAGMA wal_checkpoint(PASSIVE)');

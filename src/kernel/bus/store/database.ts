@@ -1,14 +1,14 @@
-// Opens an SQLite file for durable use: private to its user, every commit synced, brought to the
-// newest schema. Failures of the vendor become a StoreError that says what to do.
+// Opens an SQLite file for durable use: private to its user, every commit synced, migrated to the
+// newest schema. Failures of the vendor become a StoreError with a remedy.
 
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from './store.ts';
 
 const PRIVATE_FILE_MODE = 0o600;
-/** Another process writes for a moment only (a command beside the gateway). */
+/** Another process writes only briefly (a command beside the gateway). */
 const BUSY_TIMEOUT_MS = 5000;
-/** A checkpoint that others hold up is left to the next one. */
+/** A checkpoint that is blocked by others is left to the next one. */
 const CHECKPOINT_TIMEOUT_MS = 1000;
 
 const SYNCS = `
@@ -45,8 +45,8 @@ export function openForCheckpoint(path: string): DatabaseSync {
 }
 
 /**
- * Copies the write-ahead log into the file and begins the log anew with a transaction that changes
- * nothing: SQLite syncs the header of a log before its first frames, and here that wait is done.
+ * Copies the write-ahead log into the file and restarts the log with a transaction that changes
+ * nothing: SQLite syncs the header of a log before its first frames, and this wait happens here.
  */
 export function renewLog(database: DatabaseSync): void {
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -55,9 +55,9 @@ export function renewLog(database: DatabaseSync): void {
 }
 
 /**
- * From here on COMMIT does not wait for the disk and copies nothing; the caller syncs the log. The
- * log has begun, so that SQLite has no header of it to sync either, and what an earlier process left
- * in it is in the file: a log that a failed sync left may be whole in memory only.
+ * After this call COMMIT does not wait for the disk and copies nothing; the caller syncs the log.
+ * The log has been started, so that SQLite has no header to sync either, and what an earlier
+ * process left in it is in the file: after a failed sync a log may be complete only in memory.
  */
 export function leaveSyncsToCaller(database: DatabaseSync): void {
   renewLog(database);
@@ -65,8 +65,9 @@ export function leaveSyncsToCaller(database: DatabaseSync): void {
 }
 
 /**
- * SQLite gives its side files the mode of the main file, so that is made first. A file that exists
- * is never opened here: closing it would drop the locks of this process's other connections (fcntl).
+ * SQLite gives its side files the mode of the main file, so that is created first. An existing file
+ * is never opened here: closing it would drop the locks of this process's other connections
+ * (fcntl).
  */
 export function makePrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', PRIVATE_FILE_MODE));
@@ -76,7 +77,7 @@ export function makePrivate(path: string): void {
 function migrate(database: DatabaseSync, path: string): void {
   if (versionOf(database) === MIGRATIONS.length) return;
   database.exec('BEGIN IMMEDIATE');
-  // Read again under the lock: another process may have done it meanwhile.
+  // Read again under the lock: another process may have migrated it meanwhile.
   const version = versionOf(database);
   refuseNewer(version, path);
   for (const step of MIGRATIONS.slice(version)) database.exec(step);
@@ -108,7 +109,7 @@ const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 const PRIMARY_CODE_MASK = 0xff;
 
-/** @param what is wrong with it, e.g. `is empty` */
+/** @param what the damage, e.g. `is empty` */
 export function damagedStore(path: string, what: string, cause?: unknown): StoreError {
   return new StoreError(
     'store_damaged',
@@ -120,8 +121,8 @@ export function damagedStore(path: string, what: string, cause?: unknown): Store
 }
 
 /**
- * Reads through the whole file, 10 ms for each megabyte. Pages that are read later would be found
- * damaged only then, with messages taken in that nobody answers. @throws StoreError `store_damaged`
+ * Reads the whole file, 10 ms for each megabyte. Otherwise damage would be found only later, when
+ * messages have been accepted that nothing answers. @throws StoreError `store_damaged`
  */
 export function assertWhole(database: DatabaseSync, path: string, maxBytes: number): void {
   try {
@@ -136,7 +137,7 @@ export function assertWhole(database: DatabaseSync, path: string, maxBytes: numb
 
 const SIZE = 'SELECT page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()';
 
-/** After a sync that failed: what of the log is on the disk is known when the file is opened again. */
+/** After a failed sync: what is on the disk is known only when the file is opened again. */
 export function lostStore(path: string, cause: unknown): StoreError {
   const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
   return new StoreError(
@@ -182,7 +183,7 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
   }
 }
 
-/** The number alone: SQLite's own words may quote what it was asked. */
+/** Only the number: SQLite's own text may quote a statement. */
 function reasonOf(error: unknown): string {
   const code = primaryCodeOf(error);
   return code === undefined ? '' : ` (SQLite error ${code}, https://sqlite.org/rescode.html)`;
@@ -193,25 +194,25 @@ function primaryCodeOf(error: unknown): number | undefined {
   return typeof error.errcode === 'number' ? error.errcode & PRIMARY_CODE_MASK : undefined;
 }
 
-/** The vendor marks its own errors; anything else was thrown by an operation on purpose. */
+/** The vendor marks its own errors; an operation threw anything else on purpose. */
 export function isDatabaseError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_SQLITE_ERROR';
 }
 
-// The tables of state.db, as the steps that lead to them: step n takes user_version n to n + 1. A
-// step that was released is never edited; a change is a new step.
+// The tables of state.db, as migrations: step n takes user_version n to n + 1. A released step is
+// never edited; a change is a new step.
 
 /**
  * inbound: `pending` rows wait or belong to a running turn. A try that is no failure ended with its
- * process; `deaths` counts those where no other suspect ran. session_lane: one row per session; it
- * is ready at `ready_at`, or held by a turn that owns all pending rows up to `held_through`.
- * outbound: per lane only the oldest open row has a `ready_at`; it is set for the next one when
- * that row settles, so finding what is due never looks at what waits behind it. A `sent` row with
- * `bounced_at` came back undeliverable after the platform had taken it. `begun_at` is when the try began
- * of which the first part arrived. `requesting` is 0 while a claimed row surely has no request under way,
- * and NULL where its channel does not tell. `stopped` is the reason why no further part is to be sent.
- * draft: an empty `native_id` is one that was about to be placed.
- * session_entry: whole lines of a session file, to be written `place` bytes from its beginning.
+ * process; `deaths` counts those without another suspect running. session_lane: one row per
+ * session; it is ready at `ready_at`, or held by a turn that owns all pending rows up to
+ * `held_through`. outbound: per lane only the oldest open row has a `ready_at`; it is set for the
+ * next one when that row settles, so finding what is due never reads what waits behind it. A `sent`
+ * row with `bounced_at` came back undeliverable after the platform had accepted it. `begun_at` is
+ * the start of the try of which the first part arrived. `requesting` is 0 while a claimed row
+ * certainly has no request running, and NULL if its channel does not report it. `stopped` is the
+ * reason why no further part is to be sent. draft: an empty `native_id` is one that was about to be
+ * placed. session_entry: whole lines of a session file, to be written `place` bytes from its start.
  */
 export const MIGRATIONS: readonly string[] = [
   `

@@ -1,5 +1,5 @@
-// The embedded store: state.db by node:sqlite. Binds the operations to their driver; what a row
-// means is in the operations, when to claim and retry is the bus's.
+// The embedded store: state.db by node:sqlite. Binds the operations to their driver; the operations
+// define what a row means, the bus decides when to claim and retry.
 
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
@@ -42,16 +42,16 @@ export type EmbeddedStoreOptions = {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Files up to this size are read through at once; none where it is left out. */
+  /** Files up to this size are read completely at once; absent: none. */
   readonly checkUpToBytes?: number;
   /**
-   * Waits for the disk beside the event loop, for a process that others wait for. Only where this
-   * process has the home to itself: what is in the log is put into the file when it is opened.
+   * Waits for the disk outside the event loop, for a process that others wait for. Only if this
+   * process is the only one in the home: opening it moves the log into the file.
    */
   readonly inBackground?: boolean;
 };
 
-/** @throws StoreError when the file is damaged or from a newer version. */
+/** @throws StoreError if the file is damaged or from a newer version. */
 export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
   const { path, clock, log } = options;
   const startedAt = clock.monotonic();
@@ -70,7 +70,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   }
   const commits = new GroupCommit(database, path, background);
   log.debug('store opened', { path, tookMs: Math.round(clock.monotonic() - startedAt) });
-  // A hold of an earlier process is never taken for ours.
+  // A hold of an earlier process is never mistaken for one of this process.
   const owner = randomUUID();
   const through =
     (run: <T>(work: (sql: Sql) => T) => Promise<T>) =>
@@ -156,10 +156,10 @@ async function collectGarbage(
   return cleared;
 }
 
-/** SQLite counts commits of other connections; reading the count touches shared memory only. */
+/** SQLite counts commits of other connections; reading the count uses shared memory only. */
 function outsideWrites(database: DatabaseSync): Pick<EmbeddedStore, 'revision' | 'changedOutside'> {
   const statement = database.prepare('PRAGMA data_version');
-  /** Asked some thirty times per message; known until the event loop comes round. */
+  /** Read some thirty times per message; cached until the next event-loop turn. */
   let known: number | undefined;
   const forget = () => {
     known = undefined;
@@ -181,9 +181,9 @@ function outsideWrites(database: DatabaseSync): Pick<EmbeddedStore, 'revision' |
   };
 }
 
-// Messages set aside: inbound ones whose turn kept failing, outbound ones that could not be sent or
-// of which nobody knows. A retried one goes to the end of its queue, under a new sequence number, so
-// that nothing an earlier try left behind is taken for its own.
+// Dead letters: inbound messages whose turn kept failing, outbound ones that could not be sent or
+// with an unknown outcome. A retried one goes to the end of its queue, under a new sequence number,
+// so that it inherits nothing of an earlier try.
 
 const EXCERPT_CHARS = 80;
 
@@ -259,7 +259,7 @@ function retryOutbound(tx: Transaction, id: MessageId): boolean {
     id,
   );
   if (row === undefined) return false;
-  // A person asked for it, so a message in doubt is sent once more, marked as a repeat.
+  // A person requested it, so a message in doubt is sent again, marked as a repeat.
   const inDoubt = row.state === 'unknown' ? 1 : 0;
   tx.change(
     `INSERT INTO outbound (id, channel, lane, state, body, finalizes, parts, created_at, queued_at,
@@ -273,7 +273,9 @@ function retryOutbound(tx: Transaction, id: MessageId): boolean {
   return true;
 }
 
-/** The text goes, the id stays: a platform that delivers the message again is still a repeat. */
+/**
+ * Deletes the text, keeps the id: a platform that delivers the message again still sends a repeat.
+ */
 function dropDead(tx: Transaction, ids: readonly MessageId[]): number {
   let count = 0;
   for (const id of ids) {

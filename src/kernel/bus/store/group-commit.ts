@@ -1,8 +1,8 @@
-// Runs operations on the file. All operations issued in one event-loop turn run in one
-// transaction with one sync; promises resolve when it is on the disk. In the background the sync runs
-// beside the event loop, and what is issued meanwhile is the next transaction: nothing is read or
-// written on top of rows that are not on the disk. An operation that throws undoes its own writes
-// only; when the commit fails, all of its batch fail.
+// Runs operations on the file. All operations issued in one event-loop turn run in one transaction
+// with one sync; promises resolve when it is on the disk. In the background mode the sync runs
+// outside the event loop, and what is issued meanwhile is the next transaction: nothing is read or
+// written on top of rows that are not on the disk. An operation that throws undoes only its own
+// writes; when the commit fails, all of its batch fail.
 
 import { closeSync, fdatasync, fstatSync, openSync } from 'node:fs';
 import { extname } from 'node:path';
@@ -25,10 +25,10 @@ type Job = {
 
 type Outcome = { readonly job: Job; readonly value?: unknown; readonly error?: unknown };
 
-/** `last`: behind everything else of the batch, so that it sees what the others wrote. */
+/** `last`: after everything else of the batch, so that it sees the other writes. */
 export type Place = 'in order' | 'last';
 
-/** Commits to a database of which `leaveSyncsToCaller` was called. */
+/** For a database on which `leaveSyncsToCaller` was called. */
 export type Background = {
   readonly wal: WriteAheadLog;
   readonly clock: Clock;
@@ -61,7 +61,7 @@ export class GroupCommit {
   #closing: Promise<void> | undefined;
   #failure: StoreError | undefined;
 
-  /** @param background left out: COMMIT itself waits for the disk */
+  /** @param background absent: COMMIT itself waits for the disk */
   constructor(database: DatabaseSync, path: string, background?: Background) {
     this.#database = database;
     this.#path = path;
@@ -69,12 +69,12 @@ export class GroupCommit {
     this.#lost.promise.catch(() => undefined);
   }
 
-  /** Rejects when a sync failed; nothing is read or written from then on. */
+  /** Rejects when a sync failed; nothing is read or written after that. */
   get lost(): Promise<never> {
     return this.#lost.promise;
   }
 
-  /** How long the disk has been holding back a commit. */
+  /** How long the disk has been delaying a commit. */
   waitMs(): number {
     if (this.#background === undefined || this.#waitsSince === undefined) return 0;
     return this.#background.clock.monotonic() - this.#waitsSince;
@@ -84,7 +84,7 @@ export class GroupCommit {
     return this.#enqueue(operation, place, true);
   }
 
-  /** Answered at once, unless writes wait that it has to see or that are not on the disk yet. */
+  /** Resolves at once, unless it must see writes that wait or are not on the disk yet. */
   read<T>(operation: Operation<T>): Promise<T> {
     const isFree = this.#work === 'none' || (this.#work === 'renewal' && this.#queue.length === 0);
     return isFree && this.#refusal() === undefined
@@ -92,7 +92,7 @@ export class GroupCommit {
       : this.#enqueue(operation, 'in order', false);
   }
 
-  /** Answered also while the disk holds back a commit: for figures, on which nothing depends. */
+  /** Resolves even while the disk delays a commit: for figures on which nothing depends. */
   glance<T>(operation: Operation<T>): Promise<T> {
     const isHeld = this.#waitsSince !== undefined || this.#failure !== undefined;
     return isHeld && this.#work !== 'closed' ? this.#readNow(operation) : this.read(operation);
@@ -119,7 +119,7 @@ export class GroupCommit {
     });
     this.#statements.clear();
     this.#background?.wal.close();
-    // Closing the file copies the log into it, unchecked, of which the disk may have lost a part.
+    // Closing would copy the log into the file, although the disk may have lost a part of it.
     if (this.#failure === undefined) this.#database.close();
   }
 
@@ -135,7 +135,7 @@ export class GroupCommit {
     }
   }
 
-  /** Resolves when no commit is under way; none begins before the renewal ends. */
+  /** Resolves when no commit is running; none starts before the renewal ends. */
   async #pause(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#beginRenewal = resolve;
@@ -168,7 +168,7 @@ export class GroupCommit {
     }
   }
 
-  /** A renewal goes before what is issued, closing behind it. */
+  /** A renewal precedes what is issued; closing follows it. */
   #next(): void {
     if (this.#work !== 'none') return;
     if (this.#beginRenewal !== undefined) {
@@ -214,7 +214,7 @@ export class GroupCommit {
       settle(outcomes);
       return;
     }
-    // What was read in front of the first write was on the disk before.
+    // What was read before the first write was on the disk already.
     const unsynced = outcomes.findIndex(({ job }) => job.writes);
     settle(outcomes.slice(0, unsynced));
     void this.#sync(outcomes.slice(unsynced), this.#background);
@@ -225,7 +225,7 @@ export class GroupCommit {
     try {
       await wal.sync();
     } catch (error) {
-      // The kernel forgets what it could not write, so another sync would succeed without it.
+      // The kernel drops what it could not write, so another sync would succeed without it.
       this.#failure = lostStore(this.#path, error);
       log.error('store lost', { error: this.#failure });
       for (const { job } of outcomes) job.reject(this.#failure);
@@ -250,7 +250,7 @@ export class GroupCommit {
   #commit(jobs: readonly Job[]): readonly Outcome[] {
     // A write lock taken at the start cannot fail half-way through the batch.
     this.#execute(jobs.some((job) => job.writes) ? 'BEGIN IMMEDIATE' : 'BEGIN');
-    // What stands alone is undone with the whole transaction.
+    // A single operation is undone with the whole transaction.
     const outcomes =
       jobs.length === 1
         ? jobs.map((job) => ({ job, value: job.operation(this.#sql) }))
@@ -275,7 +275,7 @@ export class GroupCommit {
     }
   }
 
-  /** Leaves nothing to undo. */
+  /** A read leaves nothing to undo. */
   #read(job: Job): Outcome {
     try {
       return { job, value: job.operation(this.#sql) };
@@ -309,11 +309,11 @@ function settle(outcomes: readonly Outcome[]): void {
   }
 }
 
-// The log that SQLite's commits are written to: synced in the thread pool and copied into the file by
-// a thread of its own, so that the event loop never waits for the disk. Unlike the file itself the log
-// may be opened here: SQLite holds no lock on it that closing would drop.
+// The log that SQLite's commits are written to: synced in the thread pool and copied into the file
+// by a thread of its own, so that the event loop never waits for the disk. Unlike the file itself
+// the log may be opened here: SQLite holds no lock on it that closing would drop.
 
-/** Some 150 turns: copying it takes a thread 50 ms of processor time, its start most of that. */
+/** Some 150 turns: copying it takes a thread 50 ms of processor time, mostly for its start. */
 const LONG_BYTES = 16 * 1_048_576;
 const MAX_HEAP_MB = 16;
 
@@ -337,7 +337,7 @@ export class WriteAheadLog {
     });
   }
 
-  /** Whether it is to be renewed; a try that failed is repeated after as much again. */
+  /** Whether it must be renewed; after a failed try, only once it has grown as much again. */
   isLong(): boolean {
     const { size } = fstatSync(this.#fd);
     if (size < this.#longAt) return false;
@@ -345,7 +345,7 @@ export class WriteAheadLog {
     return true;
   }
 
-  /** `pause` resolves when no commit is under way; none may begin before this has settled. */
+  /** `pause` resolves when no commit is running; none may start before this has settled. */
   async renew(pause: () => Promise<void>): Promise<void> {
     const worker = new Worker(WORKER_URL, {
       env: {},

@@ -1,5 +1,6 @@
-// One gateway per home, by a lock that the kernel frees when its holder dies, however it dies. Never
-// open the lock file by other means in the holding process: closing it would drop the lock (fcntl).
+// One gateway per home, by a lock that the kernel releases when its holder dies, however it dies.
+// Never open the lock file by other means in the holding process: closing it would drop the lock
+// (fcntl).
 
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
@@ -8,13 +9,13 @@ import { writeAtomic } from '../../../lib/files/files.ts';
 import { makePrivate, storeErrorOf } from './database.ts';
 import { HomeLockedError } from './store.ts';
 
-/** How long a command that only looks may hold the lock. */
+/** How long a command that only inspects may hold the lock. */
 const LOOK_MS = 500;
 
-/** What the holder says of itself (process id, address): shown to a person, never acted upon. */
+/** Data of the holder (process id, address): shown to a person, never acted upon. */
 export type HomeHolder = Readonly<Record<string, string | number>>;
 
-/** @throws HomeLockedError when another process holds the home. */
+/** @throws HomeLockedError if another process holds the home. */
 export async function holdHome(lockPath: string, info: HomeHolder): Promise<AsyncDisposable> {
   const infoPath = `${lockPath}.json`;
   const lock = takeLock(lockPath);
@@ -31,7 +32,7 @@ export async function holdHome(lockPath: string, info: HomeHolder): Promise<Asyn
   };
 }
 
-/** Who holds the home; undefined where nobody does. Never called by the holder: see above. */
+/** The holder of the home; undefined if there is none. Never called by the holder: see above. */
 export async function findHomeHolder(lockPath: string): Promise<HomeHolder | undefined> {
   if (!existsSync(lockPath)) return undefined;
   const lock = new DatabaseSync(lockPath, { timeout: 0, readOnly: true });
@@ -47,7 +48,7 @@ export async function findHomeHolder(lockPath: string): Promise<HomeHolder | und
   }
 }
 
-/** An open exclusive transaction on an empty database is nothing but the lock. */
+/** An open exclusive transaction on an empty database serves as the lock. */
 function takeLock(path: string): DatabaseSync | undefined {
   makePrivate(path);
   const lock = new DatabaseSync(path, { timeout: LOOK_MS });

@@ -1,5 +1,5 @@
-// The inbound topic: what people wrote, in order per session, claimed as turns. A turn's writes are
-// fenced by its epoch, so a turn whose claim was lost can change nothing.
+// The inbound topic: messages of people, in order per session, claimed as turns. A turn's writes
+// are fenced by its epoch, so a turn whose claim was lost can change nothing.
 
 import { excerptOf } from '../../../lib/text/cut.ts';
 import type { Attachment } from '../../message/attachment.ts';
@@ -45,7 +45,7 @@ export function accept(
     if (result === 'accepted' && entry.kind === 'queue')
       queuedIn.set(session, (queuedIn.get(session) ?? 0) + 1);
   }
-  // Counted behind the inserts: throwing undoes them, and duplicates cost no room.
+  // Counted after the inserts: throwing undoes them, and duplicates take no room.
   if (queuedIn.size > 0) checkRoom(tx, queuedIn, limits);
   for (const session of queuedIn.keys()) ring(tx, session);
   if (cursor !== undefined) saveCursor(tx, cursor);
@@ -83,8 +83,8 @@ function insert(tx: Transaction, entry: InboundEntry, session: SessionKey): bool
 }
 
 /**
- * Full is what was full before the batch came: a batch larger than the room that is left is taken
- * whole, since the platform would offer the same batch for ever.
+ * Counts what was there before the batch: a batch larger than the remaining room is accepted whole,
+ * because the platform would offer the same batch forever.
  */
 function checkRoom(
   tx: Transaction,
@@ -143,8 +143,8 @@ export function readCursor(
 }
 
 /**
- * Withdraws what waits; a running turn is marked, so that it is not run again after a crash. Nothing
- * further is sent of the answers.
+ * Withdraws waiting messages; a running turn is marked, so that it is not run again after a crash.
+ * No further part of its answers is sent.
  */
 export function cancel(tx: Transaction, session: SessionKey, reason: string): CancelResult {
   const withdrawn = tx.change(
@@ -186,10 +186,10 @@ export function queuedMessage(row: MessageRow): QueuedMessage {
   return { seq: row.seq, message };
 }
 
-// What messages under way say of their attachments: where a content has been fetched the message is
-// rewritten to name it, so that every later try of its turn sees the same.
+// Attachments of queued messages: when a content has been fetched the message is rewritten to name
+// it, so that every later try of its turn sees the same.
 
-/** Changes a message that waits or belongs to a running turn; one that is done with stays. */
+/** Changes a message that waits or belongs to a running turn; a finished one stays. */
 export function setAttachments(
   tx: Transaction,
   id: MessageId,
@@ -204,10 +204,10 @@ export function setAttachments(
   return tx.change('UPDATE inbound SET body = ? WHERE id = ?', ...[body, id]) > 0;
 }
 
-/** A quote inside a text is escaped there, so that nothing a person writes looks like this. */
+/** A quote inside a text is escaped, so that no message text looks like this. */
 const NAMED = /"media":"([0-9a-f]{64})"/g;
 
-/** Contents that messages which wait, run or are still to be sent name. */
+/** Contents named by messages that wait, run or are still to be sent. */
 export function neededMedia(tx: Transaction): readonly MediaId[] {
   const rows = tx.all<{ body: string }>(
     `SELECT body FROM inbound WHERE state = 'pending' AND body LIKE '%"media":"%'
@@ -219,12 +219,12 @@ export function neededMedia(tx: Transaction): readonly MediaId[] {
   );
 }
 
-// A person's change of an earlier message: while that one waits untouched it is changed in place; later
-// the change itself waits in the session, where the turn under way or the next one takes it up.
+// A person's change of an earlier message: while that one waits untouched it is changed in place;
+// later the change itself waits in the session for the current turn or the next one.
 
 type Row = { seq: number; state: string; body: string | null; turn: string | null };
 
-/** What of the change is to be stored: its text only where it has to wait. */
+/** What of the change must be stored: its text only if it has to wait. */
 function applyChange(
   tx: Transaction,
   message: InboundMessage,
@@ -239,10 +239,10 @@ function applyChange(
   if (kind === 'edited' && earlier.text === message.text) return done('changes nothing');
   const isWaiting = row.state === 'pending';
   if (!isWaiting && row.state !== 'done') return done('changes a message that was not answered');
-  // A turn had it, maybe one that runs again: what the model was shown cannot be taken back.
+  // A turn used it, possibly one that runs again: the model has already seen the text.
   if (!isWaiting || row.turn !== null) {
     const amends = { id, kind, earlier: excerptOf(earlier.text) };
-    // Kept, so that going back to the first words is a change too.
+    // Kept, so that restoring the first text is a change too.
     if (!isWaiting && kind === 'edited') swap(tx, row.seq, { ...earlier, text: message.text });
     return { kind: 'queue', message: { ...message, amends } };
   }

@@ -3,7 +3,7 @@
 import type { RowChange } from '../bus.ts';
 import type { KeyValueEntry, RowSwap } from './store.ts';
 
-/** Sorts behind every key that continues the prefix. */
+/** Sorts after every key that continues the prefix. */
 const PREFIX_END = '\u{10ffff}';
 const NO_LIMIT = -1;
 
@@ -41,7 +41,7 @@ export function putMany(
   for (const { key, value } of rows) put(tx, scope, key, value);
 }
 
-/** Compares and writes in one statement; false where the row has another value. */
+/** Compares and writes in one statement; false if the row has another value. */
 export function swap(
   tx: Transaction,
   scope: string,
@@ -53,7 +53,7 @@ export function swap(
   return true;
 }
 
-/** Rows of several scopes. */
+/** Writes rows of several scopes. */
 export function putRows(tx: Transaction, rows: readonly RowChange[]): void {
   for (const { scope, key, value } of rows) put(tx, scope, key, value);
 }
@@ -106,7 +106,7 @@ export function expire(tx: Transaction, scope: string, prefix: string, before: n
   );
 }
 
-/** What reads and writes within the transaction that is open. Placeholders are `?` or `?1`. */
+/** Reads and writes in the open transaction. Placeholders are `?` or `?1`. */
 export type Sql = {
   /** All rows; the caller names the columns it selected. */
   all<R extends Row>(sql: string, ...params: SqlValue[]): readonly R[];

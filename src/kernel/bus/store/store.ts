@@ -1,4 +1,4 @@
-// CONTRACT of durable state: scoped key-value rows, and under the bus its messages. Channels keep
+// CONTRACT of durable state: scoped key-value rows, and the messages of the bus. Channels store
 // cursors and thread data here, the gateway its session settings and pairings. A resolved write is
 // on disk, fsynced.
 
@@ -24,7 +24,7 @@ export type KeyValueEntry = { readonly key: string; readonly value: string };
 /** An undefined value deletes. */
 export type KeyValueChange = { readonly key: string; readonly value: string | undefined };
 
-/** One row from one value to another; undefined: no row. */
+/** Changes one row from one value to another; undefined: no row. */
 export type RowSwap = {
   readonly key: string;
   readonly from: string | undefined;
@@ -38,14 +38,14 @@ export interface KeyValueStore {
   /** Several rows in one transaction. */
   setMany(rows: readonly KeyValueChange[]): Promise<void>;
   /**
-   * Compare-and-set: writes the row, and in the same transaction the others, only where it is stored as
-   * `from`. Returns whether it was.
+   * Compare-and-set: writes the row, and in the same transaction the others, only if it is stored
+   * as `from`. Returns whether it was.
    */
   swap(row: RowSwap, others: readonly RowChange[]): Promise<boolean>;
   delete(key: string): Promise<void>;
   /**
-   * Rows whose key begins with the prefix, in key order (`newestFirst`: in falling key order).
-   * `after` continues behind a key.
+   * Rows whose key starts with the prefix, in key order (`newestFirst`: in descending key order).
+   * `after` continues after a key.
    */
   list(
     prefix: string,
@@ -60,7 +60,7 @@ export interface StateStore {
   scope(name: string): KeyValueStore;
 }
 
-/** A turn as the store handed it out; writes under a hold that was lost change nothing. */
+/** A claimed turn; writes under a lost hold change nothing. */
 export type TurnHold = {
   readonly session: SessionKey;
   readonly epoch: number;
@@ -68,11 +68,11 @@ export type TurnHold = {
 };
 
 export type ClaimedTurn = TurnHold & {
-  /** Tries of this turn so far, this one included. */
+  /** Number of tries of this turn, including this one. */
   readonly attempt: number;
   /** Tries that ended in a failure; the others ended with their process. */
   readonly failures: number;
-  /** Times the process ended while this was the only suspect at work. */
+  /** How often the process ended while this was the only running suspect. */
   readonly deaths: number;
   readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
 };
@@ -86,11 +86,11 @@ export type TurnEnding =
       readonly note?: string | undefined;
     }
   | { readonly kind: 'retry'; readonly at: number; readonly reason: string }
-  /** Waits until then as if never tried. */
+  /** Waits until then; the try does not count. */
   | { readonly kind: 'deferred'; readonly at: number; readonly reason: string }
-  /** Back in the queue as if never tried. */
+  /** Back in the queue; the try does not count. */
   | { readonly kind: 'released' }
-  /** The first message is set aside; the others wait for the next turn. */
+  /** The first message becomes a dead letter; the others wait for the next turn. */
   | {
       readonly kind: 'dead';
       readonly reason: string;
@@ -100,8 +100,8 @@ export type TurnEnding =
   | { readonly kind: 'cancelled'; readonly reason: string };
 
 /**
- * Lines of a session file, on the disk before they stand in it. The place, in bytes, is theirs for good:
- * written there once more they change nothing.
+ * Lines of a session file that are durable before they are in it. Their position, in bytes, is
+ * final: writing them there again changes nothing.
  */
 export type NewEntryRow = {
   readonly session: SessionKey;
@@ -113,40 +113,41 @@ export type EntryRow = NewEntryRow & { readonly ord: number };
 
 /** The session journal, see docs/adr/0025. Each operation is one transaction. */
 export interface EntryRows {
-  /** Where `epoch` is given only while it holds the session; whether they were written. */
+  /** With `epoch`, writes only while it holds the session; returns whether they were written. */
   writeEntries(rows: readonly NewEntryRow[], epoch: number | undefined): Promise<boolean>;
-  /** Those behind `after`, in the order in which they were written. */
+  /** Those after `after`, in the order in which they were written. */
   entries(range: {
     readonly after: number;
     readonly limit: number;
     readonly session?: SessionKey | undefined;
   }): Promise<readonly EntryRow[]>;
   entryCounts(): Promise<ReadonlyMap<SessionKey, number>>;
-  /** Gives them the place and the text that they have now. */
+  /** Updates their position and text. */
   changeEntries(rows: readonly EntryRow[]): Promise<void>;
   dropEntries(rows: readonly EntryRow[]): Promise<void>;
 }
 
-/** A delivery as the store handed it out; the attempt fences a try that was given up. */
+/** A claimed delivery; the attempt number fences an abandoned try. */
 export type DeliveryHold = { readonly id: MessageId; readonly attempt: number };
 
 export type ClaimedDelivery = DeliveryHold &
   DeliveryHistory & {
     readonly message: OutboundMessage;
-    /** When the try began whose text counts, epoch milliseconds: the same once a part has arrived. */
+    /** Start of the try whose text counts, epoch milliseconds: fixed once a part has arrived. */
     readonly textAt: number;
-    /** A request may have been under way when its process ended. */
+    /** A request may have been running when its process ended. */
     readonly isRequesting: boolean;
     readonly sentParts: readonly NativeId[];
     readonly draft: NativeId | undefined;
   };
 
-/** `nextAt`: when the next thing that waits falls due, epoch milliseconds. */
+/** `nextAt`: when the next waiting item is due, epoch milliseconds. */
 export type Claims<T> = { readonly claimed: readonly T[]; readonly nextAt: number | undefined };
 
 /**
- * The bus's two topics as durable operations, each one transaction. The two claims run behind all
- * other operations issued in the same event-loop turn and commit with them; `places` is asked then.
+ * The bus's two topics as durable operations, each one transaction. The two claims run after all
+ * other operations issued in the same event-loop turn and commit with them; `places` is evaluated
+ * then.
  */
 export interface BusStore extends BusRecords {
   accept(
@@ -159,10 +160,10 @@ export interface BusStore extends BusRecords {
     },
   ): Promise<readonly AcceptResult[]>;
 
-  /** Puts the turns of a process that is gone back in the queue. Their tries stay counted. */
+  /** Returns the turns of an earlier process to the queue. Their tries stay counted. */
   recoverTurns(): Promise<number>;
   claimTurns(places: () => number): Promise<Claims<ClaimedTurn>>;
-  /** The session's followers, now part of the turn; undefined when the hold was lost. */
+  /** The session's followers, now part of the turn; undefined if the hold was lost. */
   joinTurn(hold: TurnHold): Promise<readonly QueuedMessage[] | undefined>;
   /** `entries` of its session are written with it. */
   endTurn(
@@ -171,22 +172,22 @@ export interface BusStore extends BusRecords {
     entries?: readonly NewEntryRow[],
   ): Promise<'ended' | 'lost'>;
   cancel(session: SessionKey, reason: string): Promise<CancelResult>;
-  /** What is known now of the attachments of a message that waits or runs; false where it is done with. */
+  /** Current data of the attachments of a message that waits or runs; false if it is finished. */
   setAttachments(id: MessageId, attachments: readonly Attachment[]): Promise<boolean>;
 
   queue(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
-  /** Takes over what a process that is gone was sending. */
+  /** Takes over what an earlier process was sending. */
   recoverDeliveries(account: AccountName): Promise<readonly ClaimedDelivery[]>;
   claimDeliveries(
     account: AccountName,
     places: () => number,
     announcesRequests?: boolean,
   ): Promise<Claims<ClaimedDelivery>>;
-  /** See `SendContext`; false where the message may not be sent any more. */
+  /** See `SendContext`; false if the message must not be sent any more. */
   requestBegins(hold: DeliveryHold): Promise<boolean>;
-  /** False where nothing further of it may be sent. */
+  /** False if no further part of it may be sent. */
   partSent(hold: DeliveryHold, part: NativeId): Promise<boolean>;
-  /** Remembers, before it happens, that a message in doubt is sent again. */
+  /** Records beforehand that a message in doubt is sent again. */
   markRepeat(hold: DeliveryHold): Promise<void>;
   settle(hold: DeliveryHold, settlement: Settlement): Promise<'settled' | 'lost'>;
 
@@ -194,31 +195,33 @@ export interface BusStore extends BusRecords {
   divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
 
   recordDraft(draft: LiveDraft): Promise<void>;
-  /** Whether anything was sent there, in whichever topic, as far as rows are kept. Looks at all of them. */
+  /**
+   * Whether anything was sent there, in either topic, as far as rows are kept. Reads all of them.
+   */
   hasWrittenTo(chat: ChatRef): Promise<boolean>;
   retry(ids: readonly MessageId[]): Promise<number>;
   /** Contents named by messages that wait, run or are still to be sent. */
   neededMedia(): Promise<readonly MediaId[]>;
 
-  /** Whether another process has written since this was last asked. */
+  /** Whether another process has written since the last call. */
   changedOutside(): boolean;
 }
 
 /** State in one file of this machine. */
 export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDisposable {
-  /** Takes texts of messages that are done with out of these chats; how many. */
+  /** Erases texts of finished messages from these chats; returns how many. */
   forgetTexts(chats: readonly string[], holds: Holds): Promise<number>;
-  /** Leaves nothing of what was deleted in the files. */
+  /** Overwrites deleted data in the files. */
   scrub(): Promise<void>;
-  /** How long the disk has been holding back what was written. */
+  /** How long the disk has been delaying writes. */
   waitMs(): number;
-  /** Rejects when the disk did not take what was written; then the file has to be opened again. */
+  /** Rejects when the disk did not accept a write; then the file must be reopened. */
   readonly lost: Promise<never>;
-  /** Another number once another process has written; costs no look at a table. */
+  /** Changes once another process has written; reads no table. */
   revision(): number;
 }
 
-/** The store cannot be used or a write did not happen; the message says what to do. */
+/** The store cannot be used or a write failed; the message has the remedy. */
 export class StoreError extends NanobotError {
   override readonly name = 'StoreError';
   declare readonly code: StoreFailure;
@@ -236,7 +239,7 @@ export type StoreFailure =
   | 'store_closed'
   | 'store_failed';
 
-/** Another process holds the home; `holder` is what it said of itself, for display only. */
+/** Another process holds the home; `holder` is its own data, for display only. */
 export class HomeLockedError extends NanobotError {
   override readonly name = 'HomeLockedError';
   readonly holder: Readonly<Record<string, unknown>>;

@@ -1,5 +1,6 @@
-// The full-text index: index.db by node:sqlite with FTS5. Everything in it can be read from the files
-// again, so it is written without waiting for the disk, and a damaged or foreign file is made anew.
+// The full-text index: index.db by node:sqlite with FTS5. Everything in it can be read from the
+// files again, so it is written without waiting for the disk, and a damaged or unknown file is
+// rebuilt.
 
 import { rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
@@ -9,12 +10,12 @@ import { indexedWords, indexQuery } from '../../sessions/rules/earlier.ts';
 import { isDatabaseError, makePrivate } from './database.ts';
 import { StoreError } from './store.ts';
 
-/** One piece of text that can be found: a message of a conversation, a passage of a note. */
+/** One searchable text: a message of a conversation, a passage of a note. */
 export type IndexedPart = {
-  /** Where in its source: the number of a turn, the line of a file. */
+  /** Its place in the source: the number of a turn, the line of a file. */
   readonly place: number;
   readonly role: 'user' | 'assistant' | 'note';
-  /** It holds words of others, or of the agent, which may repeat them. */
+  /** It contains untrusted content, or text of the agent, which may repeat such content. */
   readonly isForeign: boolean;
   readonly text: string;
   /** Epoch milliseconds. */
@@ -26,33 +27,36 @@ export type IndexedSource = {
   readonly name: string;
   /** Who may see it, see `scopeOf...` where it is written. */
   readonly scope: string;
-  /** What it is called where it was found. */
+  /** The source's name in search results. */
   readonly label: string;
 };
 
-/** How far a source is indexed; the stamp is the indexer's. */
+/** How far a source is indexed; the indexer defines the stamp. */
 export type IndexState = { readonly stamp: string; readonly position: number };
 
 export type FoundPart = IndexedPart & { readonly label: string; readonly source: string };
 
 export type FindOptions = {
-  /** Nothing outside of these is looked at. */
+  /** Nothing outside of these is searched. */
   readonly scopes: readonly string[];
   readonly limit: number;
-  /** Epoch milliseconds: what is newer counts more. */
+  /** Epoch milliseconds: newer parts rank higher. */
   readonly now: number;
 };
 
 /**
- * The full-text index: rebuilt from the files at any time, so a damaged one is made anew. Work is
- * done at once and in small steps.
+ * The full-text index: can be rebuilt from the files at any time. Works synchronously and in small
+ * steps.
  */
 export interface TextIndex extends Disposable {
-  /** Grows when the index was made anew: everything has to be indexed again. */
+  /** Grows when the index was rebuilt: everything must be indexed again. */
   readonly generation: number;
   state(source: string): IndexState | undefined;
   sources(prefix: string): readonly string[];
-  /** Adds parts and notes how far the source is indexed; `replaces`: those it had are gone. */
+  /**
+   * Adds parts and records how far the source is indexed; `replaces`: its earlier parts are
+   * removed.
+   */
   put(
     source: IndexedSource,
     state: IndexState,
@@ -61,9 +65,9 @@ export interface TextIndex extends Disposable {
   ): void;
   removePlaces(source: string, places: readonly number[]): void;
   remove(source: string): void;
-  /** Leaves nothing of what was removed in the file; others get their turn between its steps. */
+  /** Overwrites removed data in the file; other work runs between its steps. */
   scrub(): Promise<void>;
-  /** Any words; best first. */
+  /** Any words; best match first. */
   find(words: string, options: FindOptions): readonly FoundPart[];
 }
 
@@ -76,13 +80,13 @@ const FIND = `
   WHERE part_words MATCH ? AND source.scope IN (SELECT value FROM json_each(?))
   ORDER BY score LIMIT ?`;
 
-/** Some milliseconds of work, between which others get their turn. */
+/** Some milliseconds of work, between which other work runs. */
 const MERGED_PAGES = 64;
-/** Rows that a step changes where there is more to do, see https://sqlite.org/fts5.html (merge). */
+/** Rows that a step changes if there is more to do, see https://sqlite.org/fts5.html (merge). */
 const MERGE_GOES_ON = 2;
 /** Ranked again by their age. */
 const CANDIDATES = 200;
-/** What is this old has half the bonus of what was said now. */
+/** At this age a part gets half the bonus of a new one. */
 const HALF_LIFE_MS = 30 * 86_400_000;
 const NEWEST_BONUS = 0.5;
 
@@ -97,7 +101,7 @@ type FoundRow = {
   readonly score: number;
 };
 
-/** Opened when it is first needed. */
+/** Opened on first use. */
 export function createTextIndex(options: TextIndexOptions): TextIndex {
   return new EmbeddedTextIndex(options);
 }
@@ -155,7 +159,7 @@ class EmbeddedTextIndex implements TextIndex {
   }
 
   async scrub(): Promise<void> {
-    // Merging all segments leaves out the words of rows that are gone.
+    // Merging all segments drops the words of removed rows.
     let isMore = this.#mergeStep(-MERGED_PAGES);
     while (isMore) {
       await nextTurn();
@@ -164,7 +168,7 @@ class EmbeddedTextIndex implements TextIndex {
     this.#try(() => this.#open().exec('PRAGMA wal_checkpoint(TRUNCATE)'));
   }
 
-  /** A negative number begins with all segments there are; whether there is more to do. */
+  /** A negative number starts with all segments; returns whether there is more to do. */
   #mergeStep(pages: number): boolean {
     return this.#try(() => {
       const changes = () => Number(this.#run('SELECT total_changes() AS count', [])[0]?.['count']);
@@ -235,7 +239,7 @@ class EmbeddedTextIndex implements TextIndex {
     return statement.all(...params);
   }
 
-  /** What fails by damage is done again in a new file. */
+  /** Repeats work that failed because of damage in a new file. */
   #try<T>(work: () => T): T {
     try {
       this.#open();
@@ -265,14 +269,14 @@ class EmbeddedTextIndex implements TextIndex {
   }
 }
 
-/** 1 for what was said now, towards 0 for what is ages old. */
+/** 1 for a new part, approaching 0 with age. */
 const freshness = (ageMs: number) => 2 ** (-Math.max(0, ageMs) / HALF_LIFE_MS);
 
-// The file of the full-text index: its tables, and how to tell that it cannot be used.
+// The file of the full-text index: its tables, and how to detect that it cannot be used.
 
 const VERSION = 1;
 const BUSY_TIMEOUT_MS = 2000;
-/** No sync comes first: going over to a write-ahead log would wait for the disk. */
+/** synchronous=OFF first: switching to a write-ahead log would wait for the disk. */
 const SETTINGS = `
   PRAGMA synchronous = OFF;
   PRAGMA journal_mode = WAL;
@@ -296,7 +300,7 @@ const SCHEMA = `
   PRAGMA user_version = ${VERSION};
 `;
 
-/** Makes it where there is none. @throws what `isIndexDamage` tells of */
+/** Creates it if it does not exist. @throws errors for which `isIndexDamage` holds */
 function openIndexFile(path: string): DatabaseSync {
   makePrivate(path);
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
@@ -316,7 +320,9 @@ function openIndexFile(path: string): DatabaseSync {
 const DAMAGE_CODES = [11, 26];
 const PRIMARY_CODE_MASK = 0xff;
 
-/** SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html), or written by another version. */
+/**
+ * SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html), or written by another version.
+ */
 function isIndexDamage(error: unknown): boolean {
   if (error instanceof StoreError) return true;
   if (!isDatabaseError(error) || !(error instanceof Error) || !('errcode' in error)) return false;

@@ -1,4 +1,4 @@
-// The life story of one message, told from the columns of its row.
+// The trace of one message, read from the columns of its row.
 
 import {
   firstSeqOf,
@@ -42,10 +42,10 @@ export function traceMessage(
   return outbound === undefined ? undefined : outboundTrace(outbound);
 }
 
-/** Stands in the log for digits of a phone number. */
+/** Replaces digits of a phone number in the log. */
 const CUT = '…';
 
-/** The newest message whose id, or whose turn's, the log shows like this; else as it was given. */
+/** The newest message whose id, or whose turn's, has this form in the log; else the given id. */
 function wholeName(tx: Transaction, short: MessageId): MessageId {
   const like = short.replace(/[\\%_]/g, '\\$&').replaceAll(CUT, '%');
   const isLike = (column: string) => `${column} LIKE ?1 ESCAPE '\\'`;
@@ -73,7 +73,7 @@ function inboundRow(
     return named ?? firstOfTurn(tx, turnId(wanted));
   }
   const { session, besides, by } = wanted;
-  // Of what went no further than the gate, or is long over, nothing says whose it was.
+  // For messages that were refused at admission, or are long finished, the person is not known.
   const isTheirs =
     by === undefined
       ? `(body IS NULL OR json_extract(body, '$.sender.kind') = 'person')`
@@ -86,7 +86,7 @@ function inboundRow(
   );
 }
 
-/** Logs, figures and the audit name what they tell of by its turn. */
+/** Logs, figures and the audit refer to messages by turn. */
 function firstOfTurn(tx: Transaction, turn: TurnId): InboundRow | undefined {
   const seq = firstSeqOf(turn);
   if (seq === undefined) return undefined;
@@ -94,11 +94,11 @@ function firstOfTurn(tx: Transaction, turn: TurnId): InboundRow | undefined {
   return tx.first<InboundRow>(sql, seq, turn);
 }
 
-/** Answers are named after their turn, or after the message where no turn was needed. */
+/** Answers are named after their turn, or after the message if no turn was needed. */
 function answersTo(tx: Transaction, row: InboundRow): readonly Trace[] {
   const answers: OutboundRow[] = [];
   for (const name of row.turn === null ? [row.id] : [row.turn, row.id]) {
-    // '0' is the character behind '/'.
+    // '0' is the character after '/'.
     const named = tx.all<OutboundRow>(
       `SELECT ${OUTBOUND_COLUMNS} WHERE id >= ? AND id < ? ORDER BY ord`,
       ...[`${name}/`, `${name}0`],

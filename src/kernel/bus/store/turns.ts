@@ -1,5 +1,5 @@
-// Turns over the inbound topic: claimed with all that waits in a session, joined by followers, ended
-// in one fenced write that also queues the answers.
+// Turns over the inbound topic: claimed with all waiting messages of a session, joined by
+// followers, ended in one fenced write that also queues the answers.
 
 import type { SessionKey } from '../../message/ids.ts';
 import {
@@ -83,18 +83,19 @@ type HeadRow = {
 };
 
 /**
- * Whose tries ended so often with their process is suspected of it. One death says little: many turns
- * were at work, and the process may have been killed from outside. So suspects work one at a time, and
- * only in a process that has lived for a while without them; a death then counts for the one at work.
+ * A turn whose tries ended this often with their process is a suspect. One death means little: many
+ * turns were running, and the process may have been killed from outside. So suspects run one at a
+ * time, and only in a process that has lived for a while without them; a death then counts for the
+ * running one.
  */
 const SUSPECT_DEATHS = 3;
 const PROVEN_PROCESS_MS = 5000;
 const SUSPECT_WAIT_MS = 1000;
 
-/** Those the process died with often wait longer, so that the others come first. */
+/** Turns with which the process died often wait longer, so that the others come first. */
 const suspectWaitMs = ({ deaths }: Pick<HeadRow, 'deaths'>) => SUSPECT_WAIT_MS * (1 + deaths);
 
-/** The first messages of the turns that are held, where these were suspects before. */
+/** The first messages of held turns that were suspects before. */
 function suspectsAtWork(tx: Transaction): readonly { readonly seq: number }[] {
   return tx.all<{ seq: number }>(
     `SELECT seq FROM
@@ -105,7 +106,7 @@ function suspectsAtWork(tx: Transaction): readonly { readonly seq: number }[] {
   );
 }
 
-/** A process ended; its only suspect at work is counted. */
+/** A process ended; its only running suspect is counted. */
 function judgeDeath(tx: Transaction): void {
   const [suspect, ...others] = suspectsAtWork(tx);
   if (suspect !== undefined && others.length === 0) {
@@ -113,7 +114,7 @@ function judgeDeath(tx: Transaction): void {
   }
 }
 
-/** Until the process that has begun has proven itself. */
+/** Until the new process has proven itself. */
 function holdSuspects(tx: Transaction): void {
   const suspects = tx.all<{ session: string; deaths: number }>(
     `SELECT session, deaths FROM inbound WHERE state = 'pending' AND attempts - failures >= ?`,
@@ -128,7 +129,7 @@ function holdSuspects(tx: Transaction): void {
   }
 }
 
-/** The first try takes all that waits, the second what the first one had, later ones nobody. */
+/** The first try takes all waiting messages, the second those of the first, later ones none. */
 function followersOf(
   tx: Transaction,
   session: SessionKey,
@@ -153,7 +154,7 @@ function markJoined(
   );
 }
 
-/** Through which message the turn is held; undefined where the hold was lost. */
+/** Up to which message the turn is held; undefined if the hold was lost. */
 function heldBy(
   tx: Transaction,
   { session, epoch }: Pick<TurnHold, 'session' | 'epoch'>,
@@ -203,7 +204,7 @@ export function endTurn(
   return 'ended';
 }
 
-/** False where the turn that wrote them has lost its session. */
+/** False if the turn that wrote them has lost its session. */
 export function writeEntries(
   tx: Transaction,
   rows: readonly NewEntryRow[],
@@ -270,7 +271,7 @@ function withdraw(tx: Transaction, session: string, throughSeq: number, reason: 
 
 type HeldRow = { session: string; held_through: number; stop_reason: string | null };
 
-/** For the one process that works: whatever is held was held by a process that is gone. */
+/** For the only working process: whatever is held belonged to an earlier process. */
 export function recoverTurns(tx: Transaction): number {
   const held = tx.all<HeldRow>(
     'SELECT session, held_through, stop_reason FROM session_lane WHERE owner IS NOT NULL',
@@ -291,9 +292,9 @@ export function recoverTurns(tx: Transaction): number {
 }
 
 // Drafts: platform messages that show a turn's answer while it is written. A row lives until the
-// turn's final text was sent, or until someone has taken the left-over draft away.
+// turn's final text was sent, or until the remaining draft was removed.
 
-/** What is known of it already stays. */
+/** Known data of it stays. */
 export function recordDraft(tx: Transaction, draft: LiveDraft): void {
   tx.change(
     `INSERT INTO draft (turn, first_seq, channel, chat, native_id, reply_to)
@@ -326,7 +327,7 @@ export function readDraft(tx: Transaction, turn: TurnId): LiveDraft | undefined 
   return row === undefined ? undefined : draftOf(row);
 }
 
-/** An unknown final keeps its draft: the text in the chat may be the final one. */
+/** A final text with unknown outcome keeps its draft: the text in the chat may be the final one. */
 export function orphanDrafts(tx: Transaction, account: AccountName): readonly LiveDraft[] {
   const rows = tx.all<DraftRow>(
     `SELECT ${COLUMNS} FROM draft WHERE channel = ?
@@ -344,8 +345,8 @@ export function forgetDraft(tx: Transaction, turn: TurnId): void {
   tx.change('DELETE FROM draft WHERE turn = ?', turn);
 }
 
-// The session journal: lines of session files that are on the disk before they stand in their files. What a
-// line means and when it is moved is left to kernel/sessions.
+// The session journal: lines of session files that are on the disk before they are in their files.
+// kernel/sessions decides what a line means and when it is moved.
 
 export function insertEntries(tx: Transaction, rows: readonly NewEntryRow[]): void {
   for (const { session, file, place, text } of rows) {
@@ -374,7 +375,7 @@ export function countEntries(tx: Transaction): ReadonlyMap<SessionKey, number> {
   return new Map(rows.map((row) => [row.session, row.rows]));
 }
 
-/** Their lines belong elsewhere. */
+/** Updates lines whose position has changed. */
 export function changeEntries(tx: Transaction, rows: readonly EntryRow[]): void {
   for (const { ord, place, text } of rows) {
     tx.change('UPDATE session_entry SET place = ?, text = ? WHERE ord = ?', place, text, ord);

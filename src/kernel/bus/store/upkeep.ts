@@ -1,4 +1,4 @@
-// Counting what is in the queues, and forgetting what is long over.
+// Counts what is in the queues, and deletes what is long finished.
 
 import type { MessageId } from '../../message/ids.ts';
 import { type AccountName, accountName } from '../../message/ids.ts';
@@ -8,7 +8,7 @@ import type { BusStats } from '../bus.ts';
 import type { Transaction } from './key-value.ts';
 import { promote, queue } from './outbound.ts';
 
-/** Ids of finished messages that stay known, so that a late repeat is recognised. */
+/** Ids of finished messages that are kept, so that a late repeat is recognised. */
 const KEPT_IDS = 100_000;
 
 type StatsRow = {
@@ -55,10 +55,10 @@ export const TOPICS: readonly Topic[] = [
   { table: 'outbound', place: 'ord', finished: `'sent', 'dropped'` },
 ];
 
-/** Rows looked at in one transaction: a few milliseconds. */
+/** Rows processed in one transaction: a few milliseconds. */
 const SWEEP_ROWS = 2000;
 
-/** Sweeps the rows behind `from`; `next` is where to go on, undefined at the end. */
+/** Sweeps the rows after `from`; `next` is where to continue, undefined at the end. */
 export function sweep(
   tx: Transaction,
   { table, place, finished }: Topic,
@@ -84,13 +84,13 @@ export function sweep(
   return { cleared, next: upto };
 }
 
-// Takes the texts of messages that are done with out of the queues, where they hold certain words.
+// Erases the texts of finished messages from the queues if they contain certain words.
 
 type Body = { readonly place: number; readonly body: string };
 
 const LANES = { inbound: 'session', outbound: 'lane' } as const;
 
-/** Of these chats, whatever the topic; how many texts went. What waits or runs is not touched. */
+/** Of these chats, in either topic; returns how many texts. Waiting and running messages stay. */
 export function forgetTexts(tx: Transaction, chats: readonly string[], holds: Holds): number {
   let forgotten = 0;
   for (const { table, place, finished } of TOPICS) {
@@ -110,7 +110,7 @@ export function forgetTexts(tx: Transaction, chats: readonly string[], holds: Ho
   return forgotten;
 }
 
-// Messages that cannot get out where they are, and sending another one in their place.
+// Messages that cannot be delivered where they are, and sending another one in their place.
 
 const MAX_STRANDED = 100;
 
@@ -151,5 +151,5 @@ export function divert(
   return 'diverted';
 }
 
-/** How the reason begins of a message that another one was sent for. */
+/** Start of the reason of a message that another one replaced. */
 export const MOVED = 'moved to ';

@@ -1,5 +1,5 @@
-// Loads the configuration of a home: all of it or nothing. What is wrong is said at once, with path,
-// line and remedy; what loaded is kept as the last good copy.
+// Loads the configuration of a home: all of it or nothing. Problems are reported at once, with
+// path, line and remedy; a configuration that loaded is kept as the last good copy.
 
 import { mkdir, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -22,16 +22,19 @@ import { type Home, readMadeToken } from './home.ts';
 import { findSecrets, findSecretsIn } from './secret-sources.ts';
 
 export type LoadedConfig = {
-  /** Every default filled in, every `${NAME}`, secret and the token resolved, the workspace absolute. */
+  /**
+   * Every default filled in, every `${NAME}`, secret and the token resolved, the workspace
+   * absolute.
+   */
   readonly config: Config;
-  /** As written, references unresolved; what `config set` changes. */
+  /** As written, references unresolved; `config set` changes this. */
   readonly raw: JsonObject;
   readonly path: string;
-  /** What was changed to bring an older file up to date. */
+  /** What was changed to migrate an older file. */
   readonly notes: readonly string[];
-  /** The gateway's token is the one that the home made, as none is configured. */
+  /** The gateway's token is the one that the home generated, because none is configured. */
   readonly hasMadeToken: boolean;
-  /** What counts over the file as long as this process lives. */
+  /** Overrides the file as long as this process lives. */
   readonly overrides: ConfigOverrides;
 };
 
@@ -55,7 +58,7 @@ export async function loadConfig(
 }
 
 /**
- * The configuration in a file, wherever it lies, for the workspace of this home; nothing is written.
+ * Reads the configuration in a file, anywhere, for the workspace of this home; writes nothing.
  * @throws ConfigError, or the error of the file system
  */
 export async function readConfig(
@@ -70,8 +73,8 @@ export async function readConfig(
 }
 
 /**
- * The configuration, or where its file cannot be used while a gateway runs the last one that could,
- * with what is wrong now. @throws ConfigError
+ * The configuration, or if its file is invalid while a gateway runs, the last valid one with the
+ * current problems. @throws ConfigError
  */
 export async function configInForce(
   home: Home,
@@ -90,7 +93,7 @@ export async function configInForce(
   }
 }
 
-/** What is wrong with a file, wherever it lies; undefined where nothing is. Writes nothing. */
+/** Problems of a file, anywhere; undefined if there are none. Writes nothing. */
 export async function validateConfigFile(
   path: string,
   env: Environment,
@@ -107,7 +110,7 @@ export async function validateConfigFile(
   }
 }
 
-/** A container gets its token by the environment; one that is written counts more. */
+/** A container gets its token by the environment; a configured one takes precedence. */
 function tokenOverride(text: string, env: Environment): ConfigOverrides {
   const token = env['NANOBOT_GATEWAY_TOKEN'] ?? '';
   const written = valueAt(readJson(text).value, 'gateway.token') ?? '';
@@ -143,15 +146,15 @@ function workspacePath(home: Home, written: string): string {
 }
 
 // Writes the configuration: checked first, then replaced in one step, readable by its user alone.
-// Also keeps the copies a person can go back to.
+// Also keeps copies for a person to go back to.
 
 const HOME_MODE = 0o700;
-/** What counts where there is no file. */
+/** The configuration when there is no file. */
 export const EMPTY = JSON.stringify({ version: CONFIG_VERSION });
 
 /**
- * The configuration as written; where there is none, an empty one. An older file is migrated, and
- * kept as it was beside it. @throws ConfigError
+ * The configuration as written; empty if there is none. An older file is migrated, and the original
+ * kept beside it. @throws ConfigError
  */
 export async function readRawConfig(home: Home): Promise<JsonObject> {
   const text = (await textIfThere(home.config)) ?? EMPTY;
@@ -161,8 +164,8 @@ export async function readRawConfig(home: Home): Promise<JsonObject> {
 }
 
 /**
- * Replaces the configuration. What would not load is never written, masks of secrets included; only
- * problems that stood in the file before may stay, so that they can be mended one by one.
+ * Replaces the configuration. An invalid one is never written, nor masks of secrets; only problems
+ * that were in the file before may stay, so that they can be fixed one by one.
  * @throws ConfigError with the new problems
  */
 export async function saveConfig(home: Home, raw: JsonObject, env: Environment): Promise<void> {
@@ -175,7 +178,7 @@ export async function saveConfig(home: Home, raw: JsonObject, env: Environment):
   await writeAtomic(home.config, textOf(raw));
 }
 
-/** Remembers a configuration that loaded, unless that copy is there already. */
+/** Stores a configuration that loaded, unless that copy exists already. */
 async function keepLastGood(home: Home, raw: JsonObject): Promise<void> {
   const text = textOf(raw);
   const known = await readFile(home.lastGoodConfig, 'utf8').catch(() => undefined);
@@ -207,7 +210,7 @@ function textOf(raw: JsonObject): string {
   return `${JSON.stringify(raw, undefined, 2)}\n`;
 }
 
-/** A configuration mounted read-only is no failure. True where the write went through. */
+/** A read-only configuration is no failure. True if the write succeeded. */
 async function unlessReadOnly(write: () => Promise<void>): Promise<boolean> {
   try {
     await write();

@@ -1,4 +1,4 @@
-// The configuration's JSON Schema for editors, made from the one zod schema.
+// The configuration's JSON Schema for editors, generated from the zod schema.
 
 import { z } from 'zod';
 import { configSchema } from '../config.ts';

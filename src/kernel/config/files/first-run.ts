@@ -1,4 +1,4 @@
-// Makes the home on a first start and keeps it private on every other one. Nothing that a person
+// Creates the home on a first start and keeps it private on every other one. Nothing that a person
 // wrote is ever replaced.
 
 import { existsSync } from 'node:fs';
@@ -22,13 +22,13 @@ export type OpenedHome = {
   readonly loaded: LoadedConfig;
   /** The home did not exist before. */
   readonly created: boolean;
-  /** What a person should know: what was made, tightened or migrated. */
+  /** Notes for a person: what was created, made private or migrated. */
   readonly notes: readonly string[];
 };
 
 /**
- * The home, made where it is missing, with its configuration and workspace.
- * @throws ConfigError, or NanobotError where others can read the home and that cannot be changed.
+ * Opens the home, created if it is missing, with its configuration and workspace.
+ * @throws ConfigError, or NanobotError if others can read the home and that cannot be changed.
  */
 export async function openHome(
   home: Home,
@@ -62,8 +62,8 @@ async function ensureHome(home: Home, env: Environment): Promise<readonly string
 }
 
 /**
- * The template, copied where there is no workspace yet. On the first start a folder that holds something gets
- * what is missing; later a missing file is one that a person deleted.
+ * Copies the template if there is no workspace yet. On the first start a non-empty folder gets what
+ * is missing; later a missing file is one that a person deleted.
  */
 async function ensureWorkspace(path: string, isFirstStart: boolean): Promise<readonly string[]> {
   await mkdir(path, { recursive: true, mode: PRIVATE_FOLDER });
@@ -79,7 +79,7 @@ async function ensureWorkspace(path: string, isFirstStart: boolean): Promise<rea
   return count === 0 ? [] : [`added ${count} missing template files to the workspace ${path}`];
 }
 
-/** Whether it was added; what is there is never replaced. */
+/** Returns whether it was added; existing files are never replaced. */
 async function addMissing(path: string, file: string, isRequired: boolean): Promise<boolean> {
   const target = join(path, relative(WORKSPACE_TEMPLATE, file));
   try {
@@ -87,7 +87,8 @@ async function addMissing(path: string, file: string, isRequired: boolean): Prom
     await copyFile(file, target, constants.COPYFILE_EXCL);
     return true;
   } catch (error) {
-    // A folder that a person brought may be read-only, or have a file where the template has a folder.
+    // A folder that a person provided may be read-only, or have a file where the template has a
+    // folder.
     if (isRequired) throw error;
     return false;
   }
@@ -103,7 +104,7 @@ async function makePrivate(
   try {
     await chmod(path, mode);
   } catch (error) {
-    // A volume belongs to the engine that mounts it, and is reached by its group.
+    // A volume belongs to the engine that mounts it, and is accessed through its group.
     if (isContained(env)) return [];
     throw new NanobotError(
       'home_exposed',

@@ -1,4 +1,4 @@
-// Where the state of a user lives: one folder, `~/.nanobot` unless NANOBOT_HOME moves it.
+// Where the state of a user is: one folder, `~/.nanobot` unless NANOBOT_HOME moves it.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -15,29 +15,29 @@ const NAMES = {
   workspace: 'workspace',
   state: 'state.db',
   sessions: 'sessions',
-  /** Full-text index; made anew from the files where it is missing. */
+  /** Full-text index; rebuilt from the files if it is missing. */
   index: 'index.db',
-  /** Files that came and went with messages. */
+  /** Files of inbound and outbound messages. */
   media: 'media',
   logs: 'logs',
-  /** The gateway's token where the configuration has none. */
+  /** The gateway's token if the configuration has none. */
   token: 'gateway-token',
   /** Held by the running gateway through a kernel lock. */
   lock: 'nanobot.lock',
-  /** Who the running gateway is: process id, address. */
+  /** Data of the running gateway: process id, address. */
   runtime: 'gateway.json',
-  /** A line for every model call. */
+  /** One line for every model call. */
   metrics: 'metrics.jsonl',
-  /** What a router decided, where that is wanted. */
+  /** The decisions of a router, if enabled. */
   traces: 'traces',
-  /** What was done with effects. */
+  /** Everything done with effects. */
   audit: 'audit.jsonl',
-  /** What skills from elsewhere were when they were added. */
+  /** The content of installed skills when they were added. */
   skillPins: 'skills.json',
   history: 'history',
   /** Results of evaluations. */
   eval: 'eval',
-  /** agents/ and prompts/ of the supervisor, beside those that come with the program. */
+  /** agents/ and prompts/ of the supervisor, beside those of the program. */
   agents: 'config',
 };
 
@@ -50,31 +50,31 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
   return { root, ...Object.fromEntries(paths) };
 }
 
-// The gateway's token where a person configured none: made at the first start and kept in a file of
-// its own, so that the configuration can be shown and copied without it.
+// The gateway's token if a person configured none: generated at the first start and kept in a file
+// of its own, so that the configuration can be shown and copied without it.
 
 const TOKEN_BYTES = 32;
 
-/** Empty where none was made yet. */
+/** Empty if none was generated yet. */
 export async function readMadeToken(home: Home): Promise<string> {
   return ((await textIfThere(home.token)) ?? '').trim();
 }
 
-/** Makes the token where there is none; true where it was made now. */
+/** Generates the token if there is none; true if it was generated now. */
 export async function ensureMadeToken(home: Home): Promise<boolean> {
   if ((await readMadeToken(home)) !== '') return false;
   await renewMadeToken(home);
   return true;
 }
 
-/** Replaces the token by another one. */
+/** Replaces the token by a new one. */
 export async function renewMadeToken(home: Home): Promise<string> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   await writeAtomic(home.token, `${token}\n`);
   return token;
 }
 
-// Where the files that come with the program lie: in the folder of package.json, in a checkout as in a package.
+// Where the files of the program are: in the folder of package.json, in a checkout as in a package.
 
 const PACKAGE_ROOT = dirname(findPackageJSON(import.meta.url) ?? '');
 

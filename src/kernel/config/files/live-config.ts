@@ -1,5 +1,5 @@
-// The configuration in force, and what is derived from it: read through getters, so that a change
-// holds from the next turn on without rebuilding the graph.
+// The current configuration, and what is derived from it: read through getters, so that a change
+// applies from the next turn on without rebuilding the object graph.
 
 import { stat } from 'node:fs/promises';
 import { createRedactor, type Redactor } from '../../../lib/text/redact.ts';
@@ -12,16 +12,22 @@ import { secretValues } from '../secrets.ts';
 import { type LoadedConfig, loadConfig } from './config-file.ts';
 import type { Home } from './home.ts';
 
-/** Environment variables whose values are kept out of logs and chats, as those of the configuration. */
+/**
+ * Environment variables whose values are kept out of logs and chats, like those of the
+ * configuration.
+ */
 const SECRET_NAME = /(?:_KEY|_TOKEN|_SECRET|_PASSWORD)$/;
-/** Of an environment that others fill as well: no word, number or path that answers may hold too. */
+/**
+ * For an environment that others fill as well: excludes words, numbers and paths, which answers may
+ * contain too.
+ */
 const SECRET_VALUE = /^(?!\/)(?=.*\d|.*[a-z].*[A-Z]|.*[A-Z].*[a-z]).{8,}$/s;
 
 export class LiveConfig {
   #loaded: LoadedConfig;
   #redact: Redactor;
 
-  /** Of the file, where it cannot be used; the configuration here stays in force then. */
+  /** Problems of the file if it is invalid; this configuration stays in use then. */
   problems: readonly ConfigProblem[] = [];
 
   readonly #envSecrets: readonly string[];
@@ -51,7 +57,7 @@ export class LiveConfig {
     this.#redact = this.#redactorFor(next.config);
   }
 
-  /** Takes over a token that the home made anew. */
+  /** Applies a token that the home generated anew. */
   useToken(token: string): void {
     const { config } = this.#loaded;
     const gateway = { ...config.gateway, token };
@@ -67,10 +73,13 @@ export class LiveConfig {
   }
 }
 
-// Notices changes of the configuration file while the gateway runs. A file that does not load keeps
-// the old configuration in force and says so; who applies a change is the caller.
+// Watches the configuration file while the gateway runs. A file that does not load keeps the old
+// configuration in use and is reported; the caller applies a change.
 
-/** One look at the file's stamp; an editor's several steps fall between two looks or are seen twice. */
+/**
+ * Interval of checks of the file's stamp; an editor's several steps fall between two checks or are
+ * seen twice.
+ */
 const LOOK_INTERVAL_MS = 1000;
 
 type ConfigWatch = {
@@ -78,11 +87,11 @@ type ConfigWatch = {
   readonly env: Environment;
   readonly current: LoadedConfig;
   readonly clock: Clock;
-  /** Awaited before the next change is looked at. */
+  /** Awaited before the next change is processed. */
   onChange(next: LoadedConfig, change: ConfigChange): void | Promise<void>;
-  /** The old configuration stays in force. `isFirst`: the file was right before. */
+  /** The old configuration stays in use. `isFirst`: the file was valid before. */
   onInvalid(error: ConfigError, isFirst: boolean): void;
-  /** The file is right again. */
+  /** The file is valid again. */
   onRight(): void;
 };
 
@@ -90,7 +99,7 @@ type ConfigWatch = {
 export async function watchConfig(watch: ConfigWatch, signal: AbortSignal): Promise<void> {
   const reloader = createReloader(watch);
   let stamp = await stampOf(watch.home.config);
-  // What changed between the load and the first look would otherwise go unseen.
+  // Detects changes between the load and the first check.
   await reloader();
   while (!signal.aborted) {
     await watch.clock.sleep(LOOK_INTERVAL_MS, signal).catch(() => undefined);
@@ -101,13 +110,13 @@ export async function watchConfig(watch: ConfigWatch, signal: AbortSignal): Prom
   }
 }
 
-/** Changes whenever the file does, replaced ones included; undefined where there is none. */
+/** Changes whenever the file does, including when it is replaced; undefined if there is none. */
 async function stampOf(path: string): Promise<string | undefined> {
   const info = await stat(path, { bigint: true }).catch(() => undefined);
   return info === undefined ? undefined : `${info.ino} ${info.size} ${info.mtimeNs}`;
 }
 
-/** Reloads, each against the last configuration that loaded. */
+/** Reloads, comparing with the last configuration that loaded. */
 function createReloader(watch: ConfigWatch): () => Promise<void> {
   let current = watch.current;
   let lastProblem = '';
@@ -130,7 +139,7 @@ function createReloader(watch: ConfigWatch): () => Promise<void> {
   };
 }
 
-/** Without the file the defaults would apply, which nobody asked for. */
+/** Without the file the defaults would apply, which is not intended. */
 function goneError(): ConfigError {
   const remedy = 'Restore it; a copy of the last valid configuration is in the same folder.';
   return new ConfigError('the configuration file is missing', [

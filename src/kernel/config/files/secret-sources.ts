@@ -1,5 +1,5 @@
-// Looks up the secrets that stand outside the configuration: in the environment, in a file of its
-// own, or in what a command prints. What is wrong is said without a word of what was read.
+// Reads the secrets that are stored outside the configuration: in the environment, in a file, or in
+// the output of a command. Problems are reported without any of the text that was read.
 
 import { execFile } from 'node:child_process';
 import { open } from 'node:fs/promises';
@@ -19,14 +19,17 @@ const OTHERS = 0o077;
 const ALL_OTHERS = 0o007;
 const OTHERS_WRITE = 0o022;
 const SECRETS_FOLDERS = ['/run/secrets/', '/var/run/secrets/'];
-/** What a program needs to run at all, and to reach a keyring or agent of the session; nothing of ours. */
+/**
+ * What a program needs to run, and to reach a keyring or agent of the session; nothing else of our
+ * environment.
+ */
 const PASSED_ON = [
   ...['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TMPDIR', 'SystemRoot'],
   ...['DBUS_SESSION_BUS_ADDRESS', 'XDG_RUNTIME_DIR', 'SSH_AUTH_SOCK', 'GNUPGHOME'],
   'PASSWORD_STORE_DIR',
 ];
 
-/** @throws ConfigError where the text is no JSON */
+/** @throws ConfigError if the text is no JSON */
 export function findSecretsIn(text: string, env: Environment, home: Home): Promise<FoundSecrets> {
   return findSecrets(migrateConfig(readJson(text).value).raw, env, home);
 }
@@ -91,7 +94,7 @@ async function fromFile(path: string, env: Environment): Promise<FoundSecret> {
   }
 }
 
-/** As Docker and Kubernetes mount secrets: for a group, or for reading only. */
+/** As Docker and Kubernetes mount secrets: for a group, or read-only. */
 async function isContainerSecret(path: string, mode: number): Promise<boolean> {
   if ((mode & ALL_OTHERS) === 0) return true;
   if ((mode & OTHERS_WRITE) !== 0) return false;
