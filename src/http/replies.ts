@@ -82,8 +82,7 @@ function refuse(error: unknown, maxBytes: number): never {
 // GET  /api/<channel>/chats                    newest first
 // GET  /api/<channel>/chats/<chat>/events      server-sent events after ?after= or Last-Event-ID
 // POST /api/<channel>/chats/<chat>/messages    {clientId, text, press?, files?} or, to change an
-//                                              earlier one, {clientId, text, amends}; 202 once
-//                                              durable
+//                                              earlier one, {clientId, text, amends}; 202
 // POST /api/<channel>/chats/<chat>/stop        {}
 
 type ChatRoutesOptions = {

@@ -292,7 +292,7 @@ export function createDrafts(deps: DraftDeps): Drafts {
     return false;
   }
 
-  /** Drops groups whose interval is over. */
+  /** Records a change, and drops groups whose interval is over. */
   function changed(group: number): void {
     const now = clock.monotonic();
     for (const [other, at] of changedAt) {

@@ -25,15 +25,15 @@ type MessageBusDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: BusLimits;
-  /** What live views get of a picture of a turn; all of it where left out. */
-  readonly shown?: (update: LiveUpdate) => LiveUpdate;
   /** Reduces an update of a turn for subscribers of live updates; absent: unchanged. */
+  readonly shown?: (update: LiveUpdate) => LiveUpdate;
+  /** Gets arrivals and deliveries. */
   readonly telemetry?: Telemetry;
 };
 
-/** Gets arrivals and deliveries. */
-const OUTSIDE_CHECK_MS = 2000;
 /** How soon work that another process (a command) stored is noticed. */
+const OUTSIDE_CHECK_MS = 2000;
+/** A little longer than current sends get when delivering stops. */
 const DISPOSE_GRACE_MS = 6000;
 
 export function createMessageBus(deps: MessageBusDeps): MessageBus {
@@ -77,7 +77,7 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
       const cancelled = store.cancel(session, reason);
       abort();
       const result = await cancelled;
-      // A little longer than current sends get when delivering stops.
+      // Again, for a turn whose claim was committed but not yet started.
       if (result.running) abort();
       return result;
     },
@@ -95,7 +95,7 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
   };
 }
 
-/** Again, for a turn whose claim was committed but not yet started. */
+/** The pumps that claim turns and deliveries while `work` and `deliver` run. */
 function createPumps(deps: MessageBusDeps) {
   const { store, clock } = deps;
   const deliveries = new Map<AccountName, DeliveryPump>();
@@ -154,7 +154,10 @@ function createPumps(deps: MessageBusDeps) {
     await track(pump.run(), () => deliveries.delete(account));
   };
 
-  /** The pumps that claim turns and deliveries while `work` and `deliver` run. */
+  /**
+   * Stops processing and delivering. A handler that ignores its signal is awaited only for a grace
+   * period: its turn goes back to the queue at the next start. The owner of the store closes it.
+   */
   async function stop(): Promise<void> {
     stopping.abort();
     const isOver = new AbortController();
@@ -166,8 +169,8 @@ function createPumps(deps: MessageBusDeps) {
   return { work, deliver, stop, queued, deliverAll, turns: () => turns };
 }
 
-// Stops processing and delivering. A handler that ignores its signal is awaited only for a grace
-// period: its turn goes back to the queue at the next start. The owner of the store closes it.
+// One leader per resource. In the embedded store the home lock makes this process the only one, so
+// leading is a queue in memory: nothing durable, nothing stale after a crash, no heartbeat.
 
 function createLeadership(clock: Clock): MessageBus['lead'] {
   const lanes = createLanes();
@@ -175,23 +178,19 @@ function createLeadership(clock: Clock): MessageBus['lead'] {
   return (resource, run, signal) =>
     lanes.run(resource, async () => {
       if (signal.aborted) return;
-      // One leader per resource. In the embedded store the home lock makes this process the only
-      // one, so leading is a queue in memory: nothing durable, nothing stale after a crash, no
-      // heartbeat.
+      // Grows across restarts too, without a write.
       lastEpoch = Math.max(lastEpoch + 1, clock.now());
       await run(signal, lastEpoch);
     });
 }
 
-// Grows across restarts too, without a write.
-
-/**
- * The live topic: updates of running turns, best effort. Each subscriber holds only the newest
- * update per turn, so a slow one costs memory for the running turns, never for history.
- */
-const MAX_HELD_TURNS = 10_000;
+// The live topic: updates of running turns, best effort. Each subscriber holds only the newest
+// update per turn, so a slow one costs memory for the running turns, never for history.
 
 /** Turns by which a subscriber may lag; beyond that the oldest update is dropped. */
+const MAX_HELD_TURNS = 10_000;
+
+/** `shown`: reduces an update, called only for those that a subscriber takes. */
 function createLiveTopic(shown: (update: LiveUpdate) => LiveUpdate): LiveTopic {
   const mailboxes = new Map<AccountName, Set<Mailbox>>();
   return {
@@ -216,7 +215,7 @@ class Mailbox {
   #arrived = Promise.withResolvers<void>();
 
   put(update: LiveUpdate): void {
-    // `shown`: reduces an update, called only for those that a subscriber takes.
+    // A turn keeps its place in the queue, so one that changes often cannot be starved.
     this.#newest.set(update.turnId, update);
     const [oldest] = this.#newest.keys();
     if (this.#newest.size > MAX_HELD_TURNS && oldest !== undefined) this.#newest.delete(oldest);

@@ -218,7 +218,7 @@ async function diskTime(): Promise<number> {
   return ctimeMs - STEP_MS;
 }
 
-/** Undefined if the path contains `.` or `..`. */
+/** Undefined if the path contains empty names, `.` or `..`. */
 function plainNames(path: string): readonly string[] | undefined {
   const names = path
     .replace(/^(?:\.\/)+/, '')
@@ -227,7 +227,7 @@ function plainNames(path: string): readonly string[] | undefined {
   return names.some((name) => name === '' || name === '.' || name === '..') ? undefined : names;
 }
 
-/** The path and all folders above it; empty if it contains `.` or `..`. */
+/** The path and all folders above it; empty if it is not plain. */
 function pathsTo(path: string): readonly string[] {
   const names = plainNames(path) ?? [];
   return names.map((_, index) => names.slice(0, index + 1).join('/'));
