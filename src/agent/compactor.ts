@@ -1,7 +1,8 @@
-// Summarizes long conversations: in the background after a turn, on command, or in a turn that does not
-// fit. One at a time per session. A step writes one entry, so that a kill costs at most its model calls;
-// the entry is only written where nothing of what it covers has changed meanwhile. The engine, chosen by
-// a setting, decides what a step covers: all of it by one text, or the next node of several.
+// Summarises long conversations: in the background after a turn, on command, or in a turn that does
+// not fit. One summary at a time per session. A step writes one entry, so that a crash costs at
+// most its model calls; the entry is written only if the entries it covers did not change
+// meanwhile. The engine, a setting, decides what a step covers: everything by one text, or the next
+// of several nodes.
 
 import { NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
@@ -60,7 +61,7 @@ type CompactorDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   models(): ModelRegistry;
-  /** What was prepared for the session's next turn is no longer true. */
+  /** Discards what was prepared for the session's next turn. */
   outdated(session: SessionKey): void;
 };
 
@@ -73,11 +74,11 @@ class SummaryUselessError extends NanobotError {
 
 const MAX_STEPS = 8;
 const MAX_AT_ONCE = 2;
-/** Estimates err, and what is cut to the limit is marked. */
+/** Estimates err, and text that is cut to the limit is marked. */
 const READ_SHARE = 0.8;
-/** Of turns that a new file left out, the newest so many become a node of their own. */
+/** Number of newest turns, among those left out by a new file, that become a node of their own. */
 const MAX_FOUND_TURNS = 20;
-/** Of a node that is made anew; what is too long to read is cut. */
+/** Turns of a node that is made again; what is too long to read is cut. */
 const MAX_TURNS_AGAIN = 200;
 
 export function createCompactor(deps: CompactorDeps): Compactor {
@@ -170,12 +171,12 @@ type Asked = {
 type Step = CompactorDeps & {
   readonly request: CompactionRequest;
   readonly window: readonly TranscriptEntry[];
-  /** What the model that summarizes can read at once, beside an answer of so many tokens. */
+  /** Tokens that the summarising model can read at once, beside an answer of this length. */
   readTokens(answerTokens: number): number;
   ask(asked: Asked, readTokens: number): Promise<string>;
 };
 
-/** How many messages the new summary stands for; undefined where there was nothing to do. */
+/** Number of messages that the new summary replaces; undefined where there was nothing to do. */
 async function oneStep(
   request: CompactionRequest,
   deps: CompactorDeps,
@@ -205,7 +206,7 @@ async function oneStep(
   return made.covered.filter(isMessage).length;
 }
 
-/** One text in place of the oldest turns and the summary before them. */
+/** One text that replaces the oldest turns and the summary before them. */
 async function wholeSummary(step: Step): Promise<Made | undefined> {
   const { audienceOf, compactionPrompt } = await import('./rules/compaction-prompt.ts');
   const { model, policy, size, keepTokens = keptTokens(policy, size) } = step.request;
@@ -230,8 +231,9 @@ type Written = Pick<SummaryNode, 'text' | 'style'>;
 type WritePart = (record: readonly TranscriptEntry[], maxTokens: number) => Promise<Written>;
 
 /**
- * One text where nothing is untrusted; else one for each part, each made without the other, so that no word of
- * untrusted content reaches the trusted one. The untrusted part ends with the untrusted content in view.
+ * One text where nothing is untrusted; otherwise one text for each part, each made without the
+ * other, so that no untrusted content reaches the trusted text. The untrusted part is dropped when
+ * the untrusted content leaves the view.
  */
 async function writtenParts(
   made: readonly TranscriptEntry[],
@@ -248,13 +250,13 @@ async function writtenParts(
     .map((entry) => (entry.role === 'summary' ? entry.text : lineOf(entry)))
     .filter((line) => line !== '')
     .join('\n');
-  // What is short already stays as it was said.
+  // A short text is kept verbatim.
   const isShort = textTokens(told) <= most;
   const own = isShort ? { text: told, style: 'details' as const } : await write(trusted, most);
   return isShown ? { ...own, untrusted: (await write(untrusted, most)).text } : own;
 }
 
-/** A node, written by a model level by level, or cut from what it stands for where no level does. */
+/** A node, written by a model level by level, or cut from its messages where no level succeeds. */
 async function nextNode(step: Step): Promise<Made | undefined> {
   const { policy, size, keepTokens } = step.request;
   const readTokens = step.readTokens(policy.summaryTokens);
@@ -263,7 +265,7 @@ async function nextNode(step: Step): Promise<Made | undefined> {
   const plan = await withFound(planned, step);
   const { made, covered } = plan;
   const maxTokens = nodeTokens(made, 'details', policy.summaryTokens);
-  // What is read from the files carries marks of its own.
+  // Entries read from the files carry marks of their own.
   const wasTainted =
     plan.finds === undefined && step.window.some((e) => e.role === 'summary' && 'isForeign' in e);
   const write: WritePart = (record, most) => textFor(record, most, step, readTokens);
@@ -275,7 +277,7 @@ async function nextNode(step: Step): Promise<Made | undefined> {
   return { covered, entry: showsUntrusted(step.window) ? entry : trustedOnly(entry) };
 }
 
-/** With the messages as the session's files hold them, and a node for those that are too many. */
+/** Adds messages from the session's files, and a node for those that are too many. */
 async function withFound(plan: NodePlan, { request, sessions }: Step): Promise<NodePlan> {
   if (plan.finds === undefined) return plan;
   const range = { from: plan.node.from, before: plan.node.before };
@@ -321,8 +323,8 @@ const LONGEST_REST_MS = 3_600_000;
 const MAX_SESSIONS = 1000;
 
 /**
- * When what failed for a session may be tried again: after a while that doubles with each failure. In
- * memory only; a restart tries again.
+ * When a failed summary of a session may be retried: after a delay that doubles with each failure.
+ * In memory only; a restart retries at once.
  */
 function createRetryTimes(clock: Clock) {
   const rests = new RecentMap<SessionKey, { readonly untilMs: number; readonly restMs: number }>(
@@ -339,16 +341,16 @@ function createRetryTimes(clock: Clock) {
   };
 }
 
-// Shows the model with a question what was said word for word where a node in view is about it: for this
-// turn alone, as a passing note. Worked out anew, and the same, where the turn runs again.
+// Expansion: adds messages that a node replaced to a question about them, as a note in this turn
+// only. Computed again, with the same result, where the turn is repeated.
 
 const CONTEXT_SHARE = 0.05;
 const MAX_TOKENS = 2000;
 const MAX_TURNS = 50;
-/** A question costs no more where a conversation is old; the tool goes further back. */
+/** Bounds the cost in an old conversation; the tool reads further back. */
 const MAX_FILES = 3;
 
-/** What goes wrong here leaves the question as it is: the model can still ask for the node. */
+/** Errors leave the question unchanged: the model can still expand the node itself. */
 export async function expandFor(turn: TurnContext): Promise<void> {
   const nodes = nodesInView(turn.prepared.history);
   if (nodes.length === 0) return;
@@ -370,7 +372,7 @@ async function expand(turn: TurnContext, nodes: readonly SummaryNode[]): Promise
   turn.expansion.note = expansionNote(node, turns, terms, tokens);
 }
 
-/** Below the limit at which the call would have to wait. */
+/** The room below the limit at which the call would wait for a summary. */
 function roomIn(turn: TurnContext): number {
   const model = turn.input.settings.model ?? turn.models.defaultModel;
   const call = planCall(turn, { model, ask: { kind: 'work' } });
@@ -380,7 +382,7 @@ function roomIn(turn: TurnContext): number {
   return Math.floor(Math.min(uncorrected, contextTokens * CONTEXT_SHARE, MAX_TOKENS));
 }
 
-// The tool that expands nodes exists for a turn only where its conversation has some, or gets some.
+// Offers the tool that expands nodes only where the conversation has nodes or gets some.
 
 export function withExpand(
   toolbox: Toolbox,

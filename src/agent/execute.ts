@@ -1,5 +1,6 @@
-// Executing: runs the tools a model called. Neighbouring reads run side by side, everything else
-// alone and in order; the result of a call with effects is on disk before the next call begins.
+// Executing: runs the tools that a model called. Consecutive reads run concurrently, everything
+// else one by one in order; the result of a call with effects is on the disk before the next call
+// starts.
 
 import { isRepeatable } from '../kernel/access/rights.ts';
 import { type AgentEvent, previewOf } from '../kernel/message/message.ts';
@@ -19,7 +20,7 @@ import type { TurnContext } from './turn-context.ts';
 type Planned = {
   readonly call: ToolCall;
   readonly bound: BoundCall;
-  /** It is not run. */
+  /** A report means that the call is not run. */
   readonly blocked: CallReport | undefined;
 };
 
@@ -74,7 +75,7 @@ function groupsOf(planned: readonly Planned[]): readonly (readonly Planned[])[] 
   return groups;
 }
 
-/** Known for sure here, while after a crash it could only be guessed. */
+/** Known for certain here; after a crash it could only be guessed. */
 async function recordNotRun(turn: TurnContext, planned: readonly Planned[]): Promise<void> {
   const effects = planned.filter((each) => !isRead(each));
   const entries = effects.map(({ call }) => toolEntry(turn, call, NOT_BEGUN));
@@ -112,7 +113,7 @@ async function reportOf(turn: TurnContext, { call, bound, blocked }: Planned) {
 
 async function recordReport(turn: TurnContext, each: Planned, report: CallReport): Promise<void> {
   const isBrokenOff = turn.signal.aborted && report.status !== 'ok';
-  // A read that was broken off simply runs again.
+  // A read that was aborted simply runs again.
   if (isBrokenOff && isRead(each)) return;
   const { status, text, failure } = report;
   const entry = toolEntry(
@@ -132,8 +133,8 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
   await turn.thread.record([marked], { durable: !isRead(each) });
 }
 
-// What becomes of tool calls that a killed process left without a result. Reading again is
-// harmless; anything else is never run again on its own: the model is told and decides.
+// Settles tool calls that a killed process left without a result. Reads run again; other calls
+// never do: the model is told and decides.
 
 const OUTCOME_UNKNOWN = '[outcome unknown: the process stopped while this ran]';
 const NOT_RUN = '[not run: the process stopped before this call began]';
@@ -143,14 +144,14 @@ export async function settleInterruptedCalls(turn: TurnContext): Promise<readonl
   const { thread, toolbox } = turn;
   const open = thread.openCalls;
   const bound = new Map(open.map((call) => [call, toolbox.bind(call.name, call.arguments)]));
-  // A tool that is not there now may have been there when the call began, as those of servers are.
+  // A tool that is missing now may have existed when the call started, e.g. one of a tool server.
   const gone = open.filter((call) => isGone(bound.get(call)));
   const blocked = blockedCalls(turn);
   const known = open.filter(
     (call) => !blocked.has(call) && hasEffects(turn, call, bound.get(call)),
   );
-  // Calls with effects run one by one, and each result is on disk before the next begins: only the
-  // first one without a result can have been running.
+  // Calls with effects run one by one, and each result is on the disk before the next starts: only
+  // the first one without a result can have been running.
   const [first] = known;
   const effects = open.filter((call) => gone.includes(call) || known.includes(call));
   const entries = effects.map((call) =>
@@ -191,7 +192,7 @@ function toolEntry(
   };
 }
 
-// Runs one call that an owner has allowed: what was shown to them, or nothing.
+// Runs one approved call exactly as it was shown to the owner, or not at all.
 
 type RunApprovedDeps = {
   readonly clock: Clock;

@@ -1,5 +1,5 @@
-// A turn's view of its conversation: what came before, what this turn has recorded, and the smaller
-// view that the model is shown once the whole does not fit. Records go to the session store first.
+// A turn's view of its conversation: the history, the entries of this turn, and the reduced view
+// that the model gets where the whole does not fit. Entries go to the session store first.
 
 import type { AttachedMedia } from '../kernel/message/attachment.ts';
 import type { MediaId, MessageId, SessionKey, TurnId } from '../kernel/message/ids.ts';
@@ -46,13 +46,13 @@ type ThreadOptions = {
   readonly epoch: number | undefined;
   readonly cleared: ClearedResults;
   readonly stampOf: TimeStamp;
-  /** Whether the model can ask for what was cleared. */
+  /** Whether the model can read cleared results again. */
   canReadBack(): boolean;
 };
 
 /**
- * Results of tools that are no longer shown, by conversation: what is cleared stays cleared in later
- * turns, so that the prompt cache holds. Only memory: after a restart the same is cleared again.
+ * Cleared tool results by session: they stay cleared in later turns, so that the prompt cache stays
+ * valid. In memory only: after a restart the same ones are cleared again.
  */
 export type ClearedResults = Map<SessionKey, ReadonlySet<ResultKey>>;
 
@@ -68,9 +68,9 @@ export class Thread {
   #omitted = 0;
   #throughSeq = 0;
   #wasTainted = false;
-  /** When the newest message arrived that the turn answers, epoch milliseconds. */
+  /** When the newest message that the turn answers arrived, epoch milliseconds. */
   requestedAt: number | undefined;
-  /** What the person has seen of the call that runs. */
+  /** What the person has seen of the running call. */
   partial: PartialAnswer | undefined;
 
   constructor(options: ThreadOptions) {
@@ -78,8 +78,8 @@ export class Thread {
   }
 
   /**
-   * `own` is what the store recorded of this turn, `asked` the messages the bus gave this try. What
-   * an earlier try showed the model counts as consumed, whether or not the bus gave it out again.
+   * `own`: the stored entries of this turn; `asked`: the messages of this attempt. Messages that an
+   * earlier attempt showed to the model count as consumed, whether or not the bus returned them.
    */
   open(
     history: readonly TranscriptEntry[],
@@ -97,7 +97,7 @@ export class Thread {
     this.#cleared = clearedAmong(this.#view, cleared.get(session) ?? new Set());
   }
 
-  /** The conversation was summed up meanwhile: `history` is what the store shows now. */
+  /** The conversation was summarised meanwhile: `history` is what the store shows now. */
   reopen(history: readonly TranscriptEntry[]): void {
     this.#wasTainted = this.isTainted;
     this.#history = history;
@@ -110,7 +110,7 @@ export class Thread {
     return threadView(this.#history, this.#own, { turnId, asked: this.#asked });
   }
 
-  /** Whether anything was said before this turn. */
+  /** Whether the conversation has messages before this turn. */
   get hasEarlier(): boolean {
     const { turnId } = this.#options;
     return this.#history.some((entry) => 'turnId' in entry && entry.turnId !== turnId);
@@ -122,7 +122,7 @@ export class Thread {
   ): Promise<void> {
     if (entries.length === 0) return;
     const { sessions, session, epoch } = this.#options;
-    // The model is shown what is written: the same now, in later calls and after a restart.
+    // The model gets the entries as written: the same now, in later calls and after a restart.
     const options = { durable, ...(epoch === undefined ? {} : { epoch }) };
     const marked = this.isTainted ? entries.map(withTaint) : entries;
     const written = await sessions.append(session, marked, options);
@@ -132,8 +132,8 @@ export class Thread {
   }
 
   /**
-   * Commits what is recorded, while the turn goes on: a process that dies does not begin it anew. Where that
-   * fails, the next durable record or the turn's end does too.
+   * Commits the recorded entries in the background, so that a crash does not restart the turn. If
+   * it fails, the next durable record or the turn's end commits them.
    */
   commitBehind(): void {
     const { sessions, session, epoch } = this.#options;
@@ -153,7 +153,7 @@ export class Thread {
     return this.#own.find((entry) => entry.role === 'turn_end');
   }
 
-  /** What is recorded of this turn. */
+  /** The recorded entries of this turn. */
   get own(): readonly TranscriptEntry[] {
     return this.#own;
   }
@@ -170,7 +170,7 @@ export class Thread {
     return tokensSpent(this.#own);
   }
 
-  /** What the turn's answers called, oldest first. */
+  /** The calls of the turn's answers, oldest first. */
   get rounds(): readonly Round[] {
     return roundsOf(this.#own);
   }
@@ -180,7 +180,7 @@ export class Thread {
     return writtenTexts(this.answers, last);
   }
 
-  /** An answer of this turn was asked for anew. */
+  /** An answer of this turn was requested again because of its claims. */
   get wasDoubted(): boolean {
     return this.answers.some(({ unsupported }) => unsupported !== undefined);
   }
@@ -195,12 +195,12 @@ export class Thread {
     return lastWordOf(this.#own);
   }
 
-  /** Words of others stand in what the model is shown, or stood there earlier in this turn. */
+  /** The view contains untrusted content, or did so earlier in this turn. */
   get isTainted(): boolean {
     return this.#wasTainted || this.#view.some((entry) => 'isForeign' in entry);
   }
 
-  /** What came with the conversation's messages and was shown by tools, oldest first, each once. */
+  /** Media of the conversation's messages and tool results, oldest first, each once. */
   get attached(): readonly AttachedMedia[] {
     const all = [...this.#history, ...this.#own].flatMap((entry) =>
       'media' in entry ? (entry.media ?? []) : [],
@@ -208,7 +208,7 @@ export class Thread {
     return [...new Map(all.map((one) => [`${one.media} ${one.name ?? ''}`, one])).values()];
   }
 
-  /** It came with messages of nothing but the person's own words. */
+  /** It came only with messages without untrusted content. */
   isOwnMedia(media: MediaId): boolean {
     const holding = [...this.#history, ...this.#own].filter(
       (entry) => 'media' in entry && entry.media?.some((one) => one.media === media),
@@ -217,12 +217,12 @@ export class Thread {
     return holding.length > 0 && holding.every(isOwn);
   }
 
-  /** What the model is shown, by who wrote it. */
+  /** What the model is shown, by author. */
   get knownTexts(): KnownTexts {
     return knownTextsOf(this.#view);
   }
 
-  /** Messages that an earlier try showed the model and that are not among `asked`. */
+  /** Whether an earlier attempt showed the model messages that are not among `asked`. */
   hasOthersThan(asked: readonly MessageId[]): boolean {
     return this.#view.some(
       (entry) =>
@@ -248,7 +248,9 @@ export class Thread {
     return earlier + (this.answers.at(-1)?.toolCalls.findIndex(({ id }) => id === call.id) ?? 0);
   }
 
-  /** What the conversation called before, oldest first; of the newest answer what stands before it. */
+  /**
+   * Earlier calls of the conversation, oldest first; of the newest answer those before this call.
+   */
   callsBefore(call: ToolCall): readonly ToolCall[] {
     const { turnId } = this.#options;
     const past = this.#history.filter((entry) => 'turnId' in entry && entry.turnId !== turnId);
@@ -260,23 +262,23 @@ export class Thread {
     return [...before, ...(at === -1 ? newest : newest.slice(0, at))];
   }
 
-  /** `entries`: those of `shown`, or what stands for them; `offered`: the tools of the call. */
+  /** `entries`: those of `shown`, or their replacements; `offered`: the tools of the call. */
   messagesOf(entries: readonly TranscriptEntry[], offered: Offered): readonly ModelMessage[] {
     return shownMessages(entries, { ...this.#options, omitted: this.#omitted, offered });
   }
 
-  /** What there is to show the model. */
+  /** What the model is shown. */
   get shown(): readonly TranscriptEntry[] {
     if (this.#cleared.size === 0) return this.#view;
     return withCleared(this.#view, this.#cleared, this.#options.canReadBack());
   }
 
-  /** Results that a line stands for. */
+  /** Number of cleared results. */
   get clearedResults(): number {
     return this.#cleared.size;
   }
 
-  /** Leaves a line in place of the oldest results of tools; how many. */
+  /** Replaces the oldest tool results by a line; returns how many. */
   clear(aim: ClearingAim): number {
     const keys = resultsToClear(this.#view, this.#cleared, aim);
     this.#cleared = new Set([...this.#cleared, ...keys]);
@@ -284,12 +286,12 @@ export class Thread {
     return keys.length;
   }
 
-  /** What the view takes at least where no text is shortened (uncorrected estimate). */
+  /** The least size of the view without shortening a text (uncorrected estimate). */
   get floorTokens(): number {
     return floorTokens(this.shown, this.#options.turnId);
   }
 
-  /** Makes the view take at most `maxTokens`, and `keepTokens` where turns are left out. */
+  /** Reduces the view to `maxTokens`, or to `keepTokens` where turns are left out. */
   shrink(maxTokens: number, keepTokens = maxTokens): void {
     const { turnId, canReadBack } = this.#options;
     this.#show(fitEntries(this.shown, turnId, maxTokens, canReadBack(), keepTokens));
@@ -310,14 +312,14 @@ export class Thread {
 const withTaint = (entry: TranscriptEntry): TranscriptEntry =>
   entry.role === 'assistant' ? { ...entry, isTainted: true } : entry;
 
-// What is added to a conversation between turns: that its last exchange was taken back, and what people
-// thought of an answer. Nothing that was written is changed.
+// Changes of a conversation between turns: undo of its last exchange, and reactions to an answer.
+// Stored entries are never modified.
 
 type LastTurn = {
   readonly turnId: TurnId;
   /** The first message it answered; undefined where that is not in view. */
   readonly askedBy?: MessageId;
-  /** It was taken back by this very command before. */
+  /** It was undone by this very command before. */
   readonly isTakenBack: boolean;
 };
 
@@ -327,10 +329,10 @@ export type Asked = { readonly seq: number; readonly id: MessageId };
 export type Remark = {
   /** The turn it is about. */
   readonly turnId: TurnId;
-  /** Makes a repeat of it harmless. */
+  /** Makes a repetition harmless. */
   readonly messageId: MessageId;
   readonly text: string;
-  /** It may hold words of others. */
+  /** It may contain untrusted content. */
   readonly isForeign?: true;
 };
 
@@ -341,13 +343,13 @@ const MAX_RESTORABLE = 9;
 type RevisionDeps = {
   readonly sessions: SessionStore;
   readonly clock: Clock;
-  /** What was prepared for the session's next turn is no longer true. */
+  /** Discards what was prepared for the session's next turn. */
   outdated(session: SessionKey): void;
 };
 
 export function createRevisions({ sessions, clock, outdated }: RevisionDeps) {
   return {
-    /** The newest turn with an answer in view; `by`: the message that asks for it. */
+    /** The newest turn with an answer in view; `by`: the message with the command. */
     async lastTurn(session: SessionKey, by: MessageId): Promise<LastTurn | undefined> {
       const window = await sessions.load(session);
       const earlier = window.find((entry) => entry.role === 'undo' && entry.by === by);
@@ -360,14 +362,14 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps) {
       return { turnId, isTakenBack: false, ...(askedBy === undefined ? {} : { askedBy }) };
     },
 
-    /** What the turn answered, in order; also of one that was taken back. */
+    /** The messages that the turn answered, in order; also of an undone turn. */
     async asked(session: SessionKey, turnId: TurnId): Promise<readonly Asked[]> {
       const entries = await sessions.turn(session, turnId);
       const end = entries.find((entry) => entry.role === 'turn_end');
       const through = end?.role === 'turn_end' ? end.throughSeq : Number.POSITIVE_INFINITY;
       const places = new Map<MessageId, number>();
       for (const entry of entries) {
-        // A remark has no place in the order: nobody asked it.
+        // A remark has no place in the order, because no person asked it.
         if (entry.role !== 'user' || entry.messageId === undefined) continue;
         if (entry.seq !== undefined && entry.seq <= through) {
           places.set(entry.messageId, entry.seq);
@@ -376,29 +378,29 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps) {
       return [...places].map(([id, seq]) => ({ id, seq }));
     },
 
-    /** How the turn ended; undefined where it has not, or its record is gone. */
+    /** How the turn ended; undefined where it is running, or its record is gone. */
     async outcome(session: SessionKey, turnId: TurnId): Promise<TurnOutcome['kind'] | undefined> {
       const entries = await sessions.turn(session, turnId);
       return entries.find((entry) => entry.role === 'turn_end')?.outcome;
     },
 
-    /** From now on the model is shown nothing of the turn. Durable when resolved. */
+    /** Hides the turn from the model. Durable when it resolves. */
     async takeBack(session: SessionKey, turnId: TurnId, by: MessageId): Promise<void> {
       const entry = { role: 'undo', undoes: turnId, by, at: clock.now() } as const;
       await sessions.append(session, [entry], { durable: true });
       outdated(session);
     },
 
-    /** What `/new` and `/undo` took out of view, the newest first. */
+    /** What `/new` and `/undo` hid, the newest first. */
     restorable: (session: SessionKey) => sessions.restorePoints(session, MAX_RESTORABLE),
-    /** Brings the one at this place of `restorable` back. Durable when resolved. */
+    /** Restores the entry at this index of `restorable`. Durable when it resolves. */
     async restore(session: SessionKey, index: number, by: MessageId) {
       const restored = await sessions.restore(session, index, by);
       outdated(session);
       return restored;
     },
 
-    /** Shown to the model with the next turn. Durable when resolved. */
+    /** Shown to the model with the next turn. Durable when it resolves. */
     async remark(session: SessionKey, remark: Remark): Promise<void> {
       const entry = { role: 'user', ...remark, at: clock.now() } as const;
       await sessions.append(session, [entry], { durable: true });

@@ -1,5 +1,5 @@
-// What the model is told that sums up a conversation, and the conversation as it reads it: with numbers
-// of turns, results cut, nothing in it that could pass for an order.
+// The prompt of a summary, and the conversation as its input: with numbers of turns, shortened
+// results, and no text that could pass for an instruction.
 
 import { firstSeqOf } from '../../kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
@@ -24,7 +24,7 @@ Open: what was promised, asked or begun and is not done, with its date.
 Done: what was done and what came of it.
 Failed: what was tried without success, and why.`;
 
-/** `audience`: undefined: notes that suit every model. */
+/** `audience`: the reader of the notes; undefined: any model. */
 export const compactionPrompt = (maxTokens: number, audience?: Audience) => `\
 You keep the notes of a conversation between a person and an assistant. The assistant goes on with it and will no longer see the turns below: your notes are all it has of them.
 
@@ -54,7 +54,7 @@ export function compactionText(
   return wrapUntrusted('record of the conversation', [{ text }], boundary);
 }
 
-/** The longest give way first, each down to the same length. */
+/** Cuts the longest texts first, each to the same length. */
 function fitted(texts: readonly string[], maxChars: number): readonly string[] {
   const total = (limit: number) =>
     texts.reduce((sum, { length }) => sum + Math.min(length, limit), 0);
@@ -71,8 +71,8 @@ function headOf(entry: TranscriptEntry, before: TranscriptEntry | undefined): st
   return `--- turn ${firstSeqOf(entry.turnId) ?? '?'}, ${at} UTC\n`;
 }
 
-// For whom a conversation is summed up: a small model needs plain facts, one with a wide window little
-// more than pointers to where things were said.
+// The reader of a summary: a small model needs plain facts, one with a wide window little more than
+// pointers to the places in the conversation.
 
 export type Audience = 'minimal' | 'standard' | 'advanced';
 
@@ -88,7 +88,7 @@ export function audienceOf(reader: {
   return reader.contextTokens >= WIDE_TOKENS ? 'advanced' : 'standard';
 }
 
-/** How the notes are written, behind what they are. */
+/** Instructions on style and length, by audience. */
 const FOR_AUDIENCE: Readonly<Record<Audience, string>> = {
   minimal: `\
 A small model reads them. Write these sections, at most 10 lines each; leave out a section that has nothing. Each line is one fact as "key: value", e.g. "departure: 8:12". No pronouns: name who or what is meant each time. Numbers exactly, paths in full.

@@ -1,5 +1,6 @@
-// When a conversation is summed up, what of it, and what the summary is allowed to be. Whole turns are
-// covered, from the oldest on; the newest stay as they were said. Asking the model is left to agent/.
+// Rules of summaries: when a conversation is summarised, which part, and which summaries are valid.
+// Whole turns are covered, from the oldest on; the newest stay verbatim. compactor.ts calls the
+// model.
 
 import type { TurnId } from '../../kernel/message/ids.ts';
 import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
@@ -20,23 +21,23 @@ export type CompactionPolicy = {
   /** Of the model's context window. */
   readonly watermarkPercent: number;
   readonly watermarkTokens: number;
-  /** The newest turns that stay as they were said. */
+  /** Tokens of the newest turns that stay verbatim. */
   readonly keepTokens: number;
   /** Longest summary. */
   readonly summaryTokens: number;
   /** Summaries are written for the model that reads them. */
   readonly forAudience?: true;
-  /** One text that is written anew each time, or nodes that keep the way to what they stand for. */
+  /** One text that is rewritten each time, or nodes that refer to the messages they replace. */
   readonly engine: CompactionEngine;
   readonly lossless: LosslessPolicy;
 };
 
 type LosslessPolicy = {
-  /** Of the context window: a call above it has its conversation summed up behind the turn. */
+  /** Percentage of the context window above which the conversation is summarised after the turn. */
   readonly softPercent: number;
-  /** Above it the next call waits for that. */
+  /** Percentage above which the next call waits for the summary. */
   readonly hardPercent: number;
-  /** The newest, which stay as they were said. */
+  /** The newest messages that stay verbatim. */
   readonly keepMessages: number;
 };
 
@@ -45,22 +46,24 @@ type CompactionSize = {
   readonly budget: Pick<CallBudget, 'inputTokens'>;
 };
 
-/** `roomTokens`: of a conversation below the watermark, in estimated tokens, beside prompt and tools. */
+/**
+ * `roomTokens`: estimated tokens for the conversation below the watermark, beside prompt and tools.
+ */
 export type ConversationSize = CompactionSize & { readonly roomTokens: number };
 
-/** Trimming begins where the room for the question ends; a summary has to be there before. */
+/** Trimming begins where the room for the input ends; a summary has to be there before. */
 const ROOM_SHARE = 0.95;
-/** Of a conversation's room. The rest is for the turns until the next summary. */
+/** Shares of the conversation's room. The rest is for the turns until the next summary. */
 const KEPT_SHARE = 0.15;
 const SUMMARY_SHARE = 0.3;
 const MIN_SUMMARY_TOKENS = 100;
-/** Prompt and tools take no more of what the watermark allows. */
+/** Least share for the conversation below the watermark, whatever prompt and tools take. */
 const MIN_ROOM_SHARE = 0.25;
-/** Of a summary, what the model wrote; the rest is for what it left out. */
+/** Share of a summary that the model writes; the rest is for facts that it left out. */
 const WRITTEN_SHARE = 0.65;
 const MAX_MEDIA = 200;
 
-/** A call above this many tokens has its conversation summed up. */
+/** Size of a call above which its conversation is summarised. */
 export function watermarkTokens(policy: CompactionPolicy, size: CompactionSize): number {
   const room = size.budget.inputTokens * ROOM_SHARE;
   if (policy.engine === 'lossless') {
@@ -70,14 +73,17 @@ export function watermarkTokens(policy: CompactionPolicy, size: CompactionSize):
   return Math.floor(Math.min(share, policy.watermarkTokens, room));
 }
 
-/** A call above this many tokens is made after the conversation was summed up. */
+/** Size of a call above which it waits for a summary. */
 export function hardTokens({ engine, lossless }: CompactionPolicy, size: CompactionSize): number {
   if (engine !== 'lossless') return size.budget.inputTokens;
   const share = Math.floor((size.contextTokens * lossless.hardPercent) / 100);
   return Math.min(share, size.budget.inputTokens);
 }
 
-/** `fixedTokens`: prompt and tools, as the provider counts; `factor`: of its count to the estimate. */
+/**
+ * `fixedTokens`: prompt and tools, by the provider's count; `factor`: ratio of its count to the
+ * estimate.
+ */
 export function conversationRoom(
   policy: CompactionPolicy,
   size: CompactionSize,
@@ -98,12 +104,12 @@ export const maxSummaryTokens = (policy: CompactionPolicy, { roomTokens }: Conve
 export type CompactionLimits = {
   readonly keepTokens: number;
   readonly summaryTokens: number;
-  /** What the model that sums up can read at once. */
+  /** What the summarising model can read at once. */
   readonly readTokens: number;
 };
 
 type CompactionPlan = {
-  /** An earlier summary at the head included. */
+  /** Includes an earlier summary at the head. */
   readonly covered: readonly TranscriptEntry[];
   readonly keepsFrom: TurnId;
 };
@@ -112,8 +118,8 @@ type CompactionPlan = {
 export type Group = { readonly turn: TurnId | undefined; readonly entries: TranscriptEntry[] };
 
 /**
- * The oldest turns of what a session shows; undefined where there is nothing worth it. The last exchange
- * and a turn that runs are never among them, and what is too much to read at once is left to the next time.
+ * The oldest turns in view; undefined where a summary is not worth it. Excludes the last exchange
+ * and a running turn; what is too much to read at once is left to the next step.
  */
 export function planCompaction(
   window: readonly TranscriptEntry[],
@@ -131,8 +137,8 @@ export function planCompaction(
 }
 
 /**
- * Index of the first group behind what one step covers: whole turns, before the last exchange and before
- * the index `most`, that leave at most `keepTokens` and can be read at once.
+ * Index of the first group after those that one step covers: whole turns, before the last exchange
+ * and before the index `most`, that leave at most `keepTokens` and can be read at once.
  */
 export function endOfCovered(
   groups: readonly Group[],
@@ -151,7 +157,7 @@ export function endOfCovered(
   return possible.findLast((index) => sum(told.slice(0, index)) <= readTokens) ?? possible[0];
 }
 
-/** What belongs to no turn stays with the one before it. */
+/** Entries without a turn stay with the turn before them. */
 export function groupsOf(entries: readonly TranscriptEntry[]): readonly Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {
@@ -164,8 +170,8 @@ export function groupsOf(entries: readonly TranscriptEntry[]): readonly Group[] 
 }
 
 /**
- * Where a turn begins with a message that was asked in it. A remark of ours names a turn that may have
- * begun long before.
+ * Where a turn begins with a message that was asked in it. A remark of the gateway may name an
+ * earlier turn.
  */
 function bordersOf(groups: readonly Group[]): readonly number[] {
   const seen = new Set<TurnId>();
@@ -176,14 +182,14 @@ function bordersOf(groups: readonly Group[]): readonly number[] {
   });
 }
 
-/** The border behind which stand the newest turn that is over and one that runs. */
+/** The border before the newest ended turn and a running one. */
 function lastExchange(groups: readonly Group[], borders: readonly number[]): number {
   const isOver = (index: number) =>
     groups.slice(index).some(({ entries }) => entries.some(({ role }) => role === 'turn_end'));
   return borders.findLast(isOver) ?? borders.at(-1) ?? 0;
 }
 
-/** Whether nothing of what was covered changed since. */
+/** Whether the covered entries are unchanged. */
 export function stillStands(
   { covered }: Pick<CompactionPlan, 'covered'>,
   window: readonly TranscriptEntry[],
@@ -191,7 +197,7 @@ export function stillStands(
   return JSON.stringify(window.slice(0, covered.length)) === JSON.stringify(covered);
 }
 
-/** What the model wrote, no longer than allowed, with what it left out of what matters. */
+/** The model's text cut to the limit, with the important facts that it left out. */
 export function withMissing(
   written: string,
   covered: readonly TranscriptEntry[],
@@ -207,7 +213,7 @@ export function withMissing(
 /** The texts of a summary or node; `untrusted`: left out where there is no such part. */
 export type WrittenParts = { readonly text: string; readonly untrusted?: string | undefined };
 
-/** Undefined where it would not be shorter than what it stands for. */
+/** Undefined where it would not be shorter than what it replaces. */
 export function summaryEntry(
   { covered, keepsFrom }: CompactionPlan,
   { text, untrusted = '' }: WrittenParts,
@@ -229,26 +235,26 @@ export function summaryEntry(
 export const untrustedPart = (untrusted: string) =>
   untrusted === '' ? {} : { untrusted, isForeign: true as const };
 
-/** Each once, the newest. */
+/** The newest, each once. */
 export function mediaOf(covered: readonly TranscriptEntry[]): Pick<SummaryEntry, 'media'> {
   const all = covered.flatMap((entry) => ('media' in entry ? (entry.media ?? []) : []));
   const media = [...new Map(all.map((one) => [one.media, one])).values()].slice(-MAX_MEDIA);
   return media.length === 0 ? {} : { media };
 }
 
-// Whether a summary holds what must not get lost: addresses, paths, ids, numbers, names and promises
-// that the person or the agent wrote down. What is missing is quoted with the words around it.
+// Checks whether a summary contains what must not get lost: addresses, paths, ids, numbers, names
+// and promises that the person or the agent wrote. What is missing is quoted with its context.
 
 const HEADING = 'Also said, word for word:';
 /** Of a quoted line. */
 const MAX_LINE_CHARS = 120;
 const MAX_TERM_CHARS = 200;
-/** More terms in one line make a table of it, which the summary cannot repeat. */
+/** A line with more terms is a table, which a summary cannot repeat. */
 const MAX_TERMS_PER_LINE = 12;
-/** Of the words of a promise, those that must stand in the summary. */
+/** The share of the words of a promise that the summary has to contain. */
 const KEPT_WORDS_SHARE = 0.6;
 
-/** A word with a capital, whole. */
+/** A whole word with a capital. */
 const NAME = "(?:\\p{Lu}\\p{L}+(?:['’-]\\p{L}+)*(?![\\p{L}\\p{N}_-]))";
 
 const TERMS: readonly RegExp[] = [
@@ -264,21 +270,24 @@ const TERMS: readonly RegExp[] = [
   new RegExp(`(?<![.!?:]\\s|^|[\\p{L}\\p{N}])${NAME}|${NAME}(?:\\s+${NAME})+`, 'gmu'),
 ];
 
-/** Words by which somebody binds themself, in the languages that are written most. */
+/** Words of promises, in the most written languages. */
 const PROMISES =
   /(?<!\p{L})(?:I['’]ll|I will|I promise|remind|don['’]t forget|deadline|due by|ich werde|erinner\w*|versproch\w*|je vais|rappel\w*|promets|recu[eé]rd\w*|promet\w*|ricord\w*|lembr\w*|напомн\w*|обеща\w*)/iu;
 
-/** Of the room for quotes, what comes before those of an earlier summary. */
+/** Share of the room for new quotes; the rest is for those of an earlier summary. */
 const NEW_SHARE = 0.5;
 
-/** Longer lines are looked at in pieces, at blanks where there are some. */
+/** Longer lines are split, at white space where there is some. */
 const PIECES = /.{1,400}(?:\s|$)|.{1,400}/gsu;
 
 const QUOTES = /^["“„«`]|["”“»`]$/g;
 
 type Line = { readonly text: string; readonly speaker: string };
 
-/** Lines to add to the summary, together at most `maxChars` with their line ends; none = it is whole. */
+/**
+ * Lines to add to the summary, at most `maxChars` in total including line ends; none = it is
+ * complete.
+ */
 export function missingLines(
   summary: string,
   covered: readonly TranscriptEntry[],
@@ -293,7 +302,7 @@ export function missingLines(
   return kept.length === 0 ? [] : [HEADING, ...kept];
 }
 
-/** Of the lines with something that must not get lost, how many the summary does not hold; 0 to 1. */
+/** The share of lines with important terms that the summary does not contain; 0 to 1. */
 export function lostShare(summary: string, covered: readonly TranscriptEntry[]): number {
   const lines = [...newLines(covered), ...earlierLines(covered)];
   const all = quotes(lines, [], Number.POSITIVE_INFINITY).length;
@@ -302,7 +311,7 @@ export function lostShare(summary: string, covered: readonly TranscriptEntry[]):
 
 const charsOf = (lines: readonly string[]) => lines.reduce((sum, line) => sum + line.length + 1, 0);
 
-/** The first ones that fit, of those with something that is not known yet. */
+/** The first ones that fit, of those with a new term. */
 function quotes(
   lines: readonly Line[],
   texts: readonly string[],
@@ -324,7 +333,7 @@ function quotes(
   return kept;
 }
 
-/** What was summed up before, as it stands there; newest first. */
+/** The text of earlier summaries, newest first. */
 const earlierLines = (covered: readonly TranscriptEntry[]): readonly Line[] =>
   covered
     .flatMap((entry) => (entry.role === 'summary' ? unquoted(entry.text).split('\n') : []))
@@ -332,7 +341,7 @@ const earlierLines = (covered: readonly TranscriptEntry[]): readonly Line[] =>
     .filter(({ text }) => text !== '')
     .toReversed();
 
-/** The person's own words, then the agent's, then what it did; newest first. */
+/** The person's text, then the agent's, then its calls; newest first. */
 function newLines(covered: readonly TranscriptEntry[]): readonly Line[] {
   const newest = covered.toReversed();
   const pick = (choose: (entry: TranscriptEntry) => string, speaker: string) =>
@@ -378,7 +387,7 @@ function isTold(line: string, known: string): boolean {
   return kept.length >= words.length * KEPT_WORDS_SHARE;
 }
 
-/** As a whole: "111" does not stand in "1112". */
+/** As a whole term: "111" is not in "1112". */
 function holds(text: string, term: string): boolean {
   for (let at = text.indexOf(term); at >= 0; at = text.indexOf(term, at + 1)) {
     const around = `${text[at - 1] ?? ' '}${text[at + term.length] ?? ' '}`;
@@ -387,7 +396,7 @@ function holds(text: string, term: string): boolean {
   return false;
 }
 
-/** Case, white space and the marks between groups of three digits do not count. */
+/** Ignores case, white space and separators between groups of three digits. */
 const plain = (text: string) =>
   text
     .toLowerCase()

@@ -1,6 +1,7 @@
-// Keeps a thread below the hard limit: whole oldest turns go first, up to the last exchange, then the
-// oldest tool results of what is left and what its oldest calls were given, then the middle of its
-// longest texts, then the untrusted part of the summary, its text last. Every step leaves a marker. The transcript on disk keeps everything.
+// Fits a thread into the hard limit: drops whole oldest turns, up to the last exchange, then
+// shortens the oldest tool results and call arguments of the rest, then the middle of its longest
+// texts, then the untrusted part of the summary, its trusted text last. Every step leaves a marker.
+// The transcript on the disk keeps everything.
 
 import type { TurnId } from '../../kernel/message/ids.ts';
 import type {
@@ -25,13 +26,13 @@ type FittedThread = {
 
 /** Texts are not cut below this. */
 const MIN_TEXT_CHARS = 500;
-/** Of a result of a tool that has to give way. */
+/** Length of a shortened tool result. */
 const SHORT_RESULT_TOKENS = 300;
 
 /**
- * The newest entries of at most `maxTokens`; those of `current` and of the exchange before it are always
- * among them, and so is the summary of what came before. Where turns are left out, those that stay
- * take at most `keepTokens`, so that not every call leaves out another one.
+ * The newest entries of at most `maxTokens`; always includes those of `current`, the exchange
+ * before it and the summary. Where turns are left out, the rest takes at most `keepTokens`, so that
+ * not every call leaves out another turn.
  */
 export function fitEntries(
   entries: readonly TranscriptEntry[],
@@ -52,8 +53,8 @@ export function fitEntries(
 }
 
 /**
- * The least that `fitEntries` can make of them without shortening a text: the summary, the exchange
- * before `current` and the turn itself, with short results.
+ * The least that `fitEntries` can reach without shortening a text: the summary, the exchange before
+ * `current` and the turn itself, with short results.
  */
 export function floorTokens(entries: readonly TranscriptEntry[], current: TurnId): number {
   const kept = new Set([current, lastExchange(entries, current)]);
@@ -65,11 +66,11 @@ export function floorTokens(entries: readonly TranscriptEntry[], current: TurnId
     }, 0);
 }
 
-/** The newest turn before `current` in which something was said. */
+/** The newest turn before `current` with a message. */
 const lastExchange = (entries: readonly TranscriptEntry[], current: TurnId) =>
   turnOf(entries.findLast((entry) => isMessage(entry) && turnOf(entry) !== current));
 
-/** Without all that was said before the turn `current`. */
+/** Only the entries of the turn `current`. */
 export function onlyTurn(entries: readonly TranscriptEntry[], current: TurnId): FittedThread {
   return dropOldestTurns(entries, new Set([current]), 0);
 }
@@ -98,7 +99,7 @@ function dropOldestTurns(
 const turnOf = (entry: TranscriptEntry | undefined) =>
   entry !== undefined && 'turnId' in entry ? entry.turnId : undefined;
 
-/** From the oldest round on, because what was read and written last is needed most. */
+/** Starts with the oldest round, because the latest results are needed most. */
 function shrinkOldest(
   entries: readonly TranscriptEntry[],
   maxTokens: number,
@@ -161,18 +162,18 @@ function shortenedEntries(
 const NOTHING: TranscriptEntry = { role: 'reset', at: 0 };
 const textOf = (entry: TranscriptEntry) => ('text' in entry ? entry.text : '');
 
-// CONTRACT of what a call takes of a model's context window, for people to see.
+// CONTRACT of the context report: what a call uses of a model's context window, for people.
 
-/** Counts are tokens, corrected by what the provider counted before. */
+/** Counts are tokens, corrected by the provider's earlier counts. */
 export type ContextReport = {
   readonly model: string;
   /** Of the model, or less where the configuration says so. */
   readonly contextTokens: number;
-  /** Above this the oldest is left out; the rest of the window is for the answer. */
+  /** Above this the oldest messages are left out; the rest of the window is for the answer. */
   readonly inputTokens: number;
-  /** Above this the conversation is summed up; undefined where that is switched off. */
+  /** Above this the conversation is summarised; undefined where that is switched off. */
   readonly summedUpAbove: number | undefined;
-  /** The system prompt, part by part. */
+  /** The system prompt by parts. */
   readonly prompt: readonly { readonly name: string; readonly tokens: number }[];
   readonly tools: {
     readonly count: number;
@@ -180,42 +181,42 @@ export type ContextReport = {
     /** For lack of room. */
     readonly leftOut: number;
   };
-  /** The summary of what came before; 0: there is none. */
+  /** The summary; 0: there is none. */
   readonly summary: number;
-  /** What it is made of; empty where it is one text. */
+  /** Its nodes; empty where it is one text. */
   readonly nodes: readonly {
     readonly id: string;
     readonly style: NodeStyle;
     readonly tokens: number;
   }[];
-  /** What the conversation came to before it; 0: nothing is told of that. */
+  /** The working memory; 0: it is not shown. */
   readonly working: number;
   readonly conversation: { readonly messages: number; readonly tokens: number };
   readonly images: number;
-  /** Results of tools that a line stands for by now. */
+  /** Tool results that are replaced by a line. */
   readonly cleared: number;
-  /** Entries of the conversation that are left out or shown in fewer words than they have. */
+  /** Entries of the conversation that are left out or shortened. */
   readonly rewritten: number;
   readonly total: number;
   /** What taints the conversation, oldest first; empty: nothing. */
   readonly untrusted: readonly TaintSource[];
-  /** Until then an owner has ended the taint, epoch milliseconds. */
+  /** Epoch milliseconds until which an owner has ended the taint. */
   readonly trustedUntil: number | undefined;
   /** Whether a provider has counted for this model, so that the estimates are corrected. */
   readonly isCorrected: boolean;
 };
 
-// The arguments of a call that was made before, when there is no room for them any more: they stay
-// readable JSON of the same shape, with the middle of each long text left out.
+// Shortens the arguments of earlier calls: they stay valid JSON of the same shape, with the middle
+// of each long text left out.
 
 const MAX_TEXT_CHARS = 500;
 const WHY = 'left out of what you see to fit the context window; the call had it all';
 
-/** `json` itself where nothing in it is long. What is no JSON is cut as a whole. */
+/** Returns `json` itself where nothing in it is long. Invalid JSON is cut as a whole. */
 function shortArguments(json: string): string {
   if (json.length <= MAX_TEXT_CHARS) return json;
   const read = readJson(json);
-  // As model servers are shown it anyway.
+  // The form in which invalid arguments are sent to providers.
   const value = read.kind === 'parsed' ? read.value : { unreadable: json };
   const short = JSON.stringify(shortValues(value));
   return short.length < json.length ? short : json;
@@ -228,25 +229,25 @@ function shortValues(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shortValues(inner)]));
 }
 
-// Makes room in what a model is shown by clearing the oldest results of tools. Much is cleared at once
-// and then nothing for many calls, because each time the vendor's prompt cache is lost from there on.
-// Every result that goes leaves a line that says how to get it back; the record keeps all.
+// Clears the oldest tool results from what a model is shown. Much is cleared at once and then
+// nothing for many calls, because each clearing invalidates the vendor's prompt cache from there
+// on. A cleared result leaves a line that says how to read it again; the record keeps all.
 
 export type ClearingAim = {
-  /** Estimated tokens to be freed. */
+  /** Estimated tokens to free. */
   readonly excessTokens: number;
-  /** Below this it is not worth to lose the prompt cache. */
+  /** Freeing less is not worth invalidating the prompt cache. */
   readonly worthTokens: number;
   /** Newest results that stay. */
   readonly keepNewest: number;
-  /** Of these at most, estimated: in a small window a few results fill it. */
+  /** Estimated limit of these: in a small window a few results fill it. */
   readonly keepTokens: number;
 };
 
-/** Names a result within its conversation. */
+/** Identifies a result within its session. */
 export type ResultKey = string;
 
-/** A line in place of a shorter text would free nothing. */
+/** Replacing a shorter text by a line would free nothing. */
 const MIN_CLEARED_CHARS = 600;
 const MAX_ABOUT_CHARS = 160;
 const CLEARED = /^\[result of [^\n]{1,400} cleared to save room; [^\n]{1,80}\]$/;
@@ -255,8 +256,8 @@ export const resultKey = ({ turnId, callId, at }: ToolEntry): ResultKey =>
   `${turnId} ${callId} ${at}`;
 
 /**
- * Which results to clear beside those of `cleared`, oldest first; nothing where it is not worth it.
- * What the model has not answered yet stays: it was never read.
+ * The results to clear in addition to `cleared`, oldest first; empty where it is not worth it.
+ * Results that the model has not answered yet stay: it has not read them.
  */
 export function resultsToClear(
   entries: readonly TranscriptEntry[],
@@ -280,7 +281,7 @@ export function resultsToClear(
   return freed >= worthTokens ? keys : [];
 }
 
-/** How many of the newest take no more. */
+/** How many of the newest fit. */
 function newestWithin(results: readonly ToolEntry[], maxTokens: number): number {
   let left = maxTokens;
   const tooMuch = results.findLastIndex((result) => {
@@ -307,7 +308,10 @@ export function clearedAmong(
   );
 }
 
-/** The same entries with a line in place of each cleared result. `canReadBack`: read_result is there. */
+/**
+ * The same entries with a line in place of each cleared result. `canReadBack`: the tool read_result
+ * is available.
+ */
 export function withCleared(
   entries: readonly TranscriptEntry[],
   cleared: ReadonlySet<ResultKey>,
@@ -324,10 +328,10 @@ export function withCleared(
   });
 }
 
-/** Whether there is only the line in its place. */
+/** Whether the result was replaced by a line. */
 export const isCleared = ({ text }: ToolEntry) => CLEARED.test(text);
 
-/** What it showed is gone with it; that words of others were read stays true. */
+/** Drops its media but keeps the mark of untrusted content. */
 export function clearedResult(
   entry: ToolEntry,
   call: Pick<ToolCall, 'arguments'> | undefined,

@@ -1,5 +1,5 @@
-// Lines of ours that a model finds at the head of a conversation: the summary of what came before,
-// and how much is not shown at all. Both name the tool that shows the words themselves, where it is offered.
+// Lines of the gateway at the head of a conversation: the summary, and the number of messages that
+// are not shown. Both name the tool that shows the original messages, where it is offered.
 
 import { firstSeqOf, type TurnId } from '../../kernel/message/ids.ts';
 import type {
@@ -13,7 +13,7 @@ import { keepFirstLines, truncateText } from '../../lib/text/cut.ts';
 export const READ_EARLIER = 'read_earlier';
 export const EXPAND = 'expand';
 
-/** The tools offered in a call that show what is not in it. */
+/** The tools offered in a call that show what it leaves out. */
 export type Offered = ReadonlySet<string>;
 export const BOTH_OFFERED: Offered = new Set([READ_EARLIER, EXPAND]);
 
@@ -31,7 +31,7 @@ export function omissionMarker(omitted: number, reason: string, offered: Offered
   return `[${what} omitted ${reason}${offered.has(READ_EARLIER) ? `; ${READ_EARLIER} shows them` : ''}]`;
 }
 
-/** Each line is marked, so that no word in it can pass for a line of ours. */
+/** Each line is marked, so that no text in it can pass for a line of the gateway. */
 export function summaryText(summary: SummaryEntry, offered: Offered = BOTH_OFFERED): string {
   const { nodes, omitted = 0 } = summary;
   const told = nodes?.flatMap((node) => nodeLines(node, offered)) ?? partLines(summary);
@@ -56,7 +56,7 @@ function partLines(told: SummaryEntry | SummaryNode): readonly string[] {
   return [...linesOf(trusted), ...(lines.length === 0 ? [] : [UNTRUSTED, ...lines])];
 }
 
-/** The same for the working memory of a conversation, where no summary in view says it. */
+/** The same for the working memory of a session, where no summary in view contains it. */
 export function workingMemoryNote(text: string, path: string, maxChars: number): string {
   const body = neutralLines(text).map(quoted).join('\n');
   const first = body.length <= maxChars ? body : keepFirstLines(body, maxChars);
@@ -75,13 +75,13 @@ type Told = Pick<SummaryEntry, 'text' | 'untrusted' | 'isForeign'>;
 
 const isLegacy = ({ untrusted, isForeign }: Told) => isForeign === true && untrusted === undefined;
 
-/** One of an earlier version is trusted or untrusted as a whole. */
+/** A summary of an earlier version is trusted or untrusted as a whole. */
 export function partsOf(told: Told) {
   const { text, untrusted = '' } = told;
   return isLegacy(told) ? { trusted: '', untrusted: text } : { trusted: text, untrusted };
 }
 
-/** One text of each part; where there is an untrusted one, it taints. */
+/** Joins the texts of each part; an untrusted part taints. */
 export function joinedParts(all: readonly Told[]): Told {
   const textOf = (part: 'trusted' | 'untrusted') =>
     all
@@ -95,7 +95,7 @@ export function joinedParts(all: readonly Told[]): Told {
   };
 }
 
-/** Without the untrusted part; one of an earlier version stays as it is. */
+/** Drops the untrusted part; a summary of an earlier version is unchanged. */
 export function trustedOnly(summary: SummaryEntry): SummaryEntry {
   if (summary.nodes !== undefined) return withNodes(summary, summary.nodes.map(trustedPart));
   return trustedPart(summary);
@@ -108,24 +108,24 @@ function trustedPart<T extends Told>(told: T): T {
 }
 
 /**
- * Whether untrusted content itself is shown, not only a summary's untrusted part. Where it is not, that part
- * is left out of the next summary, and the conversation is no longer tainted.
+ * Whether the view contains untrusted content itself, not only the untrusted part of a summary.
+ * Without it, the next summary drops that part, and the conversation is no longer tainted.
  */
 export const showsUntrusted = (window: readonly TranscriptEntry[]): boolean =>
   window.some((entry) =>
     entry.role === 'summary' ? (entry.nodes ?? [entry]).some(isLegacy) : 'isForeign' in entry,
   );
 
-/** Whether it holds untrusted content, or was written while such was in view. */
+/** Whether the entry contains untrusted content, or was written in a tainted conversation. */
 export const isTouched = (entry: TranscriptEntry): boolean =>
   'isForeign' in entry || 'isTainted' in entry;
 
 const NOT_SHOWN = '(an answer that is not shown here)';
 
 /**
- * The entries for each part of a summary. The trusted one is made of what the person wrote and of what was said and done
- * while nothing untrusted was in view; the other of whole turns, with the person's words for context. `wasTainted`:
- * before the first of them.
+ * The entries for each part of a summary. The trusted part is made from what the person wrote and
+ * from what was said and done while the conversation was not tainted; the untrusted part from whole
+ * turns, with the person's messages for context. `wasTainted`: before the first entry.
  */
 export function apart(entries: readonly TranscriptEntry[], wasTainted = false) {
   let isTainted = wasTainted;
@@ -133,7 +133,7 @@ export function apart(entries: readonly TranscriptEntry[], wasTainted = false) {
   const marked = entries.map((entry) => {
     const isUntrusted =
       entry.role === 'summary' ? partsOf(entry).untrusted !== '' : isTouched(entry);
-    // What it called belongs to a tainted answer; the taint may have ended since.
+    // Its calls belong to a tainted answer; the taint may have ended since.
     if (isUntrusted && entry.role === 'assistant') answering = entry.turnId;
     else if (isUntrusted) isTainted = true;
     const isPart = isTainted || (entry.role === 'tool' && entry.turnId === answering);
@@ -155,7 +155,7 @@ export function apart(entries: readonly TranscriptEntry[], wasTainted = false) {
 
 type Marked = { readonly entry: TranscriptEntry; readonly isUntrusted: boolean };
 
-/** Of a conversation in which something is untrusted. */
+/** For a conversation with untrusted content. */
 function trustedEntries({ entry, isUntrusted }: Marked): readonly TranscriptEntry[] {
   if (entry.role === 'summary') {
     const { trusted: text } = partsOf(entry);
@@ -166,7 +166,7 @@ function trustedEntries({ entry, isUntrusted }: Marked): readonly TranscriptEntr
   return [{ ...entry, text: NOT_SHOWN, toolCalls: [], thinking: [] }];
 }
 
-/** A remark of ours may repeat an answer. */
+/** A remark of the gateway may quote an answer. */
 const isPersons = (entry: TranscriptEntry) =>
   entry.role === 'turn_end' || (entry.role === 'user' && entry.seq !== undefined);
 
@@ -175,17 +175,17 @@ const turnOf = (entry: TranscriptEntry): TurnId | undefined =>
 
 const NO_TURN = '' as TurnId;
 
-// Nodes of lossless compaction: each stands for the turns of one stretch of a conversation, a summary
-// entry holds those in view. What they stand for stays in the session's files and is found by its turns.
+// Nodes of lossless compaction: each replaces the turns of one range of a conversation; a summary
+// entry holds those in view. The messages stay in the session's files and are found by their turns.
 
 type TurnRange = Pick<SummaryNode, 'from' | 'before'>;
 
-/** By the turns it stands for: the same after a restart, and no two in view share one. */
+/** Derived from the range of turns: stable over restarts, and unique among the nodes in view. */
 export const nodeId = ({ from, before }: TurnRange) => `t${from}-${before - 1}`;
 
 const ID = /^\[?(?:node )?t(\d{1,15})-(\d{1,15})\]?$/i;
 
-/** Undefined for what is no id of a node. */
+/** Undefined where it is not the id of a node. */
 export function rangeOfNode(id: string): TurnRange | undefined {
   const [, from, last] = ID.exec(id.trim()) ?? [];
   if (from === undefined || last === undefined || Number(last) < Number(from)) return undefined;
@@ -195,7 +195,7 @@ export function rangeOfNode(id: string): TurnRange | undefined {
 export const isWithin = (inner: TurnRange, outer: TurnRange) =>
   inner.from >= outer.from && inner.before <= outer.before;
 
-/** The summary with other nodes, in their order, and what follows from them. */
+/** The summary with other nodes, in their order, and the fields derived from them. */
 export function withNodes(
   { isForeign: _, untrusted: __, nodes: ___, ...entry }: SummaryEntry,
   nodes: readonly SummaryNode[],
@@ -207,8 +207,8 @@ export const nodesInView = (window: readonly TranscriptEntry[]): readonly Summar
   window.flatMap((entry) => (entry.role === 'summary' ? (entry.nodes ?? []) : []));
 
 /**
- * The nodes of a summary; one of the other engine is a node of its own. `before`: the first turn that is
- * shown behind it.
+ * The nodes of a summary; a text of the other engine counts as one node. `before`: the first turn
+ * that is shown after it.
  */
 export function nodesOf(summary: SummaryEntry, before: number): readonly SummaryNode[] {
   if (summary.nodes !== undefined) return summary.nodes;
@@ -224,13 +224,13 @@ export function nodesOf(summary: SummaryEntry, before: number): readonly Summary
 export const inOrder = (nodes: readonly SummaryNode[]) =>
   nodes.toSorted((a, b) => a.from - b.from || a.before - b.before);
 
-/** Whether no turn belongs to two of them; they are in order. */
+/** Whether no turn belongs to two nodes; the nodes have to be in order. */
 export const areApart = (nodes: readonly SummaryNode[]) =>
   nodes.every((node, index) => (nodes[index - 1]?.before ?? 0) <= node.from);
 
 /**
- * Turns in front of a node that leave the view there, e.g. because they were brought back into it, belong
- * to that node from now on; what lies behind all nodes is left as it is.
+ * Assigns turns in front of a node that leave the view, e.g. after they were restored, to that
+ * node; turns after all nodes are left as they are.
  */
 export function withTurnsBefore(
   nodes: readonly SummaryNode[],

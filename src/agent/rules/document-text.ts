@@ -1,4 +1,4 @@
-// The text of a document as one, with a mark before each of its sections, and what of it is asked for.
+// The text of a document with a mark before each section, and reading parts of it.
 
 import {
   jsonLines,
@@ -16,7 +16,7 @@ import { CHARS_PER_TOKEN } from './tokens.ts';
 
 type Section = { readonly title: string; readonly text: string };
 
-/** A mark line per section that has a title. */
+/** One mark line per section with a title. */
 export function documentText(sections: readonly Section[]): string {
   return sections
     .map(({ title, text }) => (title === '' ? text : `[${title}]\n${text}`))
@@ -40,7 +40,7 @@ export function documentSize({
 
 type DocumentPart = {
   readonly text: string;
-  /** Where the text goes on; undefined at the end. */
+  /** Offset at which the text continues; undefined at the end. */
   readonly nextFrom: number | undefined;
   readonly totalChars: number;
 };
@@ -58,8 +58,8 @@ export function documentPart(text: string, from: number, maxChars: number): Docu
   };
 }
 
-// Reads on in a result that is kept: some lines, from a character on, the value at a path of JSON, or
-// the places that hold some words. Every answer is bounded; the result itself never changes.
+// Reads parts of a stored result: lines, a range of characters, the value at a JSON path, or the
+// places that contain some words. Every part is bounded; the result itself never changes.
 
 export type WantedPart = {
   readonly lines?: string;
@@ -73,7 +73,7 @@ type ResultPart =
   | { readonly kind: 'wrong'; readonly problem: string };
 
 const MAX_HITS = 40;
-/** Shown on each side of words that were found in a long line. */
+/** Context on each side of words found in a long line. */
 const AROUND_CHARS = 150;
 const LONG_LINE_CHARS = 500;
 const PLACE_CHARS = 20;
@@ -84,7 +84,7 @@ const STEP =
 const wrong = (problem: string) => ({ kind: 'wrong', problem }) as const;
 const number = (value: number) => value.toLocaleString('en-US');
 
-/** `text` is at most `maxChars`, also where a part is wanted that is longer. */
+/** `text` has at most `maxChars`, also where a longer part is requested. */
 export function partOfResult(whole: string, wanted: WantedPart, maxChars: number): ResultPart {
   const { path, search, lines, from } = wanted;
   if (path !== undefined) return atPath(whole, path, search, maxChars);
@@ -215,7 +215,7 @@ function whatIs(value: unknown): string {
   return shortened(Object.keys(value).map(stepOf), LONG_LINE_CHARS).replaceAll('\n', ' ');
 }
 
-/** Whole lines that fit, and how many do not. */
+/** The whole lines that fit, and the number of the others. */
 function shortened(lines: readonly string[], maxChars: number): string {
   const kept: string[] = [];
   let room = maxChars - AROUND_CHARS;
@@ -228,15 +228,15 @@ function shortened(lines: readonly string[], maxChars: number): string {
   return [...kept, ...(left > 0 ? [`(${number(left)} more)`] : [])].join('\n');
 }
 
-// Which node a question is about, and what of the messages behind it is shown with the question. Reading
-// them is left to agent/.
+// Finds the node that a question is about, and the messages behind it that are shown with the
+// question. compactor.ts reads them.
 
 const MIN_RELEVANCE = 0.3;
 /** Fewer tokens than this are not worth it. */
 export const MIN_EXPANSION_TOKENS = 100;
 const MAX_TURN_CHARS = 1500;
 
-/** The one that shares most of the terms, the newest of those; undefined where none shares enough. */
+/** The node with most of the terms, the newest among equals; undefined where none has enough. */
 export function relevantNode(
   nodes: readonly SummaryNode[],
   terms: readonly string[],
@@ -248,8 +248,8 @@ export function relevantNode(
 }
 
 /**
- * Of the turns behind it, those that share most of the terms, in their order. Turns with words of others
- * are left out: nobody asked for those, and they would taint the conversation. Undefined: there are none.
+ * The turns behind the node with most of the terms, in order. Turns with untrusted content are left
+ * out: nobody requested them, and they would taint the conversation. Undefined: there are none.
  */
 export function expansionNote(
   node: SummaryNode,
@@ -287,13 +287,14 @@ const textOf = (entries: EarlierTurn['entries']) =>
     'expand shows all of it',
   );
 
-// Whether a stretch of a conversation bears on a question, by the words they share; the same for the same
-// texts. What is made of it is left to whoever asks.
+// Relevance of a part of a conversation to a question, by shared words; deterministic.
 
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}_'’-]*/gu;
 const MIN_CHARS = 4;
 
-/** Words of questions that say nothing of what they are about, in the languages written most. */
+/**
+ * Common words of questions without information about their subject, in the most written languages.
+ */
 const EMPTY = new Set(
   (
     'what when where which about there their have this that with from were your does been could would ' +
@@ -303,7 +304,7 @@ const EMPTY = new Set(
   ).split(' '),
 );
 
-/** What a question is about, each word once. */
+/** The terms of a question, each once. */
 export function termsOf(question: string): readonly string[] {
   const words = foldText(question).match(WORD) ?? [];
   const telling = words.filter(
@@ -312,12 +313,12 @@ export function termsOf(question: string): readonly string[] {
   return [...new Set(telling)];
 }
 
-/** How many of the terms stand in the text. */
+/** The number of terms in the text. */
 function hitsIn(text: string, terms: readonly string[]): number {
   const folded = foldText(text);
   return terms.filter((term) => folded.includes(term)).length;
 }
 
-/** Of the terms, which part stands in the text; 0 to 1. */
+/** The share of terms in the text; 0 to 1. */
 const relevance = (text: string, terms: readonly string[]) =>
   terms.length === 0 ? 0 : hitsIn(text, terms) / terms.length;

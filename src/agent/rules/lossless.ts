@@ -1,5 +1,5 @@
-// Lossless compaction: which turns or nodes become the next node, and the summary entry with it. Each
-// step is worked out from what the session shows and nothing else. Asking the model is left to agent/.
+// Lossless compaction: chooses the turns or nodes that become the next node, and builds the summary
+// entry. Each step depends only on what the session shows. compactor.ts calls the model.
 
 import { firstSeqOf, type TurnId } from '../../kernel/message/ids.ts';
 import type {
@@ -29,25 +29,25 @@ import {
 import { inOrder, isWithin, nodeId, nodesOf, withNodes } from './context-marks.ts';
 import { CHARS_PER_TOKEN, entriesTokens, textTokens, toldTokens } from './tokens.ts';
 
-/** Nodes that become one. */
+/** Number of nodes that are joined into one. */
 const FAN = 4;
 const MAX_NODES = 12;
 
 export type NodePlan = {
-  /** What the session has to show at its head still when the node is there. */
+  /** What the session's head has to contain unchanged when the node is written. */
   readonly covered: readonly TranscriptEntry[];
-  /** What the node is made of. */
+  /** The entries that the node replaces. */
   readonly made: readonly TranscriptEntry[];
   /**
-   * Its messages are to be read from the session's files first: what a new file left out, where the
-   * newest are enough, or all that a node stood for.
+   * Its messages have to be read from the session's files first: those left out by a new file (the
+   * newest suffice), or all of a node.
    */
   readonly finds?: 'left_out' | 'again';
   readonly node: Omit<SummaryNode, 'text' | 'untrusted' | 'isForeign' | 'style'>;
-  /** Those that stay, in their order. */
+  /** The other nodes, in order. */
   readonly others: readonly SummaryNode[];
   readonly keepsFrom: TurnId | undefined;
-  /** Messages that stand nowhere; left out by the node that finds them again. */
+  /** Messages that no node covers; left out by the node that includes them. */
   readonly omitted?: number;
 };
 
@@ -55,13 +55,13 @@ type View = {
   readonly summary: SummaryEntry | undefined;
   readonly nodes: readonly SummaryNode[];
   readonly raw: readonly TranscriptEntry[];
-  /** Number of the first turn that is shown as it was said. */
+  /** Number of the first turn that is shown verbatim. */
   readonly first: number;
 };
 
 /**
- * The next node of a session; undefined where there is nothing to do. What a new file left out and what
- * was forgotten comes first, then nodes that have become too many, then the oldest messages.
+ * The next node of a session; undefined where there is nothing to do. First come turns left out by
+ * a new file and erased nodes, then nodes that have become too many, then the oldest messages.
  */
 export function planNode(
   window: readonly TranscriptEntry[],
@@ -90,13 +90,13 @@ function isBegun(raw: readonly TranscriptEntry[]): boolean {
   return opening?.role === 'user' && opening.seq !== undefined;
 }
 
-/** A new file opened without messages that no node stands for. */
+/** A new file started without messages that no node covers. */
 function gapPlan({ summary, nodes, raw, first }: View): NodePlan | undefined {
   if (summary?.omitted === undefined || raw.length === 0) return undefined;
-  // What was brought back into view may stand in front of nodes that are newer.
+  // Restored turns may be in front of newer nodes.
   const from = nodes.findLast((node) => node.before <= first)?.before ?? 0;
   const next = nodes.find((node) => node.from >= first)?.from ?? Number.MAX_SAFE_INTEGER;
-  // Of a turn that was cut, the beginning stands nowhere else.
+  // The beginning of a cut turn is in no other place.
   const before = Math.min(next, isBegun(raw) ? first : first + 1);
   if (from >= before) return undefined;
   const node = { from, before, level: 0, messages: summary.omitted };
@@ -110,7 +110,7 @@ function gapPlan({ summary, nodes, raw, first }: View): NodePlan | undefined {
   };
 }
 
-/** Words that it told were forgotten. */
+/** Its text contained words that were erased. */
 function againPlan({ summary, nodes, raw }: View): NodePlan | undefined {
   const lost = nodes.find(({ text }) => text === FORGOTTEN);
   if (summary === undefined || lost === undefined) return undefined;
@@ -142,7 +142,10 @@ function innerPlan({ summary, nodes, raw }: View, limits: LosslessLimits): NodeP
   };
 }
 
-/** Neighbours whose highest is the lowest: old words are not summed up again with each new node. */
+/**
+ * Neighbours with the lowest maximum level, so that old text is not summarised again with each new
+ * node.
+ */
 function lowestRun(nodes: readonly SummaryNode[]): readonly SummaryNode[] {
   const runs = nodes.flatMap((_, at) =>
     at === 0 || at + FAN <= nodes.length ? [nodes.slice(at, at + FAN)] : [],
@@ -191,7 +194,7 @@ function leafPlan(view: View, limits: LosslessLimits): NodePlan | undefined {
   };
 }
 
-/** Messages that came back into view where a node stands for their neighbours belong to it. */
+/** Messages that came back into view belong to the node of their neighbours. */
 function widened(host: SummaryNode, { messages = 0 }: NodePlan['node']): NodePlan['node'] {
   const count = host.messages === undefined ? {} : { messages: host.messages + messages };
   return { ...withoutText(host), ...count };
@@ -208,7 +211,7 @@ const withoutText = ({
 /** Both parts. */
 const wholeText = ({ text, untrusted = '' }: SummaryNode) => `${text}\n${untrusted}`.trim();
 
-/** Of the turn that holds the oldest of the newest messages. */
+/** The start of the turn with the oldest of the newest messages. */
 function startOfKept(groups: readonly Group[], keepMessages: number): number {
   let left = keepMessages;
   for (let index = groups.length - 1; index > 0; index -= 1) {
@@ -218,7 +221,7 @@ function startOfKept(groups: readonly Group[], keepMessages: number): number {
   return 0;
 }
 
-/** What is shown behind the summary now is shown behind the next one. */
+/** What is shown after the summary now is shown after the next one. */
 const keptBy = ({ keepsFrom }: SummaryEntry, raw: readonly TranscriptEntry[]) => {
   const turns = raw.flatMap((entry) => turnOf(entry) ?? []);
   return keepsFrom !== undefined && turns.includes(keepsFrom) ? keepsFrom : turns[0];
@@ -235,7 +238,7 @@ const asEntry = ({ text, untrusted, isForeign }: SummaryNode, at: number): Summa
   at,
 });
 
-/** The summary that holds the new node among the others. */
+/** The summary with the new node among the others. */
 export function entryWithNode(
   { covered, made, node, others, keepsFrom, omitted }: NodePlan,
   { text, untrusted = '', style }: WrittenParts & Pick<SummaryNode, 'style'>,
@@ -256,17 +259,17 @@ export function entryWithNode(
   );
 }
 
-// How much lossless compaction makes one node of, and how much of all nodes is shown, from the size of the
-// model's window.
+// The limits of lossless compaction: the size of one node, and of all nodes in view, by the model's
+// window.
 
 export type LosslessLimits = {
   readonly keepTokens: number;
   readonly keepMessages: number;
-  /** Messages that become one node, together. */
+  /** Tokens of messages that become one node. */
   readonly leafTokens: number;
-  /** Less than this is not worth a node. */
+  /** Fewer tokens are not worth a node. */
   readonly minTokens: number;
-  /** Texts of all nodes in view, together. */
+  /** Tokens of the texts of all nodes in view. */
   readonly nodesTokens: number;
 };
 
@@ -274,41 +277,41 @@ const [MIN_LEAF_TOKENS, MAX_LEAF_TOKENS] = [500, 8192];
 const NODES_SHARE = 0.45;
 const MIN_WORTH_TOKENS = 100;
 
-/** `readTokens`: what the model that sums up can read at once. */
+/** `readTokens`: what the summarising model can read at once. */
 export function losslessLimits(
   policy: CompactionPolicy,
   size: ConversationSize,
   readTokens: number,
   keepTokens?: number,
 ): LosslessLimits {
-  // All that was said since the last step: a step of its own for each turn would be a call for each.
+  // Everything since the last step: a node per turn would need a call per turn.
   const since = Math.max(MIN_LEAF_TOKENS, size.roomTokens);
   const leafTokens = Math.floor(Math.min(since, MAX_LEAF_TOKENS, readTokens));
   return {
     keepTokens: keepTokens ?? keptTokens(policy, size),
     keepMessages: policy.lossless.keepMessages,
     leafTokens,
-    // Who asked for it wants what little there is summed up as well.
+    // A requested summary covers even a short conversation.
     minTokens:
       keepTokens === undefined ? Math.max(MIN_WORTH_TOKENS, leafTokens / 4) : MIN_WORTH_TOKENS,
     nodesTokens: Math.floor(Math.min(size.roomTokens * NODES_SHARE, 4 * policy.summaryTokens)),
   };
 }
 
-// The text of a node: what a model is asked for at each level, whether what it wrote will do, and what
-// is cut from the messages themselves where no model wrote anything that does.
+// The text of a node: the prompts by level, the check of the model's text, and the text cut from
+// the messages where no level succeeds.
 
-/** What a model is asked for, one after the other until something does. */
+/** Requested one after the other until one succeeds. */
 export const ASKED_STYLES = ['details', 'points'] as const satisfies readonly NodeStyle[];
 type AskedStyle = (typeof ASKED_STYLES)[number];
 
 const CUT_TOKENS = 512;
-/** A text takes at most this part of what it stands for. */
+/** Longest share of a text in what it replaces. */
 const NODE_SHARE = 1 / 3;
 const MIN_NODE_TOKENS = 60;
 const WORDS_PER_TOKEN = 0.6;
 const POINTS_SHARE = 0.6;
-/** Of the lines with data, how many may be missing in what a model wrote. */
+/** The share of lines with data that may be missing in the model's text. */
 const MAX_LOST = 0.75;
 const MAX_LINE_CHARS = 160;
 
@@ -328,7 +331,7 @@ ${HOW[style]}
 
 Copy names, numbers, dates, paths, addresses and ids letter by letter. Name who wrote what others wrote. Write in the language of the conversation, at most ${Math.floor(maxTokens * WORDS_PER_TOKEN)} words, and nothing but the notes.`;
 
-/** Longest text of a node that stands for these. */
+/** Longest text of a node for these entries. */
 export function nodeTokens(
   made: readonly TranscriptEntry[],
   style: NodeStyle,
@@ -343,7 +346,9 @@ export function nodeTokens(
 const REFUSAL =
   /^\W*(?:i['’]?m sorry|sorry,|i (?:cannot|can['’]t|am unable|won['’]t|must decline)|as an ai|es tut mir leid|ich kann (?:das|dies|dabei) nicht|je suis désolé|lo siento)/iu;
 
-/** What a model wrote, with what it left out; undefined where the next level has to be asked. */
+/**
+ * The model's text with the facts that it left out; undefined where the next level has to be tried.
+ */
 export function writtenNode(
   written: string,
   made: readonly TranscriptEntry[],
@@ -357,7 +362,7 @@ export function writtenNode(
   return lostShare(text, made) > MAX_LOST ? undefined : text;
 }
 
-/** The same for the same messages: their data, then the beginning of each. */
+/** Deterministic: the data of the messages, then the beginning of each. */
 export function cutNode(made: readonly TranscriptEntry[], maxTokens: number): string {
   const maxChars = maxTokens * CHARS_PER_TOKEN;
   const data = missingLines('', made, Math.floor(maxChars / 2));
@@ -370,6 +375,6 @@ export function cutNode(made: readonly TranscriptEntry[], maxTokens: number): st
   return [said, ...data].filter((part) => part !== '').join('\n');
 }
 
-/** Of messages that nobody could read when the node was made. */
+/** For messages that could not be read when the node was made. */
 export const unreadNode = ({ from, before }: { readonly from: number; readonly before: number }) =>
   `(Turns ${from} to ${before - 1}: not summarised.)`;

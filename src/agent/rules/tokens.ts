@@ -1,4 +1,4 @@
-// Estimates of tokens. Characters / 4 is only a start: what providers report corrects it per model.
+// Token estimates. Characters / 4 is only a start: providers' counts correct it per model.
 
 import type { ModelMessage, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import type { ModelCapabilities } from '../../providers/rules/model-names.ts';
@@ -9,13 +9,13 @@ export const CHARS_PER_TOKEN = 4;
 const IMAGE_TOKENS = 1600;
 /** Role and separators of one message. */
 const MESSAGE_TOKENS = 4;
-/** The line before a message that says when it came. */
+/** The line with the time before a message. */
 const TIME_TOKENS = 6;
 
-/** Of a result of a tool, where a conversation is summed up. */
+/** Of a tool result in the input of a summary. */
 export const TOLD_RESULT_TOKENS = 500;
 
-/** Scripts with a token per character push the estimate up; code with long words pulls it down. */
+/** Scripts with a token per character raise the estimate; code with long words lowers it. */
 const MIN_CORRECTION = 0.5;
 const MAX_CORRECTION = 5;
 /** Weight of the newest report. */
@@ -41,7 +41,7 @@ export function entryTokens(entry: TranscriptEntry): number {
   }
 }
 
-/** The same as it is told to a model that sums up, which is shown the ends of a long result. */
+/** The tokens in the input of a summary, which contains the ends of a long result. */
 export const toldTokens = (entry: TranscriptEntry) =>
   entry.role === 'tool' ? Math.min(entryTokens(entry), TOLD_RESULT_TOKENS) : entryTokens(entry);
 
@@ -73,7 +73,7 @@ export function imagesTokens(messages: readonly ModelMessage[], atMost: number):
   return Math.min(count, atMost) * IMAGE_TOKENS;
 }
 
-/** The factor for the next estimate, after a call estimated at `estimated` really took `actual`. */
+/** The factor for the next estimate, after a call estimated at `estimated` took `actual`. */
 export function correctedBy(
   factor: number | undefined,
   estimated: number,
@@ -85,13 +85,13 @@ export function correctedBy(
   return Math.min(MAX_CORRECTION, Math.max(MIN_CORRECTION, next));
 }
 
-// Named budgets in tokens, all scaled from the model's context window. A model on the person's own
-// machine has a small window and reads slowly, so its budgets are smaller.
+// Named budgets in tokens, scaled from the model's context window. A local model has a small window
+// and reads slowly, so its budgets are smaller.
 
 export type ModelSize = {
   readonly contextTokens: number;
   readonly local: boolean;
-  /** Of the system prompt at most, where a call leaves it less than its own share. */
+  /** Limit of the system prompt, where a call leaves it less than its own share. */
   readonly promptTokens?: number;
 };
 
@@ -123,7 +123,7 @@ const SKILLS: Budgets = {
 const CHANNEL_CONTEXT_SHARE = 0.08;
 const TOOL_GUIDANCE_SHARE = 0.08;
 
-/** Of the working memory of a conversation, which no prompt holds. */
+/** Of the working memory of a session, which is not in the prompt. */
 const WORKING: Budget = { divisor: 200 / 3, minTokens: 300, maxTokens: 15_000 };
 
 export const workingTokens = (contextTokens: number) =>
@@ -160,11 +160,11 @@ function scale(budgets: Budgets, { contextTokens, local }: ModelSize): number {
 
 /** Estimates err, so a part of the window stays free. */
 export const USABLE_CONTEXT_SHARE = 0.85;
-/** An answer may not claim the window that the question needs. */
+/** Share of the window for the answer; the input needs the rest. */
 const MAX_OUTPUT_SHARE = 0.2;
-/** Of the room for the input; a conversation has the rest for itself. */
+/** Share of the input; the conversation gets the rest. */
 const PROMPT_SHARE = 0.25;
-/** The same for tools: little of what every window has, more of what is beyond. */
+/** The same for tools: a small share of the first tokens, a larger one beyond. */
 const TOOLS_SHARE = 0.16;
 const SMALL_INPUT_TOKENS = 5000;
 const MORE_TOOLS_SHARE = 0.3;
@@ -178,7 +178,7 @@ export type CallBudget = {
   readonly promptTokens: number;
 };
 
-/** What the tools and the prompt keep of their shares; tools give way first. */
+/** Parts of their shares that tools and prompt keep; tools are reduced first. */
 const SQUEEZES = [
   { tools: 1, prompt: 1 },
   { tools: 0.5, prompt: 1 },
@@ -206,10 +206,12 @@ export function callBudget(contextTokens: number, maxTokens: number, squeeze = 0
   };
 }
 
-// Which tools a model is described where its window has no room for all of them: descriptions that
-// fill the window leave none for the conversation. One that is left out still runs when it is called.
+// Chooses the tools that are described where the window has no room for all: descriptions that fill
+// it leave none for the conversation. A tool that is left out still runs when it is called.
 
-/** What most requests need, the most needed first. The others follow in their own order. */
+/**
+ * The tools that most requests need, the most needed first. The others follow in their own order.
+ */
 const FIRST: readonly string[] = [
   'read_earlier',
   'read_file',
@@ -236,7 +238,7 @@ export type DescribedTool = {
   readonly name: string;
   readonly description: string;
   readonly schema: unknown;
-  /** Characters of all that as JSON; worked out once, for it is asked several times a turn. */
+  /** Length of the tool as JSON; computed once, because it is used several times a turn. */
   readonly jsonChars: number;
 };
 
@@ -245,13 +247,13 @@ export const sized = <T extends Omit<DescribedTool, 'jsonChars'>>(tool: T) => ({
   jsonChars: JSON.stringify(tool).length,
 });
 
-/** Of a list of them. */
+/** Of a list of tools. */
 export const toolsTokens = (tools: readonly DescribedTool[]) =>
   Math.ceil(tools.reduce((sum, { jsonChars }) => sum + jsonChars + 1, 1) / CHARS_PER_TOKEN);
 
 /**
- * Which tools a model is offered at all. A small one on a local server gets lost among many; one of a
- * service is never taken for small by its name. `smallTools`: names; empty: all.
+ * The tools that a model is offered. A small local model gets fewer; a cloud model never counts as
+ * small. `smallTools`: names; empty: all.
  */
 export function toolsFor<T extends { readonly name: string }>(
   tools: readonly T[],
@@ -268,7 +270,7 @@ type OfferedTo = {
   readonly capabilities: Pick<ModelCapabilities, 'sizeClass' | 'toolCalling'>;
 };
 
-/** In the order given, so that the provider's cache holds. */
+/** In the given order, so that the prompt cache stays valid. */
 export function toolsWithRoom<T extends DescribedTool>(
   tools: readonly T[],
   maxTokens: number,
@@ -293,10 +295,10 @@ function byNeed<T extends DescribedTool>(tools: readonly T[]): readonly T[] {
   return tools.toSorted((a, b) => rank(a) - rank(b));
 }
 
-// Which models see images, by name, and how many images one call shows. Names age: the configuration
-// can say otherwise of any of them.
+// Which models accept images, by name, and how many images one call contains. Names age: the
+// configuration can override them.
 
-/** The first match counts; what matches nothing is taken for blind, and the person is told. */
+/** The first match counts; a model without a match accepts no images, and the person is told. */
 const SIGHT: readonly { readonly pattern: RegExp; readonly sees: boolean }[] = [
   { pattern: /embed|rerank|whisper|tts|audio|transcribe|realtime/, sees: false },
   { pattern: /vision|multimodal|omni|(?:^|[^a-z])vl(?:[^a-z]|$)|[\d.]vl/, sees: true },
@@ -322,7 +324,7 @@ export function seesImages(model: string): boolean {
 
 /** The newest of a conversation; each costs as much as a page of text at every call. */
 const MAX_IMAGES = 8;
-/** A small window, and seconds of reading for each. */
+/** Small windows, and seconds of reading for each. */
 const MAX_LOCAL_IMAGES = 2;
 
 export const imagesShownBy = (model: { readonly local: boolean }) =>

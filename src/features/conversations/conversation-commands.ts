@@ -1,5 +1,5 @@
-// The chat commands about one's conversations: /new, /undo and /restore, /context (what the next call takes of the
-// model's context window) and /sessions.
+// The chat commands about one's conversations: /new, /undo, /restore, /context (what the next call
+// uses of the model's context window) and /sessions.
 
 import type { Agent, CompactionReport } from '../../agent/agent.ts';
 import { COMPACTION_ENGINES, type CompactionEngine } from '../../agent/compaction-settings.ts';
@@ -67,11 +67,11 @@ type ConversationInfo = {
   readonly updatedAt: number;
 };
 
-/** What people can see of their conversations, and bring back. */
+/** The operations of people on their conversations. */
 export interface ConversationService extends Pick<Revisions, 'restorable' | 'restore' | 'outcome'> {
-  /** What the next call of this conversation would take, for whoever asks. */
+  /** What the next call of this conversation would use, for the sender. */
   context(message: InboundMessage): Promise<ContextReport>;
-  /** Newest first; of those that are named, or the newest of all. */
+  /** Newest first; the named ones, or the newest of all. */
   sessions(
     which: readonly SessionKey[] | { readonly newest: number },
   ): Promise<readonly ConversationInfo[]>;
@@ -84,7 +84,7 @@ type ConversationCommandDeps = {
     readonly routes: Pick<Routes, 'sessionOf'>;
   };
   beginAnew(session: SessionKey, message: InboundMessage): Promise<void>;
-  /** Takes the last answer back; the text for the person. */
+  /** Undoes the last exchange; returns the text for the person. */
   undo(origin: CommandOrigin): Promise<string>;
 };
 
@@ -199,7 +199,7 @@ async function sessions(
   return `${listText(own, session, zone)}${hint}`;
 }
 
-/** Of every door of theirs: its own and the one it takes part in now. */
+/** The person's sessions on all channels, and the session of this chat. */
 async function keysOf(
   person: Person | undefined,
   here: SessionKey,
@@ -211,7 +211,7 @@ async function keysOf(
   return [...new Set([here, ...shared, ...routed, ...chats.map(sessionKeyOf)])];
 }
 
-/** Of the people whose private chats they are. */
+/** The persons of private chats. */
 async function namesOf(
   all: readonly ConversationInfo[],
   { people }: ConversationCommandDeps,
@@ -242,8 +242,9 @@ function listText(
   return lines.join('\n');
 }
 
-// `/undo`: takes the last answer out of the chat, where the platform lets us, and the exchange out of
-// what the model is shown. A repeat of the command after a crash takes back nothing further.
+// The command `/undo`: removes the last answer from the chat, where the platform allows it, and
+// hides the exchange from the model. A repetition of the command after a crash undoes nothing
+// further.
 
 type UndoDeps = {
   readonly agent: Pick<Agent, 'lastTurn' | 'takeBack'>;
@@ -266,7 +267,7 @@ export function createUndo(deps: UndoDeps): (origin: CommandOrigin) => Promise<s
     if (!last.isTakenBack) {
       const asked = last.askedBy === undefined ? undefined : await bus.inbound(last.askedBy);
       const isTheirs = asked === undefined || isSameSender(asked.sender, message.sender);
-      // Among several, an answer that nobody is known to have asked for is the owner's to take back.
+      // In a group, only an owner may undo an answer without a known asker.
       const isSure = asked !== undefined || message.group === undefined;
       if (origin.role !== 'owner' && !(isTheirs && isSure)) return NOT_YOURS;
       await agent.takeBack(session, last.turnId, message.id);
@@ -292,7 +293,7 @@ async function retractAll(
   return `My answer is still in this chat: ${kept}.${late}`;
 }
 
-/** Why something still stands in the chat. */
+/** Why parts of the answer are still in the chat. */
 async function keptParts(
   texts: readonly Pick<SentText, 'chat' | 'parts'>[],
   { channel, log }: UndoDeps,
@@ -312,7 +313,8 @@ async function keptParts(
   return kept;
 }
 
-// `/compact`: sums up the earlier part of a conversation now, and reports the result.
+// The command `/compact`: summarises the earlier part of a conversation now, and reports the
+// result.
 
 const FAILED =
   'The conversation could not be summarised. Nothing is lost: I leave out the oldest part that does ' +
@@ -336,7 +338,7 @@ type CompactCommandDeps = {
       model: string | undefined,
       engine: CompactionEngine | undefined,
     ): ReturnType<Agent['compact']>;
-    /** The engine of conversations where none was chosen. */
+    /** The engine of sessions without a choice of their own. */
     configured(): CompactionEngine;
   };
 };

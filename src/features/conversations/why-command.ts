@@ -1,5 +1,5 @@
-// `/why`: what happened to a message, told from its trace, with the gate that stopped it. `/trust`: why a
-// conversation is tainted, and an end of that for an hour.
+// The commands `/why`: what happened to a message, from its trace, with the gate that stopped it;
+// and `/trust`: why a conversation is tainted, and ending the taint for an hour.
 
 import type { Agent } from '../../agent/agent.ts';
 import type { ContextReport } from '../../agent/rules/context-fit.ts';
@@ -44,12 +44,12 @@ type WhyCommandDeps = {
   };
   readonly settings: SessionSettingsStore;
   readonly clock: Clock;
-  /** Whether an owner writes it, alone with the agent in a chat. */
+  /** Whether an owner wrote it in a private chat. */
   isOwnerHere(message: InboundMessage): Promise<boolean>;
-  /** IANA zone of whoever wrote it; empty: the machine's. */
+  /** IANA zone of the author; empty: the machine's. */
   zoneOf(message: InboundMessage): Promise<string>;
   readonly modes: {
-    /** How several models shared the work of the turn, a line each. */
+    /** How several models shared the work of the turn, one line each. */
     work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;
   };
 };
@@ -72,13 +72,15 @@ async function tellWhy(origin: CommandOrigin, deps: WhyCommandDeps): Promise<str
   return [...life, ...(await workOf(trace, deps))].join('\n');
 }
 
-/** A failed turn has an answer too, the error text: delivery alone does not tell it from a success. */
+/**
+ * A failed turn has an answer too, the error text, so that delivery alone does not show a success.
+ */
 async function endOf({ session, turnId, state }: Trace, { conversations }: WhyCommandDeps) {
   if (session === undefined || turnId === undefined || state !== 'done') return undefined;
   return conversations.outcome(session, turnId);
 }
 
-/** Where several models shared the work. */
+/** For turns that several models shared. */
 async function workOf({ session, turnId }: Trace, { modes }: WhyCommandDeps) {
   if (session === undefined || turnId === undefined) return [];
   const lines = await modes.work(session, turnId);
@@ -91,7 +93,7 @@ async function meant(
 ): Promise<Trace | undefined> {
   const { id, replyTo, sender, group, chat } = message;
   const replied = replyTo === undefined ? undefined : await bus.trace(replyTo);
-  // Whoever names an id learns nothing of other conversations.
+  // An id gives no access to other conversations.
   if (replied?.session === session || replied?.session === sessionKeyOf(chat)) return replied;
   if (sender.kind !== 'person') return undefined;
   return bus.trace({ session, besides: id, ...(group === undefined ? {} : { by: sender.id }) });
@@ -170,8 +172,8 @@ const DELIVERY: Readonly<Record<string, string>> = {
   bounced: 'the answer came back undeliverable.',
 };
 
-// What taints a conversation, as people read it. An owner who has looked at that may end it for an hour: what
-// comes in within the hour is part of it, and what the approvals policy asks about is asked all the same.
+// What taints a conversation, for people. An owner who has reviewed it may end the taint for an
+// hour, including new untrusted content within the hour; the approval policy still applies.
 
 const HOUR_MS = 3_600_000;
 const MAX_SOURCES = 10;
@@ -226,7 +228,7 @@ const sourceText = ({ what, at }: TaintSource, timeOf: (at: number) => string) =
 const minuteText = createMinuteText();
 const DAY_CHARS = 'YYYY-MM-DD'.length;
 
-/** The day only where it is another one. */
+/** With the day only where it is not today. */
 function clockText(at: number, now: number, timeZone: string): string {
   const text = minuteText(at, timeZone);
   const isToday = text.slice(0, DAY_CHARS) === minuteText(now, timeZone).slice(0, DAY_CHARS);

@@ -1,5 +1,6 @@
 // The briefing of a result that is too long for the model: its kind of text, its structure,
-// countable facts, beginning and end, and how to read more. agent/rules/document-text.ts reads the parts.
+// countable facts, beginning and end, and how to read more. agent/rules/document-text.ts reads the
+// parts.
 
 import type { ResultId } from '../../../kernel/message/ids.ts';
 import { headOf, keepFirstLines, keepLastLines, linesOf } from '../../../lib/text/cut.ts';
