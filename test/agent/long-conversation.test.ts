@@ -1,10 +1,11 @@
-// 300 turns over the wire with a window of a few thousand tokens. The model knows nothing but what a
+// Hundreds of turns over the wire with a window of a few thousand tokens. The model knows nothing but what a
 // request shows it: it can tell what was said in turn 1 only where that reaches it.
 
 import { expect, it, onTestFinished } from 'vitest';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
+import { campaign } from '../support/campaign.ts';
 import {
   callTools,
   fail,
@@ -16,7 +17,7 @@ import {
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createRig } from './agent-rig.ts';
 
-const TURNS = 300;
+const TURNS = campaign({ short: 100, full: 300 });
 const CONTEXT_TOKENS = 8000;
 const MODELS = { openai: 'openai/sim-1', anthropic: 'anthropic/claude-sonnet-4-5' };
 const CHATTER = 'I saw a heron by the canal and two boats, and it rained. '.repeat(3);
@@ -74,7 +75,7 @@ it.each([
   ['anthropic', 'a careless summary', true],
   ['openai', 'no summary at all', false],
 ] as const)(
-  'over %s and with %s, turn 300 still knows what was said in turn 1',
+  `over %s and with %s, turn ${TURNS} still knows what was said in turn 1`,
   async (dialect, _, sumsUp) => {
     const { rig, server } = await create(dialect, sumsUp);
     await rig.ask(1, 'my locker code is KX-4711, and my garden code is QP-0815.');
@@ -93,7 +94,7 @@ it.each([
     const tokens = answering.map(tokensOf);
     expect(Math.max(...tokens)).toBeLessThan(CONTEXT_TOKENS);
     const summaries = server.requests.filter(isForSummary).length;
-    expect(summaries).toBeGreaterThan(3);
+    expect(summaries).toBeGreaterThan(TURNS / 100);
     expect(summaries).toBeLessThan(40);
     const lookedUp = answering.filter(({ toolResults }) => toolResults.length > 0).length;
     if (!sumsUp) expect(lookedUp).toBeGreaterThan(0);

@@ -7,6 +7,7 @@ import { firstSeqOf, messageId, sessionKey, turnId } from '../../src/kernel/mess
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { forgetInSessions } from '../../src/kernel/sessions/forget.ts';
 import { createExpand } from '../../src/tools/read-back.ts';
+import { campaign } from '../support/campaign.ts';
 import {
   breaksOff,
   calls,
@@ -17,6 +18,7 @@ import {
 import { CHAT, createRig, SESSION } from './agent-rig.ts';
 
 const PAYER = { chat: CHAT, sender: { kind: 'system', source: 'webhook' } } as const;
+const TURNS = campaign({ short: 160, full: 300 });
 const CHATTER = 'we saw a heron by the canal and it rained. '.repeat(6);
 const LOSSLESS = {
   engine: 'lossless' as const,
@@ -97,10 +99,10 @@ async function talking({ notes = () => 'They talked about the weather.', ...more
   });
 }
 
-it('answers after 300 turns what was said in turn 1, which stands in no summary, by expanding', async () => {
+it(`answers after ${TURNS} turns what was said in turn 1, which stands in no summary, by expanding`, async () => {
   const rig = await talking();
   await rig.say(1, 'my locker word is velvet');
-  for (let seq = 2; seq < 300; seq += 1) {
+  for (let seq = 2; seq < TURNS; seq += 1) {
     await rig.say(seq, `reading ${seq} ${CHATTER}`);
     if (seq === 150) await rig.restart();
     // A new day begins a new file.
@@ -115,7 +117,7 @@ it('answers after 300 turns what was said in turn 1, which stands in no summary,
     expect(from).toBe(nodes[index - 1]?.before ?? from);
   }
   expect(nodes.map(({ text }) => text).join()).not.toContain('velvet');
-  expect(await rig.say(300, 'What is my locker word?')).toBe('It is velvet.');
+  expect(await rig.say(TURNS, 'What is my locker word?')).toBe('It is velvet.');
   expect(rig.knows.expanded).toBe(1);
   const answering = rig.model.requests.filter((request) => !isForNode(request));
   const sizes = answering.map((request) => shown(request).length / 4);
