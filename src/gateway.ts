@@ -5,7 +5,7 @@ import { MODELS } from './agent/models.ts';
 import type { LoginOptions, LoginStep } from './channels/channel.ts';
 import { CONFIGURED_CHANNELS, type ConfiguredChannels } from './channels/configured-channels.ts';
 import type { LocalChannel } from './channels/local-channel.ts';
-import { STOP } from './features/conversations/stop-command.ts';
+import { STOP } from './features/conversations/index.ts';
 import { TOOL_SERVERS } from './features/mcp/index.ts';
 import { loginLink, type ServedHttp, serveHttp } from './http/serve-http.ts';
 import type { Turn } from './kernel/bus/bus.ts';

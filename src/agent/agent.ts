@@ -1,8 +1,6 @@
 // CONTRACT of the agent: one turn as an async generator of events that returns an outcome. The loop
 // behind it is `perform(phase)` against the pure state machine in core/turn.ts.
 
-import type { Letter } from '../features/letters/rules/letter.ts';
-import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import type { PersonQuestion } from '../kernel/access/person.ts';
 import type { Rights, ToolAccess } from '../kernel/access/rights.ts';
 import type { AgentMode } from '../kernel/config/settings-fields.ts';
@@ -13,10 +11,11 @@ import type {
   AgentEvent,
   ChatRef,
   InboundMessage,
+  Letter,
   Payer,
   TurnOutcome,
 } from '../kernel/message/message.ts';
-import type { SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
+import type { Drift, SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 import type { TurnPerson } from '../kernel/message/untrusted.ts';
 import type { TryPlace } from '../providers/provider.ts';
 import type { ToolOutcome } from '../tools/tool.ts';

@@ -1,10 +1,10 @@
 // Runs one tool call. The toolbox holds its deadline and turns every failure into a result.
 
-import type { Letter } from '../features/letters/rules/letter.ts';
 import { briefingOf } from '../features/modes/rules/briefing.ts';
 import { permissionOf } from '../kernel/access/rights.ts';
 import type { AttachedMedia } from '../kernel/message/attachment.ts';
 import { ToolError } from '../kernel/message/errors.ts';
+import type { Letter } from '../kernel/message/message.ts';
 import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
 import { wrapUntrusted } from '../kernel/message/untrusted.ts';
 import { resultIdOf } from '../kernel/sessions/rules/earlier.ts';

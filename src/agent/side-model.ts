@@ -3,12 +3,11 @@
 // caller, never executed.
 
 import { driftIn } from '../features/steadiness/index.ts';
-import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { TurnId } from '../kernel/message/ids.ts';
 import type { Payer } from '../kernel/message/message.ts';
-import type { SharedCall } from '../kernel/message/transcript.ts';
+import type { Drift, SharedCall } from '../kernel/message/transcript.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { CallMeter, ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import {

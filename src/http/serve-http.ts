@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { CONFIGURED_CHANNELS, type ConfiguredChannels } from '../channels/configured-channels.ts';
-import { STOP } from '../features/conversations/stop-command.ts';
+import { STOP } from '../features/conversations/index.ts';
 import type { MessageBus } from '../kernel/bus/bus.ts';
 import { type Home, renewMadeToken } from '../kernel/config/files/home.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';

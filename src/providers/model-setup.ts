@@ -1,7 +1,7 @@
 // Finds and verifies models during setup: keys in the environment, servers on this machine, one
 // small real completion.
 
-import { peersOnce } from '../features/cluster/cluster-service.ts';
+import { peersOnce } from '../features/cluster/index.ts';
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { Home } from '../kernel/config/files/home.ts';

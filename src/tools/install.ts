@@ -2,16 +2,14 @@
 // results and audited effects.
 
 import { createHash, randomUUID } from 'node:crypto';
-import { createSendEmail } from '../features/letters/letters.ts';
 import {
   type CheckInboxDeps,
   createCheckInbox,
   openInboxes,
 } from '../features/mail-bridge/index.ts';
 import { TOOL_SERVERS, toolingStatus } from '../features/mcp/index.ts';
-import { MEMORY } from '../features/memory/index.ts';
-import type { MemoryStore } from '../features/memory/memory.ts';
-import { createRecall, createRemember } from '../features/memory/memory-tools.ts';
+import type { MemoryStore } from '../features/memory/index.ts';
+import { createRecall, createRemember, MEMORY } from '../features/memory/index.ts';
 import {
   createBacktrack,
   createCheckpoint,
@@ -19,8 +17,7 @@ import {
   PLANS,
   type Plans,
 } from '../features/plans/index.ts';
-import { SKILLS } from '../features/skills/index.ts';
-import { createReadSkill, type Skills } from '../features/skills/skills.ts';
+import { createReadSkill, SKILLS, type Skills } from '../features/skills/index.ts';
 import type { ToolAccess } from '../kernel/access/rights.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import { maxFileBytes } from '../kernel/media/files.ts';
@@ -104,7 +101,6 @@ export function createTools(deps: ToolsDeps): readonly Tool[] {
     createPlan(plans),
     createCheckpoint(plans),
     createBacktrack(plans),
-    createSendEmail(),
     createSendFile({ files, ...deps.sending }),
     createExec(deps.executor, deps.own),
     createExecuteCode(deps.executor, deps.own),

@@ -3,13 +3,12 @@
 
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
-import type { Letter } from '../features/letters/rules/letter.ts';
 import type { PersonQuestion } from '../kernel/access/person.ts';
 import type { Reach, Rights, ToolAccess } from '../kernel/access/rights.ts';
 import type { AttachedMedia, OutboundAttachment } from '../kernel/message/attachment.ts';
 import type { ToolFailureKind } from '../kernel/message/errors.ts';
 import type { MediaId, SessionKey, TurnId } from '../kernel/message/ids.ts';
-import type { ChatRef, Payer } from '../kernel/message/message.ts';
+import type { ChatRef, Letter, Payer } from '../kernel/message/message.ts';
 import type { TurnPerson } from '../kernel/message/untrusted.ts';
 import type { ParameterAliases } from '../lib/json/coerce.ts';
 import type { Clock } from '../lib/time/clock.ts';

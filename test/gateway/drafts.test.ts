@@ -9,12 +9,12 @@ import { describe, expect, test } from 'vitest';
 import { createAllowRules, openAllowRuleRows } from '../../src/features/approvals/allow-rules.ts';
 import { openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { createDrafts } from '../../src/features/letters/drafts.ts';
-import type { Letter } from '../../src/features/letters/rules/letter.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { SendPolicy } from '../../src/kernel/config/limits.ts';
 import { channelName, chatId, messageId, threadId, turnId } from '../../src/kernel/message/ids.ts';
+import type { Letter } from '../../src/kernel/message/message.ts';
 import {
   type ChatRef,
   type InboundMessage,

@@ -2,7 +2,7 @@
 // own: none of them leaves the tool, and the model is told why. Case E28.
 
 import { describe, expect, test } from 'vitest';
-import type { Letter } from '../../src/features/letters/rules/letter.ts';
+import type { Letter } from '../../src/kernel/message/message.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';
 
 const GOOD = { to: 'ann@example.org', subject: 'Lunch', body: 'Today?' };

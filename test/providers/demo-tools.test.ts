@@ -1,6 +1,7 @@
 // The demo calls the program's own tools, so every call it makes must be one they accept.
 
 import { expect, test } from 'vitest';
+import { createSendEmail } from '../../src/features/letters/letters.ts';
 import { createFileMemory } from '../../src/features/memory/notes.ts';
 import { createCron } from '../../src/features/schedule/cron-tool.ts';
 import { createSpawn } from '../../src/features/subagents/spawn.ts';
@@ -66,6 +67,7 @@ const toolbox = createToolbox({
     ...tools,
     createCron(noSchedules()),
     createSpawn(noSubagents()),
+    createSendEmail(),
     createWorkflow(NO_WORKFLOWS),
   ],
   settings: () => toolboxSettings(configSchema.parse({})),

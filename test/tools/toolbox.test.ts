@@ -63,7 +63,6 @@ describe('the toolbox', () => {
       'plan',
       'checkpoint',
       'backtrack',
-      'send_email',
       'send_file',
       'web_fetch',
       'search_files',
@@ -71,6 +70,7 @@ describe('the toolbox', () => {
       'time',
       'cron',
       'spawn',
+      'send_email',
       'workflow',
     ]);
     expect(specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });

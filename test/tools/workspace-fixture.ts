@@ -2,6 +2,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createSendEmail } from '../../src/features/letters/letters.ts';
 import { createFileMemory } from '../../src/features/memory/notes.ts';
 import { createCron } from '../../src/features/schedule/cron-tool.ts';
 import { createSpawn } from '../../src/features/subagents/spawn.ts';
@@ -72,6 +73,7 @@ export function createToolSet(home: string) {
   const contributed = [
     createCron(noSchedules()),
     createSpawn(noSubagents()),
+    createSendEmail(),
     createWorkflow(NO_WORKFLOWS),
   ];
   const tools: readonly Tool[] = [...own, ...contributed];

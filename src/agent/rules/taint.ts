@@ -1,8 +1,8 @@
 // What makes a call out to the net a way to carry words away: an address that the model put together
 // itself, long enough to hold something, at a host nobody in the conversation named.
 
-import { HEARTBEAT_FILE } from '../../features/schedule/rules/job.ts';
-import { PROFILES_FOLDER } from '../../features/subagents/rules/subagent.ts';
+import { HEARTBEAT_FILE } from '../../features/schedule/settings.ts';
+import { PROFILES_FOLDER } from '../../features/subagents/settings.ts';
 import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../../features/workflows/settings.ts';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
 import type { ToolCall, TranscriptEntry, UserEntry } from '../../kernel/message/transcript.ts';

@@ -7,7 +7,7 @@ import { createChange } from '../../lib/async.ts';
 import type { Peers } from '../../providers/local-site.ts';
 import type { Cluster, ClusterParts } from './cluster.ts';
 
-export { type ClusterService, clusterCommands } from './cluster-service.ts';
+export { type ClusterService, clusterCommands, peersOnce } from './cluster-service.ts';
 
 /** Undefined where the cluster is switched off; its code is not loaded then. @throws StoreError */
 export async function clusterOf(parts: ClusterParts): Promise<Cluster | undefined> {

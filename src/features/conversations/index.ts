@@ -14,6 +14,8 @@ import type { ConversationService } from './conversation-commands.ts';
 import { compactCommands, conversationCommands, createUndo } from './conversation-commands.ts';
 import { whyCommands } from './why-command.ts';
 
+export { STOP } from './stop-command.ts';
+
 export function install(kernel: Kernel): void {
   const { add, bus, live, people, settings, log, channels } = kernel;
   const agent = kernel.use(AGENT);

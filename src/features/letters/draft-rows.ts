@@ -6,12 +6,12 @@ import { isSameChat } from '../../kernel/access/person.ts';
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
+import type { Letter } from '../../kernel/message/message.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { chosenLast } from '../../kernel/questions/question-rows.ts';
 import { jsonRows, MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { FORGOTTEN, type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, number, object, place, rowShape, text, texts } from '../../lib/json/json.ts';
-import type { Letter } from './rules/letter.ts';
 
 export type DraftState = 'open' | 'editing' | 'sent' | 'dropped' | 'expired';
 

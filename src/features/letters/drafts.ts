@@ -12,6 +12,7 @@ import {
   type ChatRef,
   chatRefOf,
   type InboundMessage,
+  type Letter,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
@@ -47,7 +48,7 @@ import {
   toldOf,
   whoGets,
 } from './letters.ts';
-import { type Letter, mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
+import { mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
 
 type DraftsDeps = {
   readonly rows: DraftRows;

@@ -10,6 +10,7 @@ import { APPROVALS, STANDING } from '../approvals/index.ts';
 import { approvalCommands } from './approval-commands.ts';
 import { openDraftRows } from './draft-rows.ts';
 import { createDrafts, createTargets } from './drafts.ts';
+import { createSendEmail } from './letters.ts';
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, bus, store, questions, owners, channels, people, mediumOf } = kernel;
@@ -63,6 +64,8 @@ export function install(kernel: Kernel): void {
       return whereNew(bus, { entry, counts: { role, as: 'command' }, before });
     },
   });
+  const sendEmail = createSendEmail();
+  kernel.add.tools(() => [sendEmail]);
   kernel.provide(POSTING, drafts.post);
   kernel.add.command(
     ...approvalCommands({

@@ -6,7 +6,12 @@ import { MAX_ADDRESS_CHARS, recipientOf } from '../../channels/email/rules/addre
 import type { AskingTurn } from '../../kernel/guards.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { accountName, chatId, messageId } from '../../kernel/message/ids.ts';
-import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  type Letter,
+  sessionKeyOf,
+} from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
@@ -20,7 +25,7 @@ import {
   TERMS,
 } from '../approvals/index.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
-import { editText, type Letter, recipientsOf } from './rules/letter.ts';
+import { editText, recipientsOf } from './rules/letter.ts';
 
 /** Everybody a letter goes to, and where that is. */
 export function placesOf(letter: Letter, chat: ChatRef): readonly (readonly [string, ChatRef])[] {

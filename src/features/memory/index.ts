@@ -48,6 +48,9 @@ import {
   type WorkingMemories,
 } from './working-memory.ts';
 
+export type { MemoryStore } from './memory.ts';
+export { createRecall, createRemember } from './memory-tools.ts';
+
 export type Memory = {
   /** Shared with the file tools, so that changes of one file run one after the other. */
   readonly files: GuardedFiles;

@@ -20,9 +20,9 @@ import { createCron, createJobAskers, cronCommands, JOB_UNDO, stopJob } from './
 import { createJobForgetting, installLeftovers, openJobRows, startedFromJobs } from './job-rows.ts';
 import { createJobCourier, createJobStart, type JobPlace, scheduleStage } from './job-start.ts';
 import { createJobService, createNextSlot } from './jobs.ts';
-import { HEARTBEAT, HEARTBEAT_FILE, type Job } from './rules/job.ts';
+import { HEARTBEAT, type Job } from './rules/job.ts';
 import { createHeartbeat, createScheduler, type Scheduler } from './scheduler.ts';
-import { JOB_CHANNEL, jobChat } from './settings.ts';
+import { HEARTBEAT_FILE, JOB_CHANNEL, jobChat } from './settings.ts';
 
 /** Jobs as `/stop` sees them. */
 export const JOBS = port<{

@@ -6,6 +6,9 @@ import { channelName, chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.t
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { HOURS_PATTERN } from '../../lib/time/zone-time.ts';
 
+/** At the top of the workspace. */
+export const HEARTBEAT_FILE = 'HEARTBEAT.md';
+
 /** The channel of jobs; each job has a chat of its own. */
 export const JOB_CHANNEL = channelName('cron');
 

@@ -32,6 +32,8 @@ import {
   skillsCommands,
 } from './skills.ts';
 
+export { createReadSkill, type Skills } from './skills.ts';
+
 export type CatalogDeps = {
   readonly files: GuardedFiles;
   readonly pins: SkillPinRows;

@@ -8,18 +8,11 @@ import { LoopWatch, NOT_ALLOWED } from '../../agent/run-call.ts';
 import type { TurnContext } from '../../agent/turn-context.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import type { SystemSender } from '../../kernel/message/message.ts';
-import type { ModelMessage, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type { Drift, ModelMessage, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { revealAll } from '../../lib/html/hidden-text.ts';
 import type { ModelEvent, ModelHandle } from '../../providers/provider.ts';
 import type { OfferedTool } from '../../tools/tool.ts';
-import {
-  type Drift,
-  driftOf,
-  LOOPING,
-  readAnswer,
-  steadied,
-  steadinessLines,
-} from './rules/anti-drift.ts';
+import { driftOf, LOOPING, readAnswer, steadied, steadinessLines } from './rules/anti-drift.ts';
 import { claimsOf, type Evidence, supports } from './rules/claims.ts';
 import { fadedTurns, groundingNote, isGroundingDue, toolsInPhase } from './rules/gradient.ts';
 import type { AntiDriftConfig } from './settings.ts';

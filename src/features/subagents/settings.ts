@@ -3,6 +3,9 @@
 import { z } from 'zod';
 import { count, flag, section, text } from '../../kernel/config/settings-fields.ts';
 
+/** Relative to the workspace; writing there needs the right `rules`. */
+export const PROFILES_FOLDER = 'profiles';
+
 /** All three have to hold for the ballots of the pilot voters. */
 export type Gate = {
   readonly voters: number;

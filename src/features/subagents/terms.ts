@@ -10,7 +10,6 @@ import {
   isProfileName,
   narrowedTerms,
   PROFILE_ENDING,
-  PROFILES_FOLDER,
   type Profile,
   type ReadProfile,
   readProfile,
@@ -18,6 +17,7 @@ import {
   type Terms,
 } from './rules/subagent.ts';
 import type { SubagentsConfig } from './settings.ts';
+import { PROFILES_FOLDER } from './settings.ts';
 
 type SubagentTermsDeps = {
   readonly profiles: ProfileFiles;

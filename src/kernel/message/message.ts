@@ -413,3 +413,23 @@ export type Payer = Pick<InboundMessage, 'chat' | 'sender' | 'session'> & {
   /** Whoever is in the chat knows nothing of it: an owner is told instead. */
   readonly isUnseen?: boolean;
 };
+
+/** A text of the agent for somebody outside the conversation. */
+export type Letter =
+  | {
+      readonly kind: 'mail';
+      /** A plain address in its one spelling, see core/mail/address. */
+      readonly to: string;
+      /** Who gets a copy, each in the same spelling and none of them twice. */
+      readonly cc?: readonly string[];
+      /** Which of our mailboxes it goes out from, by name or address; absent: that of the chat. */
+      readonly from?: string;
+      readonly subject: string;
+      readonly markdown: string;
+    }
+  | {
+      readonly kind: 'chat';
+      /** A known person's name or id, or `channel:chat`. */
+      readonly to: string;
+      readonly markdown: string;
+    };

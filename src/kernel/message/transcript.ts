@@ -206,3 +206,19 @@ export type SummaryNode = {
   /** As in a summary. */
   readonly isForeign?: true;
 };
+
+// How far an answer is from one that is worth being read again by the model that wrote it.
+
+export type DriftSignal =
+  | 'filler_heavy'
+  | 'repetitive'
+  | 'babble'
+  | 'hallucinated_output'
+  | 'already_condensed'
+  | 'loop';
+
+export type Drift = {
+  /** 0 to 1, in steps of a tenth. */
+  readonly score: number;
+  readonly signals: readonly DriftSignal[];
+};

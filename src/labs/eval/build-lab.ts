@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Agent, SpendingGuard } from '../../agent/agent.ts';
 import { type Instead, openAgent } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
+import { createSendEmail } from '../../features/letters/letters.ts';
 import { LOCAL_ONLY, LocalOnly } from '../../features/local-models/local-only.ts';
 import { createModes, install as installModes, MODES } from '../../features/modes/index.ts';
 import { createCron } from '../../features/schedule/cron-tool.ts';
@@ -136,7 +137,8 @@ function provideLab(kernel: Kernel, { models, spending, instead }: LabWish): voi
   );
   const jobs = createCron(NO_JOBS);
   const spawn = createSpawn(helpers);
-  add.tools(() => [jobs, spawn, ...workflows]);
+  const sendEmail = createSendEmail();
+  add.tools(() => [jobs, spawn, sendEmail, ...workflows]);
   if (instead?.isRecorded === true) kernel.provide(MODES, INLINE);
   else installModes(kernel);
 }

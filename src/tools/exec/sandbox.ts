@@ -8,7 +8,7 @@ import { release, tmpdir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import { SKILLS_FOLDER } from '../../agent/rules/prompt.ts';
 import { writeAccessOf } from '../../agent/rules/taint.ts';
-import { PROFILES_FOLDER } from '../../features/subagents/rules/subagent.ts';
+import { PROFILES_FOLDER } from '../../features/subagents/settings.ts';
 import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../../features/workflows/settings.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';

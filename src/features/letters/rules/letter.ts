@@ -2,28 +2,10 @@
 // be shown to an owner first, the gateway keeps it as a draft.
 
 import type { SendPolicy } from '../../../kernel/config/limits.ts';
+import type { Letter } from '../../../kernel/message/message.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
 import type { Hours } from '../../../lib/time/zone-time.ts';
 import { shownText } from '../../approvals/rules/approval-text.ts';
-
-export type Letter =
-  | {
-      readonly kind: 'mail';
-      /** A plain address in its one spelling, see core/mail/address. */
-      readonly to: string;
-      /** Who gets a copy, each in the same spelling and none of them twice. */
-      readonly cc?: readonly string[];
-      /** Which of our mailboxes it goes out from, by name or address; absent: that of the chat. */
-      readonly from?: string;
-      readonly subject: string;
-      readonly markdown: string;
-    }
-  | {
-      readonly kind: 'chat';
-      /** A known person's name or id, or `channel:chat`. */
-      readonly to: string;
-      readonly markdown: string;
-    };
 
 /** Everybody it reaches, in the words of the letter. */
 export function recipientsOf(letter: Letter): readonly [string, ...string[]] {

@@ -5,6 +5,7 @@ import type { Rights } from '../../../kernel/access/rights.ts';
 import type { MessageId, PersonId } from '../../../kernel/message/ids.ts';
 import type { ChatRef, PersonSender } from '../../../kernel/message/message.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import { HEARTBEAT_FILE } from '../settings.ts';
 import { JobError, type Schedule, type ScheduleWish } from './schedule.ts';
 
 /** Whoever made it decides what it may do: what they may now, and never more than they might then. */
@@ -189,8 +190,6 @@ export function parseHead(typed: string): JobWish | undefined {
 // What a job's run is told, and what becomes of what it says: most of the time there is nothing to
 // report, and then nobody hears of it.
 
-/** At the top of the workspace. */
-export const HEARTBEAT_FILE = 'HEARTBEAT.md';
 /** An answer of nothing else is not sent. */
 const SILENT_TOKEN = '[SILENT]';
 /** The same for the heartbeat, as its file has always named it. */

@@ -5,23 +5,14 @@
 import { ownWords } from '../../../agent/rules/context-pack.ts';
 import { loopIn } from '../../../agent/rules/guard.ts';
 import { firstSeqOf } from '../../../kernel/message/ids.ts';
-import type { AssistantEntry, TranscriptEntry } from '../../../kernel/message/transcript.ts';
+import type {
+  AssistantEntry,
+  Drift,
+  DriftSignal,
+  TranscriptEntry,
+} from '../../../kernel/message/transcript.ts';
 import { revealAll } from '../../../lib/html/hidden-text.ts';
 import type { AntiDriftConfig, ProprioceptionConfig } from '../settings.ts';
-
-type DriftSignal =
-  | 'filler_heavy'
-  | 'repetitive'
-  | 'babble'
-  | 'hallucinated_output'
-  | 'already_condensed'
-  | 'loop';
-
-export type Drift = {
-  /** 0 to 1, in steps of a tenth. */
-  readonly score: number;
-  readonly signals: readonly DriftSignal[];
-};
 
 /** An answer analysed for comparison with others. */
 type ReadAnswer = {

@@ -248,8 +248,6 @@ export const signalText = ({ label, id }: Pick<SubagentRun, 'label' | 'id'>) =>
 
 // The profile of subagents: validation of a YAML file of the workspace. terms.ts reads the files.
 
-/** Relative to the workspace; writing there needs the right `rules`. */
-export const PROFILES_FOLDER = 'profiles';
 export const PROFILE_ENDING = '.yaml';
 
 const MAX_PROMPT_CHARS = 20_000;
