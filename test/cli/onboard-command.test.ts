@@ -79,6 +79,14 @@ describe('the model', () => {
   });
 });
 
+describe('how much is asked', () => {
+  test('is saved, and refused where there is no such policy', async () => {
+    expect((await onboard([...SKIP, '--approvals', 'strict'])).code).toBe(0);
+    expect(await onDisk()).toMatchObject({ tools: { approvals: { owner: 'strict' } } });
+    expect((await onboard([...SKIP, '--approvals', 'never'])).code).toBe(2);
+  });
+});
+
 describe('Telegram', () => {
   beforeEach(() =>
     home.writeConfig({ version: 1, channels: { telegram: { apiRoot: telegram.apiRoot } } }),

@@ -20,8 +20,8 @@ const CTRL_C = '\u0003';
 const STEERING = /\u001B(?:\[[\d;?]*[A-Za-z]|[()][A-Z0-9])|\r/g;
 
 /** A pseudo-terminal of 120 columns and 60 rows with the program in it. */
-function openTerminal(home: string) {
-  const program = `stty cols 120 rows 60; exec "${process.execPath}" src/main.ts onboard`;
+function openTerminal(home: string, flags = '') {
+  const program = `stty cols 120 rows 60; exec "${process.execPath}" src/main.ts onboard ${flags}`;
   const child = spawn(
     'script',
     ['--quiet', '--return', '--flush', '--command', program, '/dev/null'],
@@ -91,3 +91,23 @@ test.skipIf(absent !== undefined)(
     expect(JSON.parse(config)).toMatchObject({ agents: { defaults: { model: 'local/mock' } } });
   },
 );
+
+test.skipIf(absent !== undefined)('asks in one line how much it should ask', async () => {
+  await using home = await temporaryHome();
+  await using server = await startLlmServer({ apiKey: 'the-right-key' });
+  server.respond(() => say('ready'));
+  const model = `--model openai/sim --api-key the-right-key --api-base ${server.openaiBase}`;
+  const terminal = openTerminal(
+    home.path,
+    `${model} --no-telegram --no-email --no-lark --no-whatsapp`,
+  );
+  await terminal.at(
+    /How much should it ask you\?[\s\S]*normal[\s\S]*strict[\s\S]*open/,
+    DOWN,
+    ENTER,
+  );
+  await terminal.at(/Start nanobot now\?/, CTRL_C);
+  await terminal.exited;
+  const config = await readFile(join(home.path, 'config.json'), 'utf8');
+  expect(JSON.parse(config)).toMatchObject({ tools: { approvals: { owner: 'strict' } } });
+});

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import { runNanobot } from '../cli/run-nanobot.ts';
 import type { SentFile } from '../support/bot-api.ts';
 import type { SeenMessage } from '../support/bot-api-ledger.ts';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
@@ -21,6 +22,7 @@ const [KIM, MIA] = [
   { id: 711, first_name: 'Mia' },
 ];
 const GROUP = -1_001_000_000_042;
+const STRICT_GROUP = -1_001_000_000_043;
 const CALENDAR = {
   command: process.execPath,
   args: [join(import.meta.dirname, '../support/mcp-server-child.ts'), 'calendar'],
@@ -53,12 +55,17 @@ afterAll(async () => {
 });
 
 type Approvals = NonNullable<NonNullable<ConfigInput['tools']>['approvals']>;
+type Groups = readonly NonNullable<NonNullable<ConfigInput['tools']>['groups']>[number][];
 type Exec = NonNullable<NonNullable<ConfigInput['tools']>['exec']>;
 
-async function openWorld(approvals: Approvals, exec: Exec = {}) {
+async function openWorld(approvals: Approvals, exec: Exec = {}, groups: Groups = []) {
   const world = await startTelegramWorld({
     respond: obey,
-    channel: { streaming: false, groups: [`${GROUP}`], allowFrom: [`${OWNER.id}`] },
+    channel: {
+      streaming: false,
+      groups: [`${GROUP}`, `${STRICT_GROUP}`],
+      allowFrom: [`${OWNER.id}`],
+    },
     config: {
       channels: {
         email: {
@@ -74,12 +81,12 @@ async function openWorld(approvals: Approvals, exec: Exec = {}) {
         tickets: CALENDAR,
         weather: { ...CALENDAR, taints: false, trust: 'read_only' },
       },
-      tools: { web: { allowPrivateHosts: [site] }, approvals, exec },
+      tools: { web: { allowPrivateHosts: [site] }, approvals, exec, groups: [...groups] },
     },
     files: { 'notes.txt': 'buy milk', 'letters/ann.txt': 'Dear Ann' },
     pair: { [OWNER.id]: 'owner', [KIM.id]: 'trusted', [MIA.id]: 'trusted' },
   });
-  world.telegram.group(GROUP);
+  for (const group of [GROUP, STRICT_GROUP]) world.telegram.group(group);
   await vi.waitFor(
     async () =>
       expect(await world.nanobot('mcp', 'list')).toMatch(
@@ -120,10 +127,10 @@ const by =
     return person.id;
   };
 const inGroup =
-  (tool: string, input: object): Task =>
+  (tool: string, input: object, group = GROUP): Task =>
   ({ telegram }) => {
-    telegram.say(OWNER, `@nano_sim_bot ${words(tool, input)}`, { chatId: GROUP });
-    return GROUP;
+    telegram.say(OWNER, `@nano_sim_bot ${words(tool, input)}`, { chatId: group });
+    return group;
   };
 const sends =
   (file: SentFile, extra: Fields = {}): Task =>
@@ -280,17 +287,30 @@ const until = (holds: () => boolean) => expect.poll(holds, WAIT).toBe(true);
 function countIn(world: TelegramWorld) {
   const { bot, telegram } = world;
   let syncs = 0;
+  async function sync() {
+    syncs += 1;
+    await world.asks(OWNER, `SYNC ${syncs}`, new RegExp(`^SYNC ${syncs}$`));
+  }
   return async (task: Task, answer = 'Deny'): Promise<Count> => {
-    const before = new Map([OWNER, KIM, { id: GROUP }].map(({ id }) => [id, bot(id).length]));
+    const before = new Map(
+      [OWNER.id, KIM.id, GROUP, STRICT_GROUP].map((id) => [id, bot(id).length]),
+    );
     const chat = task(world);
     const since = (id: number) => bot(id).slice(before.get(id));
     const asking = () => since(OWNER.id).filter(isQuestion);
     const done = () => since(chat).find(({ text }) => text.startsWith('Done'))?.text;
     let count = 0;
+    let isSynced = false;
     for (;;) {
       await until(() => done() !== undefined || asking().length > 0);
       const open = asking();
-      if (open.length === 0) break;
+      if (open.length === 0 && (isSynced || chat === OWNER.id)) break;
+      if (open.length === 0) {
+        // Another chat is no measure of what stands in this one.
+        await sync();
+        isSynced = true;
+        continue;
+      }
       count += open.length;
       const labels =
         open
@@ -303,8 +323,7 @@ function countIn(world: TelegramWorld) {
       await until(() => asking().length < open.length);
     }
     // What goes on after the decision is over too.
-    syncs += 1;
-    if (count > 0) await world.asks(OWNER, `SYNC ${syncs}`, new RegExp(`^SYNC ${syncs}$`));
+    if (count > 0) await sync();
     // What is not asked about is done or refused.
     else expect(done()).not.toMatch(/^Done: Error/);
     return done()?.startsWith('Done: Permission denied') ? NEVER : count;
@@ -350,5 +369,30 @@ describe.each([
       await anew(world);
       expect([what, await count(task, rest[2])]).toEqual([what, rest[column]]);
     }
+  });
+});
+
+describe('a policy apart', () => {
+  it('is that of a group, of a person by the command line, and shown by doctor', async () => {
+    const groups = [
+      { who: `telegram:${GROUP}`, execute: 'free', approvals: 'normal' },
+      { who: `telegram:${STRICT_GROUP}`, execute: 'free' },
+    ] as const;
+    await using world = await openWorld({}, {}, groups);
+    const count = countIn(world);
+    const program = ['exec', { argv: ['ls'] }] as const;
+    expect(await count(inGroup(...program))).toBe(0);
+    expect(await count(inGroup(...program, STRICT_GROUP))).toBe(1);
+    const people = JSON.parse(await world.nanobot('people', 'list', '--json'));
+    const { id } = people.find((one: { name: string }) => one.name === OWNER.first_name);
+    expect(await count(run('ls'))).toBe(0);
+    await world.nanobot('people', 'set', id, '--approvals', 'strict');
+    expect(await count(run('ls'))).toBe(1);
+    const { stdout } = await runNanobot(['doctor'], { home: world.home.path });
+    expect(stdout).toMatch(
+      /approvals +owners: normal, trusted people: normal; set apart for 2 people or groups/,
+    );
+    await world.nanobot('people', 'set', id, '--approvals', 'auto');
+    expect(await count(run('ls'))).toBe(0);
   });
 });
