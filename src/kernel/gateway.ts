@@ -1,4 +1,4 @@
-// What a gateway offers the commands that start one.
+// The interface of a gateway for the commands that start one.
 
 import type { ChannelStatus, LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { LocalChannel } from '../channels/local-channel.ts';
@@ -6,30 +6,30 @@ import type { Environment } from './config/environment.ts';
 import type { Home } from './config/files/home.ts';
 import type { Typed } from './typed-command.ts';
 
-/** Of one account. */
+/** The state of one account. */
 export type ChannelReport = {
   /** `email`, or `email@work` for a further account. */
   readonly name: string;
-  /** As people write it. */
+  /** As shown to people. */
   readonly label: string;
   readonly enabled: boolean;
   readonly status: ChannelStatus | { readonly kind: 'off'; readonly remedy: string };
-  /** What a limit holds back and why. */
+  /** What a limit holds back, and why. */
   readonly waiting?: string;
-  /** It runs, and a person can connect its account with `login`. */
+  /** It runs, and a person can connect its account by `login`. */
   readonly canLogIn: boolean;
 };
 
 export type GatewayOptions = {
   readonly home: Home;
   readonly env: Environment;
-  /** Which platform channels may run; the configuration still has to enable them. */
+  /** Which platform channels may run, if the configuration enables them. */
   readonly channels: 'all' | readonly string[];
-  /** Serve the web page and the API. */
+  /** Serves the web page and the API. */
   readonly http: boolean;
-  /** Names commands in texts as the person who started the gateway types them. */
+  /** Gives commands in texts the form in which the person who started the gateway types them. */
   readonly typed?: Typed;
-  /** Fingerprints a line for whoever started the gateway. */
+  /** Prints a line for the person who started the gateway. */
   readonly foreground: (line: string) => void;
   /** Gets every finished line of the log as well. */
   readonly logged?: (line: string) => void;
@@ -43,19 +43,21 @@ export interface Gateway extends AsyncDisposable {
   /** The model that answers unless a chat chose another. */
   readonly model: string;
   channels(): readonly ChannelReport[];
-  /** Connects a channel's account; undefined where the channel is not there or has no such power. */
+  /**
+   * Connects a channel's account; undefined if the channel does not exist or does not support it.
+   */
   login(
     name: string,
     options: LoginOptions,
     signal: AbortSignal,
   ): AsyncIterable<LoginStep> | undefined;
-  /** Starts the channel again, or stops it where it is off. False where it is off or unknown. */
+  /** Restarts the channel, or stops it if it is off. False if it is off or unknown. */
   restartChannel(name: string): Promise<boolean>;
-  /** The door of a terminal in this process. */
+  /** The local channel of a terminal in this process. */
   readonly terminal: LocalChannel;
-  /** Resolves when every tool server of the configuration was tried once. */
+  /** Resolves when every configured tool server was tried once. */
   toolsTried(): Promise<void>;
-  /** Stops what runs in a chat of the terminal's door. */
+  /** Stops the running turn in a chat of the terminal's channel. */
   stop(chat: string): Promise<void>;
   /** Runs until aborted, then drains: running turns may finish for a bounded time. */
   run(signal: AbortSignal): Promise<void>;

@@ -1,6 +1,7 @@
-// The guards of calls, each in the order of the composition root. Every try of a model call passes its guards: one
-// refuses the call, holds back what it may cost, or hands it to the next. A tool call that the rights of its turn leave
-// to an owner goes to the call guards: the first that decides lets it run, refuses it or has it wait.
+// The guards of calls, each in the order of the composition root. Every try of a model call passes
+// its guards: one refuses the call, reserves its possible cost, or passes it to the next. A tool
+// call that needs an approval goes to the call guards: the first that decides lets it run, refuses
+// it or makes it wait.
 
 import type {
   AskedOwner,
@@ -26,24 +27,24 @@ export interface ModelGuard {
     signal: AbortSignal,
     next: SpendingGuard['reserve'],
   ): Promise<Reservation | Refusal>;
-  /** Where the guard has a say in which model is asked. */
+  /** Set if the guard influences which model is called. */
   readonly modelFor?: SpendingGuard['modelFor'];
 }
 
-/** The last guard: holds back what calls cost. */
+/** The last guard: reserves the cost of calls. */
 export const budgetGuard = (budgets: SpendingGuard): ModelGuard => ({
   name: 'budgets',
   reserve: (call, signal) => budgets.reserve(call, signal),
   modelFor: (...asked) => budgets.modelFor(...asked),
 });
 
-/** Where no guard holds anything back there is room for every answer. */
+/** Without a guard that reserves anything there is room for every answer. */
 const unlimited: SpendingGuard['reserve'] = async ({ outputTokens }) => ({
   ...{ kind: 'reserved', outputTokens },
   settle: () => undefined,
 });
 
-/** `read`: from the outside in, called once, before the first call. */
+/** `read`: outermost first, called once, before the first call. */
 export function guardedModelCalls(read: () => readonly ModelGuard[]): SpendingGuard {
   let known: readonly ModelGuard[] | undefined;
   const guards = () => {
@@ -61,7 +62,7 @@ export function guardedModelCalls(read: () => readonly ModelGuard[]): SpendingGu
   };
 }
 
-/** `run`: an owner allowed just this for longer than once. Undefined: the guards behind it decide. */
+/** `run`: an allow rule permits exactly this. Undefined: later guards decide. */
 export type CallVerdict = 'run' | AskedOwner | undefined;
 
 export type CallGuard = {
@@ -69,7 +70,7 @@ export type CallGuard = {
   judge(call: CallToApprove, turn: AskingTurn): Promise<CallVerdict>;
 };
 
-/** The turn on whose behalf owners are asked. */
+/** The turn for which owners are asked. */
 export type AskingTurn = {
   readonly session: SessionKey;
   readonly turnId: TurnId;
@@ -77,32 +78,32 @@ export type AskingTurn = {
   readonly person: TurnPerson;
   /** The message that the turn answers. */
   readonly replyTo: MessageId | undefined;
-  /** Whose budget the turn that hears of it is charged to. */
+  /** Whose budget is charged for the turn that gets the outcome. */
   readonly paidBy?: SystemSender['paidBy'];
-  /** Who asks, in words fit for Markdown. */
+  /** The person who asks, as text suitable for Markdown. */
   readonly asker: string;
-  /** Whose messages alone it answers, by a stable name. */
+  /** The person whose messages alone it answers, by a stable name. */
   readonly whose?: string | undefined;
-  /** The turn is an owner's, alone with the agent: they are asked right there. */
+  /** The turn is an owner's private chat: they are asked there. */
   readonly isOwnerHere: boolean;
 };
 
-/** What the agent says to somebody outside of the conversation: sent, or shown to an owner first. */
+/** Posts a letter of the agent: sent, or shown to an owner first. */
 export const POSTING =
   port<(letter: LetterToPost, turn: AskingTurn) => Promise<ToolOutcome>>('posting letters');
 
 export type AskTurn = {
   readonly session: SessionKey;
   readonly turnId: TurnId;
-  /** Who wrote it is asked. */
+  /** Its author is asked. */
   readonly newest: InboundMessage;
 };
 
-/** What the agent asks whoever it talks to. */
+/** Asks the person of the turn a question of the agent. */
 export const ASKING =
   port<(question: AskedPerson, turn: AskTurn) => Promise<string>>('asking people');
 
-/** The one asker of a call: nobody where several ask, or what asks is never there again. */
+/** The only asker of a call; none if several people ask, or if the asking turn does not recur. */
 export function askerKey(messages: readonly Pick<InboundMessage, 'sender' | 'chat'>[]) {
   const keys = new Set(messages.map(askerOf));
   const [key] = keys;
@@ -116,7 +117,8 @@ function askerOf({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): str
   switch (sender.source) {
     case 'heartbeat':
       return sender.source;
-    // A job has a conversation of its own; what comes of an approval goes on with what was asked.
+    // A job has a conversation of its own; the outcome of an approval continues with the original
+    // request.
     case 'cron':
     case 'approval':
     case 'draft':

@@ -20,7 +20,7 @@ import type { Pairing } from './people/pairing.ts';
 import type { People } from './people/people.ts';
 import { createRows, type OpenRows } from './rows.ts';
 
-/** Where pairings live in the store. */
+/** The scope of pairings in the store. */
 export const PAIRING_SCOPE = 'people';
 
 export interface OpenedState extends AsyncDisposable {
@@ -30,7 +30,7 @@ export interface OpenedState extends AsyncDisposable {
   readonly people: People;
 }
 
-/** What a stranger's held messages come to is bounded where they are held. */
+/** Held messages of an unknown sender are bounded where they are held. */
 const NO_LIMITS = {
   maxPending: Number.POSITIVE_INFINITY,
   maxPendingPerChat: Number.POSITIVE_INFINITY,
@@ -44,7 +44,9 @@ export function hasState(home: Home): boolean {
   return existsSync(home.state);
 }
 
-/** Opens the store, made where there is none, for as long as the work lasts. @throws StoreError */
+/**
+ * Opens the store, created if it does not exist, for the duration of the work. @throws StoreError
+ */
 export async function withOpenState<Result>(
   home: Home,
   clock: Clock,
@@ -59,8 +61,8 @@ export async function withOpenState<Result>(
 }
 
 /**
- * The store of a home, made where there is none. A file without content beside conversations was
- * emptied: taking it for a new one would lose who is let in and what waits. @throws StoreError
+ * The store of a home, created if it does not exist. An empty file beside existing conversations is
+ * an error: treating it as new would lose who is let in and what waits. @throws StoreError
  */
 export async function openStore(home: Home, options: Omit<EmbeddedStoreOptions, 'path'>) {
   const { size } = (await stat(home.state).catch(() => undefined)) ?? {};
@@ -74,8 +76,8 @@ const MOVE_WAIT_MS = 10_000;
 const LOOK_AGAIN_MS = 100;
 
 /**
- * Brings what the store holds of conversations into their files; where a gateway runs, that is waited for.
- * @throws StoreError, and HomeLockedError where that gateway does not get on
+ * Moves conversation entries from the store into their files; waits for a running gateway to do it.
+ * @throws StoreError, and HomeLockedError if that gateway makes no progress
  */
 export async function completeSessions(home: Home, clock: Clock): Promise<void> {
   if (!hasState(home)) return;
@@ -102,7 +104,7 @@ async function completeHeld(home: Home, clock: Clock, store: EmbeddedStore): Pro
   await completeSessionFiles({ folder: home.sessions, store, clock, log: silentLogger });
 }
 
-/** Makes the store where there is none. @throws StoreError */
+/** Creates the store if it does not exist. @throws StoreError */
 export async function openState(
   home: Home,
   clock: Clock,
@@ -116,7 +118,7 @@ export async function openState(
     rows,
     state: store.scope(PAIRING_SCOPE),
     localChannels: LOCAL_CHANNELS,
-    // What the configuration adds is the running gateway's to say.
+    // Only the running gateway knows the configured part.
     policy: () => NO_CONFIGURATION,
     clock,
     randomBytes,
@@ -133,8 +135,8 @@ export async function openState(
   };
 }
 
-// The gateway that runs in a home, as other processes find it: what it wrote of itself, believed
-// only while that very process lives, and only in that very home.
+// The gateway that runs in a home, as other processes find it: its own data, trusted only while
+// that very process lives, and only in that very home.
 
 const PROBE_TIMEOUT_MS = 3000;
 
@@ -143,7 +145,10 @@ const runtimeSchema = z.object({
   address: z.string().optional(),
   host: z.string().optional(),
   startedAt: z.number(),
-  /** The process beyond its number, which another may have after a restart or in another container. */
+  /**
+   * Identifies the process besides its number, which another may have after a restart or in another
+   * container.
+   */
   born: z.string().optional(),
   /** A copy of a home is another home. */
   root: z.string().optional(),
@@ -151,15 +156,18 @@ const runtimeSchema = z.object({
 
 export type RunningGateway = {
   readonly pid: number;
-  /** Base URL of its HTTP server; undefined where it runs without one. */
+  /** Base URL of its HTTP server; undefined if it runs without one. */
   readonly address: string | undefined;
-  /** What it listens on; undefined where it does not say. */
+  /** The address it listens on; undefined if it is not recorded. */
   readonly host?: string | undefined;
   /** Epoch milliseconds. */
   readonly startedAt: number;
 };
 
-/** Tells the processes of this home where the gateway is. Resolves with what takes it back. */
+/**
+ * Publishes the gateway's address to the processes of this home. Resolves with a disposable that
+ * withdraws it.
+ */
 export async function announceGateway(
   home: Home,
   { address, host, startedAt }: Omit<RunningGateway, 'pid'>,
@@ -182,12 +190,12 @@ export async function findRunningGateway(home: Home): Promise<RunningGateway | u
   return { pid, address, host, startedAt };
 }
 
-/** What a request to the gateway carries; nothing where it asks for no token. */
+/** The headers of a request to the gateway; empty without a token. */
 export function authorization(token: string): Readonly<Record<string, string>> {
   return token === '' ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** What the gateway says on a path; undefined where it does not answer in time. */
+/** The gateway's response on a path; undefined if it does not answer in time. */
 export async function askGateway(
   gateway: RunningGateway,
   path: string,
@@ -206,7 +214,9 @@ export async function askGateway(
   }
 }
 
-/** Sends JSON to a path of it. @throws the error of the connection, or the signal's reason */
+/**
+ * Sends JSON to a path of the gateway. @throws the error of the connection, or the signal's reason
+ */
 export function tellGateway(
   { address, token }: { readonly address: string; readonly token: string },
   path: string,
@@ -222,7 +232,9 @@ export function tellGateway(
   });
 }
 
-/** When the process began, by the kernel; undefined where the kernel does not say. proc(5), field 22 */
+/**
+ * Start time of the process, from the kernel; undefined if it is not available. proc(5), field 22
+ */
 async function birthOf(pid: number): Promise<string | undefined> {
   try {
     const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8');

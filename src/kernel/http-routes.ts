@@ -4,7 +4,7 @@
 import type { z } from 'zod';
 import { NanobotError } from './message/errors.ts';
 
-/** The path may name parameters: `POST /api/channels/:name/restart`. */
+/** The path may have parameters: `POST /api/channels/:name/restart`. */
 export type RouteName = `${'GET' | 'POST'} /api/${string}`;
 
 export type RouteRequest = {
@@ -15,9 +15,12 @@ export type RouteRequest = {
 };
 
 export type RouteAnswer =
-  /** `status`: 200 unless given. */
+  /** `status`: default 200. */
   | { readonly status?: number; readonly body?: object }
-  /** Sent as server-sent events. They have to end with the signal: the reader left, or may no longer read. */
+  /**
+   * Sent as server-sent events. They must end with the signal: the reader left, or its access was
+   * revoked.
+   */
   | { events(signal: AbortSignal): AsyncIterable<object> };
 
 /** @throws Refusal */
@@ -29,11 +32,11 @@ export type RouteHandlers<Name extends RouteName = RouteName> = Readonly<
 
 export type Route = { readonly name: RouteName; load(): Promise<RouteHandler> };
 
-/** A request that is refused: a status, a code for programs and a sentence that says what to do. */
+/** A refused request: a status, a code for programs and a sentence with the remedy. */
 export class Refusal extends NanobotError {
   override readonly name = 'Refusal';
   readonly status: number;
-  /** Seconds after which trying again makes sense. */
+  /** Seconds after which a retry is useful. */
   readonly retryAfterSecs: number | undefined;
 
   constructor(
@@ -48,7 +51,7 @@ export class Refusal extends NanobotError {
   }
 }
 
-/** Checks what a request brought. @throws Refusal (400) that names what is wrong. */
+/** Validates the input of a request. @throws Refusal (400) that names the problem. */
 export function valid<T>(schema: z.ZodType<T>, value: unknown): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

@@ -1,6 +1,6 @@
-// Installs the features that are on, in their order. What is off is not loaded: its chat commands say that it is off,
-// turns on its internal channels wait until it is on again, and its personal data is found and erased by code that is
-// loaded when somebody asks.
+// Installs the features that are on, in order. A feature that is off is not loaded: its chat
+// commands say that it is off, turns on its internal channels wait until it is on again, and its
+// personal data is found and erased by code that is loaded on demand.
 
 import { readOnce } from '../lib/async.ts';
 import { TurnDeferred } from './bus/bus.ts';
@@ -11,10 +11,13 @@ import type { Feature, Kernel, WhenOff } from './feature.ts';
 import { exported, type PersonalData } from './personal-data.ts';
 import { inOrder, PortError } from './ports.ts';
 
-/** Work of a feature that is off goes on so soon after it was switched on. */
+/** How soon the work of a feature continues after it was switched on. */
 const LOOK_AGAIN_MS = 10_000;
 
-/** @throws PortError where a feature uses one that comes later; OrderError for a guard that the order does not name */
+/**
+ * @throws PortError if a feature uses a later one; OrderError for a guard that the order does not
+ * name
+ */
 export async function installFeatures(kernel: Kernel, features: readonly Feature[]): Promise<void> {
   const { live } = kernel;
   const isOff = ({ switchedBy }: Feature) =>
@@ -25,7 +28,7 @@ export async function installFeatures(kernel: Kernel, features: readonly Feature
     (await Promise.all(offs)).map(({ off }) => off),
   );
   const on = features.filter((feature) => !isOff(feature));
-  // Side by side, so that a start does not wait for one file after the other.
+  // In parallel, so that a start does not wait for one file after the other.
   const loaded = await Promise.all(
     on.map(async (feature) => ({ feature, code: await feature.load() })),
   );
@@ -38,7 +41,7 @@ export async function installFeatures(kernel: Kernel, features: readonly Feature
 const settingAt = (config: Config, path: string): unknown =>
   path.split('.').reduce<unknown>(member, config);
 
-/** The configuration was checked by the schema that the feature brought. */
+/** The configuration was validated by the feature's schema. */
 function sectionOf(config: Config, { name, settings }: Feature): never {
   if (settings === undefined) throw new PortError('no_settings', `"${name}" has no settings`);
   return settingAt(config, settings.at) as never;

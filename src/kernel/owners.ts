@@ -1,7 +1,8 @@
-// Who the owners are told things by, and where: on the channel they used last, as far as it lasts; else on one
-// they were paired on; else in the notices of the web page. A notice goes to the account that it is about, or
-// to the channel the owner chose, and into no conversation of the page. An alert needs a person: it goes out at
-// once, and once an hour per text. A note can wait for the end of quiet hours.
+// Where the owners get notices and questions: on the channel they used last, if it is durable; else
+// on one they were paired on; else in the notices of the web page. A notice goes to the account
+// that it is about, or to the channel the owner chose, and into no conversation of the page. An
+// alert needs a person: it is sent at once, and once an hour per text. A note can wait for the end
+// of quiet hours.
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
@@ -23,7 +24,7 @@ import {
 import type { ChatRef } from './message/message.ts';
 import type { Pairing } from './people/pairing.ts';
 
-/** The chat of the web page that holds notices for which no other door is known. */
+/** The chat of the web page for notices without another known channel. */
 export const NOTICES: ChatRef = {
   channel: channelName('web'),
   account: DEFAULT_ACCOUNT,
@@ -36,7 +37,7 @@ const KEY = 'owner-door';
 type OwnerChatsDeps = {
   readonly state: KeyValueStore;
   readonly pairing: Pairing;
-  /** The account that notices go to, as configured now; empty: none was chosen. */
+  /** The account chosen for notices in the current configuration; empty: none. */
   chosen?(): string;
 };
 
@@ -46,16 +47,16 @@ type IsFit = (account: AccountName) => boolean;
 interface OwnerChats {
   /** An owner wrote here. */
   wroteIn(chat: ChatRef): Promise<void>;
-  /** The chat to ask the owner something in, with an account of which `isFit` is true. */
+  /** The chat for questions to the owner, with an account for which `isFit` is true. */
   chat(isFit: IsFit): Promise<ChatRef>;
-  /** Where the owner is told something outside their conversations. `about`: the account it concerns. */
+  /** The chat for notices outside the owner's conversations. `about`: the account it concerns. */
   notices(isFit: IsFit, about?: AccountName): Promise<ChatRef>;
 }
 
 export function createOwnerChats({ state, pairing, chosen }: OwnerChatsDeps): OwnerChats {
   let written: readonly ChatRef[] | undefined;
 
-  /** The newest chat with each account, newest first; asked at every message of an owner. */
+  /** The newest chat with each account, newest first; read at every message of an owner. */
   async function last(): Promise<readonly ChatRef[]> {
     written ??= chatsIn(await state.get(KEY));
     return written;
@@ -102,7 +103,7 @@ const CHATS: RowShape<ChatRef | readonly ChatRef[]> = z.union([place, z.array(pl
 
 function chatsIn(stored: string | undefined): readonly ChatRef[] {
   const row = jsonRow(stored ?? '[]', CHATS) ?? [];
-  // Once it was one chat alone.
+  // Earlier versions stored only one chat.
   return 'channel' in row ? [row] : row;
 }
 
@@ -110,29 +111,34 @@ const REPEAT_MS = 3_600_000;
 const MAX_REMEMBERED = 50;
 
 /**
- * `troubled`: the account that is in trouble and does not carry the text; undefined: none.
- * `about`: the account that the text is about, which carries it where the owner is reached there.
+ * `troubled`: the account with the problem, which does not carry the text; undefined: none.
+ * `about`: the account that the text is about, which carries it if it reaches the owner.
  */
 export type Alert = (troubled: AccountName | undefined, text: string, about?: AccountName) => void;
 
 /** `about`: the account that the text is about. */
 type TellOwner = (text: string, about?: AccountName) => void;
 
-/** Keeps a note for the end of the owner's quiet hours. False: the hour is not quiet, tell it now. */
+/**
+ * Keeps a note for the end of the owner's quiet hours. False: there are no quiet hours now, send
+ * it.
+ */
 export type KeepNote = (text: string, chat: ChatRef) => Promise<boolean>;
 
 export interface Owners {
   /** An owner wrote here. */
   readonly wroteIn: OwnerChats['wroteIn'];
-  /** Where an owner is written to. */
+  /** The chat for messages to an owner. */
   chat(): Promise<ChatRef>;
-  /** Where an owner is asked: by chat, because the sender of a mail may not have written it. */
+  /**
+   * The chat for questions to an owner: never by mail, because the sender of a mail may be forged.
+   */
   askChat(): Promise<ChatRef>;
-  /** Where an owner is told something outside their conversations; `about`: the account it concerns. */
+  /** The chat for notices outside the owner's conversations; `about`: the account it concerns. */
   noticeChat(about?: AccountName): Promise<ChatRef>;
   readonly alert: Alert;
   readonly tell: TellOwner;
-  /** Whoever keeps notes in quiet hours says so here; without one every note is told at once. */
+  /** Registers what keeps notes in quiet hours; without it every note is sent at once. */
   keepNotes(keep: KeepNote): void;
 }
 
@@ -192,8 +198,8 @@ export function createOwners({ door, channels, bus, clock, log, isChat }: Owners
   };
 }
 
-// The channels that run, by account: written by the channel manager, read by everybody else. It exists before
-// any of them and is empty until they start.
+// The running channels, by account: written by the channel manager, read by all other code. It
+// exists before any of them and is empty until they start.
 
 export interface ChannelDirectory {
   get(name: AccountName): Channel | undefined;
@@ -204,7 +210,7 @@ export interface ChannelDirectory {
   isThere(name: AccountName): boolean;
 }
 
-/** What the manager writes. */
+/** The manager's side. */
 export interface ChannelRegister extends ChannelDirectory {
   put(name: AccountName, channel: Channel): void;
   report(name: AccountName, status: ChannelStatus): void;

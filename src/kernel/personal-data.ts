@@ -1,8 +1,9 @@
-// CONTRACT of what a feature keeps of people's conversations, so that all of it is found, exported and erased as one.
+// CONTRACT of a feature's data about people's conversations, so that all of it is found, exported
+// and erased together.
 
 import type { Holds } from './sessions/rules/forgetting.ts';
 
-/** Whose data is meant. */
+/** The person whose data is meant. */
 export type DataReach = {
   /** Their folder of notes; empty: the owners'. */
   readonly notes: string;
@@ -14,16 +15,19 @@ export type ExportFormat = 'md' | 'jsonl';
 
 /** Chats are session keys without topics. */
 export interface PersonalData {
-  /** Chats that were started from these; asked until nothing new comes. `isOwner`: for an owner of the machine. */
+  /**
+   * Chats that were started from these; called until nothing new comes. `isOwner`: for an owner of
+   * the machine.
+   */
   chatsBelow?(chats: readonly string[], isOwner: boolean): Promise<readonly string[]>;
-  /** What it keeps of these chats and holds the words, as a person sees it. */
+  /** Its data about these chats that contains the words, as a person sees it. */
   find?(
     chats: readonly string[],
     holds: Holds,
   ): Promise<readonly { readonly where: string; readonly text: string }[]>;
-  /** All that it keeps; without it, all that `find` finds is exported. */
+  /** All its data; if absent, everything that `find` finds is exported. */
   export?(reach: DataReach, format: ExportFormat): AsyncIterable<string>;
-  /** Erases it; how much held the words. May be repeated. */
+  /** Erases it; returns how much contained the words. May be repeated. */
   forget?(chats: readonly string[], holds: Holds): Promise<number>;
 }
 
@@ -41,7 +45,7 @@ export async function* exported(
   }
 }
 
-/** A text under the name of the place where it is kept. */
+/** A text under the name of its storage place. */
 export function exportedText(
   part: { readonly type: string; readonly path: string; readonly text: string },
   format: ExportFormat,

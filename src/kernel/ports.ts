@@ -1,5 +1,5 @@
-// How features find each other: services that one offers by name to those installed after it, and parts that they
-// contribute under names that one list of boot.ts orders.
+// How features find each other: services that one offers by name to those installed after it, and
+// parts that they contribute under names that one list of boot.ts orders.
 
 import { NanobotError } from './message/errors.ts';
 
@@ -13,11 +13,11 @@ export class PortError extends NanobotError {
 }
 
 export interface Ports {
-  /** @throws PortError where it was provided before */
+  /** @throws PortError if it was provided before */
   provide<T>(port: Port<T>, value: NoInfer<T>): void;
-  /** @throws PortError where no feature installed before provides it */
+  /** @throws PortError if no feature installed before provides it */
   use<T>(port: Port<T>): T;
-  /** Undefined where the feature that provides it is off. */
+  /** Undefined if the feature that provides it is off. */
   useIfOn<T>(port: Port<T>): T | undefined;
 }
 

@@ -1,5 +1,5 @@
 // Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
-// channel by starting that channel alone.
+// channel by restarting only that channel.
 
 import type { ConfigChange } from './config/diff.ts';
 import type { LoadedConfig } from './config/files/config-file.ts';

@@ -1,6 +1,7 @@
-// CONTRACT and implementation of durable collections: named rows of one shape in the store. A change is
-// a compare-and-set in the store, so several owners of a row, also in other processes, lose no update. A
-// row that is damaged or has another shape counts as absent and never blocks the others.
+// CONTRACT and implementation of durable collections: named rows of one shape in the store. A
+// change is a compare-and-set in the store, so several owners of a row, also in other processes,
+// lose no update. A row that is damaged or has another shape counts as absent and never blocks the
+// others.
 
 import { jsonRow, type RowShape } from '../lib/json/json.ts';
 import type { RowWrite } from './bus/bus.ts';
@@ -9,7 +10,7 @@ import { NanobotError } from './message/errors.ts';
 
 export type RowQuery = {
   readonly prefix?: string;
-  /** Continues behind this id. */
+  /** Continues after this id. */
   readonly after?: string;
   readonly limit?: number;
 };
@@ -21,17 +22,19 @@ export interface Rows<T extends object> {
   /** Ids with their rows, in the order of the ids. */
   entries(query?: RowQuery): Promise<readonly (readonly [id: string, row: T])[]>;
   /**
-   * Compare-and-set: `step` is pure, sees the row as it is stored and may run again where another
-   * writer was faster. It gives the next row, `remove`, or undefined to leave the row as it is.
-   * `beside`: rows of any collection that are written in the same transaction.
-   * @returns the new row, or the one that was removed; undefined where nothing changed
+   * Compare-and-set: `step` is pure, gets the stored row and may run again if another writer was
+   * faster. It returns the next row, `remove`, or undefined to leave the row unchanged. `beside`:
+   * rows of any collection that are written in the same transaction.
+   * @returns the new row, or the one that was removed; undefined if nothing changed
    */
   change(
     id: string,
     step: (row: T | undefined) => T | 'remove' | undefined,
     beside?: (row: T, isRemoved: boolean) => readonly RowWrite[],
   ): Promise<T | undefined>;
-  /** The row for another transaction: of a change, or of a message on the bus; undefined deletes. */
+  /**
+   * The row for another transaction: of a change, or of a message on the bus; undefined deletes.
+   */
   write(id: string, row: T | undefined): RowWrite;
   /** Removes the rows that match; returns how many. */
   erase(where: (row: T) => boolean): Promise<number>;
@@ -39,9 +42,9 @@ export interface Rows<T extends object> {
   expire(before: number): Promise<number>;
 }
 
-/** The stored text of a row; its id stands in the key. */
+/** The stored text of a row; its id is in the key. */
 export type RowCodec<T> = {
-  /** Undefined where the text is damaged or of another shape. */
+  /** Undefined if the text is damaged or of another shape. */
   read(text: string, id: string): T | undefined;
   write(row: T): string;
 };
@@ -50,11 +53,11 @@ export type RowsSpec<T> = RowCodec<T> & {
   readonly scope: string;
   /** Of all keys of the collection within the scope. */
   readonly prefix: string;
-  /** Of `list`; absent: by id. */
+  /** For `list`; absent: by id. */
   order?(one: T, other: T): number;
   /**
-   * Rows are held in memory, for collections that every message asks. They are read again after another
-   * process has written.
+   * Rows are held in memory, for collections that every message reads. They are read again after
+   * another process has written.
    */
   readonly isCached?: boolean;
 };
@@ -83,7 +86,7 @@ export function createRows(store: RowStore): OpenRows {
   };
 }
 
-/** Rows of JSON; `redact` is applied to the text that is stored. */
+/** Rows of JSON; `redact` is applied to the stored text. */
 export function jsonRows<T>(
   shape: RowShape<T>,
   redact: (text: string) => string = (text) => text,
@@ -94,12 +97,12 @@ export function jsonRows<T>(
   };
 }
 
-/** Rows that say all by their id. */
+/** Rows without content besides their id. */
 export const MARKS: RowCodec<object> = { read: () => ({}), write: () => '' };
 
 const READ_ALL: RowQuery = {};
 
-/** The rows in memory as they were read, with the changes of this process since. */
+/** The rows in memory as they were read, with this process's changes since. */
 type Known<T> = {
   readonly revision: number;
   readonly rows: Promise<Map<string, T>>;
@@ -208,7 +211,7 @@ class StoredRows<T extends object> implements Rows<T> {
     });
   }
 
-  /** Read when first asked, after a read that failed, and after another process has written. */
+  /** Read on the first call, after a failed read, and after another process has written. */
   #cached(): Known<T> {
     const revision = this.#store.revision();
     if (this.#known?.revision === revision) return this.#known;
@@ -233,15 +236,15 @@ class StoredRows<T extends object> implements Rows<T> {
   }
 }
 
-// Work that is done in conversations of its own, such as jobs and subagents: a collection of it, and after
-// work was removed whose it was, as long as its conversation is on disk.
+// Work with conversations of its own, such as jobs and subagents: its collection, and after the
+// work was removed, whose it was, as long as its conversation is on disk.
 
 type Named = { readonly id: string };
 
 export type WorkSpec<T extends Left, Left extends Named> = Omit<RowsSpec<T>, 'read' | 'write'> & {
   readonly shape: RowShape<T>;
   readonly left: RowShape<Left>;
-  /** What tells whose it was. */
+  /** The record of whose it was. */
   leaves(work: T): Left;
 };
 

@@ -1,5 +1,5 @@
-// The status of the gateway: features contribute sources, and /status, `nanobot status`, /api/status and the page
-// show what these say.
+// The status of the gateway: features contribute sources, and /status, `nanobot status`,
+// /api/status and the page show their lines.
 
 import { inTime } from '../lib/async.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -21,10 +21,11 @@ export interface StatusSource {
   /**
    * Each as `Label: text`.
    *
-   * @param origin who asks in which conversation; undefined: the machine's owner, about the gateway as a whole
+   * @param origin who asks in which conversation; undefined: the machine's owner, about the gateway
+   * as a whole
    */
   lines?(origin: CommandOrigin | undefined): readonly string[] | Promise<readonly string[]>;
-  /** What programs find in /api/status beside the lines. */
+  /** The fields of /api/status beside the lines. */
   fields?(): object;
 }
 
@@ -37,7 +38,10 @@ export async function statusReport(
   return Object.assign({}, ...fields, { lines: await linesOf(sources, undefined, clock) });
 }
 
-/** What answers later, e.g. because the disk holds the store back, is left out: the rest must be seen then. */
+/**
+ * Late answers, e.g. because the disk delays the store, are left out: the others must be visible
+ * then.
+ */
 async function linesOf(
   sources: readonly StatusSource[],
   origin: CommandOrigin | undefined,
@@ -69,7 +73,7 @@ export function statusCommands(
   });
 }
 
-// What the kernel says about itself.
+// The kernel's own status.
 
 type KernelStatusDeps = {
   readonly live: LiveConfig;
@@ -91,12 +95,12 @@ export function kernelStatus({ live, bus, store, settings }: KernelStatusDeps): 
         ...configurationLines(live),
       ];
     },
-    /** How long the disk has been holding back a write of the store. */
+    /** How long the disk has been delaying a write of the store. */
     fields: () => ({ storeWaitMs: Math.round(store.waitMs()) }),
   };
 }
 
-/** While the configuration file is wrong. */
+/** While the configuration file is invalid. */
 function configurationLines(live: LiveConfig): readonly string[] {
   const { problems } = live;
   if (problems.length === 0) return [];

@@ -1,5 +1,5 @@
-// Names commands in texts as the person who started the program can type them: in a checkout npm or
-// the script's path starts it, where the package is installed its name does.
+// Gives commands in texts the form in which the person who started the program can type them: in a
+// checkout npm or the script's path, for an installed package its name.
 
 import type { Environment } from './config/environment.ts';
 

@@ -1,6 +1,6 @@
-// Fetches what messages carry from their doors into the media store, and has sounds listened to, from
-// the moment they are accepted. What cannot be fetched is unread, with a reason in words; either way
-// the message on the bus is rewritten, so that every later try of its turn sees the same.
+// Fetches attachments from their channels into the media store, and has audio transcribed, as soon
+// as a message is accepted. What cannot be fetched is marked unread, with a reason as text; in both
+// cases the message on the bus is rewritten, so that every later try of its turn sees the same.
 
 import { AttachmentError, type Channel } from '../../channels/channel.ts';
 import { createPermits, type Permits, RecentMap } from '../../lib/async.ts';
@@ -15,22 +15,22 @@ import { type AccountName, accountName } from '../message/ids.ts';
 import type { InboundMessage, Payer } from '../message/message.ts';
 
 export type Listening = {
-  /** With what is said in it, or why that is not known. @throws the signal's reason */
+  /** The attachment with its transcript, or why there is none. @throws the signal's reason */
   listened(attachment: Attachment, payer: Payer, signal: AbortSignal): Promise<Attachment>;
-  /** Tells the person what was not listened to; the same once, and a missing engine once a day. */
+  /** Tells the person what was not transcribed; each case once, and a missing engine once a day. */
   told(message: InboundMessage, attachments: readonly Attachment[]): Promise<void>;
 };
 
 type AttachmentsDeps = {
   readonly media: MediaStore;
   readonly store: Pick<BusStore, 'setAttachments'>;
-  /** Turns sounds into words once they are stored. */
+  /** Transcribes audio once it is stored. */
   readonly listening: Listening;
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: () => number;
   channel(name: AccountName): Channel | undefined;
-  /** Largest file that is taken in. */
+  /** Largest file that is accepted. */
   maxFileBytes(): number;
 };
 
@@ -42,10 +42,10 @@ const AT_ONCE = 4;
 const DEADLINE_MS = 60_000;
 const TRIES = 3;
 const RETRY = { minMs: 1000, maxMs: 8000 };
-/** Messages whose outcome is remembered: their turn may have read them before it was on disk. */
+/** Messages whose outcome is cached: their turn may have read them before it was on disk. */
 const REMEMBERED = 500;
 
-/** Also what its sender has to be told of; the bus takes that notice once. */
+/** Also if its sender is still to be notified; the bus accepts that notice once. */
 const isOpen = (attachment: Attachment) =>
   attachment.content.kind === 'remote' ||
   isUnheard(attachment) ||
@@ -62,15 +62,15 @@ export class InboundAttachments implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Begins to fetch what the message carries. */
+  /** Starts to fetch the message's attachments. */
   begin(message: InboundMessage): void {
     // Reported where the turn awaits it; until then it must not count as unhandled.
     if (awaits(message)) this.#job(message).catch(() => undefined);
   }
 
   /**
-   * The messages with all they carry stored or unread.
-   * @throws the signal's reason; fetching goes on
+   * The messages with all attachments stored or marked unread.
+   * @throws the signal's reason; fetching continues
    */
   async ready<Item extends { readonly message: InboundMessage }>(
     items: readonly Item[],
@@ -95,7 +95,7 @@ export class InboundAttachments implements AsyncDisposable {
     if (known !== undefined) return known;
     const job = this.#resolve(message);
     this.#jobs.set(message.id, job);
-    // What was interrupted is fetched again when somebody asks again.
+    // An interrupted fetch is repeated on the next call.
     job.catch(() => this.#jobs.delete(message.id));
     return job;
   }

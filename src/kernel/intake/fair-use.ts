@@ -1,6 +1,6 @@
-// Keeps count of the messages that people and groups have answered, and ends what is too much: one
-// kind word, then silence. Counts live in memory and are stored in the transaction that stores the
-// messages, so that neither a restart nor a message costs more for it. The rules are in rules/fair-use.ts.
+// Counts the answered messages of people and groups, and stops what exceeds the limits: one notice,
+// then silence. Counts are in memory and are stored in the transaction that stores the messages, so
+// that neither a restart nor a message costs more for it. The rules are in rules/fair-use.ts.
 
 import { readOnce } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -47,34 +47,34 @@ type FairUseDeps = {
   settings(): { readonly limits: LimitsConfig; readonly timeZone: string };
 };
 
-/** A batch in which what is too much is only recorded. */
+/** A batch in which messages over the limit are only recorded. */
 export type Weighed = {
   readonly batch: readonly Gated[];
-  /** Stores the counts; to be called in the same breath as the bus's `accept`. */
+  /** Stores the counts; call it synchronously with the bus's `accept`. */
   store(): Promise<void>;
-  /** Takes back the count of what was not new. */
+  /** Reverts the count of messages that were not new. */
   settle(results: readonly AcceptResult[]): void;
 };
 
 export type FairUse = ReturnType<typeof createFairUse>;
 
-/** What is counted of one message, each with the limits that hold for it. */
+/** What is counted for one message, each with its limits. */
 type Account = {
   readonly whose: Counted;
   readonly row: CountRow<Tally>;
   readonly limits: MessageLimits;
 };
 
-/** What an owner allows whoever wrote it. */
+/** The limits that an owner set for the author. */
 type LimitsOf = ReadonlyMap<InboundMessage, PersonLimits>;
 
-/** `undo` takes back what was counted of a message that turns out to be known already. */
+/** `undo` reverts the count of a message that turns out to be known already. */
 type Judged = { readonly item: Gated; readonly undo?: () => void };
 
 const PERSON = 'person ';
 const COMMAND = 'command ';
 const GROUP = 'group ';
-/** Counts of days that are over are deleted from the store after this. */
+/** Counts of past days are deleted from the store after this. */
 const KEEP_MS = 2 * 86_400_000;
 
 export function createFairUse({ state, bus, clock, log, knownAs, settings }: FairUseDeps) {
@@ -88,7 +88,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
     if (unread.length > 0) log.warn('counts not readable', { rows: unread.length });
   });
 
-  /** At most once a day: forgets who has not written since. */
+  /** At most once a day: drops people who have not written since. */
   function sweep(now: number, today: LocalDay) {
     if (sweptOn === today.day) return;
     sweptOn = today.day;
@@ -96,7 +96,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
     state.expire('', now - KEEP_MS).catch((error) => log.warn('counts not deleted', { error }));
   }
 
-  /** Whoever is met on another door than before is one with who they are there. */
+  /** A person seen on a new channel is joined with their earlier record. */
   async function joinPersonChannels(batch: readonly Gated[]): Promise<LimitsOf> {
     const counted = batch.filter(({ counts }) => counts !== undefined);
     const own = new Map<InboundMessage, PersonLimits>();
@@ -195,7 +195,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
         batch: weighed.map(({ item }) => item),
         async store() {
           if (touched.size === 0) return;
-          // The messages are what matters: a count that is not stored only ends with the process.
+          // The messages matter more: a count that is not stored is only lost with the process.
           const { rows, written } = tallies.stored(touched);
           await state
             .setMany(rows)
@@ -220,16 +220,16 @@ function withPause({ pause: _ended, ...tally }: Tally, pause: Tally['pause']): T
   return pause === undefined ? tally : { ...tally, pause };
 }
 
-// Brings together what the gate decides from: the configuration in force and what was decided about
-// the sender. The decision itself is made by kernel/access/admission.ts.
+// Collects what admission decides from: the current configuration and what was decided about the
+// sender. kernel/access/admission.ts makes the decision.
 
 type JudgeDeps = {
   readonly persons: Pick<Persons, 'roleIn'>;
-  /** The configured part of the gate, by the name of an account. */
+  /** The configured part of admission, by account name. */
   policy(account: string): Omit<AdmissionPolicy, 'role'>;
 };
 
-/** What the gate says of a message now. */
+/** The current verdict about a message. */
 export type Judge = (message: InboundMessage) => Promise<Verdict>;
 
 export function createJudge({ persons, policy }: JudgeDeps): Judge {

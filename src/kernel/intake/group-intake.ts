@@ -1,5 +1,6 @@
-// The part of the way in that only groups have: talk among others is kept, what is for the agent gets
-// the talk before it, and a call from an unlisted group is told to the owner. Nothing is said there.
+// Intake steps for groups: talk among others is kept as context, messages for the agent get the
+// talk before them, and a call from an unlisted group is reported to the owner. Nothing is sent to
+// that group.
 
 import type { ShowOutcome } from '../../channels/channel.ts';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
@@ -14,27 +15,29 @@ import { heardLineOf, withHeard } from './rules/group-talk.ts';
 
 type GroupIntakeDeps = {
   readonly buffer: GroupBuffer;
-  /** Tells the owner something about an account. */
+  /** Sends the owner a notice about an account. */
   tellOwner(text: string, about: AccountName): void;
 };
 
-/** By whom a message is that was let in, and whether it asks for an answer or gives a command. */
+/** The role of an admitted sender, and whether the message asks for an answer or is a command. */
 export type CountedAs = { readonly role: AdmittedRole; readonly as: 'message' | 'command' };
 
-/** What the gate made of one message: the entry to store and what follows once it is stored. */
+/**
+ * The result of admission for one message: the entry to store and what follows once it is stored.
+ */
 export type Gated = {
   readonly entry: InboundEntry;
-  /** It is group talk, of interest to those behind it. */
+  /** It is group talk, context for later messages. */
   readonly isHeard?: true;
-  /** It was let in, and counts among what its sender may have answered. */
+  /** It was admitted, and counts against its sender's limits. */
   readonly counts?: CountedAs;
-  /** Done before it is stored; may be done again. */
+  /** Runs before it is stored; may run again. */
   readonly before?: () => Promise<void>;
-  /** `show`: for what came of a press. */
+  /** `show`: for the outcome of a button press. */
   readonly afterwards?: (show: ShowOutcome | undefined) => Promise<void>;
 };
 
-/** Decides about a message, or leaves it to the steps behind it. */
+/** Decides about a message, or leaves it to the later steps. */
 export type IntakeStep = {
   readonly name: string;
   decide(
@@ -55,7 +58,7 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps) {
       afterwards: () => buffer.note(message),
     }),
 
-    /** Said to the agent in a group that is not listed, by somebody who may speak to it. */
+    /** Said to the agent in a group that is not listed, by a person who may talk to it. */
     called: (message: InboundMessage, gate: string): Gated => ({
       entry: { kind: 'record', message, gate },
       async afterwards() {
@@ -65,7 +68,7 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps) {
       },
     }),
 
-    /** The batch, in which what is for the agent holds what was said in its group before. */
+    /** The batch, in which messages for the agent include the earlier talk of their group. */
     withTalk: (batch: readonly Gated[]): Promise<readonly Gated[]> =>
       Promise.all(
         batch.map(async (item, index) => {
@@ -87,10 +90,11 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps) {
   };
 }
 
-// What was said in groups and not to the agent, per conversation: durable, bounded and short-lived.
-// It is shown once, with the next message that is for the agent. Which talk counts is the gate's.
+// Group talk that was not addressed to the agent, per conversation: durable, bounded and
+// short-lived. It is shown once, with the next message for the agent. Admission decides which talk
+// counts.
 
-/** Older talk explains nothing any more. */
+/** Older talk is of no use as context. */
 const MAX_AGE_MS = 24 * 3_600_000;
 const SCOPE = 'groups';
 
@@ -110,18 +114,18 @@ export function createGroupBuffer(rows: OpenRows, clock: Clock) {
     lines.filter(({ at }) => clock.now() - at < MAX_AGE_MS);
 
   return {
-    /** Keeps what was said among others. */
+    /** Stores talk among others. */
     async note(message: InboundMessage): Promise<void> {
       const line = heardLineOf(message);
       await talk.change(sessionKeyOf(message.chat), (lines) => withHeard(recent(lines), line));
     },
 
-    /** The message with what was said before it; `earlier` came with it and is not kept yet. */
+    /** The message with the talk before it; `earlier` came with it and is not stored yet. */
     async withTalk(
       message: InboundMessage,
       earlier: readonly InboundMessage[],
     ): Promise<InboundMessage> {
-      // A command is carried out, not read.
+      // A command is executed, not read by the model.
       if (parseCommand(message.text) !== undefined) return message;
       const session = sessionKeyOf(message.chat);
       const ofSession = earlier.filter(({ chat }) => sessionKeyOf(chat) === session);
@@ -130,7 +134,7 @@ export function createGroupBuffer(rows: OpenRows, clock: Clock) {
       return lines.length === 0 ? message : { ...message, heard: lines };
     },
 
-    /** Forgets what was shown with this message. */
+    /** Deletes the talk that was shown with this message. */
     async shown({ chat, heard = [] }: InboundMessage): Promise<void> {
       const ids = new Set(heard.map(({ id }) => id));
       if (ids.size === 0) return;
@@ -140,12 +144,12 @@ export function createGroupBuffer(rows: OpenRows, clock: Clock) {
       });
     },
 
-    /** Deletes talk that is too old to be shown, in groups that have gone quiet. */
+    /** Deletes talk that is too old, in groups that are quiet. */
     async expire(): Promise<void> {
       await talk.expire(clock.now() - MAX_AGE_MS);
     },
 
-    /** True the first time somebody calls the agent in this unlisted group. */
+    /** True for the first call of the agent in this unlisted group. */
     async isFirstCall({ chat: { channel, account, chat } }: InboundMessage): Promise<boolean> {
       const at = `${clock.now()}`;
       const first = await calls.change(`${channel}:${account}:${chat}`, (known) =>

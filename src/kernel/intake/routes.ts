@@ -1,5 +1,6 @@
 // Which conversation a chat takes part in, and where a conversation is answered. A chat has its own
-// unless its person moved another one there or shares one over all doors. On disk, asked from memory.
+// unless its person moved another one there or shares one on all channels. Stored on disk, read
+// from memory.
 
 import {
   accountsOf,
@@ -38,12 +39,12 @@ export function createRoutes({ peopleRows, persons }: RoutesDeps) {
     if (person.conversations === 'shared' && person.session !== undefined) return person.session;
     const target = (await routes.get(own))?.session;
     const channel = target === undefined ? undefined : chatRefOf(target)?.channel;
-    // A channel that was taken off takes its conversation along.
+    // An unlinked channel takes its conversation along.
     const isTheirs = channel !== undefined && personChannelOf(person, channel) !== undefined;
     return target !== undefined && isTheirs ? target : own;
   }
 
-  /** Whoever writes elsewhere again is answered there from then on. */
+  /** A person who writes in another chat is answered there from then on. */
   async function settle(session: SessionKey, message: InboundMessage) {
     const move = await moves.get(session);
     if (move === undefined || message.receivedAt <= move.at) return;
@@ -52,7 +53,7 @@ export function createRoutes({ peopleRows, persons }: RoutesDeps) {
   }
 
   return {
-    /** The message with the conversation it belongs to. `/new` in a moved one gives the chat its own back. */
+    /** The message with its conversation. `/new` in a moved one gives the chat its own back. */
     async route(message: InboundMessage): Promise<InboundMessage> {
       const { sender, chat, addressing, text } = message;
       if (sender.kind !== 'person') return message;
@@ -73,14 +74,14 @@ export function createRoutes({ peopleRows, persons }: RoutesDeps) {
       const person = await persons.inChat(chat);
       return person === undefined ? own : targetOf(own, person);
     },
-    /** Where what is said in a conversation goes, whose newest message this is. */
+    /** The chat for answers of a conversation with this newest message. */
     async answersTo(session: SessionKey, newest: InboundMessage): Promise<ChatRef> {
       const move = await moves.get(session);
       if (move === undefined) return newest.chat;
       const isLater = newest.sender.kind === 'person' && newest.receivedAt > move.at;
       return isLater ? newest.chat : move.to;
     },
-    /** What was asked up to then is answered in the other chat, which takes part from now on. */
+    /** Earlier questions are answered in the other chat, which takes part from now on. */
     async move(session: SessionKey, move: Move): Promise<void> {
       const own = sessionKeyOf(move.to);
       const route = routes.write(own, own === session ? undefined : { session });
@@ -89,7 +90,7 @@ export function createRoutes({ peopleRows, persons }: RoutesDeps) {
   };
 }
 
-/** Where a turn is shown and answered, as long as nobody moves it. */
+/** Whether a turn is shown and answered in this chat, as long as the conversation is not moved. */
 export const isAnsweredIn = async (
   routes: Pick<Routes, 'answersTo'>,
   session: SessionKey,
@@ -97,10 +98,10 @@ export const isAnsweredIn = async (
   chat: ChatRef,
 ) => isSameChat(await routes.answersTo(session, newest), chat);
 
-// The doors of our own, open to whoever holds the gateway's token or a login of the page, and the
-// gate of each platform channel.
+// The local channels, open to holders of the gateway's token or of a login of the page, and the
+// admission policy of each platform channel.
 
-/** The sender id of whoever writes through a door of our own. */
+/** The sender id on a local channel. */
 const LOCAL_USER = 'owner';
 
 export type LocalChannels = {
@@ -131,7 +132,7 @@ const LOCAL_CHANNEL = {
   bridge: 'off',
 } as const;
 
-/** Lets nobody in: an account that is not configured any more. */
+/** Lets nobody in: for an account that is no longer configured. */
 const CLOSED = { ...LOCAL_CHANNEL, owners: [] };
 
 /** By the name of an account. */
@@ -146,7 +147,7 @@ export function policyOf(
   return first === undefined ? LOCAL_CHANNEL : { ...CLOSED, medium: first.medium };
 }
 
-/** Without an account: the most that any of the channel's gives. */
+/** Without an account: the widest policy of the channel's accounts. */
 export function gateOf(channel: string, config: Config, account?: AccountId): ConfiguredGate {
   if (account !== undefined) {
     return policyOf(accountName({ channel: channelName(channel), account }), config);

@@ -24,11 +24,11 @@ import {
   type StoredMedia,
 } from './media.ts';
 
-/** Enough for archives that say what they are in one of their first entries. */
+/** Enough for archives whose type is in one of their first entries. */
 export const HEAD_BYTES = 65_536;
 
 const UNKNOWN = 'application/octet-stream';
-/** Types found by markup rather than by a signature of bytes. */
+/** Types detected by markup rather than by a byte signature. */
 const MARKUP = /^(?:application\/xml|text\/.*|image\/svg\+xml)$/;
 /** Controls that no text has; the escape is in coloured logs. */
 const BINARY = /(?!\s)\p{Cc}/u;
@@ -37,7 +37,7 @@ const ESCAPE = '\u001b';
 /** @param head the content, or its first `HEAD_BYTES` */
 export async function contentTypeOf(head: Uint8Array): Promise<string> {
   if (head.length === 0) return UNKNOWN;
-  // The mark of UTF-16 looks like the beginning of a sound.
+  // The byte order mark of UTF-16 looks like the start of an audio file.
   if (decodeMarked(head, true) !== undefined) return 'text/plain';
   // Loaded with the first file, so that a start does not wait for it.
   const { fileTypeFromBuffer } = await import('file-type');
@@ -50,7 +50,7 @@ export async function contentTypeOf(head: Uint8Array): Promise<string> {
 
 function isText(head: Uint8Array): boolean {
   try {
-    // The cut may stand inside a character, so the end is left open.
+    // The cut may be inside a character, so the end is left open.
     const text = new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true });
     return !BINARY.test(text.replaceAll(ESCAPE, ''));
   } catch {
@@ -58,27 +58,27 @@ function isText(head: Uint8Array): boolean {
   }
 }
 
-// The media store in a folder: `<2 hex>/<sha256>`, written beside and renamed, so that a name always
-// stands for the whole content. The time of last change says when a content was last used.
+// The media store in a folder: `<2 hex>/<sha256>`, written to a temporary file and renamed, so that
+// a name always stands for the whole content. The modification time is the time of last use.
 
 type MediaFilesOptions = {
-  /** Made where there is none. */
+  /** Created if it does not exist. */
   readonly folder: string;
   readonly clock: Clock;
-  /** All contents together may be this large. */
+  /** Limit for all contents together. */
   maxBytes(): number;
-  /** Contents that messages under way need; they are never deleted. */
+  /** Contents that queued messages need; they are never deleted. */
   needed(): Promise<ReadonlySet<MediaId>>;
 };
 
-/** A content this young may be on its way into a message and is not deleted for room. */
+/** A content this young may be about to be used by a message and is not deleted for room. */
 const YOUNG_MS = 15 * 60_000;
-/** A use is noted again after this time: deleting counts in days. */
+/** Use is recorded again after this time: retention counts in days. */
 const NOTE_USE_MS = 3_600_000;
 const INCOMING = 'incoming';
 const NAME = /^[0-9a-f]{64}$/;
 
-/** Clears what an earlier process left half written. One process at a time uses the folder. */
+/** Removes incomplete files of an earlier process. One process at a time uses the folder. */
 export async function openMediaFiles(options: MediaFilesOptions): Promise<MediaStore> {
   const incoming = join(options.folder, INCOMING);
   await rm(incoming, { recursive: true, force: true });
@@ -92,7 +92,7 @@ type Kept = { readonly id: MediaId; readonly sizeBytes: number; readonly usedAt:
 class MediaFiles implements MediaStore {
   readonly #options: MediaFilesOptions;
   readonly #incoming: string;
-  /** Taking in and deleting happen one after the other, so that the sum of sizes stays true. */
+  /** Storing and deleting are serialised, so that the sum of sizes stays correct. */
   readonly #lane = createLanes();
   #usedBytes: number | undefined;
 
@@ -144,7 +144,7 @@ class MediaFiles implements MediaStore {
     });
   }
 
-  /** Gives a written content its name, where it has none yet. */
+  /** Moves a written content to its name, unless it exists already. */
   async #take(temporary: string, id: MediaId, sizeBytes: number): Promise<void> {
     const path = this.#pathOf(id);
     const now = this.#options.clock.now() / 1000;
@@ -182,7 +182,7 @@ class MediaFiles implements MediaStore {
     for (const { id, sizeBytes } of kept) {
       if (freed >= enough) break;
       if (needed.has(id)) continue;
-      // One that cannot be deleted must not keep the others.
+      // A file that cannot be deleted must not stop the others.
       const isGone = await unlink(this.#pathOf(id)).then(
         () => true,
         () => false,
@@ -280,8 +280,8 @@ function undefinedIfMissing(error: unknown): undefined {
   throw error;
 }
 
-// Looks at what a media store keeps, without being its owner: nothing is written, deleted or counted as
-// used, so that it may be done beside a running gateway.
+// Inspects a media store without owning it: nothing is written, deleted or counted as used, so it
+// is safe beside a running gateway.
 
 /** `folder`: of the store. */
 export function createKeptMedia(folder: string): Pick<MediaStore, 'read' | 'stat'> {
@@ -299,7 +299,8 @@ export function createKeptMedia(folder: string): Pick<MediaStore, 'read' | 'stat
   };
 }
 
-// The media of a home: where they are kept and for how long, what an account may send, and images as models get them.
+// The media of a home: where they are stored and for how long, what an account may send, and images
+// as models get them.
 
 const DAY_MS = 86_400_000;
 
@@ -319,10 +320,10 @@ export function openMedia(
   });
 }
 
-/** How long an unused content is kept, milliseconds. */
+/** Retention of an unused content, milliseconds. */
 export const keptUnusedMs = (live: LiveConfig): number => live.config.media.keepDays * DAY_MS;
 
-/** What may be sent by an account; undefined where it carries no files. */
+/** Largest file that an account may send; undefined if it carries no files. */
 export function maxFileBytes({ live, channels }: Pick<Kernel, 'live' | 'channels'>) {
   return (name: AccountName): UploadLimit | undefined => {
     const uploads = channels.get(name)?.attachments;
@@ -333,7 +334,7 @@ export function maxFileBytes({ live, channels }: Pick<Kernel, 'live' | 'channels
   };
 }
 
-/** An image as it goes to a model's vendor. */
+/** An image as it is sent to a model's vendor. */
 export async function loadedImage(reader: MediaReader, id: MediaId): Promise<LoadedImage> {
   const reading = await reader.image(id);
   if (reading.kind === 'unreadable') return reading;

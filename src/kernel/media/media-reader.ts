@@ -1,5 +1,5 @@
-// Reads stored contents for models: documents as text, images scaled and stripped of metadata. Derived
-// files are cached beside the original; concurrency is bounded by memory.
+// Reads stored contents for models: documents as text, images scaled and stripped of metadata.
+// Derived files are cached beside the original; concurrency is bounded by memory.
 
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, unlink, utimes } from 'node:fs/promises';
@@ -20,11 +20,11 @@ type DerivedKind = 'image' | 'text' | 'reading';
 const extraction = () => import('./extract/extract.ts');
 
 const MAX_BYTES = 500_000_000;
-/** After this many new files the folder is looked through. */
+/** The folder is cleaned after this many new files. */
 const LOOK_EVERY = 50;
 const NAME = /^[0-9a-f]{64}\.(?:image|text|reading)$/;
 
-/** `folder` is made when something is kept first. */
+/** `folder` is created with the first derived file. */
 function createDerivedFiles(folder: string, clock: Clock) {
   let kept = 0;
   const pathOf = (id: MediaId, kind: DerivedKind) => join(folder, `${id}.${kind}`);
@@ -46,7 +46,7 @@ function createDerivedFiles(folder: string, clock: Clock) {
       if (content !== undefined) await utimes(path, now, now).catch(() => undefined);
       return content;
     },
-    /** A disk that is full costs the next reader the work, and nobody anything else. */
+    /** On a full disk the next reader repeats the work; there is no other effect. */
     async keep(id: MediaId, kind: DerivedKind, content: Uint8Array): Promise<void> {
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -77,30 +77,30 @@ async function newestFirst(folder: string) {
   return files.toSorted((a, b) => b.usedAt - a.usedAt);
 }
 
-// An image as models take it: upright, its longest side bounded, a plain JPEG or PNG without what the
-// camera noted of place and owner. The library is loaded with the first image: a start must not wait
-// for it, and a gateway that sees no image must not pay for it.
+// An image as models accept it: upright, its longest side bounded, a plain JPEG or PNG without the
+// camera's data about place and owner. The library is loaded with the first image: a start must not
+// wait for it, and a gateway without images must not pay for it.
 
-/** Larger ones are made smaller by the vendors, at our cost. */
+/** Vendors scale larger ones down, at our cost. */
 const MAX_SIDE_PIXELS = 1568;
-/** More would have to be unpacked than a photo has. */
+/** More than a photo has; it would have to be unpacked. */
 const MAX_INPUT_PIXELS = 100_000_000;
-/** Bytes that opening takes for each pixel, measured; a format without a figure takes `MOST`. */
+/** Bytes per pixel that opening uses, measured; a format without a figure counts as `MOST`. */
 const STREAMED: Readonly<Record<string, number>> = { jpeg: 0.7, png: 3 };
 const WHOLE: Readonly<Record<string, number>> = { jpeg: 4, png: 5, webp: 5, gif: 6, tiff: 6 };
 const MOST = 20;
 const MAX_INPUT_BYTES = 60_000_000;
 /** Vendors count the 5 MB in base64. */
 const MAX_OUTPUT_BYTES = 3_750_000;
-/** Drawings and screens stay without loss while that is cheap. */
+/** Drawings and screenshots stay lossless while that is small. */
 const MAX_PNG_BYTES = 1_000_000;
 const QUALITIES = [85, 60, 35] as const;
-/** What is opened, by its content; an SVG is text, and may name files. */
+/** Formats that are opened, by content; an SVG is text, and may reference files. */
 const OPENED = new Set(['jpeg', 'png', 'webp', 'gif', 'heif', 'tiff']);
 const LOADERS = ['Jpeg', 'Png', 'Webp', 'Nsgif', 'Heif', 'Tiff'].map(
   (format) => `VipsForeignLoad${format}`,
 );
-/** Types of what is opened; HEIC is not, for its codec is patented. */
+/** Types that are opened; HEIC is not, because its codec is patented. */
 const OPENED_TYPES = /^image\/(?:jpeg|png|apng|webp|gif|avif|tiff)$/;
 const DRAWN = new Set(['png', 'gif']);
 
@@ -109,7 +109,7 @@ const DAMAGED = 'it is damaged';
 const NO_IMAGE = 'this image cannot be opened; send it as JPEG or PNG';
 const NAMES: Readonly<Record<string, string>> = { 'x-icon': 'ICO', heif: 'HEIC' };
 
-/** `maxBytes`: what opening it may take. */
+/** `maxBytes`: what opening it may use. */
 async function modelImage(
   content: Uint8Array,
   maxBytes = Number.POSITIVE_INFINITY,
@@ -144,7 +144,7 @@ async function opened(content: Uint8Array, maxBytes: number): Promise<ImageReadi
   return (DRAWN.has(format) ? await asPng(upright) : undefined) ?? asJpeg(upright);
 }
 
-/** Why it is not opened, by what it is. */
+/** Why it is not opened, by its type. */
 async function closedReason(content: Uint8Array): Promise<string> {
   const type = await contentTypeOf(content.subarray(0, HEAD_BYTES));
   if (OPENED_TYPES.test(type)) return DAMAGED;
@@ -159,13 +159,13 @@ function unpackedBytes({ format, width, height, depth, isProgressive }: Metadata
   return width * height * (known ?? MOST) * (depth === 'uchar' ? 1 : 2);
 }
 
-/** Only the loaders of what is opened: the others never see what strangers send. */
+/** Enables only the loaders of permitted formats: the others never see untrusted content. */
 async function openers() {
   const { default: sharp } = await import('sharp');
   sharp.block({ operation: ['VipsForeignLoad'] });
   sharp.unblock({ operation: LOADERS });
   sharp.cache(false);
-  // One thread is fast enough, and the machine belongs to others too.
+  // One thread is fast enough and leaves the machine to others.
   sharp.concurrency(1);
   return sharp;
 }
@@ -189,25 +189,25 @@ async function asJpeg(image: Sharp): Promise<ImageReading> {
   return { kind: 'unreadable', reason: TOO_LARGE };
 }
 
-// Reads stored contents for models: each once at a time, as many side by side as the memory allows, and
-// what was found is kept beside the original. Before a content is read this is noted, so that one that
-// ends the process is not read again and again after every restart.
+// Reads stored contents for models: each once at a time, as many in parallel as the memory allows,
+// with the result cached beside the original. The start of a reading is recorded first, so that a
+// content that ends the process is not read again after every restart.
 
 type MediaReaderOptions = {
   readonly store: Pick<MediaStore, 'read' | 'stat'>;
-  /** For what is made of the contents; made when needed. */
+  /** For derived files; created on demand. */
   readonly folder: string;
   readonly clock: Clock;
-  /** Shared with other readers; its own where it is left out. */
+  /** Shared with other readers; default: its own. */
   readonly memory?: ReaderMemory;
 };
 
-/** A process may end during a reading that has nothing to do with it, except where memory is short. */
+/** A process may end during a reading for unrelated reasons, except if memory is short. */
 const MAX_ENDED_READINGS = 1;
 const ENDED =
   'the gateway ended unexpectedly while reading it, so it is not read again; a smaller or simpler file can be sent instead';
 const GONE = 'it is no longer stored';
-/** JPEG begins with FF D8 (ITU T.81, annex B). */
+/** JPEG starts with FF D8 (ITU T.81, annex B). */
 const JPEG_START = 0xff;
 
 type Unreadable = Extract<DocumentReading, { readonly kind: 'unreadable' }>;
@@ -229,7 +229,7 @@ export function createMediaReader({
   const never = new AbortController().signal;
   const maxEnded = memory.isTight ? 0 : MAX_ENDED_READINGS;
 
-  /** Reads within the memory; nothing is read that ended the process before. */
+  /** Reads within the memory limit; does not read what ended the process before. */
   async function guarded<Reading>(
     id: MediaId,
     signal: AbortSignal,
@@ -260,7 +260,7 @@ export function createMediaReader({
   }
 
   async function document(id: MediaId, signal: AbortSignal): Promise<DocumentReading> {
-    // Asked of the store also where a text was kept: what was deleted is not read any more.
+    // Checks the store even if a text is cached: a deleted content is not read any more.
     if ((await store.stat(id)) === undefined) return { kind: 'unreadable', reason: GONE };
     const kept = readingIn(await derived.read(id, 'text'));
     if (kept !== undefined) return kept;
@@ -297,7 +297,7 @@ export function createMediaReader({
   };
 }
 
-/** Undefined where nothing was kept, or nothing that can be used. */
+/** Undefined if nothing usable is cached. */
 function readingIn(kept: Uint8Array | undefined): DocumentReading | undefined {
   if (kept === undefined) return undefined;
   try {

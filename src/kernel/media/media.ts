@@ -9,40 +9,40 @@ export type StoredMedia = {
   readonly id: MediaId;
   readonly sizeBytes: number;
   /**
-   * Found in the content itself, `text/plain` for readable text of any kind (also HTML and SVG);
-   * `application/octet-stream` where it tells nothing.
+   * Detected from the content itself, `text/plain` for readable text of any kind (also HTML and
+   * SVG); `application/octet-stream` if unknown.
    */
   readonly mimeType: string;
 };
 
 export type PutOptions = {
-  /** More than this is refused with MediaError `media_too_large`, and nothing is kept. */
+  /** More is refused with MediaError `media_too_large`, and nothing is stored. */
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
 };
 
 export interface MediaStore {
   /**
-   * Keeps a content; an error of the source is thrown on as it is.
+   * Stores a content; an error of the source is rethrown unchanged.
    * @throws MediaError `media_too_large`, `media_full`, `media_failed`
    */
   put(content: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredMedia>;
-  /** Undefined where it was never there or has been swept. */
+  /** Undefined if it was never stored or has been deleted. */
   read(id: MediaId): Promise<Uint8Array | undefined>;
   /** The same without the content. */
   stat(id: MediaId): Promise<StoredMedia | undefined>;
-  /** Deletes it at once, unless a message under way needs it; whether it is gone. */
+  /** Deletes it at once, unless a queued message needs it; returns whether it is gone. */
   remove(id: MediaId): Promise<boolean>;
   /**
-   * Deletes what was not put or read for `unusedMs`, but nothing that a message under way needs;
-   * returns how many bytes that freed.
+   * Deletes what was not stored or read for `unusedMs`, except what a queued message needs; returns
+   * the freed bytes.
    */
   sweep(unusedMs: number): Promise<number>;
 }
 
 type MediaFailure = 'media_too_large' | 'media_full' | 'media_failed';
 
-/** A content that was not kept. */
+/** A content could not be stored. */
 export class MediaError extends NanobotError {
   override readonly name = 'MediaError';
   declare readonly code: MediaFailure;
@@ -51,37 +51,40 @@ export class MediaError extends NanobotError {
   }
 }
 
-// CONTRACT of what a model gets of a stored content: the text of a document, the picture of an image.
-// Nothing of it is trusted: a text comes back as others wrote it, for the caller to wrap.
+// CONTRACT of what a model gets of a stored content: the text of a document, the picture of an
+// image. All of it is untrusted content, which the caller wraps.
 
-/** A page, a sheet, a slide, a chapter; a document without such parts is one without a title. */
+/**
+ * A page, a sheet, a slide, a chapter; a document without such parts has one section without a
+ * title.
+ */
 export type DocumentSection = { readonly title: string; readonly text: string };
 
 export type DocumentReading =
   | {
       readonly kind: 'text';
       readonly sections: readonly DocumentSection[];
-      /** There is more than is ever read of a document. */
+      /** The document has more than is ever read. */
       readonly isCut: boolean;
     }
-  /** `reason` in words for people, without a full stop: `it is protected by a password`. */
+  /** `reason` as text for people, without a full stop: `it is protected by a password`. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 export type ImageReading =
   | {
       readonly kind: 'image';
       readonly mimeType: 'image/jpeg' | 'image/png';
-      /** Upright, within what every vendor takes, without what the camera noted. */
+      /** Upright, within the limits of every vendor, without camera metadata. */
       readonly content: Uint8Array;
     }
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 export interface MediaReader {
-  /** What was read once is kept. @throws the signal's reason, nothing else */
+  /** The result is cached. @throws only the signal's reason */
   document(id: MediaId, signal: AbortSignal): Promise<DocumentReading>;
-  /** The same of a content that is not in the store; nothing is kept. */
+  /** The same for a content that is not in the store; not cached. */
   documentIn(content: Uint8Array, signal: AbortSignal): Promise<DocumentReading>;
   image(id: MediaId): Promise<ImageReading>;
-  /** Deletes what was kept of contents that were not read for `unusedMs`. */
+  /** Deletes cached results of contents that were not read for `unusedMs`. */
   sweep(unusedMs: number): Promise<void>;
 }

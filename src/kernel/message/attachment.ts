@@ -1,5 +1,5 @@
-// What comes and goes with a message besides its text. Content is named by its hash and read from
-// the media store; what a platform has not handed over yet is named by the channel's own reference.
+// The files of a message. Content is identified by its hash and read from the media store; what a
+// platform has not delivered yet is identified by the channel's own reference.
 
 import { headOf } from '../../lib/text/cut.ts';
 import type { MediaId } from './ids.ts';
@@ -14,42 +14,42 @@ export const ATTACHMENT_KINDS = [
   'sticker',
   'document',
 ] as const;
-/** `voice` is spoken into the phone, `audio` a recording; `video_note` is Telegram's round one. */
+/** `voice` is recorded on the phone, `audio` a file; `video_note` is Telegram's round video. */
 export type AttachmentKind = (typeof ATTACHMENT_KINDS)[number];
 
 export type AttachmentContent =
   | { readonly kind: 'stored'; readonly media: MediaId }
-  /** Fetched by the channel that wrote `ref`; nobody else reads it. */
+  /** Fetched by the channel that wrote `ref`; nothing else reads it. */
   | { readonly kind: 'remote'; readonly ref: string }
-  /** Not read, and the person and the model are told why. */
+  /** Not read; the person and the model get the reason. */
   | { readonly kind: 'unread'; readonly reason: string };
 
-/** What is said in a sound, once somebody has listened. */
+/** The transcript of audio, once there is one. */
 export type Spoken =
-  /** `language`: ISO 639 code, where it is known. */
+  /** `language`: ISO 639 code, if known. */
   | { readonly kind: 'words'; readonly text: string; readonly language?: string }
-  /** `reason` in words for people, without a full stop. */
+  /** `reason` as text for people, without a full stop. */
   | { readonly kind: 'unheard'; readonly reason: string };
 
 export type Attachment = {
   readonly kind: AttachmentKind;
-  /** As the sender called it: shown, never trusted, never a path. */
+  /** The sender's name for it: shown, never trusted, never a path. */
   readonly name?: string;
-  /** As the platform says; what it really is, is found out from the content. */
+  /** From the platform; the real type is detected from the content. */
   readonly mimeType?: string;
   readonly sizeBytes?: number;
   readonly durationMs?: number;
   readonly content: AttachmentContent;
-  /** Of a sound. */
+  /** Of audio. */
   readonly spoken?: Spoken;
 };
 
-/** Sounds that are listened to. */
+/** Kinds that are transcribed. */
 export const SOUND_KINDS: readonly AttachmentKind[] = ['voice', 'audio', 'video_note'];
-/** What the person says into it themself. */
+/** Kinds in which the sender themself speaks. */
 export const OWN_SPEECH_KINDS: readonly AttachmentKind[] = ['voice', 'video_note'];
 
-/** What an answer carries; its content is in the media store before the answer is queued. */
+/** A file of an answer; its content is in the media store before the answer is queued. */
 export type OutboundAttachment = {
   readonly kind: AttachmentKind;
   readonly media: MediaId;
@@ -60,8 +60,8 @@ export type OutboundAttachment = {
   readonly caption?: string;
 };
 
-// What came with a message, in words: for the model, for group talk, for an owner who looks at what
-// a stranger sent. Names are the sender's own, so nothing in them can look like a line of ours.
+// Attachments as text: for the model, for group talk, for an owner who reads an unknown sender's
+// messages. Names are the sender's, so they are escaped and cannot imitate a line of the program.
 
 const MAX_NAME_CHARS = 100;
 
@@ -76,8 +76,8 @@ const KIND_WORDS: Readonly<Record<AttachmentKind, string>> = {
 };
 
 /**
- * One line per attachment: `[file "report.pdf" (1.2 MB)]`, or why it could not be read; of a voice
- * message what is said in it: `[voice message, 0:12, de]: See you at noon.`
+ * One line per attachment: `[file "report.pdf" (1.2 MB)]`, or why it could not be read; for a voice
+ * message its transcript: `[voice message, 0:12, de]: See you at noon.`
  */
 export function attachmentLines(attachments: readonly Attachment[] = []): readonly string[] {
   return attachments.map((attachment) => {
@@ -91,7 +91,7 @@ export function attachmentLines(attachments: readonly Attachment[] = []): readon
   });
 }
 
-/** The text with what came beside it in front. */
+/** The text, preceded by the lines of its attachments. */
 export function textWithAttachments(message: {
   readonly text: string;
   readonly attachments?: readonly Attachment[];
@@ -144,15 +144,15 @@ const plain = (text: string) =>
     .replace(/[[\]"\s]+/g, ' ')
     .trim();
 
-// Contents of the media store as a transcript names them: what came with a message, what a tool showed.
-// Bytes are never among them.
+// Contents of the media store as a transcript names them: attachments of a message, images from a
+// tool. Never their bytes.
 
 export type AttachedMedia = {
   readonly media: MediaId;
   readonly kind: AttachmentKind;
-  /** Found in the content, not what the sender says. */
+  /** Detected from the content, not the sender's value. */
   readonly mimeType: string;
-  /** As the sender called it: shown, never trusted, never a path. */
+  /** The sender's name for it: shown, never trusted, never a path. */
   readonly name?: string;
 };
 
@@ -160,7 +160,7 @@ const SHORT_ID_CHARS = 8;
 
 export const isImage = ({ mimeType }: AttachedMedia) => mimeType.startsWith('image/');
 
-/** By which a model names it; no key to anything outside of its own conversation. */
+/** The id by which a model names it; valid only in its own conversation. */
 export const shortIdOf = ({ media }: Pick<AttachedMedia, 'media'>) =>
   media.slice(0, SHORT_ID_CHARS);
 
@@ -173,8 +173,8 @@ export function attachedTitle(attached: AttachedMedia): string {
 }
 
 /**
- * What a model means by a name or the beginning of an id; the newest of several. Only what the
- * conversation itself holds is ever found.
+ * The content that a model means by a name or the start of an id; the newest of several. Finds only
+ * what the conversation itself contains.
  */
 export function findAttached(
   attached: readonly AttachedMedia[],
@@ -189,11 +189,11 @@ export function findAttached(
   );
 }
 
-/** A sound that nobody has listened to yet. */
+/** Audio without a transcript or a reason yet. */
 export const isUnheard = ({ kind, content, spoken }: Attachment): boolean =>
   content.kind === 'stored' && spoken === undefined && SOUND_KINDS.includes(kind);
 
-/** Why the person's own words in it are not known; undefined where they are, or where there are none. */
+/** Why the person's own speech in it is not known; undefined if it is, or if there is none. */
 export function missedReason({ kind, content, spoken }: Attachment): string | undefined {
   if (!OWN_SPEECH_KINDS.includes(kind)) return undefined;
   if (spoken?.kind === 'unheard') return spoken.reason;

@@ -1,17 +1,17 @@
 // What becomes of an outbound message after a try to send it: pure decisions from what is known
 // about the try. A message that may have arrived is never sent again unless its channel's policy
-// makes the repeat harmless, visible or sure to be needed.
+// makes the repeat harmless, visible or certainly needed.
 
 import type { Remedy } from './errors.ts';
 import type { NativeId } from './ids.ts';
 
-/** What to do when nobody knows whether a send arrived. */
+/** What to do when it is unknown whether a send arrived. */
 export type UnknownPolicy =
   /** Sending the same again is harmless (the id is ours, or it is an edit). */
   | 'idempotent'
   /** Ask the platform by `reconcile`, then send again at most once. */
   | 'reconcile'
-  /** One marked retry within 15 minutes of the answer's birth, else set aside as unknown. */
+  /** One marked retry within 15 minutes of the answer's creation, else set aside as unknown. */
   | 'resend'
   /** Never send again; set aside as unknown. */
   | 'hold';
@@ -21,9 +21,9 @@ export const REPEAT_WINDOW_MS = 15 * 60_000;
 const MIN_RETRY_MS = 500;
 const MAX_RETRY_MS = 60_000;
 
-/** What is durably known about a message before the try at hand. */
+/** The durable facts about a message before the current try. */
 export type DeliveryHistory = {
-  /** Tries so far, the one at hand included. */
+  /** Number of tries, including the current one. */
   readonly attempt: number;
   /** Epoch milliseconds. */
   readonly queuedAt: number;
@@ -39,7 +39,10 @@ export type FailedTry = {
   readonly certainty: 'not_sent' | 'unknown';
   readonly remedy: Remedy;
   readonly reason: string;
-  /** The channel has no connection: the message waits for the next one, and this was no try. */
+  /**
+   * The channel has no connection: the message waits for the next one, and this does not count as a
+   * try.
+   */
   readonly isUnready?: true;
 };
 
@@ -55,10 +58,10 @@ export type Settlement =
       readonly isUncounted?: true;
     }
   | SetAside
-  /** A person stopped it: what was not sent of it is not sent any more. */
+  /** A person stopped it: the unsent rest is not sent any more. */
   | { readonly kind: 'stopped'; readonly reason: string };
 
-/** No further try is made. `isOwnRule`: a rule of ours forbade it. */
+/** No further try is made. `isOwnRule`: forbidden by a rule of this program. */
 export type SetAside = {
   readonly kind: 'dead' | 'unknown';
   readonly reason: string;
@@ -74,7 +77,7 @@ export function isExpired(history: DeliveryHistory, terms: DeliveryTerms, now: n
   return now > history.queuedAt + terms.lifetimeMs;
 }
 
-/** No further try; `unknown` where a try may have arrived. */
+/** No further try; `unknown` if a try may have arrived. */
 export function setAside(inDoubt: boolean, reason: string): SetAside {
   return { kind: inDoubt ? 'unknown' : 'dead', reason };
 }
@@ -132,7 +135,7 @@ function mayRepeat(
   }
 }
 
-/** What a platform's word on a message in doubt means; `repeat`: send it again, once. */
+/** What a platform's answer about a message in doubt means; `repeat`: send it again, once. */
 export function settleReconciled(
   found: { readonly nativeIds: readonly NativeId[] } | 'absent' | undefined,
   history: DeliveryHistory,

@@ -1,5 +1,5 @@
-// Branded identifiers. Only the part of the system that mints an id may cast to it; everyone else
-// passes it on unread, so a chat id can never be handed over where a user id is meant.
+// Branded identifiers. Only the code that creates an id may cast to it; all other code passes it on
+// unread, so that a chat id can never be passed where a user id is expected.
 
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
@@ -8,27 +8,29 @@ type Branded<Name extends string> = string & { readonly [brand]: Name };
 export type ChannelName = Branded<'ChannelName'>;
 /** One configured account of a channel; `default` unless several are configured. */
 export type AccountId = Branded<'AccountId'>;
-/** The platform's own name of a conversation, as the channel spells it. */
+/** The platform's own name of a conversation, in the channel's spelling. */
 export type ChatId = Branded<'ChatId'>;
 /** A thread or topic inside a chat. */
 export type ThreadId = Branded<'ThreadId'>;
 /** A stable id of a person on a platform; never a display name. */
 export type UserId = Branded<'UserId'>;
-/** Channel and native id of an inbound message (its dedupe key), or `turnId/n` of an outbound one. */
+/**
+ * Channel and native id of an inbound message (its dedupe key), or `turnId/n` of an outbound one.
+ */
 export type MessageId = Branded<'MessageId'>;
 /** `session#firstSeq`: the same on every retry of the turn. */
 export type TurnId = Branded<'TurnId'>;
 /** Printable name of a conversation, see `sessionKeyOf`. */
 export type SessionKey = Branded<'SessionKey'>;
-/** A message id in the platform's own terms, e.g. Telegram's `message_id`; only its channel reads it. */
+/** The platform's message id, e.g. Telegram's `message_id`; only its channel reads it. */
 export type NativeId = Branded<'NativeId'>;
 /** SHA-256 of a content in the media store, hexadecimal. */
 export type MediaId = Branded<'MediaId'>;
-/** A person known to the gateway, over all doors. */
+/** A person known to the gateway, on all channels. */
 export type PersonId = Branded<'PersonId'>;
 /** The model's name for one tool call. */
 export type CallId = Branded<'CallId'>;
-/** Our name for the result of one, see `resultIdOf`. */
+/** Our name for the result of a call, see `resultIdOf`. */
 export type ResultId = Branded<'ResultId'>;
 
 export const channelName = (value: string) => value as ChannelName;
@@ -47,26 +49,26 @@ export const resultId = (value: string) => value as ResultId;
 
 export const DEFAULT_ACCOUNT = accountId('default');
 
-// How a turn is named: by its session and the sequence number of its first message, so that every
-// retry of the turn, in this process or the next, has the same name.
+// The name of a turn: its session and the sequence number of its first message, so that every retry
+// of the turn, in this process or the next, has the same name.
 
 export function turnIdOf(session: SessionKey, firstSeq: number): TurnId {
   return turnId(`${session}#${firstSeq}`);
 }
 
-/** The sequence number in a turn's name; undefined where the text is no such name. */
+/** The sequence number in a turn's name; undefined for another text. */
 export function firstSeqOf(turn: TurnId): number | undefined {
   const match = /#(\d+)$/.exec(turn);
   return match?.[1] === undefined ? undefined : Number(match[1]);
 }
 
-/** The turn that said this; undefined for a text that no turn said. */
+/** The turn of this answer; undefined for a text that no turn sent. */
 export function turnOfAnswer(answer: MessageId): TurnId | undefined {
   const [, turn] = /^(.*#\d+)\/(?:say\/)?\d+(?:\/moved)?$/.exec(answer) ?? [];
   return turn === undefined ? undefined : turnId(turn);
 }
 
-/** The conversation of a turn, which is not always that of the chat it was answered in. */
+/** The conversation of a turn, which is not always that of the chat in which it was answered. */
 export function sessionOfTurn(turn: TurnId): SessionKey {
   return sessionKey(turn.replace(/#\d+$/, ''));
 }
@@ -76,18 +78,18 @@ export function answerIdOf(turn: TurnId, ordinal: number): MessageId {
   return messageId(`${turn}/${ordinal}`);
 }
 
-// One account of a channel, and the names it goes by: in rows and words, and in the configuration.
+// One account of a channel, and its names: in rows and texts, and in the configuration.
 
 export type AccountRef = { readonly channel: ChannelName; readonly account: AccountId };
 
-/** `email@work`; that of the default account is the channel's alone: `email`. */
+/** `email@work`; the default account has the channel's name: `email`. */
 export type AccountName = ChannelName | Branded<'AccountName'>;
 
 export function accountName({ channel, account }: AccountRef): AccountName {
   return account === DEFAULT_ACCOUNT ? channel : (`${channel}@${account}` as AccountName);
 }
 
-/** The same for a channel that runs. */
+/** The same for a running channel. */
 export function accountNameOf(running: {
   readonly name: ChannelName;
   readonly account: AccountId;
@@ -95,7 +97,7 @@ export function accountNameOf(running: {
   return accountName({ channel: running.name, account: running.account });
 }
 
-/** The account a name stands for, whether or not there is one. */
+/** The account of a name, whether or not it exists. */
 export function accountOf(name: string): AccountRef {
   const [channel = '', account] = name.split('@');
   return {
@@ -104,7 +106,7 @@ export function accountOf(name: string): AccountRef {
   };
 }
 
-/** Where its settings stand: `channels.email`, or `channels.email.accounts.work`. */
+/** The path of its settings: `channels.email`, or `channels.email.accounts.work`. */
 export function accountPath({ channel, account }: AccountRef): string {
   const further = account === DEFAULT_ACCOUNT ? '' : `.accounts.${account}`;
   return `channels.${channel}${further}`;

@@ -1,4 +1,4 @@
-// What comes late says so: an answer names its question, a message that waited says when it was sent.
+// Marks what is late: an answer names its question, a message that waited shows when it was sent.
 
 import { type Offered, omissionMarker } from '../../agent/rules/context-marks.ts';
 import { repairThread } from '../../agent/rules/thread-repair.ts';
@@ -7,23 +7,23 @@ import type { TurnId } from './ids.ts';
 import type { ModelMessage, TranscriptEntry, UserEntry } from './transcript.ts';
 import { firstWords, verbatim } from './untrusted.ts';
 
-/** An answer after that is late, and so is a message the model sees after that. */
+/** An answer is late after this time, and so is a message when the model sees it. */
 export const LATE_MS = 10 * 60_000;
-/** No platform keeps a message longer; what claims to be older was dated wrongly. */
+/** No platform keeps a message longer; an older date is wrong. */
 const OLDEST_MS = 30 * 86_400_000;
 
-/** What an answer answers, as it is named where the answer comes late. */
+/** The question as a late answer names it. */
 export type Question = {
   /** When it was sent, epoch milliseconds. */
   readonly at: number;
   readonly excerpt: string;
-  /** Of whoever asked, where that is known. */
+  /** Of the person who asked, if known. */
   readonly timeZone?: string;
 };
 
 type Dated = { readonly sentAt: number; readonly receivedAt: number };
 
-/** When a message was sent, as far as its platform can be believed. */
+/** When a message was sent, as far as its platform can be trusted. */
 export function saidAt({ sentAt, receivedAt }: Dated): number {
   return sentAt > receivedAt || receivedAt - sentAt > OLDEST_MS ? receivedAt : sentAt;
 }
@@ -36,7 +36,7 @@ export function questionOf(message: Dated & { readonly text: string }): Question
   return { at: saidAt(message), excerpt: firstWords(message.text) };
 }
 
-/** The words before a late answer; `isQuoted`: the platform shows the question itself. */
+/** The text before a late answer; `isQuoted`: the platform shows the question itself. */
 export function lateNote(question: Question, now: number, zone: string, isQuoted: boolean): string {
   const when = whenText(question.at, now, question.timeZone ?? zone);
   const asked = `You asked ${when}:`;
@@ -44,13 +44,13 @@ export function lateNote(question: Question, now: number, zone: string, isQuoted
   return `${asked}\n> ${verbatim(question.excerpt)}`;
 }
 
-/** `[sent at 14:03]` before a message that waited; undefined where it did not. */
+/** `[sent at 14:03]` before a message that waited; undefined if it did not. */
 export function sentNote(message: Dated, now: number, zone: string): string | undefined {
   const at = saidAt(message);
   return isLate(at, now) ? `[sent ${whenText(at, now, zone)}]` : undefined;
 }
 
-/** `at 14:03`, with the day where that is another one. */
+/** `at 14:03`, with the day if it is another one. */
 export function whenText(at: number, now: number, zone: string): string {
   const textOf = createMinuteText();
   const [day = '', minute = ''] = textOf(at, zone).split(' ');
@@ -58,17 +58,17 @@ export function whenText(at: number, now: number, zone: string): string {
   return day === today ? `at ${minute}` : `on ${day} at ${minute}`;
 }
 
-// When each message came, as the model reads it. A message is shown with the time of its own record,
-// which is the same in every later call: a time of day in front of the conversation would cost the
-// provider's prompt cache of the whole of it with each new minute (ADR 0013).
+// Times of messages for the model. A message is shown with the time of its own record, which is the
+// same in every later call: a current time before the conversation would invalidate the provider's
+// prompt cache of all of it every minute (ADR 0013).
 
-/** In words, of a moment in epoch milliseconds. */
+/** A moment, epoch milliseconds, as text. */
 export type TimeStamp = (atMs: number) => string;
 
 const MINUTE_MS = 60_000;
 const MAX_KEPT = 5000;
 
-/** Stamps like `[Sat 2026-11-21 14:03]` in a zone; those it made are kept, since each call needs all. */
+/** Stamps like `[Sat 2026-11-21 14:03]` in a zone; cached, because each call needs all of them. */
 export function createTimeStamps(): (timeZone: string) => TimeStamp {
   const textOf = createWeekdayText();
   const kept = new Map<string, string>();
@@ -101,13 +101,13 @@ export function withTimes(
 
 const isEmpty = ({ text, media = [] }: UserEntry) => text.trim() === '' && media.length === 0;
 
-// Entries of a conversation as the messages a model is shown: with times, a marker for what is left
-// out, and repaired. Which entries these are is the turn's business.
+// Converts entries of a conversation to messages for a model: with times, a marker for omitted
+// ones, and repaired. The turn selects the entries.
 
 type ShownHow = {
   readonly turnId: TurnId;
   readonly stampOf: TimeStamp;
-  /** Messages that were left out for the size of the window. */
+  /** Messages omitted because of the size of the window. */
   readonly omitted: number;
   /** Tools of the call. */
   readonly offered: Offered;

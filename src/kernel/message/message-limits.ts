@@ -8,10 +8,10 @@ import type { PersonLimits } from '../access/person.ts';
 import type { LimitsConfig } from '../config/limits.ts';
 import { type InboundMessage, idsOf } from './message.ts';
 
-/** Names of one person or one group, `channel:id`; whoever shares one of them is the same. */
+/** Names of one person or one group, `channel:id`; a shared name means the same person. */
 export type CountNames = readonly [string, ...string[]];
 
-/** A forged sender uses up nothing of the person it pretends to be. */
+/** A forged sender uses up nothing of the real person's limits. */
 export function personNames({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): CountNames {
   const isSure = sender.kind === 'system' || sender.verified !== 'unverified';
   const name = (id: string) => `${chat.channel}:${isSure ? '' : 'unverified:'}${id}`;
@@ -27,7 +27,7 @@ export function groupNames({ group, chat }: InboundMessage): CountNames | undefi
   return [name(first), ...others.map(name)];
 }
 
-/** `names`: those under which the person is known on any door; `own`: what an owner allows them. */
+/** `names`: those of the person on all channels; `own`: the limits that an owner set. */
 export function personLimits(
   message: InboundMessage,
   role: AdmittedRole,
@@ -68,17 +68,17 @@ type SetLimits = {
   readonly perDay?: number | undefined;
 };
 
-// Values kept under several names at once: whoever is met under one of them is the same as under the
-// others. Two values that turn out to be of one are joined.
+// Values stored under several names at once: a person seen under one of them is the same as under
+// the others. Two values that turn out to belong to one person are joined.
 
 export type CountRow<Value> = {
-  /** The name it is stored under: the first it was met with. */
+  /** The name it is stored under: the first one seen. */
   readonly key: string;
   readonly names: ReadonlySet<string>;
   value: Value;
 };
 
-/** What has to be written so that the book can be read again. */
+/** What must be written so that the collection can be restored. */
 export type StoredRow = { readonly key: string; readonly value: string | undefined };
 
 type RowsToStore = {
@@ -93,7 +93,7 @@ export class CountRows<Value> {
   readonly #rows = new Map<string, CountRow<Value>>();
   /** Keys of rows that were joined into others and are still stored. */
   readonly #gone = new Set<string>();
-  /** What took them in, and is to be stored before they are deleted. */
+  /** Rows that others were joined into; stored before those are deleted. */
   readonly #joined = new Set<CountRow<Value>>();
 
   constructor(fresh: Value, join: (left: Value, right: Value) => Value) {
@@ -101,7 +101,7 @@ export class CountRows<Value> {
     this.#join = join;
   }
 
-  /** The one row of these names, made where there is none. */
+  /** The single row of these names, created if there is none. */
   at([first, ...others]: readonly [string, ...string[]]): CountRow<Value> {
     const met = this.#rows.get(first);
     if (met !== undefined && others.every((name) => this.#rows.get(name) === met)) return met;
@@ -129,8 +129,8 @@ export class CountRows<Value> {
   }
 
   /**
-   * The rows as they are now and are to be stored, with those that took others in and the deletion
-   * of the others, which come again until they are written.
+   * The rows to store in their current state, with those that absorbed others and the deletion of
+   * the others, which are repeated until they are written.
    */
   stored(rows: Iterable<CountRow<Value>>): RowsToStore {
     const joined = [...this.#joined];
@@ -139,7 +139,7 @@ export class CountRows<Value> {
       key,
       value: JSON.stringify({ names: [...names], value }),
     }));
-    // A name that was forgotten since may have a row of its own again.
+    // A name that was dropped meanwhile may have a row of its own again.
     const gone = [...this.#gone].filter((key) => this.#rows.get(key)?.key !== key);
     const deleted = gone.map((key) => ({ key, value: undefined }));
     const wereGone = [...this.#gone];
@@ -152,7 +152,7 @@ export class CountRows<Value> {
     };
   }
 
-  /** Takes up what `stored` wrote; undefined where it is damaged. */
+  /** Restores what `stored` wrote; undefined if it is damaged. */
   read(text: string): CountRow<Value> | undefined {
     const stored = storedValue<Value>(text);
     if (stored === undefined) return undefined;

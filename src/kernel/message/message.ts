@@ -1,6 +1,6 @@
-// What travels between people and the agent. Channels build inbound messages and carry out outbound
-// ones; nothing in between reads a platform's own format, and there is no metadata bag: what a
-// channel needs to answer it keeps in its own state by message id.
+// Messages between people and the agent. Channels create inbound messages and send outbound ones;
+// nothing in between reads a platform's own format, and there is no metadata bag: a channel stores
+// what it needs for an answer in its own state by message id.
 
 import { renderPlain } from '../../lib/markup/markup.ts';
 import { excerptOf, headOf, shortened } from '../../lib/text/cut.ts';
@@ -41,15 +41,15 @@ export function authorOf(sender: Sender): string {
   return `${shown === '' ? 'somebody' : shown} (…${sender.id.slice(-ID_TAIL_CHARS)})`;
 }
 
-/** Where a conversation takes place. */
+/** The place of a conversation. */
 export type ChatRef = AccountRef & {
   readonly chat: ChatId;
   readonly thread?: ThreadId;
 };
 
 /**
- * How sure the channel is that the sender is who the id says: `verified` by the platform or by a
- * signature, `asserted` by a party we trust, `unverified` by nobody.
+ * How well the sender's identity is proven: `verified` by the platform or by a signature,
+ * `asserted` by a trusted party, `unverified` by nobody.
  */
 export type Verification = 'verified' | 'asserted' | 'unverified';
 
@@ -59,7 +59,7 @@ export type PersonSender = {
   /** Display name: shown, never trusted. */
   readonly name?: string;
   readonly verified: Verification;
-  /** Further ids of the same person, as sure as `id`: whoever is let in by one is let in by all. */
+  /** Further ids of the same person, as certain as `id`: letting one in lets in all. */
   readonly alsoKnownAs?: readonly UserId[];
 };
 
@@ -73,15 +73,17 @@ export type SystemSender = {
     | 'webhook'
     | 'approval'
     | 'draft';
-  /** Of whoever made it; without them its turn may do nothing but answer. */
+  /** The rights of its creator; without them its turn may only answer. */
   readonly rights?: Rights;
-  /** Whose turn made it. */
+  /** The person whose turn created it. */
   readonly person?: TurnPerson;
-  /** Its text holds words of others. */
+  /** Its text contains untrusted content. */
   readonly isTainted?: true;
-  /** Whose person's budget its turn is charged to beside that of the chat: `channel:id`. */
+  /**
+   * The person whose budget its turn is charged to in addition to that of the chat: `channel:id`.
+   */
   readonly paidBy?: readonly [string, ...string[]];
-  /** What the chat's turns may take in a day, where that is less than is configured. */
+  /** Daily limits of the chat's turns, if stricter than configured. */
   readonly limits?: { readonly tokensPerDay?: number; readonly moneyPerDay?: number };
 };
 
@@ -90,111 +92,113 @@ export type Sender = PersonSender | SystemSender;
 export type Quote = {
   readonly author?: string;
   readonly text: string;
-  /** The platform says that the agent sent it, by this id. */
+  /** The platform says that the agent sent it, under this id. */
   readonly sentAs?: NativeId;
 };
 
-/** The group a message was said in. */
+/** The group of a message. */
 export type GroupRef = {
-  /** All ids the group has or had: listed by one it is listed. The first is that of the chat. */
+  /** All ids the group has or had: one on the list is enough. The first is that of the chat. */
   readonly ids: readonly [ChatId, ...ChatId[]];
   /** Shown, never trusted. */
   readonly title?: string;
 };
 
-/** Something that was said in a group and not to the agent. */
+/** A message in a group that was not addressed to the agent. */
 export type HeardLine = {
   readonly id: MessageId;
-  /** How the model is told who said it, see `authorOf`. */
+  /** The author's name for the model, see `authorOf`. */
   readonly author: string;
   readonly text: string;
-  /** Epoch milliseconds by our clock. */
+  /** Epoch milliseconds, local clock. */
   readonly at: number;
 };
 
-/** A change of something the same person said before. */
+/** A change of an earlier message of the same person. */
 export type Amendment = {
   readonly id: MessageId;
-  /** `edited`: the text replaces the earlier one; `withdrawn`: it is as if it had not been said. */
+  /** `edited`: the text replaces the earlier one; `withdrawn`: as if it had not been said. */
   readonly kind: 'edited' | 'withdrawn';
-  /** First words of what it changes, where that was not waiting any more. */
+  /** First words of the changed message, if it was no longer waiting. */
   readonly earlier?: string;
 };
 
-/** What a person thinks of something we sent; without an emoji they took it back. */
+/** A person's reaction to a message of the agent; without an emoji they removed it. */
 export type Reaction = { readonly to: NativeId; readonly emoji?: string };
 
 export type InboundMessage = {
   /** `channel:account:native`; the dedupe key. */
   readonly id: MessageId;
   readonly chat: ChatRef;
-  /** The conversation it belongs to, where that is not the chat's own. Set at the gate. */
+  /** Its conversation, if that is not the chat's own. Set by the intake. */
   readonly session?: SessionKey;
   readonly sender: Sender;
-  /** How the agent was spoken to; `ambient` is talk among others. */
+  /** How the agent was addressed; `ambient` is talk among others. */
   readonly addressing: 'direct' | 'mention' | 'reply' | 'ambient';
-  /** Where it was not said between two. */
+  /** Set if it was not said in a private chat. */
   readonly group?: GroupRef;
-  /** What others said in the group before, oldest first. */
+  /** Earlier talk of others in the group, oldest first. */
   readonly heard?: readonly HeardLine[];
-  /** The heading its sender gave it, where the door knows such a thing. */
+  /** The sender's subject, if the channel has subjects. */
   readonly subject?: string;
   readonly text: string;
   readonly attachments?: readonly Attachment[];
-  /** More of it is likely on its way, e.g. the rest of an album. */
+  /** More of it is likely to follow, e.g. the rest of an album. */
   readonly mayContinue?: true;
   readonly quoted?: Quote;
   readonly replyTo?: MessageId;
-  /** The token of the choice the person pressed; the text is its label then. */
+  /** The token of the choice that the person pressed; the text is its label then. */
   readonly press?: string;
   readonly amends?: Amendment;
   /**
-   * It is asked again by itself because it was changed, and this is the turn whose answer is replaced:
-   * nothing but an answer may come of it. Never stored.
+   * The message was changed and is answered again automatically: the turn whose answer is replaced.
+   * This turn may only answer. Never stored.
    */
   readonly redoes?: TurnId;
   /** The text is empty then. */
   readonly reaction?: Reaction;
-  /** The text is to be said in the chat as it is, with these files: nobody asks for an answer. */
+  /** The text is sent to the chat unchanged, with these files: no answer is expected. */
   readonly announces?: { readonly attachments: readonly OutboundAttachment[] };
-  /** What the model is told with it, e.g. which question it answers. Never stored. */
+  /** A note for the model with the message, e.g. which question it answers. Never stored. */
   readonly note?: string;
-  /** Epoch milliseconds by the platform's clock. */
+  /** Epoch milliseconds, platform's clock. */
   readonly sentAt: number;
-  /** Epoch milliseconds by our clock. */
+  /** Epoch milliseconds, local clock. */
   readonly receivedAt: number;
 };
 
 /**
- * Something to press below a text. The token is random, at most 48 characters of `[A-Za-z0-9_-]`,
- * and good once; where the platform has no buttons the gateway numbers the labels.
+ * A button below a text. The token is random, at most 48 characters of `[A-Za-z0-9_-]`, and valid
+ * once; if the platform has no buttons the gateway numbers the labels.
  */
 export type Choice = { readonly label: string; readonly token: string };
 
-/** What a turn or a command wants sent, before it has a durable name. */
+/** What a turn or a command sends, before it has a durable name. */
 export type OutboundDraft = {
   readonly chat: ChatRef;
   readonly markdown: string;
-  /** Of a text that is no answer, for doors whose messages have subjects; others leave it out. */
+  /** Of a text that is no answer, for channels with subjects; others ignore it. */
   readonly subject?: string;
-  /** Of a text that is no answer, for doors that address messages: plain addresses of copies. */
+  /** Of a text that is no answer, for channels with addresses: plain addresses of copies. */
   readonly copies?: readonly string[];
   readonly attachments?: readonly OutboundAttachment[];
   readonly choices?: readonly Choice[];
   /** The inbound message this answers. */
   readonly replyTo?: MessageId;
-  /** What it answers, to be named where it comes late. */
+  /** The question it answers, named if the answer is late. */
   readonly question?: Question;
   /** The turn whose live draft this text completes. */
   readonly finalizes?: TurnId;
-  /** A person wrote these words for whom they go to: nothing about them is automatic. */
+  /** A person wrote this text for its recipient: it is not automatic. */
   readonly isDictated?: true;
 };
 
-/** A durable answer. Its id is `${turnId}/${n}` (or `${messageId}/reply`): the same after a crash. */
+/**
+ * A durable answer. Its id is `${turnId}/${n}` (or `${messageId}/reply`): the same after a crash.
+ */
 export type OutboundMessage = OutboundDraft & { readonly id: MessageId };
 
-/** Every id this person is surely known by. */
+/** Every id by which this person is known for certain. */
 export function idsOf(sender: PersonSender): readonly UserId[] {
   return [sender.id, ...(sender.alsoKnownAs ?? [])];
 }
@@ -215,7 +219,7 @@ export function sessionOf({ session, chat }: Pick<InboundMessage, 'session' | 'c
   return session ?? sessionKeyOf(chat);
 }
 
-/** The chat a session key names, or undefined where the text is no session key. */
+/** The chat of a session key, or undefined if the text is none. */
 export function chatRefOf(key: string): ChatRef | undefined {
   const match = /^([a-z0-9-]+)(?:@([^:]+))?:([^#]+)(?:#(.+))?$/s.exec(key);
   if (match === null) return undefined;
@@ -228,8 +232,8 @@ export function chatRefOf(key: string): ChatRef | undefined {
   };
 }
 
-// What a turn says while it runs. Events feed live replies, the terminal and the log; what must
-// survive a crash is in the session file and on the bus, never only here.
+// Events of a running turn. They feed live previews, the terminal and the log; what must survive a
+// crash is in the session file and on the bus, never only here.
 
 export type AgentEvent =
   | { readonly type: 'thinking' }
@@ -247,7 +251,7 @@ export type AgentEvent =
       readonly callId: CallId;
       /** `waiting`: an owner is asked for an approval; the call may run later. */
       readonly status: 'ok' | 'failed' | 'waiting';
-      /** Left out where it is none, or of no kind. */
+      /** Absent if there is none, or it has no kind. */
       readonly failure?: ToolFailureKind;
       readonly preview: string;
     }
@@ -255,25 +259,25 @@ export type AgentEvent =
       readonly type: 'model_called';
       readonly model: string;
       readonly usage?: TokenUsage;
-      /** Tool calls it asked for, run or not. */
+      /** Requested tool calls, run or not. */
       readonly calls: number;
-      /** It says that something was done which no tool did. */
+      /** The answer claims an action that no tool did. */
       readonly isDoubted?: true;
     }
-  /** A sentence for the person about the turn itself, e.g. that the model is being retried. */
+  /** A sentence for the person about the turn itself, e.g. that the model call is retried. */
   | { readonly type: 'notice'; readonly text: string };
 
 const MAX_PREVIEW_CHARS = 120;
 
-/** What a person sees of a tool's result beside the call. */
+/** The part of a tool's result that a person sees beside the call. */
 export const previewOf = (result: string): string =>
   headOf(result.split('\n', 1).join(''), MAX_PREVIEW_CHARS);
 
 export type TurnOutcome = {
   readonly kind: 'answered' | 'stopped' | 'failed';
-  /** Texts to send, in order; empty where there is nothing to say. */
+  /** Texts to send, in order; empty if there are none. */
   readonly answers: readonly string[];
-  /** Highest bus sequence number consumed, steering included. */
+  /** Highest processed bus sequence number, including messages that joined. */
   readonly throughSeq: number;
 };
 
@@ -286,7 +290,7 @@ export type ToolActivity = {
   readonly preview?: string;
 };
 
-/** A whole picture of a turn in progress; a later one replaces an earlier one. */
+/** A complete snapshot of a running turn; a later one replaces an earlier one. */
 export type LiveUpdate = {
   readonly turnId: TurnId;
   readonly chat: ChatRef;
@@ -297,13 +301,13 @@ export type LiveUpdate = {
   readonly tools: readonly ToolActivity[];
   readonly notice?: string;
   /**
-   * In the `ended` picture of a turn that came to its end: how, and how many answers follow. `moved`:
-   * it goes on in another chat, and what this one shows of it is to be taken away.
+   * In the `ended` snapshot: how the turn ended, and how many answers follow. `moved`: it continues
+   * in another chat, and this one removes what it shows of it.
    */
   readonly result?: { readonly kind: TurnOutcome['kind'] | 'moved'; readonly answers: number };
 };
 
-// Choices where a platform has no buttons: the labels are numbered below the text, and the number is
+// Choices on platforms without buttons: the labels are numbered below the text, and the number is
 // the answer.
 
 /** The message with its choices as a numbered list in its text. */
@@ -318,12 +322,12 @@ function numberedLabels(choices: readonly Choice[]): string {
   return `${lines.join('\n')}\n\nAnswer with the number.`;
 }
 
-// What came of a press, in the few words that fit beside the button. The whole text stands in the chat.
+// The outcome of a button press as a short text beside the button. The whole text is in the chat.
 
 /** UTF-16 units; Telegram shows no more (Bot API, answerCallbackQuery). */
 const MAX_UNITS = 200;
 
-/** Empty where there is nothing to show. */
+/** Empty if there is nothing to show. */
 export function toastOf(markdown: string): string {
   const [first = ''] = renderPlain(markdown)
     .trim()
@@ -332,8 +336,8 @@ export function toastOf(markdown: string): string {
   return shortened(line, MAX_UNITS);
 }
 
-// Changes of what was said before: whose they are, what they do to a turn that has not begun, and
-// their words for the model and for the person.
+// Changes of earlier messages: who may make them, their effect on a turn that has not begun, and
+// their text for the model and for the person.
 
 /** Only the author changes a message. */
 export function isSameSender(one: Sender, other: Sender): boolean {
@@ -345,8 +349,8 @@ export function isSameSender(one: Sender, other: Sender): boolean {
 type Numbered = { readonly seq: number; readonly message: InboundMessage };
 
 /**
- * The messages of a turn that the model was not shown yet, each as its author wants it now. The
- * changes are gone from among them, but their places count: the last message has the highest.
+ * The messages of a turn that the model has not seen yet, in their current version. The changes
+ * themselves are removed, but their sequence numbers count: the last message has the highest.
  */
 export function withChanges<Q extends Numbered>(messages: readonly Q[]): readonly Q[] {
   let result: readonly Q[] = [];
@@ -366,7 +370,7 @@ const withText = <Q extends Numbered>(one: Q, { message: { text } }: Q): Q => ({
   message: { ...one.message, text },
 });
 
-/** In front of the new text, where the model has seen the earlier one. */
+/** Precedes the new text, if the model has seen the earlier one. */
 export function changeNote({ kind, earlier }: Amendment): string {
   const which = earlier === undefined ? 'an earlier message' : `my message "${earlier}"`;
   return kind === 'withdrawn'
@@ -374,7 +378,7 @@ export function changeNote({ kind, earlier }: Amendment): string {
     : `[I have changed ${which}; this replaces it]`;
 }
 
-/** Asked when the message is answered already, as it was before. */
+/** Asked when the earlier version of the message has been answered already. */
 export function againQuestion({ earlier }: Amendment, changed: 'during' | 'after'): string {
   const which = earlier === undefined ? 'a message' : `your message "${earlier}"`;
   const what =
@@ -384,11 +388,11 @@ export function againQuestion({ earlier }: Amendment, changed: 'during' | 'after
   return `${what} Shall I answer the new version?`;
 }
 
-// A person's reaction to something we sent, in words for the model.
+// A person's reaction to a message of the agent, as text for the model.
 
 const MAX_EMOJI_UNITS = 16;
 
-/** Only signs, never words: what a client calls an emoji may be any text. */
+/** Only symbols, never words: a client may send any text as an emoji. */
 export function emojiOf(text: string | undefined): string | undefined {
   const sign = text?.trim() ?? '';
   const isSign =
@@ -410,7 +414,7 @@ export function reactionNote(
 
 /** The message that a call answers: its sender and its chat pay. */
 export type Payer = Pick<InboundMessage, 'chat' | 'sender' | 'session'> & {
-  /** Whoever is in the chat knows nothing of it: an owner is told instead. */
+  /** The people in the chat do not know about it: an owner gets the notice instead. */
   readonly isUnseen?: boolean;
 };
 

@@ -1,27 +1,29 @@
-// Text that others wrote, as the model gets it: between two lines that only we can have written, each
-// line of it marked, nothing in it that a model or its host takes for a sign of their own. What the
-// person in the chat writes never passes here. Cases J03 and J04 say what has to hold.
+// Untrusted content as the model gets it: between two lines that only the program can have written,
+// each line of it marked, nothing in it that a model or its host treats as a control token. Text of
+// the person in the chat never passes here. Cases J03 and J04 state what must hold.
 
 import { HIDDEN_TAGS, headOf, shortened, visibleText } from '../../lib/text/cut.ts';
 
 type UntrustedText = {
-  /** Chosen by strangers too. */
+  /** Untrusted content as well. */
   readonly author?: string;
   readonly text: string;
 };
 
 const MAX_AUTHOR_CHARS = 60;
 
-/** Every line end there is (Unicode Standard, 5.8): a text may hope to begin a line by a rare one. */
+/**
+ * Every line end there is (Unicode Standard, 5.8): a text may try to start a line with a rare one.
+ */
 const LINE_END = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
-/** Not seen, or seen only as an order of others: controls, marks of direction, tags, fillers. */
+/** Invisible characters, which may hide instructions: controls, direction marks, tags, fillers. */
 const INVISIBLE =
   /(?![\t\u200C\u200D])[\p{Cc}\p{Cf}]|[\u115F\u1160\u2800\u3164\uFFA0]|\u034F|[\u17B4\u17B5]|[\u180B-\u180F]|[\uFE00-\uFE0D]|[\u{E0100}-\u{E01EF}]/gu;
-/** Joiners and the choice of a picture make sense once, behind something that is seen. */
+/** Joiners and variation selectors are meaningful once, after a visible character. */
 const STRAY_JOINERS = /(?<![\p{L}\p{M}\p{S}\p{N}])(?:\u200C|\u200D|\uFE0E|\uFE0F)+/gu;
 const JOINERS = /((?:\u200C|\u200D|\uFE0E|\uFE0F){1,2})(?:\u200C|\u200D|\uFE0E|\uFE0F)*/g;
 
-/** Names between angle brackets by which chat templates part the speakers. */
+/** Names in angle brackets by which chat templates separate the speakers. */
 const ANGLED = [
   ...HIDDEN_TAGS,
   ...['s', 'bos', 'eos', 'pad', 'unk', 'mask', 'sop', 'eop', 'start_of_turn', 'end_of_turn'],
@@ -30,13 +32,13 @@ const ANGLED = [
   ...['function_results', 'parameter', 'antml:[a-z_]+', 'fim_(?:prefix|middle|suffix)'],
 ].join('|');
 const ANGLED_TOKEN = new RegExp(`<(?=/?<?/?(?:${ANGLED})[\\s>/])|<(?=/?(?:${ANGLED})$)`, 'gim');
-/** `<|im_start|>` and its like, also with the wide bar of some models. */
+/** `<|im_start|>` and the like, also with the wide bar of some models. */
 const BARRED_TOKEN = /<(?=[|\uFF5C])/g;
 const SQUARE =
   'INST|SYS|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|gMASK|sMASK|IMG|ARGS';
 const SQUARE_TOKEN = new RegExp(`\\[(?=/?(?:${SQUARE})\\])`, 'gi');
 
-/** The lines of a text without what cannot be seen, its template tokens broken by a blank. */
+/** The lines of a text without invisible characters, its template tokens broken by a blank. */
 export function neutralLines(text: string): readonly string[] {
   return text.toWellFormed().split(LINE_END).map(neutralLine);
 }
@@ -52,8 +54,8 @@ function neutralLine(line: string): string {
 }
 
 /**
- * `what` says in our words what it is; `boundary` is random and new for each call. Where several
- * wrote, each line names its author.
+ * `what` describes it in our own text; `boundary` is random and new for each call. If there are
+ * several authors, each line names its own.
  */
 export function wrapUntrusted(
   what: string,
@@ -80,7 +82,7 @@ export function wrapUntrusted(
 
 const BOUNDARY = /^\[((?:end of )?(?:untrusted|words of others)) [0-9a-f]{16}(?=[:\]])/gm;
 
-/** For comparing: the boundary is another each time. Not for showing to a model. */
+/** For comparison only: the boundary differs each time. Not for showing to a model. */
 export function withoutBoundaries(text: string): string {
   return text.replace(BOUNDARY, '[$1');
 }
@@ -96,18 +98,18 @@ export function withoutUntrusted(text: string): string {
   return text.replace(BLOCK, ' ');
 }
 
-/** The marks that the prompt explains, in place of those of earlier versions. */
+/** Replaces the marks of earlier versions by those that the prompt explains. */
 export function withCurrentMarks(text: string): string {
   return text.replace(EARLIER_MARK, '[$1untrusted');
 }
 
-/** What `wrapUntrusted` made of one text is that text again; any other text stays as it is. */
+/** Reverses `wrapUntrusted` for one text; any other text stays unchanged. */
 export function unwrapped(text: string): string {
   const inner = WRAPPED.exec(text)?.[3];
   return inner === undefined ? text : inner.replace(/^> ?/gm, '');
 }
 
-/** One line without the signs that our own lines are made of. */
+/** One line without the characters of our own lines. */
 function nameOf({ author = '' }: UntrustedText, boundary: string): string {
   const name = neutralLines(author)
     .join(' ')
@@ -117,13 +119,14 @@ function nameOf({ author = '' }: UntrustedText, boundary: string): string {
   return name === '' ? 'somebody' : headOf(name, MAX_AUTHOR_CHARS).trim();
 }
 
-// What the owner and a stranger are told about each other. A stranger's name and words are shown as
-// they are, never as markup: nothing in them can be tapped, loaded or mistaken for our own text.
+// Texts for the owner and an unknown sender about each other. The sender's name and text are shown
+// unchanged, never as markup: nothing in them can be tapped, loaded or mistaken for the program's
+// own text.
 
 const MAX_EXCERPT_CHARS = 160;
 const MAX_NAME_CHARS = 64;
 
-/** Names and first words on one line, without what is invisible or moves text about. */
+/** Names and first words on one line, without invisible characters and those that move text. */
 export function shortName(name = ''): string {
   return headOf(name.replace(/\p{C}/gu, ''), MAX_NAME_CHARS);
 }
@@ -135,7 +138,7 @@ export function firstWords(text: string): string {
   return shortened(line, MAX_EXCERPT_CHARS, ' …');
 }
 
-/** As a code span: the one form every channel shows without reading it. */
+/** As a code span: the only form that every channel shows uninterpreted. */
 export function verbatim(text: string): string {
   return `\`${text.replace(/`/g, 'ˋ').replace(/\s+/g, ' ')}\``;
 }
@@ -147,7 +150,7 @@ type UnknownSenderText = {
   readonly excerpt: string;
 };
 
-/** Who it is, in one line. */
+/** The sender in one line. */
 export function unknownSenderLine(stranger: UnknownSenderText): string {
   return nameAndWords(stranger, ` on ${stranger.channel}`);
 }
@@ -176,7 +179,7 @@ export const MANY_UNKNOWN_SENDERS_NOTICE =
   'More new contacts are writing. They are not announced one by one for a while; /strangers lists ' +
   'who waits.';
 
-/** `minutes`: how long the code is good. */
+/** `minutes`: how long the code is valid. */
 export function codeNotice(code: string, minutes: number): string {
   return (
     'Hello! I answer only people my owner knows. If that should be you, give them this code: ' +
@@ -184,10 +187,10 @@ export function codeNotice(code: string, minutes: number): string {
   );
 }
 
-// Whose notes a turn works with: the owner's lie at the top of the workspace, everybody else's and
-// every group's in a folder of their own, and none of them is to be reached from another's turn.
+// Whose notes a turn uses: the owner's are at the top of the workspace, those of every other person
+// and group in a folder of their own, and none of them can be reached from another's turn.
 
-/** Whose a turn is: where its notes are and how it is answered. */
+/** The person of a turn: where their notes are and how they are answered. */
 export type TurnPerson = {
   /** Folder below the workspace, ending in `/`; empty: the owner's, the top. */
   readonly notes: string;
@@ -204,19 +207,20 @@ export const GROUPS_FOLDER = 'groups';
 
 const OTHERS_FOLDERS = new Set([PEOPLE_FOLDER, GROUPS_FOLDER]);
 
-/** What tells about the owner or about somebody, at the top of the workspace. */
+/** Entries about the owner or other people, at the top of the workspace. */
 const PRIVATE_NAMES = new Set(['memory', PEOPLE_FOLDER, GROUPS_FOLDER, 'user.md']);
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
 
 /** Files of the workspace that are about the owner. */
 export const OWNER_FILES: readonly string[] = ['USER.md'];
 
-/** Whether a path relative to the workspace leads to the notes of others than `notes`. */
+/** Whether a path relative to the workspace leads to notes other than `notes`. */
 export function reachesOthers(path: string, notes: string): boolean {
   const names = plainNames(path);
   if (notes === '') {
-    // An owner's turn has all of the workspace but what is somebody else's. Where it begins in an
-    // absolute path is not known here: one that names such a folder anywhere is refused.
+    // An owner's turn has all of the workspace except other people's notes. Where the workspace is
+    // in an absolute path is unknown here: one that contains such a folder name anywhere is
+    // refused.
     const isPlain = names !== undefined && !path.startsWith('/');
     const heads = isPlain ? names.slice(0, 1) : path.split('/').map(comparable);
     return heads.some((name) => OTHERS_FOLDERS.has(name));
@@ -227,7 +231,10 @@ export function reachesOthers(path: string, notes: string): boolean {
   return !isOwn && PRIVATE_NAMES.has(names[0] ?? '');
 }
 
-/** The names the path leads through, as a forgiving disk compares them; undefined: out of the folder. */
+/**
+ * The names of the path, as a case-insensitive disk compares them; undefined: it leads out of the
+ * folder.
+ */
 function plainNames(path: string): readonly string[] | undefined {
   const names: string[] = [];
   for (const name of path.split('/')) {

@@ -1,5 +1,5 @@
 // audit.jsonl, a hash chain of all effects: its lines, the file and its rotation, appending, and
-// verification. The end of the chain is also kept in the store, written after the file, so that a
+// verification. The end of the chain is also stored in the store, written after the file, so that a
 // truncated file is detected and a crash in between is no false alarm.
 
 import { createHash } from 'node:crypto';
@@ -24,12 +24,12 @@ const line = z.strictObject({
 });
 export type AuditLine = Readonly<z.infer<typeof line>>;
 
-/** The last line there was. */
+/** The last line of the chain. */
 type AuditHead = { readonly seq: number; readonly hash: string };
 
 const headShape = z.object({ seq: z.int().min(0), hash });
 
-/** What is kept of it; undefined where that is damaged. */
+/** Parses the stored head; undefined if it is damaged. */
 function readHead(text: string | undefined): AuditHead | undefined {
   if (text === undefined) return AUDIT_START;
   try {
@@ -47,7 +47,7 @@ export function nextLine(head: AuditHead, event: AuditEvent, at: Date): AuditLin
   return { ...bare, hash: hashOf(bare) };
 }
 
-/** Undefined where it is none, or not the whole of one. */
+/** Undefined if it is malformed or incomplete. */
 export function readLine(text: string): AuditLine | undefined {
   try {
     return line.parse(JSON.parse(text));
@@ -56,7 +56,7 @@ export function readLine(text: string): AuditLine | undefined {
   }
 }
 
-/** What is wrong with a line behind `head`; undefined where it follows. */
+/** The problem of a line after `head`; undefined if it follows. */
 export function problemOf(head: AuditHead, found: AuditLine): string | undefined {
   const { hash: own, ...bare } = found;
   if (hashOf(bare) !== own) return 'its content is not what was written';
@@ -76,8 +76,7 @@ function hashOf({ seq, at, kind, fields, prev }: Omit<AuditLine, 'hash'>): strin
     .digest('hex');
 }
 
-// Where the audit lies: its files, how a line is added to the newest, and the word of the store on where
-// it ends.
+// The files of the audit: appending to the newest, and the store's record of where it ends.
 
 const HEAD_KEY = 'head';
 const FILE_MODE = 0o600;
@@ -89,7 +88,7 @@ const NEWLINE = 0x0a;
 const keepHead = (state: KeyValueStore, head: AuditHead) =>
   state.set(HEAD_KEY, JSON.stringify(head));
 
-/** `isSynced`: it survives a power cut too, not the end of the process alone. */
+/** `isSynced`: it survives a power cut too, not only the end of the process. */
 export async function append(path: string, text: string, isSynced: boolean): Promise<void> {
   const file = await open(path, 'a+', FILE_MODE);
   try {
@@ -101,7 +100,7 @@ export async function append(path: string, text: string, isSynced: boolean): Pro
   }
 }
 
-/** What a kill left of a line was never counted. */
+/** An incomplete line left by a kill was never counted. */
 async function cutTornLine(file: FileHandle): Promise<void> {
   const { buffer, size } = await tailOf(file);
   const { length } = buffer;
@@ -122,7 +121,7 @@ async function turnOver(path: string, maxBytes: number): Promise<void> {
     () => 0,
   );
   if (size < maxBytes) return;
-  // One that was moved away leaves its number empty.
+  // A file that was moved away leaves its number unused.
   const newest = NUMBER.exec((await olderFiles(path)).at(-1) ?? '')?.[1] ?? 0;
   const number = String(Number(newest) + 1).padStart(NUMBER_DIGITS, '0');
   await rename(path, path.replace(/\.jsonl$/, `.${number}.jsonl`));
@@ -139,7 +138,7 @@ async function olderFiles(path: string): Promise<readonly string[]> {
     .map((name) => join(dirname(path), name));
 }
 
-/** Undefined where it cannot be read. */
+/** Undefined if it cannot be read. */
 const keptHead = async (state: KeyValueStore) => readHead(await state.get(HEAD_KEY));
 
 async function lastLine(path: string): Promise<AuditLine | undefined> {
@@ -153,8 +152,8 @@ async function lastLine(path: string): Promise<AuditLine | undefined> {
   }
 }
 
-// audit.jsonl: what was done with effects, as a chain. Where it ends is kept in the store too, written
-// after the file: so a file that was cut off is found, and a kill in between is no false alarm.
+// audit.jsonl: every effect, as a chain. Its end is stored in the store too, written after the
+// file: so a truncated file is detected, and a kill in between is no false alarm.
 
 type AuditFileDeps = {
   readonly path: string;
@@ -172,7 +171,7 @@ const TRY_AGAIN_MS = 10_000;
 type Waiting = {
   readonly event: AuditEvent;
   readonly at: Date;
-  /** The outcome comes later, and with it the disk's own word. */
+  /** The outcome follows later and is synced then. */
   readonly isIntent: boolean;
 };
 
@@ -194,10 +193,10 @@ export class AuditFile implements EffectLog, AsyncDisposable {
   }
 
   async enter(event: AuditEvent): Promise<void> {
-    // What is about to be done is not left to the next try: the file may be there again.
+    // An intent is not left to the next try: the file may be available again.
     this.#stopWaiting();
     this.#add(event, true);
-    // While nothing can be written this fails at once, and nobody waits for it.
+    // While nothing can be written this fails at once, and nothing waits for it.
     await this.#writing;
   }
 
@@ -243,7 +242,7 @@ export class AuditFile implements EffectLog, AsyncDisposable {
   async #write(): Promise<void> {
     const { path, state, maxBytes = MAX_BYTES } = this.#deps;
     const head = this.#head ?? (await this.#findHead());
-    // Of a write that failed, whole lines may stand in the file all the same.
+    // A failed write may still have put whole lines into the file.
     this.#waiting.splice(0, Math.max(0, head.seq - (this.#begunAt ?? head).seq));
     this.#begunAt = head;
     this.#head = undefined;
@@ -263,7 +262,7 @@ export class AuditFile implements EffectLog, AsyncDisposable {
     this.#begunAt = undefined;
   }
 
-  /** The store's word counts, unless the file went on from there before a kill. */
+  /** The store's record counts, unless the file continued from there before a kill. */
   async #findHead(): Promise<AuditHead> {
     const { path, state, log } = this.#deps;
     const kept = await keptHead(state);
@@ -278,14 +277,14 @@ export class AuditFile implements EffectLog, AsyncDisposable {
   }
 }
 
-// Reads the audit from its first line to its last: whether it is what was written, and what was begun
-// and never told to have ended.
+// Reads the audit from its first line to its last: whether it is unchanged, and which effects began
+// without a recorded end.
 
 type AuditVerdict =
   | {
       readonly kind: 'intact';
       readonly entries: number;
-      /** Begun, of which no outcome is told: under way, or cut off with the process. */
+      /** Begun without a recorded outcome: running, or interrupted with the process. */
       readonly unfinished: readonly AuditLine[];
     }
   | {
@@ -310,7 +309,7 @@ export async function verifyAudit(path: string, state: KeyValueStore): Promise<A
     if (found === undefined && isWhole) {
       return { kind: 'broken', ...at, problem: 'this is no entry, or not as it was written' };
     }
-    // At the very end it may be what a kill left of an entry that was never counted.
+    // At the very end it may be a remainder of an entry that was never counted.
     if (found === undefined) {
       unread = at;
       continue;
@@ -338,7 +337,7 @@ function follow(begun: Map<AuditLine['fields'][string], AuditLine>, line: AuditL
   else begun.delete(call);
 }
 
-/** Without blanks and whatever else a parser does not notice. */
+/** Byte for byte as written, without blanks and anything else that a parser ignores. */
 function isAsWritten(text: string): boolean {
   return JSON.stringify(parseJson(text)) === text;
 }

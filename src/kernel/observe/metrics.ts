@@ -1,6 +1,6 @@
-// Metrics of model calls, tools and turns: metrics.jsonl (one line per call, rotated at 10 MB; a full
-// disk loses lines, never an answer) and the Prometheus page. Labels are names of our own (channel,
-// model, tool, outcome), never of people or chats, so that their number stays small.
+// Metrics of model calls, tools and turns: metrics.jsonl (one line per call, rotated at 10 MB; a
+// full disk loses lines, never an answer) and the Prometheus page. Labels are names of the program
+// (channel, model, tool, outcome), never of people or chats, so that their number stays small.
 
 import { appendFileSync, renameSync, statSync } from 'node:fs';
 import type { Registry } from 'prom-client';
@@ -52,7 +52,7 @@ export function openMetricsFile({ path, log, maxBytes = MAX_BYTES }: MetricsFile
   };
 }
 
-/** Names as others have them in such files; what is unknown is left out of the line. */
+/** Common field names for such files; unknown values are omitted from the line. */
 function lineOf(record: ModelCallRecord) {
   const { usage, drift, answer } = record;
   return {
@@ -79,13 +79,14 @@ function lineOf(record: ModelCallRecord) {
   };
 }
 
-// What Prometheus scrapes. Labels are names of our own (channel, model, tool, outcome), never of people
-// or chats, so that their number stays small. The library that measures the process itself takes 20 MB
-// and 60 ms: it is loaded by the first scrape, so that whoever is not scraped does not pay for it.
+// The Prometheus page. Labels are names of the program (channel, model, tool, outcome), never of
+// people or chats, so that their number stays small. The library that measures the process itself
+// takes 20 MB and 60 ms: it is loaded by the first scrape, so that a gateway without scrapes does
+// not pay for it.
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
-/** A name of a model or a tool beyond these is counted as `other`: models choose them. */
+/** Further names of models or tools count as `other`: models choose them. */
 const MAX_NAMES = 100;
 
 export interface Prometheus extends Telemetry, MetricsPage {}
@@ -196,8 +197,8 @@ function shown(now: GaugeValues): readonly string[] {
   ];
 }
 
-// Counters and histograms in the text format of Prometheus (exposition format 0.0.4). Our own, because
-// the client library takes more memory than everything it would count.
+// Counters and histograms in the text format of Prometheus (exposition format 0.0.4). Our own,
+// because the client library takes more memory than everything it would count.
 
 export type Labels = Readonly<Record<string, string>>;
 

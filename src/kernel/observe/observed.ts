@@ -1,4 +1,4 @@
-// The agent with every turn and tool call recorded, and the spending guard with every attempt of a
+// The agent with every turn and tool call recorded, and the spending guard with every try of a
 // model call recorded.
 
 import type { Agent, CallEnd, PlannedCall } from '../../agent/agent.ts';
@@ -122,7 +122,7 @@ function recordOf(call: PlannedCall, end: CallEnd): Omit<ModelCallRecord, 'at' |
   };
 }
 
-/** Never a vendor's words: they may hold what was asked. */
+/** Never a vendor's text: it may contain the request. */
 function detailOf(failure: ProviderFailure): string | undefined {
   switch (failure.kind) {
     case 'timeout':

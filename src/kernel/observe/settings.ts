@@ -1,4 +1,4 @@
-// The configuration of what is measured and kept about the work itself.
+// The configuration of metrics and records about the work itself.
 
 import { z } from 'zod';
 import { flag, secret, section } from '../config/settings-fields.ts';

@@ -1,5 +1,5 @@
-// CONTRACT of what is measured. Every record is handed over once it is complete; whoever records
-// never waits and never fails. The id of a turn goes through all of them: the request id.
+// CONTRACT of metrics and records. Every record is passed on once it is complete; recording never
+// waits and never fails. The id of a turn is in all of them as the request id.
 
 import type { CallEnd } from '../../agent/agent.ts';
 import type { ToolFailureKind } from '../message/errors.ts';
@@ -15,34 +15,34 @@ type Timed = {
 /** One try of a model call; retries and fallbacks are calls of their own. */
 export type ModelCallRecord = Timed & {
   readonly kind: 'model_call';
-  /** What for: `turn`, or the side work it was. */
+  /** The purpose: `turn`, or the kind of background work. */
   readonly role: string;
   readonly session: SessionKey;
-  /** Left out for side work between turns. */
+  /** Absent for background work between turns. */
   readonly turnId?: TurnId;
   /** With its prefix. */
   readonly model: string;
-  /** Address of the server that was asked, without credentials; left out where none is. */
+  /** Address of the server, without credentials; absent if there is none. */
   readonly base?: string;
   /** `ok`, or the kind of failure. */
   readonly status: string;
-  /** As the vendor's service said. */
+  /** From the vendor's service. */
   readonly httpStatus?: number;
-  /** What more is known of the failure, in words of ours. */
+  /** Further data about the failure, in our own text. */
   readonly detail?: string;
   readonly usage?: TokenUsage;
-  /** For a place at a local server, before it began; no part of `durationMs`. */
+  /** For a place at a local server, before it began; not part of `durationMs`. */
   readonly waitedMs?: number;
-  /** Estimate of what was answered, tokens. */
+  /** Estimated size of the answer, tokens. */
   readonly answerTokens: number;
-  /** Of a model that is watched for it. */
+  /** Of a model that is monitored for drift. */
   readonly drift?: NonNullable<CallEnd['drift']>;
-  /** Of a call that went on with a turn. */
+  /** Of a call that continued a turn. */
   readonly answer?: {
-    /** Tool calls that were asked for, and those of them that were run, not refused. */
+    /** Requested tool calls, and those that were run, not refused. */
     readonly requested: number;
     readonly executed: number;
-    /** It said that something was done which no tool did. */
+    /** The answer claims an action that no tool did. */
     readonly isDoubted: boolean;
   };
 };
@@ -71,7 +71,7 @@ export type DeliveryRecord = Timed & {
   readonly status: 'sent' | 'not_sent' | 'unknown';
 };
 
-/** A message that was taken in, or seen before. */
+/** A message that was accepted, or seen before. */
 type ArrivalRecord = Timed & {
   readonly kind: 'arrival';
   readonly account: AccountName;
@@ -79,13 +79,13 @@ type ArrivalRecord = Timed & {
   readonly status: 'queued' | 'duplicate' | 'other';
 };
 
-/** A vote on a step that is over. */
+/** A vote on a completed step. */
 export type VoteRecord = Timed & {
   readonly kind: 'vote';
-  /** By what the pilot voters said, by a lead, or not at all. */
+  /** Decided by the pilot voters, by a lead, or not at all. */
   readonly outcome: 'gate' | 'lead' | 'undecided';
   readonly votes: number;
-  /** Answers that could not be used. */
+  /** Unusable answers. */
   readonly flagged: number;
 };
 
@@ -101,7 +101,7 @@ export interface Telemetry {
   record(record: TelemetryRecord): void;
 }
 
-/** What is looked up at the moment of a scrape. */
+/** Values read at the moment of a scrape. */
 export type GaugeValues = {
   readonly pendingMessages: number;
   readonly runningTurns: number;
@@ -110,13 +110,13 @@ export type GaugeValues = {
   readonly channels: readonly { readonly account: string; readonly isRunning: boolean }[];
 };
 
-/** What a scrape of `/metrics` gets. */
+/** The response to a scrape of `/metrics`. */
 export interface MetricsPage {
   readonly contentType: string;
   render(now: GaugeValues): Promise<string>;
 }
 
-/** What was done with effects, and by whose word. */
+/** An effect, and who approved it. */
 export type AuditEvent = {
   readonly kind:
     | 'gateway'
@@ -132,7 +132,7 @@ export type AuditEvent = {
 };
 
 export interface AuditLog {
-  /** Kept in the order of the calls; whoever notes never waits and never fails. */
+  /** Recorded in the order of the calls; never waits and never fails. */
   note(event: AuditEvent): void;
 }
 
@@ -141,8 +141,9 @@ export const BEGUN = 'begun';
 
 export interface EffectLog extends AuditLog {
   /**
-   * An intent, before its effect: when it resolves the entry outlives this process, though not a power
-   * cut, which costs no wait for the disk. Never fails; while nothing can be written it does not wait.
+   * An intent, recorded before its effect: when it resolves the entry survives this process, though
+   * not a power cut, which avoids a wait for the disk. Never fails; while nothing can be written it
+   * does not wait.
    */
   enter(event: AuditEvent): Promise<void>;
 }

@@ -1,6 +1,6 @@
-// Joins the channels of one person: a code shown on one channel and sent from the other, good once and
-// for a short while, stored as a hash. Whoever sends it is from then on what its person is, so a code
-// gives no more than the channel it was shown on had.
+// Links the channels of one person: a code shown on one channel and sent from the other, valid once
+// and for a short time, stored as a hash. Its sender gets the role of its person, so a code gives
+// no more than the channel it was shown on had.
 
 import { createLanes } from '../../lib/async.ts';
 import { listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
@@ -21,9 +21,9 @@ import type { Decisions } from './unknown-senders.ts';
 const CODE_LENGTH = 8;
 export const LINK_CODE_MINUTES = 10;
 const LIFETIME_MS = LINK_CODE_MINUTES * 60_000;
-/** Wrong codes, by whomever, before all open ones are worthless. */
+/** Wrong codes, of all senders, after which all open ones are invalid. */
 const MAX_TRIES = 10;
-/** Wrong codes of one sender in a code's lifetime; more are not looked at. */
+/** Wrong codes of one sender in a code's lifetime; further ones are not checked. */
 const MAX_TRIES_OF_ONE = 5;
 const MAX_REMEMBERED_SENDERS = 1000;
 /** Codes of one person in an hour. */
@@ -38,7 +38,7 @@ type LinkCode = {
   /** Epoch milliseconds. */
   readonly at: number;
   readonly tries: number;
-  /** The message that used it: the same one again finds the same. */
+  /** The message that used it: the same one again gets the same result. */
   readonly usedBy?: MessageId;
 };
 
@@ -49,7 +49,7 @@ const CODES = listShape(
 type LinkOutcome =
   | { readonly kind: 'linked'; readonly person: Person; readonly shownIn: ChatRef }
   | { readonly kind: 'wrong' }
-  /** Whoever sends it may do more than whoever was shown it. */
+  /** The sender has a higher role than the person who was shown the code. */
   | { readonly kind: 'turned_round' };
 
 type LinksDeps = CodesDeps & { readonly persons: Persons };
@@ -60,7 +60,7 @@ export function createLinks({ rows, clock, randomBytes, persons }: LinksDeps) {
   const codes = rows({ ...jsonRows(CODES), scope: PEOPLE_SCOPE, prefix: 'link-codes' });
   const lanes = createLanes();
   const wrong = new Map<string, { readonly since: number; readonly tries: number }>();
-  /** A code that is being redeemed must not be redeemed twice. */
+  /** A code must not be redeemed twice concurrently. */
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('codes', task);
   const recent = (all: readonly LinkCode[] = []) =>
     all.filter(({ at }) => clock.now() - at < ISSUED_WINDOW_MS);
@@ -97,7 +97,7 @@ export function createLinks({ rows, clock, randomBytes, persons }: LinksDeps) {
     role: Role | undefined,
   ): Promise<LinkOutcome> {
     const { sender } = message;
-    // Whoever only pretends to be somebody must not get hold of their door.
+    // An unverified sender must not be able to link a channel of the person they claim to be.
     const isSure = sender.kind === 'person' && sender.verified !== 'unverified';
     if (!isSure || !mayTry(message)) return { kind: 'wrong' };
     const all = recent(await codes.get(''));
@@ -121,7 +121,7 @@ export function createLinks({ rows, clock, randomBytes, persons }: LinksDeps) {
   }
 
   return {
-    /** Undefined where the person was shown too many of late. */
+    /** Undefined if the person got too many recently. */
     issue: (person: Person, chat: ChatRef): Promise<string | undefined> =>
       oneByOne(async () => {
         const code = randomCode(randomBytes, CODE_LENGTH);
@@ -133,20 +133,20 @@ export function createLinks({ rows, clock, randomBytes, persons }: LinksDeps) {
         );
         return isOne === undefined ? undefined : code;
       }),
-    /** `role`: what the sender is now. */
+    /** `role`: the sender's current one. */
     redeem: (message: InboundMessage, code: string, role: Role | undefined) =>
       oneByOne(() => redeem(message, code, role)),
   };
 }
 
-/** As it is typed on the other door. */
+/** As typed on the other channel. */
 export const linkCommandOf = (code: string) => `/${LINK_COMMAND} ${code}`;
 
 function senderKey(chat: ChatRef, sender: InboundMessage['sender']): string {
   return `${chat.channel}:${sender.kind === 'person' ? idsOf(sender).join(' ') : sender.source}`;
 }
 
-/** Where they write from now, so that it is known from the first message on. */
+/** Adds the chat they write from, so that it is known from the first message on. */
 function withChat(person: Person, chat: ChatRef): Person {
   const doors = person.doors.map((door) =>
     door.channel === chat.channel ? { ...door, chat } : door,
@@ -163,11 +163,11 @@ type LinkGateDeps = {
   readonly people: { readonly links: Links; readonly decisions: Pick<Decisions, 'answerHeld'> };
   readonly bus: Pick<MessageBus, 'send'>;
   readonly log: Logger;
-  /** Tells an owner. */
+  /** Sends an owner a notice. */
   tellOwner(text: string): void;
 };
 
-/** Takes a code at the gate; undefined where a stranger's is no good and they stay one. */
+/** Redeems a code during admission; undefined if an unknown sender's code is invalid. */
 export async function redeemLink(
   message: InboundMessage,
   code: string,

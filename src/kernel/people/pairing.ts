@@ -1,5 +1,5 @@
-// Who was let in or blocked by the machine's user or an owner: one-time codes and approvals.
-// Kept apart from the configuration, so that a tap on a link never rewrites a person's file.
+// Who was let in or blocked by the machine's user or an owner: one-time codes and approvals. Stored
+// apart from the configuration, so that a tap on a link never rewrites a person's file.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
@@ -27,7 +27,9 @@ export function createPairing(deps: PairingDeps) {
     return peopleRows.approvals.write(key, { ...who, role, at: clock.now() });
   }
 
-  /** What takes back a decision about this id, and with it the block of a person under all ids. */
+  /**
+   * The rows that revoke a decision about this id, including the block of a person under all ids.
+   */
   async function takenBack(channel: string, userId: string): Promise<readonly RowWrite[]> {
     const found = await peopleRows.approvals.get(personIdKey(channel, userId));
     if (found === undefined) return [];
@@ -35,7 +37,7 @@ export function createPairing(deps: PairingDeps) {
     return ids.map((id) => peopleRows.approvals.write(personIdKey(channel, id), undefined));
   }
 
-  /** What a person is over all their channels. */
+  /** Sets the role of a person on all their channels. */
   async function approveAll(
     { doors, name }: { readonly doors: readonly PersonIds[]; readonly name: string },
     role: AdmittedRole,
@@ -52,7 +54,7 @@ export function createPairing(deps: PairingDeps) {
     /** A code that makes the first person who sends it on this channel its owner. */
     issueOwnerCode: (channel: string): Promise<IssuedCode> => codes.issue(channel),
 
-    /** True where the code was good; the sender is an owner from then on. */
+    /** True if the code was valid; the sender is an owner from then on. */
     async redeem(
       channel: string,
       sender: PersonSender,
@@ -66,7 +68,7 @@ export function createPairing(deps: PairingDeps) {
       return true;
     },
 
-    /** What was decided about a person of these ids; undefined: nothing. */
+    /** What was decided about a person with these ids; undefined: nothing. */
     async roleOf(channel: string, userIds: readonly string[]): Promise<Role | undefined> {
       const found = userIds.map((id) => peopleRows.approvals.get(personIdKey(channel, id)));
       return joinRoles((await Promise.all(found)).map((approval) => approval?.role));
@@ -79,11 +81,11 @@ export function createPairing(deps: PairingDeps) {
     approve: ({ channel, userId, name }: Named & { readonly userId: string }, role: AdmittedRole) =>
       approveAll({ doors: [{ channel, ids: [userId] }], name }, role),
     approveAll,
-    /** Refused for good under each of these ids, whatever else is configured. */
+    /** Refused permanently under each of these ids, whatever else is configured. */
     block: ({ channel, ids, name }: Named & { readonly ids: readonly string[] }) =>
       peopleRows.write(ids.map((userId) => decided({ channel, userId, name, ids }, 'blocked'))),
 
-    /** Takes back an approval or a block. True where there was something to take back. */
+    /** Revokes an approval or a block. True if there was one. */
     async revoke(channel: string, userId: string): Promise<boolean> {
       const rows = await takenBack(channel, userId);
       await peopleRows.write(rows);
@@ -95,10 +97,10 @@ export function createPairing(deps: PairingDeps) {
 const byPlace = (one: Approval, other: Approval) =>
   one.channel.localeCompare(other.channel) || one.userId.localeCompare(other.userId);
 
-// One-time codes that make their first sender the owner of a channel: kept as hashes, short-lived,
-// few at a time, worthless after a few wrong guesses.
+// One-time codes that make their first sender the owner of a channel: stored as hashes,
+// short-lived, few at a time, invalid after a few wrong guesses.
 
-/** No letters or digits that look alike. */
+/** Without letters and digits that look alike. */
 const CODE_ALPHABET = 'ABCDEFGHJKMNPQRSTVWXYZ23456789';
 const CODE_LENGTH = 10;
 const CODE_LIFETIME_MS = 30 * 60_000;
@@ -136,8 +138,8 @@ export function createPairingCodes({ rows, clock, randomBytes }: CodesDeps) {
     },
 
     /**
-     * The row that uses a good code up, to be written together with what it grants; undefined where
-     * the code is wrong, which counts against all that are open.
+     * The row that uses up a valid code, to be written together with what it grants; undefined if
+     * the code is wrong, which counts against all open ones.
      */
     async redeem(channel: string, code: string): Promise<RowWrite | undefined> {
       const codes = good(await byChannel.get(channel));

@@ -1,5 +1,5 @@
-// The collections about people: what was decided about them, who they are over all channels, and which
-// conversations were moved. Held in memory, since every message asks them.
+// The collections about people: what was decided about them, who they are on all channels, and
+// which conversations were moved. Held in memory, because every message reads them.
 
 import { z } from 'zod';
 import { number, place, rowShape, text, texts } from '../../lib/json/json.ts';
@@ -11,26 +11,26 @@ import { type SessionKey, sessionKey } from '../message/ids.ts';
 import type { ChatRef } from '../message/message.ts';
 import { jsonRows, type OpenRows } from '../rows.ts';
 
-/** Of everything that is stored about people. */
+/** The scope of everything stored about people. */
 export const PEOPLE_SCOPE = 'people';
 
-/** What was decided about a person by hand or by a code: one row per channel and id. */
+/** A decision about a person by hand or by a code: one row per channel and id. */
 export type Approval = {
   readonly channel: string;
   readonly userId: string;
   readonly name: string;
   readonly role: Role;
   readonly at: number;
-  /** Where this person can be reached, once they have written. */
+  /** The chat in which the person can be reached, once they have written. */
   readonly chat?: string;
-  /** Of a block: all the ids it holds for, each of which has a row; taking one back takes all. */
+  /** For a block: all its ids, each of which has a row; revoking one revokes all. */
   readonly ids?: readonly string[];
 };
 
 /** A conversation that was moved. */
 export type Move = {
   readonly to: ChatRef;
-  /** Epoch milliseconds: questions up to then are answered there. */
+  /** Epoch milliseconds: earlier questions are answered there. */
   readonly at: number;
 };
 
@@ -65,7 +65,7 @@ export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
   const approvals = rows<Approval>({
     ...cached,
     prefix: 'approved:',
-    // What cannot be read may have been a block.
+    // An unreadable row may have been a block.
     read: (json, id) => APPROVAL.read(json, id) ?? blocked(id),
     write: APPROVAL.write,
   });
@@ -79,7 +79,7 @@ export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
   return {
     approvals,
     persons,
-    /** The conversation a chat takes part in, by the chat's own; those that are not their own. */
+    /** The conversation a chat takes part in, by the chat's own; only those that differ. */
     routes: rows<{ readonly session: SessionKey }>({
       ...{ ...cached, prefix: 'route:' },
       read: (session) => ({ session: sessionKey(session) }),
@@ -88,7 +88,7 @@ export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
     /** By session. */
     moves: rows({ ...cached, ...jsonRows(MOVE), prefix: 'moved:' }),
 
-    /** Everybody, as stored now; without a look at the store unless another process wrote. */
+    /** All people as stored; reads the store only if another process wrote. */
     async known(): Promise<KnownPeople> {
       const [decided, all] = await Promise.all([approvals.entries(), persons.entries()]);
       if (known !== undefined && knownRows[0] === decided && knownRows[1] === all) return known;

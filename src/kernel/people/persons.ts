@@ -1,5 +1,5 @@
-// People over all their channels: whose message it is, what they are to the agent, and what is kept of
-// them. Asked at every message from memory; written only when a person shows something new.
+// People on all their channels: whose message it is, their role, and their stored record. Read from
+// memory at every message; written only when a person shows something new.
 
 import { createHash } from 'node:crypto';
 import { type ConfiguredGate, configuredRole, joinRoles, type Role } from '../access/admission.ts';
@@ -27,10 +27,10 @@ import { type ChatRef, type InboundMessage, idsOf } from '../message/message.ts'
 import { shortName } from '../message/untrusted.ts';
 import { type KnownPeople, type PeopleRows, personIdKey } from './people-rows.ts';
 
-/** Beyond that nobody new is kept: an open channel must not fill the store. */
+/** Limit of stored people: an open channel must not fill the store. */
 const MAX_PERSONS = 10_000;
 
-/** A channel of our own: everybody who uses one of them is the same person. */
+/** A local channel: everybody who uses one of them is the same person. */
 export type LocalChannelSpec = {
   readonly channel: ChannelName;
   /** Of its one person. */
@@ -77,14 +77,14 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     return { id, name, doors: [door, ...more], conversations: 'each' };
   }
 
-  /** Who is surely known by one of these ids. */
+  /** The person known for certain by one of these ids. */
   async function of(channel: string, ids: readonly string[]): Promise<Person | undefined> {
     const known = await peopleRows.known();
     const record = recordOf(known, channel, ids);
     return record && withRole(known, record);
   }
 
-  /** Whose chat with the agent this is. */
+  /** The person of this private chat. */
   async function inChat(chat: ChatRef): Promise<Person | undefined> {
     const known = await peopleRows.known();
     const isIts = ({ doors }: PersonRecord) => doors.some((door) => isSameChat(door.chat, chat));
@@ -101,7 +101,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     const start = first ?? fresh(seen);
     await persons.change(
       start.id,
-      // A person who was known and was removed meanwhile does not come back by this.
+      // A person who was removed meanwhile is not restored by this.
       (stored = first === undefined ? start : undefined) => {
         if (stored === undefined) return undefined;
         const record = doubles.reduce(mergePersons, stored);
@@ -112,7 +112,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     );
   }
 
-  /** The person without the channel; without one of our own channels, without all of them. */
+  /** The person without the channel; if it is a local channel, without all of them. */
   function parted(known: KnownPeople, record: PersonRecord | undefined, channel: string) {
     if (record === undefined || personChannelOf(record, channel) === undefined) return 'unknown';
     const own = localChannels.map((door) => door.channel as string);
@@ -130,7 +130,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
   return {
     of,
     inChat,
-    /** Whose message it is; undefined for our own machinery in a chat that is nobody's. */
+    /** The author of the message; undefined for an internal sender in a chat of nobody. */
     async author(message: Sent): Promise<Person | undefined> {
       const { sender, chat } = message;
       const seen = shown(message, false);
@@ -139,7 +139,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
       const known = isSure ? await of(chat.channel, idsOf(sender)) : undefined;
       return known ?? withRole(await peopleRows.known(), fresh(seen));
     },
-    /** What the sender is to the agent by anything but the message's own channel's configuration. */
+    /** The sender's role from everything except the configuration of the message's own channel. */
     async roleIn({ sender, chat }: Sent): Promise<Role | undefined> {
       if (sender.kind !== 'person') return undefined;
       const known = await peopleRows.known();
@@ -147,15 +147,15 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
       const own = decidedOf(known, chat.channel, ids);
       const record = recordOf(known, chat.channel, ids);
       if (record === undefined) return own;
-      // Who is listed for one account of this channel is not for the others.
+      // Being on the list of one account of this channel does not count for the others.
       const here: GateOf = (channel) =>
         channel === chat.channel ? policy(channel, chat.account) : policy(channel);
       const role = roleOf(known, record.doors, here);
-      // Nobody vouches that it is them: no channel but this one counts, unless they are blocked.
+      // The sender is unverified: only this channel counts, unless they are blocked.
       if (sender.verified === 'unverified') return role === 'blocked' ? role : own;
       return role;
     },
-    /** Keeps what a message between the two of us shows of its sender. */
+    /** Stores what a message in a private chat shows of its sender. */
     async seen(message: InboundMessage): Promise<void> {
       const { sender, addressing, chat } = message;
       if (sender.kind !== 'person' || addressing !== 'direct') return;
@@ -174,7 +174,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
       const record = known.persons.get(id);
       return record && withRole(known, record);
     },
-    /** Whom an id of ours, an id of a channel or a name means. */
+    /** The people that an id of ours, an id of a channel or a name refers to. */
     async find(typed: string): Promise<readonly Person[]> {
       const known = await peopleRows.known();
       const meant = typed.trim().toLowerCase();
@@ -189,12 +189,12 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
       const known = await peopleRows.known();
       return [...known.persons.values()].map((record) => withRole(known, record));
     },
-    /** `change` is pure and may run again. Undefined where nothing changed. */
+    /** `change` is pure and may run again. Undefined if nothing changed. */
     async change(id: PersonId, change: (record: PersonRecord) => PersonRecord) {
       const record = await persons.change(id, (stored) => stored && change(stored));
       return record && withRole(await peopleRows.known(), record);
     },
-    /** One person of two: the second record is gone. Other rows are written with it. */
+    /** Merges two people: the second record is removed. Other rows are written with it. */
     async merge(first: PersonId, second: PersonRecord, alongside: readonly RowWrite[] = []) {
       if (first === second.id) return undefined;
       const record = await persons.change(
@@ -205,8 +205,8 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
       return record && withRole(await peopleRows.known(), record);
     },
     /**
-     * Makes the sender, who was just paired as owner, and the one person of our own channels one person;
-     * not where those belong to somebody with another channel already.
+     * Merges the sender, who was just paired as owner, with the person of the local channels; not
+     * if those already belong to a person with another channel.
      */
     async joinLocalChannels(message: InboundMessage): Promise<void> {
       const known = await peopleRows.known();
@@ -233,8 +233,8 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
       );
     },
     /**
-     * Takes a channel off its person. `only`: it is the last one; `needed`: without it the others would
-     * not be let in as before.
+     * Unlinks a channel from its person. `only`: it is the last one; `needed`: without it the
+     * others would lose their role.
      */
     async unlink(id: PersonId, channel: string): Promise<'done' | 'only' | 'needed' | 'unknown'> {
       const known = await peopleRows.known();
@@ -262,20 +262,22 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
   };
 }
 
-// Finding people among those known, and what their channels give them.
+// Finds people among the known ones, and the role that their channels give them.
 
 const ID_CHARS = 12;
 
-/** The configured part of the gate of a channel; without an account: the most that any of them gives. */
+/** The configured part of a channel's admission; without an account: the widest of its accounts. */
 type GateOf = (channel: string, account?: AccountId) => ConfiguredGate;
 
-/** The same for the same id, so that a repeat makes no second person; tells nothing about it. */
+/**
+ * The same for the same id, so that a repeat creates no second person; reveals nothing about it.
+ */
 function newId(channel: string, ids: readonly UserId[]): PersonId {
   const hash = createHash('sha256').update(personIdKey(channel, ids[0] ?? ''));
   return personId(`p${hash.digest('hex').slice(0, ID_CHARS)}`);
 }
 
-/** Channels taken off a person keep what an owner allows whoever comes in by them. */
+/** Channels unlinked from a person keep the limits that an owner set. */
 function apartOf(
   { persons }: KnownPeople,
   { name, limits, approvals }: PersonRecord,
@@ -292,7 +294,9 @@ function apartOf(
   return id === undefined ? [] : [{ id, name, doors, conversations: 'each', ...kept }];
 }
 
-/** Records that share one of the ids, joined: a platform may show two ids of one person late. */
+/**
+ * Records that share one of the ids, joined: a platform may reveal a second id of a person late.
+ */
 function recordOf(known: KnownPeople, channel: string, ids: readonly string[]) {
   const [first, ...others] = recordsOf(known, channel, ids);
   return first && others.reduce(mergePersons, first);
@@ -307,7 +311,10 @@ function decidedOf({ approvals }: KnownPeople, channel: string, ids: readonly st
   return joinRoles(ids.map((id) => approvals.get(personIdKey(channel, id))?.role));
 }
 
-/** The most that any channel gives: what was decided there, else what is configured; a block stands. */
+/**
+ * The highest role from any channel: what was decided there, else what is configured; a block takes
+ * precedence.
+ */
 function roleOf(known: KnownPeople, doors: readonly PersonChannel[], gateOf: GateOf) {
   const roles = doors.map(
     ({ channel, ids }) => decidedOf(known, channel, ids) ?? configuredRole(ids, gateOf(channel)),
@@ -315,8 +322,8 @@ function roleOf(known: KnownPeople, doors: readonly PersonChannel[], gateOf: Gat
   return joinRoles(roles);
 }
 
-// Under which names somebody is known on all their doors, so that one person is counted once, and what
-// an owner allows them.
+// The names of a person on all their channels, so that one person is counted once, and the limits
+// that an owner set.
 
 export type Known = {
   /** `channel:id`. */
@@ -325,7 +332,7 @@ export type Known = {
   readonly approvals?: ApprovalPolicy;
 };
 
-/** Nothing of whom nobody vouches for. */
+/** Empty for an unverified sender. */
 export type KnownAs = (message: Pick<InboundMessage, 'sender' | 'chat'>) => Promise<Known>;
 
 export function createKnownAs(persons: Pick<Persons, 'of'>): KnownAs {

@@ -1,6 +1,6 @@
-// Unknown senders: what they wrote, until somebody decides about them, on disk, bounded by person and in
-// all, gone after a week; and the decisions, the same from the owner's chat, below the notice about
-// them, from the page and from the command line, with or without a gateway beside it.
+// Unknown senders: their messages until somebody decides about them, on disk, bounded per person
+// and in total, deleted after a week; and the decisions, the same from the owner's chat, below the
+// notice about them, from the page and from the command line, with or without a gateway beside it.
 
 import { createLanes } from '../../lib/async.ts';
 import { flag, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
@@ -25,18 +25,18 @@ const COUNT_DIGITS = 2;
 export type UnknownSender = {
   readonly channel: string;
   readonly userId: string;
-  /** Every id they were seen under. */
+  /** Every id they used. */
   readonly ids: readonly string[];
   readonly name: string;
   readonly excerpt: string;
-  /** The message that began it. */
+  /** The id of the first message. */
   readonly firstId: string;
   /** Epoch milliseconds of the first and of the newest message. */
   readonly at: number;
   readonly lastAt: number;
   readonly heldChars: number;
   readonly heldMessages: number;
-  /** Messages beyond what is kept of one person. */
+  /** Number of messages beyond what is kept of one person. */
   readonly lostMessages: number;
   readonly announced: boolean;
   /** Of the code they were given. */
@@ -62,7 +62,7 @@ export type UnknownSenders = ReturnType<typeof createUnknownSenders>;
 export function createUnknownSenders({ rows, clock }: UnknownSendersDeps) {
   const strangers = rows({ ...jsonRows(UNKNOWN_SENDER), scope: PEOPLE_SCOPE, prefix: 'stranger:' });
   const messages = rows({ ...jsonRows(HELD_MESSAGE), scope: PEOPLE_SCOPE, prefix: 'held:' });
-  /** Two messages at once must not undo each other's count. */
+  /** Concurrent messages must not overwrite each other's count. */
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('strangers', task);
 
@@ -102,17 +102,17 @@ export function createUnknownSenders({ rows, clock }: UnknownSendersDeps) {
     );
   }
 
-  /** What they wrote, oldest first; each with the id it is kept under. */
+  /** Their messages, oldest first; each with the id it is stored under. */
   async function held(stranger: UnknownSender): Promise<readonly HeldMessage[]> {
     const found = await messages.entries({ prefix: heldPrefix(stranger) });
     return found.map(([id, message]) => ({ id, message }));
   }
 
   return {
-    /** Keeps the message; undefined where too many strangers wait already. */
+    /** Stores the message; undefined if too many unknown senders wait already. */
     hold: (message: InboundMessage, sender: PersonSender) => oneByOne(() => hold(message, sender)),
     list,
-    /** Changes what is known of somebody who still waits. */
+    /** Changes the record of a sender who still waits. */
     async note(
       stranger: UnknownSender,
       change: Pick<Partial<UnknownSender>, 'announced' | 'code'>,
@@ -123,7 +123,7 @@ export function createUnknownSenders({ rows, clock }: UnknownSendersDeps) {
       );
     },
     held,
-    /** Deletes these messages, and the stranger once nothing of theirs is held. */
+    /** Deletes these messages, and the sender once none of theirs is held. */
     forget: (stranger: UnknownSender, over: readonly HeldMessage[]) =>
       oneByOne(async () => {
         const ids = new Set(over.map(({ id }) => id));
@@ -163,7 +163,7 @@ function sharesId(stranger: Pick<UnknownSender, 'ids'>, ids: readonly string[]):
   return ids.some((id) => stranger.ids.includes(id));
 }
 
-/** Sorts behind what is kept already, also within a millisecond. */
+/** Sorts after what is stored already, also within a millisecond. */
 function placeOf(now: number, kept: readonly unknown[]): string {
   return `${now}`.padStart(TIME_DIGITS, '0') + `${kept.length}`.padStart(COUNT_DIGITS, '0');
 }
@@ -173,12 +173,15 @@ export const unknownSenderId = ({ channel, userId }: Pick<UnknownSender, 'channe
 const heldPrefix = ({ channel, userId }: UnknownSender) =>
   `${channel}:${encodeURIComponent(userId)}:`;
 
-// The code an unknown sender is given to tell the owner: once per person, few open at a time, short-lived,
-// kept as a hash. It grants nothing by itself; an owner has to name it.
+// The code that an unknown sender is given to pass to the owner: once per person, few open at a
+// time, short-lived, stored as a hash. It grants nothing by itself; an owner must enter it.
 
 export const UNKNOWN_SENDER_CODE_MINUTES = 30;
 const CODE_LIFETIME_MS = UNKNOWN_SENDER_CODE_MINUTES * 60_000;
-/** Per channel; with the lifetime this bounds how many codes a flood of unknown senders gets in an hour. */
+/**
+ * Per channel; with the lifetime this bounds how many codes a flood of unknown senders gets in an
+ * hour.
+ */
 const MAX_OPEN_CODES = 3;
 
 export type UnknownSenderCodesDeps = {
@@ -187,7 +190,7 @@ export type UnknownSenderCodesDeps = {
   randomBytes(size: number): Uint8Array;
 };
 
-/** A code for them; undefined where they had one already, or too many are open. */
+/** A code for the sender; undefined if they had one already, or too many are open. */
 export async function issueUnknownSenderCode(
   stranger: UnknownSender,
   { strangers, now, randomBytes }: UnknownSenderCodesDeps,
@@ -211,9 +214,9 @@ function holdsCode({ code }: UnknownSender, typed: string, now: number): boolean
 const isOpen = (code: UnknownSender['code'], now: number) =>
   code !== undefined && code.expiresAt > now;
 
-// What is decided about people: let in, answered once, blocked.
+// Decisions about people: let in, answered once, blocked.
 
-/** Somebody who waits, or about whom something was decided before. */
+/** A sender who waits, or a person with an earlier decision. */
 export type Subject = {
   readonly channel: string;
   readonly userId: string;
@@ -227,7 +230,7 @@ export type DecisionsDeps = {
   readonly pairing: Pairing;
   readonly strangers: UnknownSenders;
   readonly now: () => number;
-  /** Puts held messages into the queue; one that is there already changes nothing. */
+  /** Queues held messages; one that is queued already changes nothing. */
   release(messages: readonly InboundMessage[]): Promise<void>;
 };
 
@@ -235,7 +238,7 @@ export type Decisions = ReturnType<typeof createDecisions>;
 
 /** Each step may be repeated after a crash. */
 export function createDecisions({ pairing, strangers, now, release }: DecisionsDeps) {
-  /** Queues what they wrote and lets them in no further; returns how many messages. */
+  /** Queues their messages without letting them in; returns how many messages. */
   async function answer(stranger: UnknownSender): Promise<number> {
     const held = await strangers.held(stranger);
     if (held.length > 0) await release(held.map(({ message }) => message));
@@ -243,7 +246,7 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
     return held.length;
   }
 
-  /** Leaves what they wrote to the owner, unanswered; nothing is decided about them. */
+  /** Leaves their messages unanswered to the owner; decides nothing about them. */
   async function drop(stranger: UnknownSender): Promise<void> {
     await strangers.forget(stranger, await strangers.held(stranger));
   }
@@ -252,7 +255,9 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
     return (await strangers.list()).filter((one) => one.channel === channel && sharesId(one, ids));
   }
 
-  /** Queues what somebody wrote before they were let in by other means; returns how many. */
+  /**
+   * Queues messages that a person sent before they were let in by other means; returns how many.
+   */
   async function answerHeld(channel: string, ids: readonly string[]): Promise<number> {
     let answered = 0;
     for (const stranger of await waitingAs(channel, ids)) answered += await answer(stranger);
@@ -260,7 +265,7 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
   }
 
   return {
-    /** Whom an id or a stranger's code means; `channel` undefined: on any. */
+    /** The subjects of an id or an unknown sender's code; `channel` undefined: on any. */
     async find(typed: string, channel: string | undefined): Promise<readonly Subject[]> {
       const id = typed.toLowerCase();
       const isMeant = (door: string) => channel === undefined || channel === door;
@@ -282,7 +287,7 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
           .map((one): Subject => ({ ...one, ids: [one.userId], waiting: undefined })),
       ];
     },
-    /** Lets them in and queues what they wrote; returns how many messages. */
+    /** Lets them in and queues their messages; returns how many. */
     async allow(
       { channel, userId, name }: Pick<Subject, 'channel' | 'userId' | 'name'>,
       role: AdmittedRole,
@@ -302,7 +307,8 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
   };
 }
 
-// An owner's press below the notice about an unknown sender does the same as the commands.
+// An owner's press of a button below the notice about an unknown sender has the same effect as the
+// commands.
 
 export const UNKNOWN_SENDER_CHOICES = [
   { label: 'Allow once', action: 'once' },
@@ -317,7 +323,7 @@ export const UNKNOWN_SENDER_SUBJECT = 'stranger';
 export const unknownSenderQuestion = ({ firstId }: Pick<UnknownSender, 'firstId'>) =>
   `stranger/${firstId}`;
 
-/** What is added to the notice where the decision was not made below it. */
+/** Added to the notice if the decision was made elsewhere. */
 export const decidedElsewhere = (words: string) => `**Decided elsewhere:** ${words}`;
 
 type UnknownSenderAnswersDeps = {

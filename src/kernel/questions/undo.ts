@@ -1,5 +1,6 @@
-// Takes back what was done at a person's word without an approval: a line in the chat with one button, for an
-// hour. Only where buttons can be pressed: elsewhere a number said about something else would take it back.
+// Undo of an action that ran without an approval at a person's request: a line in the chat with one
+// button, for an hour. Only on channels with buttons: elsewhere a number typed for another question
+// would undo it.
 
 import { accountName } from '../message/ids.ts';
 import { type ChatRef, idsOf, type Sender } from '../message/message.ts';
@@ -8,7 +9,7 @@ import type { QuestionHandler } from './question-rows.ts';
 import type { Questions } from './questions.ts';
 
 type UndoOffer = {
-  /** Kind of the subject; its handler takes back what `id` names. */
+  /** Kind of the subject; its handler undoes the action of `id`. */
   readonly subject: string;
   readonly id: string;
   /** Markdown: what was done. */
@@ -42,7 +43,7 @@ export function createUndo({
   };
 }
 
-/** Answers the press. `takeBack`: false where there is nothing left to take back. */
+/** Handles the press. `takeBack`: false if there is nothing left to undo. */
 export const undoHandler = (takeBack: (id: string) => Promise<boolean>): QuestionHandler => ({
   answer: async (id) => ((await takeBack(id)) ? 'Undone.' : 'It is gone already.'),
 });

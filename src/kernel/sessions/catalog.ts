@@ -1,5 +1,5 @@
-// What lies in the sessions folder: files by session, their sizes and times, and every entry of a
-// session from the oldest file on. Reads only.
+// The contents of the sessions folder: files by session, their sizes and times, and every entry of
+// a session from the oldest file on. Reads only.
 
 import { type FileHandle, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ type SessionInfo = {
   readonly updatedAt: number;
 };
 
-/** Names of session files, oldest first; nothing where the folder is missing. */
+/** Names of session files, oldest first; empty if the folder is missing. */
 export async function sessionNames(
   folder: string,
   accepts: (name: SessionFileName) => boolean = () => true,
@@ -54,7 +54,7 @@ export async function sessionNames(
   return names.sort(compareAge);
 }
 
-/** Files with size and time, oldest name first; files deleted meanwhile are left out. */
+/** Files with size and time, oldest name first; omits files deleted meanwhile. */
 export async function storedFiles(
   folder: string,
   accepts?: (name: SessionFileName) => boolean,
@@ -72,7 +72,7 @@ export function byStem(files: readonly StoredFile[]): ReadonlyMap<string, readon
   return Map.groupBy(files, (file) => file.name.stem);
 }
 
-/** Newest first. Messages are counted only for the sessions returned. */
+/** Newest first. Messages are counted only for the returned sessions. */
 export async function listSessions(
   folder: string,
   limit = Number.POSITIVE_INFINITY,
@@ -95,7 +95,7 @@ const latest = (files: readonly StoredFile[]) => Math.max(...files.map((file) =>
 
 async function describe(stem: string, files: readonly StoredFile[]): Promise<SessionInfo> {
   const [first] = files;
-  // One that cannot be read, or is gone meanwhile, is listed without its messages.
+  // A file that cannot be read, or was deleted meanwhile, is listed without its messages.
   const header = first && (await readHeader(first.path).catch(() => undefined));
   let messages = 0;
   for (const file of files) messages += await countMessages(file).catch(() => 0);
@@ -116,7 +116,7 @@ async function readHeader(path: string) {
   return undefined;
 }
 
-/** The session a file belongs to. */
+/** The session of a file. */
 export async function keyOfFile(file: FilePlace): Promise<SessionKey> {
   const { stem } = file.name;
   return decodeStem(stem) ?? (await readHeader(file.path))?.key ?? sessionKey(stem);
@@ -126,7 +126,7 @@ const COUNTED_STARTS = MESSAGE_LINE_STARTS.map((start) => Buffer.from(`\n${start
 const MAX_COUNT_CHUNK_BYTES = 256 * 1024;
 const OVERLAP_BYTES = Math.max(...COUNTED_STARTS.map((start) => start.length)) - 1;
 
-/** Counts by how lines begin, without parsing them. */
+/** Counts by the start of lines, without parsing them. */
 async function countMessages({ path, bytes }: StoredFile): Promise<number> {
   const file = await open(path, 'r');
   try {
@@ -151,7 +151,7 @@ async function countLineStarts(file: FileHandle, chunkBytes: number): Promise<nu
   }
 }
 
-/** How often the pattern ends behind the bytes that were searched already. */
+/** How often the pattern ends after the bytes that were searched already. */
 function endingBehind(searched: number, text: Buffer, pattern: Buffer): number {
   let count = 0;
   let at = text.indexOf(pattern, Math.max(0, searched - pattern.length + 1));
@@ -179,7 +179,7 @@ export async function allFiles(
   return (await Promise.all(found)).flat();
 }
 
-/** Every entry of the session once, oldest first, archived files included. */
+/** Every entry of the session once, oldest first, including archived files. */
 export async function* readSession(
   folder: string,
   stem: string,
@@ -189,7 +189,7 @@ export async function* readSession(
   }
 }
 
-/** The entries of one file without what it carries over; damaged lines are passed over. */
+/** The entries of one file without those carried over; skips damaged lines. */
 export async function* readOwnEntries(path: string): AsyncGenerator<TranscriptEntry, void, void> {
   for await (const line of readDecoded(path)) {
     if (line.kind === 'entry' && !line.carried) yield line.entry;

@@ -1,5 +1,5 @@
-// Finds earlier turns of a conversation in its files, from the newest file back. Memory holds the turns
-// that are asked for, and the number of files that one question opens is bounded.
+// Finds earlier turns of a conversation in its files, from the newest file back. Memory holds only
+// the requested turns, and the number of files opened for one question is bounded.
 
 import { join } from 'node:path';
 import { findSnippet } from '../../lib/text/cut.ts';
@@ -20,19 +20,19 @@ import { decodeLine, formatName, parseName, type SessionFileName } from './rules
 import type { SessionStore } from './store.ts';
 
 const MAX_FILES = 100;
-/** Turns are taken back behind themselves: so many more are held until the end of a file. */
+/** An undo follows its turn: this many further turns are held until the end of a file. */
 const SPARE_TURNS = 20;
 
-/** What was taken out of view, and of that what was brought back in a later file. */
+/** What was hidden, and what of that was restored in a later file. */
 type Taken = { readonly undone: Set<TurnId>; readonly back: Set<string> };
 
 type ReadFile = {
   readonly turns: readonly EarlierTurn[];
-  /** It holds turns in front of these. */
+  /** There are earlier turns. */
   readonly hasMore: boolean;
   /** Number of its first turn. */
   readonly first: number;
-  /** Undefined where the conversation began in this file. */
+  /** Undefined if the conversation began in this file. */
   readonly continues: SessionFileName | undefined;
 };
 
@@ -62,7 +62,7 @@ export async function readEarlier(
   return { turns: found, hasOlder: name !== undefined };
 }
 
-/** A turn that a remark was added to later, or that began in the file before, is one turn. */
+/** A turn with a later remark, or one that began in the previous file, is one turn. */
 function joined(older: readonly EarlierTurn[], newer: readonly EarlierTurn[]) {
   const byTurn = new Map(older.map(({ turn, entries }) => [turn, entries]));
   for (const { turn, entries } of newer) {
@@ -175,8 +175,8 @@ class HeldTurns {
   }
 }
 
-// Finds a tool's result by its name in the record of its conversation, whole. Nothing of a turn that was
-// taken back, nothing from before the conversation's last new start.
+// Finds a tool's whole result by its name in the record of its conversation. Nothing of a turn that
+// was undone, nothing from before the conversation's last reset.
 
 export async function findResult(
   sessions: Pick<SessionStore, 'earlier'>,
@@ -194,10 +194,10 @@ export async function findResult(
   return found?.role === 'tool' ? found : undefined;
 }
 
-// Searches the text of all sessions. Files are read as streams, and a line is only parsed when its
-// raw bytes may hold the words, so memory and time stay small.
+// Searches the text of all sessions. Files are read as streams, and a line is only parsed if its
+// raw bytes may contain the words, so memory and time stay small.
 
-/** JSON never escapes letters and digits, so they stand in the raw line as in the text. */
+/** JSON never escapes letters and digits, so they occur in the raw line as in the text. */
 const WORD = /[\p{L}\p{N}]+/gu;
 
 type SearchHit = {

@@ -1,5 +1,5 @@
-// Lines of a file with their place in it, read in pieces: memory holds one line, the event loop
-// gets its turn between two pieces, and a line without end is reported, not collected.
+// Lines of a file with their position, read in pieces: memory holds one line, other work runs
+// between two pieces, and an endless line is reported, not collected.
 
 import { createHash } from 'node:crypto';
 import { appendFile, type FileHandle, open, readFile } from 'node:fs/promises';
@@ -20,7 +20,7 @@ type FileLine = {
   readonly start: number;
   /** Without the newline; empty for a line above MAX_LINE_BYTES. */
   readonly bytes: Buffer;
-  /** Length on disk, the newline included. */
+  /** Length on disk, including the newline. */
   readonly length: number;
   /** False for the last line of a file that does not end in a newline. */
   readonly terminated: boolean;
@@ -28,12 +28,15 @@ type FileLine = {
 };
 
 export const MAX_LINE_BYTES = 16_000_000;
-/** The first piece is small, because most files are and many are read for their header alone. */
+/** The first piece is small, because most files are and many are read only for their header. */
 const FIRST_CHUNK_BYTES = 8 * 1024;
 const MAX_CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 10;
 
-/** From the byte `from` on, where a line begins. @throws the error of the file system, e.g. ENOENT */
+/**
+ * From the byte `from` on, at the start of a line. @throws the error of the file system, e.g.
+ * ENOENT
+ */
 export async function* readLines(path: string, from = 0): AsyncGenerator<FileLine, void, void> {
   const file = await open(path, 'r');
   try {
@@ -43,7 +46,7 @@ export async function* readLines(path: string, from = 0): AsyncGenerator<FileLin
   }
 }
 
-/** The same with what the lines say. */
+/** The same with the decoded lines. */
 export async function* readDecoded(
   path: string,
   from = 0,
@@ -103,20 +106,20 @@ function createLineCollector(begin: number) {
   };
 }
 
-// Reads one session file whole: its header, what it carries over, what it holds itself, and what of
-// it is damaged. Mending is left to repair.ts.
+// Reads one session file completely: its header, what it carries over, its own entries, and what is
+// damaged. The second part repairs it.
 
 export type FileScan = {
   readonly header: SessionHeader | undefined;
   readonly carried: readonly TranscriptEntry[];
   readonly own: readonly TranscriptEntry[];
-  /** Whole lines that cannot be read. */
+  /** Complete lines that cannot be read. */
   readonly damaged: readonly FileLine[];
-  /** What stands behind the last newline; `isWhole`: only the newline is missing. */
+  /** What follows the last newline; `isWhole`: only the newline is missing. */
   readonly torn: { readonly line: FileLine; readonly isWhole: boolean } | undefined;
   /** Bytes up to the last newline. */
   readonly size: number;
-  /** Bytes of the header and of what is carried. */
+  /** Bytes of the header and of the carried entries. */
   readonly openingBytes: number;
 };
 
@@ -143,7 +146,7 @@ export async function scanFile(path: string): Promise<FileScan> {
   return { header, carried, own, damaged, torn, size, openingBytes };
 }
 
-/** Whether the program ended while it opened the file: then it holds nothing of its own. */
+/** Whether the program ended while it opened the file: then it has no entries of its own. */
 export function isUnbegun(scan: FileScan): boolean {
   if (scan.own.length > 0 || scan.damaged.length > 0) return false;
   return scan.header === undefined || scan.carried.length < scan.header.carried;
@@ -157,7 +160,7 @@ export function hasErrorCode(error: unknown, code: SystemErrorCode): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** For `catch`: the expected error becomes undefined, any other is thrown on. */
+/** For `catch`: the expected error becomes undefined, any other is rethrown. */
 export function orUndefined(code: SystemErrorCode): (error: unknown) => undefined {
   return (error) => {
     if (hasErrorCode(error, code)) return undefined;
@@ -165,8 +168,8 @@ export function orUndefined(code: SystemErrorCode): (error: unknown) => undefine
   };
 }
 
-// The part of a file name that stands for the session. A key too long for a file name is shortened
-// and told apart by a hash; `~` marks that, and never stands in a whole one.
+// The part of a file name that represents the session. A key too long for a file name is shortened
+// and distinguished by a hash; `~` marks that, and never occurs in a complete one.
 
 const HASH_CHARS = 32;
 
@@ -177,13 +180,13 @@ export function stemOf(key: SessionKey): string {
   return `${encoded.slice(0, MAX_STEM_BYTES - HASH_CHARS - 1)}~${hash}`;
 }
 
-// Mends a session file after a crash or a bad disk, so that a damaged line never blocks a chat. What
-// cannot be read is noted in `<file>.damaged`; only bytes behind the last newline are cut off.
+// Repairs a session file after a crash or a bad disk, so that a damaged line never blocks a chat.
+// Unreadable lines are copied to `<file>.damaged`; only bytes after the last newline are cut off.
 
 type Repair = {
   /** Size of the file after the repair, bytes. */
   readonly size: number;
-  /** Lines noted for the first time. */
+  /** Lines copied for the first time. */
   readonly setAside: number;
 };
 
@@ -211,7 +214,7 @@ async function noteDamage(path: string, lines: readonly FileLine[]): Promise<num
   return fresh.length;
 }
 
-/** What a noted line held. */
+/** The text of a copied line. */
 export function textOfDamage(note: string): string {
   const { text, base64 } = fieldsOf(parseJson(note)) ?? {};
   if (typeof text === 'string') return text;

@@ -1,5 +1,5 @@
-// Takes words out of conversations for good: the one place that rewrites session files (ADR 0014).
-// Each file is replaced in one step while its session does nothing else, so a kill leaves it whole.
+// Erases text from conversations: the only place that rewrites session files (ADR 0014). Each file
+// is replaced in one step while its session is idle, so a kill leaves it intact.
 
 import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,31 +21,34 @@ import {
 } from './rules/file.ts';
 import { forgetIn, forgetNodes, type Holds, isOfChats, wordsOfEntry } from './rules/forgetting.ts';
 
-/** The files of conversations, for work on all that is recorded. */
+/** The files of conversations, for work on everything recorded. */
 export type SessionFiles = {
   readonly folder: string;
-  /** Resolves when all that was committed stands in the files, except for the sessions it returns. */
+  /** Resolves when everything committed is in the files, except for the sessions it returns. */
   complete(): Promise<Unwritten>;
-  /** Runs while nothing else touches the session and all of it stands in its files. */
+  /** Runs while nothing else uses the session and all of it is in its files. */
   exclusively(session: SessionKey, task: () => Promise<void>): Promise<void>;
 };
 
 type ForgettablePlace = {
   readonly session: SessionKey;
   readonly file: string;
-  /** Epoch milliseconds; undefined of a line that could not be read. */
+  /** Epoch milliseconds; undefined for a line that could not be read. */
   readonly at: number | undefined;
   readonly text: string;
 };
 
-/** @throws what kept a conversation of these chats from its file: none of it is left out unseen */
+/**
+ * @throws the error that kept a conversation of these chats from its file: none of it is silently
+ * skipped
+ */
 function complain(unwritten: Unwritten, chats: readonly string[]): void {
   for (const [session, error] of unwritten) if (isOfChats({ session }, chats)) throw error;
 }
 
 const THREAD_MARK = encodeKey(sessionKey('#'));
 
-/** Every entry that holds the words, in all conversations of these chats, oldest first. */
+/** Every entry that contains the words, in all conversations of these chats, oldest first. */
 export async function* findToForget(
   { folder, complete }: Pick<SessionFiles, 'folder' | 'complete'>,
   chats: readonly string[],
@@ -66,13 +69,13 @@ export async function* findToForget(
   }
 }
 
-/** The lines of a session that could not be read; an empty last one is left out. */
+/** The unreadable lines of a session; an empty last one is left out. */
 async function notedDamage(path: string): Promise<readonly string[]> {
   const text = await readFile(path + DAMAGED_SUFFIX, 'utf8').catch(orUndefined('ENOENT'));
   return (text ?? '').split('\n').filter((line) => line !== '');
 }
 
-/** How many lines went. */
+/** Returns the number of erased lines. */
 async function forgetDamage(path: string, holds: Holds): Promise<number> {
   const lines = await notedDamage(path);
   const kept = lines.filter((line) => !holds(textOfDamage(line)));
@@ -83,7 +86,7 @@ async function forgetDamage(path: string, holds: Holds): Promise<number> {
   return lines.length - kept.length;
 }
 
-/** The names of the files that were changed, and how many entries in them. */
+/** Returns the names of the changed files, and how many entries in them were changed. */
 export async function forgetInSessions(
   { folder, complete, exclusively }: SessionFiles,
   chats: readonly string[],
@@ -105,8 +108,8 @@ export async function forgetInSessions(
 }
 
 /**
- * A node may tell in other words what is forgotten behind it, in whichever file it stands. They go first:
- * after a kill the words are found again, and so are the nodes.
+ * A summary node may paraphrase what is erased, in whichever file it is. Nodes go first: after a
+ * kill the words are found again, and so are the nodes.
  */
 async function forgetInNodes(
   { folder, exclusively }: Pick<SessionFiles, 'folder' | 'exclusively'>,
@@ -157,7 +160,7 @@ export async function sessionsOfChats(
   return Promise.all(firsts.map(keyOfFile));
 }
 
-/** The chats of a whole channel that have a conversation on the disk. */
+/** The chats of a whole channel that have a conversation on disk. */
 export async function chatsOfChannel(
   { folder, complete }: Pick<SessionFiles, 'folder' | 'complete'>,
   channel: string,
@@ -169,7 +172,7 @@ export async function chatsOfChannel(
   return [...new Set([...keys].map(chatOfSession))];
 }
 
-/** What a process that was killed while rewriting left beside a file. */
+/** Left by a process that was killed while rewriting. */
 const TORN = /^\.(.+\.jsonl)\.[0-9a-f-]{36}\.tmp$/;
 
 async function removeTorn(folder: string, chats: readonly string[]): Promise<void> {
@@ -182,7 +185,7 @@ async function removeTorn(folder: string, chats: readonly string[]): Promise<voi
   }
 }
 
-/** By the name of a file: whether it is of one of these chats, topics included. */
+/** By file name: whether it belongs to one of these chats, including topics. */
 export function ofChats(
   chats: readonly string[],
 ): (name: Pick<SessionFileName, 'stem'>) => boolean {
@@ -192,7 +195,7 @@ export function ofChats(
 
 const filesOf = (folder: string, chats: readonly string[]) => allFiles(folder, ofChats(chats));
 
-/** How many of its entries held the words; those that only carry over are not counted. */
+/** How many of its entries contained the words; carried entries are not counted. */
 async function rewrite(path: string, holds: Holds): Promise<number> {
   if ((await stat(path).catch(orUndefined('ENOENT'))) === undefined) return 0;
   let changed = 0;
@@ -200,7 +203,7 @@ async function rewrite(path: string, holds: Holds): Promise<number> {
   const lines = (await readFile(path, 'utf8')).split('\n').map((line) => {
     if (line === '') return line;
     const decoded = decodeLine(line);
-    // A damaged line is no entry any more, and may hold the words all the same.
+    // A damaged line is no entry any more, but may contain the words.
     if (decoded.kind === 'damaged' && holds(line)) isTouched = true;
     if (decoded.kind === 'damaged') return holds(line) ? '' : line;
     if (decoded.kind === 'header') return line;
@@ -210,7 +213,7 @@ async function rewrite(path: string, holds: Holds): Promise<number> {
     if (!decoded.carried && after.role !== 'turn_end') changed += 1;
     return encodeEntry(after, decoded.carried);
   });
-  // What a link leads to is what holds the words.
+  // The target of a link contains the text.
   if (isTouched) await writeAtomic(await realpath(path), lines.join('\n'));
   return changed;
 }

@@ -1,5 +1,5 @@
-// Indexes one session file: what was said in it, less what was taken back, and what was brought back in
-// it. What was taken back leaves every file of the conversation.
+// Indexes one session file: what was said in it, without what was undone, and with what was
+// restored in it. What was undone is removed from every file of the conversation.
 
 import { createHash } from 'node:crypto';
 import { access, mkdir, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
@@ -14,12 +14,12 @@ import { hasErrorCode, orUndefined, readDecoded } from './file-lines.ts';
 import { turnBrought, turnOf } from './rules/carry.ts';
 import { daysBack, formatName, parseName, type SessionFileName } from './rules/file.ts';
 
-/** What the names of all sources begin with that are session files. */
+/** Prefix of all sources that are session files. */
 export const SESSION_SOURCES = 'session/';
 const MAX_PART_CHARS = 20_000;
 const PARTS_AT_ONCE = 100;
 
-/** Conversations of one chat, whatever the topic, are seen by the same people. */
+/** Conversations of one chat, whatever the topic, are visible to the same people. */
 export const scopeOfSession = (session: string) => `session:${chatOfSession(session)}`;
 
 /** The key without the topic. */
@@ -27,7 +27,7 @@ export const chatOfSession = (session: string) => session.split('#', 1).join();
 
 export const sourceOf = (name: SessionFileName) => SESSION_SOURCES + formatName(name);
 
-/** Whether it was read from its beginning; else only what was appended since. */
+/** Whether it was read from its start; otherwise only what was appended since. */
 export async function indexFile(
   index: TextIndex,
   path: string,
@@ -72,7 +72,7 @@ export async function indexFile(
   return isNew;
 }
 
-/** In all files: it may have begun in an earlier one. */
+/** In all files: the turn may have begun in an earlier one. */
 function takeBack(index: TextIndex, stem: string, turn: number): void {
   for (const source of index.sources(SESSION_SOURCES + stem)) {
     if (parseName(source.slice(SESSION_SOURCES.length))?.stem === stem) {
@@ -81,7 +81,7 @@ function takeBack(index: TextIndex, stem: string, turn: number): void {
   }
 }
 
-/** What a person or the agent said; results of tools stay out of it, they are read where they came from. */
+/** What a person or the agent said; tool results are left out, they are read at their origin. */
 function partsOf(entry: TranscriptEntry): readonly IndexedPart[] {
   if (entry.role !== 'user' && entry.role !== 'assistant') return [];
   const { role, turnId, at } = entry;
@@ -92,13 +92,13 @@ function partsOf(entry: TranscriptEntry): readonly IndexedPart[] {
 }
 
 // Finds the newest file of a session without listing the folder. A symbolic link per session under
-// `.index/` names it; being a link it takes no disk block. It is placed before the file is created,
-// so the end of the program leaves at most a link to nothing, which is noticed; a power cut may lose
-// a link, which looking for the last days' names makes up for. Rebuilt when it is missing.
+// `.index/` names it; a link takes no disk block. It is created before the file, so the end of the
+// program leaves at most a dangling link, which is detected; a power cut may lose a link, for which
+// the names of the last days are probed. Rebuilt when it is missing.
 
 export type NewestIndex = ReturnType<typeof createNewestIndex>;
 
-/** After a power cut a session is found again by name on the day itself and the next. */
+/** After a power cut a session is found again by name on the same day and the next. */
 const PROBED_DAYS = 2;
 export const INDEX_FOLDER = '.index';
 const COMPLETE_MARK = 'complete';
@@ -127,7 +127,7 @@ export function createNewestIndex(folder: string, log: Logger) {
     await writeFile(join(root, COMPLETE_MARK), '', { mode: 0o600 });
   }
 
-  /** The slow way, by reading the folder, for when the fast one led nowhere. */
+  /** The slow way, by reading the folder, if the link led nowhere. */
   async function rediscover(stem: string) {
     const newest = await newestOf(folder, stem);
     if (newest === undefined) await rm(linkPath(root, stem), { force: true });
@@ -148,7 +148,7 @@ export function createNewestIndex(folder: string, log: Logger) {
       if (recent !== undefined) return lastPart(folder, recent);
       return linked === undefined ? undefined : rediscover(stem);
     },
-    /** To be called before the file is created. */
+    /** Call it before the file is created. */
     async record(name: SessionFileName): Promise<void> {
       unlinked.delete(name.stem);
       await link(root, name);

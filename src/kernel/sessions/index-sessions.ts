@@ -1,5 +1,5 @@
-// Brings the full-text index up to date with the session files: only what was appended since is read,
-// a bounded piece at a time, and files that are gone or were rewritten leave nothing behind.
+// Updates the full-text index from the session files: only what was appended since is read, in
+// bounded pieces, and entries of deleted or rewritten files are removed.
 
 import { createHash } from 'node:crypto';
 import { readdir, rm, stat } from 'node:fs/promises';
@@ -29,7 +29,7 @@ type SessionIndexingDeps = {
   readonly index: TextIndex;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What else in the index may be gone is looked for along with the files that are. */
+  /** Other index sources that may be gone are checked along with the files. */
   forgetOthers(): Promise<void>;
 };
 
@@ -51,13 +51,13 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
   async function sweep(accepts: (name: SessionFileName) => boolean) {
     const anew = new Set<string>();
     for (const { path, name } of await allFiles(folder, accepts)) {
-      // What later files took back or brought back of an earlier one, they say again.
+      // What later files undid or restored of an earlier one is read again.
       if (anew.has(name.stem)) index.remove(sourceOf(name));
       if (await indexOne(path, name)) anew.add(name.stem);
     }
   }
 
-  /** Whether all of it was read; one that cannot be read keeps none of the others out. */
+  /** Whether all of it was read; an unreadable file does not stop the others. */
   async function indexOne(path: string, name: SessionFileName): Promise<boolean> {
     try {
       return await indexFile(index, path, name);
@@ -105,20 +105,20 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
   }
 
   return {
-    /** Something was appended there; costs nothing. */
+    /** Marks a session with appended entries; costs nothing. */
     changed(session: SessionKey): void {
       dirty.add(stemOf(session));
       woken.resolve();
     },
-    /** The file's content was changed: what is indexed of it is no longer true. */
+    /** The file was rewritten: its indexed content is no longer valid. */
     rewritten(name: SessionFileName): void {
       index.remove(sourceOf(name));
       dirty.add(name.stem);
       woken.resolve();
     },
-    /** What was appended before can be found when this resolves. @throws where the index is not usable */
+    /** Resolves when everything appended before can be found. @throws if the index is not usable */
     flush: () => oneByOne(flush),
-    /** Takes up what is not indexed yet, then follows what is appended. */
+    /** Indexes what is missing, then follows what is appended. */
     async run(signal: AbortSignal): Promise<void> {
       let sweptAt = Number.NEGATIVE_INFINITY;
       while (!signal.aborted) {
@@ -133,7 +133,7 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
   };
 }
 
-/** Takes out of the index what lies in no file any more. */
+/** Removes from the index what is in no file any more. */
 export async function forgetMissing(index: TextIndex, folder: string): Promise<void> {
   for (const name of index.sources(SESSION_SOURCES)) {
     const file = name.slice(SESSION_SOURCES.length);
@@ -143,7 +143,7 @@ export async function forgetMissing(index: TextIndex, folder: string): Promise<v
   }
 }
 
-/** An error in reading names no path. */
+/** A read error names no path. */
 const isOfFile = (error: unknown) => error instanceof Error && 'syscall' in error;
 
 async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
@@ -154,8 +154,8 @@ async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSigna
 }
 
 // Makes conversations searchable for the agent: an extract of each session file as
-// memory/sessions/SESSION_<hash>.md in the workspace, where recall looks. Only on the owner's command,
-// because memory is shared by all chats.
+// memory/sessions/SESSION_<hash>.md in the workspace, where recall searches. Only on the owner's
+// command, because memory is shared by all chats.
 
 const EXTRACT_FOLDER = join('memory', 'sessions');
 const EXTRACT_NAME = /^SESSION_[0-9a-f]{16}\.md$/;

@@ -1,6 +1,6 @@
-// The way of session entries from rows of the store into their files (docs/adr/0025). A row knows its place
-// in the file, so a move that a kill broke off is simply made again: what stands there already stays, and a
-// torn line is completed. Behind the turns, a batch at a time, one batch after the other.
+// Moves session entries from rows of the store into their files (docs/adr/0025). A row knows its
+// position in the file, so an interrupted move is simply repeated: what is there already stays, and
+// an incomplete line is completed. Runs behind the turns, one batch after the other.
 
 import {
   closeSync,
@@ -47,18 +47,21 @@ const datasync = promisify(fdatasync);
 
 type Rows = readonly [EntryRow, ...EntryRow[]];
 
-/** `synced`: the rows are deleted then; `readable`: they stay, and the file holds their text. */
+/**
+ * `synced`: the rows are deleted afterwards; `readable`: they stay, and the file contains their
+ * text.
+ */
 type MoveAim = 'synced' | 'readable';
 
-/** Sessions whose file cannot be written, with why; their rows stay. */
+/** Sessions whose file cannot be written, with the reason; their rows stay. */
 export type Unwritten = ReadonlyMap<SessionKey, unknown>;
 
 export class SessionJournal implements AsyncDisposable {
   readonly #deps: SessionJournalDeps;
   readonly #lanes = createLanes();
-  /** How many rows of a session the store holds. */
+  /** Number of rows of each session in the store. */
   readonly #rows = new Map<SessionKey, number>();
-  /** Sessions whose file could not be written the last time: each is reported once. */
+  /** Sessions whose file could not be written last time: each is reported once. */
   readonly #unwritten = new Set<SessionKey>();
   readonly #counted: Promise<void>;
   #timer: Disposable | undefined;
@@ -70,7 +73,7 @@ export class SessionJournal implements AsyncDisposable {
     this.#counted.catch((error) => deps.log.warn('session journal not read', { error }));
   }
 
-  /** What an earlier process left is moved too. */
+  /** Rows of an earlier process are moved too. */
   async #countRows(): Promise<void> {
     for (const [session, rows] of await this.#deps.store.entryCounts()) this.added(session, rows);
   }
@@ -80,7 +83,7 @@ export class SessionJournal implements AsyncDisposable {
     return this.#rows.has(session);
   }
 
-  /** So many rows of the session were committed. */
+  /** Counts committed rows of the session. */
   added(session: SessionKey, rows: number): void {
     this.#count(session, rows);
     this.#moveIn(MOVE_MS);
@@ -119,7 +122,7 @@ export class SessionJournal implements AsyncDisposable {
     return isIdle ? new Map() : this.#lanes.run('move', () => this.#moveAll(aim, session));
   }
 
-  /** @throws where the file of this session cannot be written */
+  /** @throws if the file of this session cannot be written */
   async moveOne(aim: MoveAim, session: SessionKey): Promise<void> {
     const unwritten = await this.move(aim, session);
     if (unwritten.has(session)) throw unwritten.get(session);
@@ -169,7 +172,7 @@ export class SessionJournal implements AsyncDisposable {
     return unwritten;
   }
 
-  /** The rows as they stand in the file now. */
+  /** The rows with their final position in the file. */
   async #moveFile(aim: MoveAim, rows: Rows): Promise<readonly EntryRow[]> {
     const file = await this.#open(rows);
     if (file === undefined) return this.#moveFile(aim, await this.#displaced(rows));
@@ -186,7 +189,7 @@ export class SessionJournal implements AsyncDisposable {
     return [...rows.slice(0, misplaced), ...others];
   }
 
-  /** Undefined where the file is gone: its session went on in no other. */
+  /** Undefined if the file was deleted: its session continued in no other. */
   async #open([{ file, place }]: Rows): Promise<number | undefined> {
     const path = join(this.#deps.folder, file);
     const name = parseName(file);
@@ -201,7 +204,7 @@ export class SessionJournal implements AsyncDisposable {
   }
 
   /**
-   * The file is not what it was when these were committed, e.g. it comes from a back-up: they go to its
+   * The file differs from when these were committed, e.g. it comes from a back-up: they go to its
    * end. That is committed first, so that a kill does not write them twice.
    */
   async #displaced(rows: Rows): Promise<Rows> {
@@ -229,7 +232,7 @@ export class SessionJournal implements AsyncDisposable {
     return `${encodeHeader({ key, createdAt: this.#deps.clock.now(), ...continues, carried: 0 })}\n`;
   }
 
-  /** Moves what is left, if that is possible; else the next process does. */
+  /** Moves what is left, if possible; otherwise the next process does. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.#timer?.[Symbol.dispose]();
@@ -237,7 +240,7 @@ export class SessionJournal implements AsyncDisposable {
   }
 }
 
-/** For a process that has the home to itself. @throws where a file cannot be written */
+/** For the only process in a home. @throws if a file cannot be written */
 export async function completeSessionFiles(deps: Omit<SessionJournalDeps, 'index'>): Promise<void> {
   const index = createNewestIndex(deps.folder, deps.log);
   const journal = new SessionJournal({ ...deps, index });
@@ -246,8 +249,8 @@ export async function completeSessionFiles(deps: Omit<SessionJournalDeps, 'index
 }
 
 /**
- * Into the kernel's memory, which the thread pool would take ten times as long for. False where something
- * else stands at that place.
+ * Writes synchronously into the kernel's cache; the thread pool would take ten times as long. False
+ * if something else is at that position.
  */
 function write(file: number, { place, text }: EntryRow): boolean {
   const bytes = Buffer.from(text);
@@ -262,7 +265,7 @@ function write(file: number, { place, text }: EntryRow): boolean {
   return true;
 }
 
-/** Ends a line that was torn; what it held is noted when the file is loaded. */
+/** Ends an incomplete line; its content is set aside when the file is loaded. */
 function endOfLine(path: string, size: number): string {
   const file = openSync(path, constants.O_RDONLY);
   try {

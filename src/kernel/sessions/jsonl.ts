@@ -1,6 +1,6 @@
-// The session store: entries are rows of the store first and are moved into JSONL files behind the turns
-// (journal.ts). One writer per session, daily files that rotate between turns. Hot sessions are answered
-// from memory; see load-tail.ts. Care of old files is left to maintenance.
+// The session store: entries are rows of the store first and are moved into JSONL files behind the
+// turns (journal.ts). One writer per session, daily files that rotate between turns. Hot sessions
+// are served from memory; see load-tail.ts. maintenance.ts handles old files.
 
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,11 +34,11 @@ import type { AppendOptions, SessionStore, TurnEntries } from './store.ts';
 
 type JsonlSessionStoreDeps = {
   readonly folder: string;
-  /** Holds entries until they stand in their files. */
+  /** Holds entries until they are in their files. */
   readonly store: EntryRows;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Asked at every append, so that a changed configuration holds from the next turn on. */
+  /** Read at every append, so that a changed configuration applies from the next turn on. */
   readonly policy: () => SessionPolicy;
 };
 
@@ -163,7 +163,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
       await task().finally(() => this.#hot.forget(key));
     });
 
-  /** Waits for what was asked before. What no end of a turn wrote is written now. */
+  /** Waits for pending calls. Entries that no end of a turn wrote are written now. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.allSettled(this.#running);
     await Promise.allSettled(this.#hot.ahead().map((key) => this.#commit(key)));
@@ -171,7 +171,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     await this.#index[Symbol.asyncDispose]();
   }
 
-  /** One writer per session; after a failure what is committed is read anew. */
+  /** One writer per session; after a failure the committed state is read again. */
   #inLane<T>(key: SessionKey, task: () => Promise<T>): Promise<T> {
     const result = this.#lanes.run(key, async () => {
       try {
@@ -199,7 +199,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     return tail;
   }
 
-  /** With all that was appended. */
+  /** Including everything that was appended. */
   async #newestFile(key: SessionKey): Promise<SessionFileName | undefined> {
     const { end } = await this.#tailOf(key);
     await this.#commit(key);
@@ -216,7 +216,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     if (found?.size !== tail.end.size) this.#hot.forget(key);
   }
 
-  /** In view at once; on the disk with the next commit. */
+  /** Visible at once; on disk with the next commit. */
   async #append(
     key: SessionKey,
     entries: readonly TranscriptEntry[],
@@ -280,12 +280,12 @@ function createToday(deps: Pick<JsonlSessionStoreDeps, 'clock' | 'policy'>): () 
   return () => dayOf(deps.clock.now(), deps.policy().timeZone);
 }
 
-// Finds in a conversation's files what was taken out of its view, from the newest file back. The number
-// of files one question opens is bounded.
+// Finds in a conversation's files what was hidden from its view, from the newest file back. The
+// number of files opened for one question is bounded.
 
 const MAX_FILES = 20;
 
-/** Newest first; what is in view again is left out. */
+/** Newest first; leaves out what is visible again. */
 async function findPoints(
   folder: string,
   newest: SessionFileName | undefined,
@@ -307,7 +307,7 @@ async function findPoints(
   return found.filter(({ id }) => !back.has(id)).slice(0, maxPoints);
 }
 
-// The tails of the sessions used last, bounded in number and in bytes of their files.
+// The tails of the most recently used sessions, bounded in number and in bytes of their files.
 
 type HotLimits = { readonly maxTails: number; readonly maxBytes: number };
 
@@ -324,9 +324,11 @@ function createHotTails(limits: HotLimits) {
 
   return {
     get: (key: SessionKey) => held.get(key)?.tail,
-    /** Those with entries that are not committed. */
+    /** Those with uncommitted entries. */
     ahead: () => [...held].flatMap(([key, { tail }]) => (tail.ahead === undefined ? [] : key)),
-    /** Also after each append, so that the tail's new size counts. What is not committed stays. */
+    /**
+     * Also called after each append, so that the tail's new size counts. Uncommitted tails stay.
+     */
     put(key: SessionKey, tail: SessionTail): void {
       forget(key);
       const bytes = tail.end?.size ?? 0;

@@ -1,5 +1,5 @@
-// Brings the tail of a session into memory: finds the newest file, mends it where needed and reads
-// it. The cost is that of one file of bounded size, whatever the age of the session.
+// Loads the tail of a session: finds the newest file, repairs it if needed and reads it. The cost
+// is that of one file of bounded size, whatever the age of the session.
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -64,7 +64,7 @@ async function toTail(
   });
 }
 
-/** A retry after a crash may concern the turn that ended the file before. */
+/** A retry after a crash may concern the last turn of the previous file. */
 async function lastTurnOf(folder: string, fileName: string): Promise<TurnRecord | undefined> {
   if (parseName(fileName) === undefined) return undefined;
   const scan = await scanFile(join(folder, fileName)).catch(orUndefined('ENOENT'));
@@ -74,10 +74,10 @@ async function lastTurnOf(folder: string, fileName: string): Promise<TurnRecord 
   return { id, entries: own.filter((entry) => turnOf(entry) === id) };
 }
 
-// The end of a session as it is kept in memory: what the model may see and which turns the newest
-// file holds. Filled from disk once, then kept up to date by every append.
+// The end of a session in memory: what the model may see and which turns the newest file contains.
+// Loaded from disk once, then updated by every append.
 
-/** The newest file with all that is to stand in it. */
+/** The newest file with everything that will be in it. */
 type FileEnd = {
   readonly name: SessionFileName;
   /** Bytes. */
@@ -90,13 +90,13 @@ export type TurnRecord = { readonly id: TurnId; readonly entries: readonly Trans
 type TailContent = {
   /** Undefined while the session has no file. */
   readonly end: FileEnd | undefined;
-  /** What the file opens with. */
+  /** The entries carried over at its start. */
   readonly carried: readonly TranscriptEntry[];
-  /** What was written into the file first. */
+  /** The file's own first entries. */
   readonly own: readonly TranscriptEntry[];
-  /** Last turn of the file before: it may be retried after a crash. */
+  /** Last turn of the previous file: it may be retried after a crash. */
   readonly turnBefore: TurnRecord | undefined;
-  /** How the file begins, where that is not committed yet. */
+  /** The start of the file, if it is not committed yet. */
   readonly opening?: string;
 };
 
@@ -125,7 +125,7 @@ export class SessionTail {
     return this.#window;
   }
 
-  /** The turn's entries in order; undefined for one that is not known here. */
+  /** The turn's entries in order; undefined if it is not known here. */
   turn(id: TurnId): readonly TranscriptEntry[] | undefined {
     const before = this.#turnBefore?.id === id ? this.#turnBefore.entries : undefined;
     return this.#turns.get(id) ?? before;
@@ -155,7 +155,7 @@ export class SessionTail {
     this.#noteTurns(kept);
   }
 
-  /** Undefined where all of it is committed. `epoch`: of the turn whose entries are among them. */
+  /** Undefined if everything is committed. `epoch`: of the turn whose entries are among them. */
   get ahead():
     | { readonly lines: Omit<NewEntryRow, 'session'>; readonly epoch?: number }
     | undefined {

@@ -1,5 +1,5 @@
-// CONTRACT of the care of session files outside the conversation: what `nanobot sessions` offers.
-// All of it streams, so that neither one long session nor 100,000 of them fill the memory.
+// CONTRACT of the maintenance of session files: what `nanobot sessions` offers. All of it streams,
+// so that neither one long session nor 100,000 of them fill the memory.
 
 import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ export type FileCount = { readonly files: number; readonly bytes: number };
 
 export type ArchiveReport = {
   readonly moved: FileCount;
-  /** What lies in the folder after the move. */
+  /** What is in the folder after the move. */
   readonly active: FileCount;
   readonly archived: FileCount;
 };
@@ -36,8 +36,8 @@ type Aged = { readonly olderThanMs: number };
 
 export type SessionMaintenance = ReturnType<typeof createSessionMaintenance>;
 
-// A conversation as text for people (Markdown) or programs (JSONL), in pieces. The JSONL form is
-// that of the session files: one header, then one entry a line.
+// Exports a conversation as text for people (Markdown) or programs (JSONL), in pieces. The JSONL
+// form is that of the session files: one header, then one entry a line.
 
 export async function* exportSession(
   folder: string,
@@ -55,7 +55,7 @@ export async function* exportSession(
   }
 }
 
-// Puts the care of session files together for the command line; the work is done next door.
+// Combines the maintenance of session files for the command line.
 
 export type SessionMaintenanceDeps = {
   /** The sessions folder of the home. */
@@ -69,33 +69,36 @@ export function createSessionMaintenance(deps: SessionMaintenanceDeps) {
   return {
     /** Newest first; messages are counted only for the sessions returned. */
     list: ({ limit }: { readonly limit?: number } = {}) => listSessions(folder, limit),
-    /** Those of these sessions that there are, newest first. */
+    /** Those of these sessions that exist, newest first. */
     of(sessions: readonly SessionKey[]) {
       const stems = new Set(sessions.map(stemOf));
       return listSessions(folder, undefined, ({ stem }) => stems.has(stem));
     },
-    /** The whole conversation, archive included, in pieces to be written one after the other. */
+    /** The whole conversation, including the archive, in pieces to be written in sequence. */
     export: (session: SessionKey, format: 'md' | 'jsonl') => exportSession(folder, session, format),
     /** Case-insensitive text search over all sessions, newest file first. */
     search: (query: string, { limit }: { readonly limit: number }) =>
       searchSessions(folder, query, limit),
-    /** Deletes the files, archived ones too, whose last entry is older, and their extracts. */
+    /** Deletes files whose last entry is older, including archived ones, and their extracts. */
     purge: ({ olderThanMs }: Aged) => purgeFiles(folder, workspace, clock.now() - olderThanMs),
     /** Moves files whose last entry is older to `archive/`, but never the newest of a session. */
     archive: ({ olderThanMs }: Aged) => archiveFiles(folder, clock.now() - olderThanMs),
-    /** Deletes every session, the archive and the extracts included. */
+    /** Deletes every session, including the archive and the extracts. */
     nuke: () => nukeFiles(folder, workspace),
-    /** Writes a searchable extract to `memory/sessions/` for each session file that has no current one. */
+    /**
+     * Writes a searchable extract to `memory/sessions/` for each session file without a current
+     * one.
+     */
     index: () => writeExtracts(folder, workspace),
   };
 }
 
-// Deleting and putting away session files. The gateway may be running: it notices that a file is
-// gone before its next turn, and the newest file of a session is never put away.
+// Deletes and archives session files. The gateway may be running: it notices a deleted file before
+// its next turn, and the newest file of a session is never archived.
 
 const TAIL_BYTES = 64 * 1024;
 
-/** Deletes files, archived ones too, whose last entry is older than `before` (epoch ms). */
+/** Deletes files whose last entry is older than `before` (epoch ms), including archived ones. */
 export async function purgeFiles(
   folder: string,
   workspace: string,
@@ -119,7 +122,7 @@ export async function archiveFiles(folder: string, before: number): Promise<Arch
   const archive = join(folder, ARCHIVE_FOLDER);
   await mkdir(archive, { recursive: true, mode: 0o700 });
   for (const { path, name } of old) {
-    // A link stays where its path is right.
+    // A relative link is only valid at its place.
     if ((await lstat(path)).isSymbolicLink()) continue;
     const target = join(archive, formatName(name));
     await rename(path, target);
@@ -154,7 +157,7 @@ function count(files: readonly StoredFile[]): FileCount {
   return { files: files.length, bytes: files.reduce((sum, file) => sum + file.bytes, 0) };
 }
 
-/** A session file, and what a link leads to. */
+/** Deletes a session file, and the target of a link. */
 export async function removeFile(path: string): Promise<void> {
   await rm(await realpath(path).catch(() => path), { force: true });
   await rm(path, { force: true });
@@ -168,14 +171,14 @@ async function filterOld(
 ): Promise<readonly StoredFile[]> {
   const old: StoredFile[] = [];
   for (const file of files) {
-    // One that cannot be read must not keep the others.
+    // An unreadable file must not stop the others.
     const last = (await lastEntryAt(file).catch(() => undefined)) ?? file.modifiedAt;
     if (last < before) old.push(file);
   }
   return old;
 }
 
-/** Time of the last entry; undefined where the end of the file holds none. */
+/** Time of the last entry; undefined if the end of the file contains none. */
 async function lastEntryAt(file: StoredFile): Promise<number | undefined> {
   const handle = await open(file.path, 'r');
   try {
@@ -191,19 +194,19 @@ async function lastEntryAt(file: StoredFile): Promise<number | undefined> {
   }
 }
 
-// Deletes old files of conversations that nobody looks at again. The gateway may be running: a file that
-// is in use is left alone.
+// Deletes old files of conversations that are not used again. The gateway may be running: a file in
+// use is left alone.
 
 export type LeftoverRule = {
-  /** Of the conversations that are meant. */
+  /** Of these conversations. */
   readonly channel: string;
-  /** Files last written before go, epoch milliseconds. */
+  /** Files last written before are deleted, epoch milliseconds. */
   readonly before: number;
-  /** Of such a conversation the newest file stays. */
+  /** The newest file of such a conversation stays. */
   isInUse(session: SessionKey): boolean;
 };
 
-/** How many files went; `left` are conversations that still have some. */
+/** Number of deleted files; `left` are conversations that still have some. */
 export async function deleteLeftovers(
   { folder, complete, exclusively }: SessionFiles,
   { channel, before, isInUse }: LeftoverRule,

@@ -1,5 +1,5 @@
-// Writes down what models were asked with, behind the turns: what is known to be kept costs a look into
-// memory, and now and then one at the file, which another process may have purged.
+// Writes the request log, behind the turns: a piece known to be stored costs a memory lookup, and
+// occasionally a check of the file, which another process may have purged.
 
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -26,14 +26,16 @@ type RequestFilesDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly redact: Redactor;
-  /** A file may be this large; then its older half goes. Left out: 4 MB. */
+  /** Size limit of a file; beyond it the older half is deleted. Default: 4 MB. */
   readonly maxBytes?: number;
 };
 
 type Known = {
-  /** Kept whole, the newest first. */
+  /** Stored completely, the newest first. */
   readonly asks: readonly string[];
-  /** All that the file holds, in one text: a list of them would take several times the memory. */
+  /**
+   * The fingerprints in the file as one text: a list of them would take several times the memory.
+   */
   readonly prints: string;
   readonly checkedAt: number;
   /** Of the file, bytes. */
@@ -43,10 +45,10 @@ type Known = {
 const MAX_BYTES = 4_000_000;
 const MAX_KNOWN = 2000;
 const MAX_ASKS = 4;
-/** Nobody purges what is younger. */
+/** Younger files are never purged. */
 const CHECK_MS = 60_000;
 const MAX_MASKED = 200;
-/** What a process that was killed while rewriting left beside a file. */
+/** Left by a process that was killed while rewriting. */
 const TORN = /^\.(.+)\.jsonl\.[0-9a-f-]{36}\.tmp$/;
 
 export const createRequestFiles = (deps: RequestFilesDeps) => new RequestFiles(deps);
@@ -56,7 +58,7 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
   readonly #lanes = createLanes();
   readonly #known = new Map<SessionKey, Known>();
   readonly #running = new Set<Promise<void>>();
-  /** JSON of texts, by their prints. */
+  /** JSON of texts, by fingerprint. */
   readonly #masked = new Map<string, string>();
   #maskedAt = 0;
 
@@ -77,7 +79,7 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
     this.#running.add(running);
   }
 
-  /** Takes words out of what is kept of these chats; how many pieces held them. */
+  /** Erases text of these chats; returns how many pieces contained it. */
   async forget(chats: readonly string[], holds: Holds): Promise<number> {
     const folder = join(this.#deps.folder, REQUEST_LOG_FOLDER);
     const isTheirs = ofChats(chats);
@@ -94,7 +96,7 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
     return changed;
   }
 
-  /** Waits for what is being written. */
+  /** Waits for current writes. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#running);
   }
@@ -115,7 +117,7 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
     const there = isAsLeft ? known.prints : fingerprintsOf(await linesIn(path, before));
     const wanted = new Map([...pieces(), ask].map((piece) => [piece.print, piece]));
     const missing = [...wanted.values()].filter(({ print }) => !there.includes(print));
-    // A line that was torn ends where this one begins.
+    // An incomplete line ends where this one begins.
     const data = missing.length === 0 ? '' : `\n${this.#encoded(missing)}`;
     const size = before + Buffer.byteLength(data);
     if (size > maxBytes) {
@@ -131,7 +133,10 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
     this.#note(session, { asks: [ask.print, ...asks].slice(0, MAX_ASKS), prints, size });
   }
 
-  /** What many conversations are asked with is masked once, or again after a while: secrets change. */
+  /**
+   * Pieces shared by many conversations are redacted once, and again after a while, because secrets
+   * change.
+   */
   #encoded(pieces: readonly RequestPiece[]): string {
     const { clock, redact } = this.#deps;
     const at = clock.now();
@@ -170,7 +175,7 @@ async function appendTo(path: string, data: string): Promise<void> {
   });
 }
 
-/** What is wanted now, behind the newest of the others. */
+/** The current pieces, after the newest of the others. */
 function halved(
   lines: readonly RequestLine[],
   wanted: ReadonlyMap<string, RequestPiece>,
@@ -188,10 +193,10 @@ function halved(
   return [...others.toReversed(), ...now];
 }
 
-/** Twice does no more than once. */
+/** Idempotent. */
 async function forgetIn(path: string, holds: Holds): Promise<number> {
   const all = await readFile(path, 'utf8').catch(orUndefined('ENOENT'));
-  // Also what was torn; written anew, it is gone.
+  // Includes incomplete lines; rewriting removes them.
   if (all === undefined || !holds(all)) return 0;
   const before = (await readRequestLines(path)) ?? [];
   const after = before.map((line) => ({ ...line, text: withoutWords(line.text, holds) }));
@@ -205,14 +210,14 @@ function withoutWords(text: string, holds: Holds): string {
   return holds(left.join('\n')) ? FORGOTTEN : left.join('\n');
 }
 
-// What models were asked with, on the disk: a file for each conversation in a folder of its own, a line
-// for each piece, once. A line that was torn is passed over; its piece counts as not kept.
+// The request log on disk: a file for each conversation in a folder of its own, a line for each
+// piece, once. An incomplete line is skipped; its piece counts as not stored.
 
-/** Of the sessions folder. */
+/** In the sessions folder. */
 const REQUEST_LOG_FOLDER = 'asked';
 const REQUEST_LOG_SUFFIX = '.jsonl';
 
-/** `at`: when it was first asked with, epoch milliseconds. */
+/** `at`: when it was first used in a request, epoch milliseconds. */
 type RequestLine = RequestPiece & { readonly at: number };
 
 const requestLogPath = (sessions: string, stem: string) =>
@@ -224,7 +229,7 @@ const encodeRequest = (line: RequestLine) => requestLine(line, JSON.stringify(li
 const requestLine = ({ print, at }: Omit<RequestLine, 'text'>, json: string) =>
   `{"print":${JSON.stringify(print)},"at":"${isoTime(at)}","text":${json}}\n`;
 
-/** Undefined where there is no such file. */
+/** Undefined if there is no such file. */
 async function readRequestLines(path: string): Promise<readonly RequestLine[] | undefined> {
   const lines: RequestLine[] = [];
   try {
@@ -241,22 +246,22 @@ function decoded(line: string): readonly RequestLine[] {
   return [{ print, text, at: Date.parse(String(at)) || 0 }];
 }
 
-/** Replaces the file; without lines there is none. */
+/** Replaces the file; without lines it is deleted. */
 async function writeRequestLines(path: string, lines: readonly RequestLine[]): Promise<void> {
   if (lines.length === 0) await rm(path, { force: true });
   else await writeAtomic(path, lines.map(encodeRequest).join(''));
 }
 
-/** All that is kept of a conversation; `sessions`: their folder. */
+/** Everything stored for a conversation; `sessions`: their folder. */
 export async function readRequests(sessions: string, session: SessionKey): Promise<RequestTexts> {
   const lines = await readRequestLines(requestLogPath(sessions, stemOf(session)));
   return new Map((lines ?? []).map(({ print, text }) => [print, text]));
 }
 
-// Deletes what models were asked with along with the conversations it belongs to: what no entry that is
-// left names, and all of a conversation that is gone.
+// Deletes parts of the request log together with their conversations: what no remaining entry
+// names, and everything of a deleted conversation.
 
-/** Of these conversations, and of such as have no file any more; `before` in epoch milliseconds. */
+/** For these conversations, and those without a file; `before` in epoch milliseconds. */
 export async function purgeRequests(
   sessions: string,
   stems: ReadonlySet<string>,
@@ -272,7 +277,7 @@ export async function purgeRequests(
   }
 }
 
-/** A turn that runs may name what is young and stands nowhere yet. */
+/** A running turn may name recent pieces that no entry contains yet. */
 async function purgeOne(sessions: string, stem: string, before: number): Promise<void> {
   const path = requestLogPath(sessions, stem);
   const lines = (await readRequestLines(path)) ?? [];
@@ -304,10 +309,10 @@ export const removeRequests = (sessions: string, stem: string) =>
 export const removeAllRequests = (sessions: string) =>
   rm(join(sessions, REQUEST_LOG_FOLDER), { recursive: true, force: true });
 
-// Those settings that shape a turn, as they are kept beside what a model was asked with, and put back
-// where a turn is played again. No secret is among them.
+// The settings that shape a turn, stored in the request log and restored when a turn is replayed.
+// Contains no secrets.
 
-/** Worked out once for each configuration. */
+/** Computed once for each configuration. */
 export function createRequestConfig(): (config: Config) => RequestPiece {
   const made = new WeakMap<Config, RequestPiece>();
   return (config) => {
@@ -322,7 +327,7 @@ const pieceOf = (text: string): RequestPiece => ({ print: fingerprintOf(text), t
 
 function shaping({ agents, localModels, media, sessions }: Config) {
   const { workspace: _, compaction, ...defaults } = agents.defaults;
-  // Whether it is summed up some time is no matter of one turn.
+  // Whether conversations are summarised does not matter for one turn.
   const { enabled: __, ...summing } = compaction;
   return {
     agents: { ...agents, defaults: { ...defaults, compaction: summing } },
@@ -332,7 +337,7 @@ function shaping({ agents, localModels, media, sessions }: Config) {
   };
 }
 
-/** `config` with the settings of then; undefined where they do not fit this program. */
+/** `config` with the earlier settings; undefined if they do not fit this version. */
 export function withRequestConfig(config: Config, then: unknown): Config | undefined {
   const parsed = configSchema.safeParse(merged(config, then));
   return parsed.success ? parsed.data : undefined;

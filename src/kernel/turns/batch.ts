@@ -1,6 +1,7 @@
-// The messages one turn answers. Followers join in order; what is no question for the agent (a command,
-// a change of something answered before, a report to somebody else) ends the batch: what comes behind it
-// must wait for its effect. So does what another person asks in a group: each gets an answer of their own.
+// The messages one turn answers. Followers join in order; a message that is no question for the
+// agent (a command, a change of an answered message, a report to somebody else) ends the batch:
+// what follows must wait for its effect. A question of another person in a group ends it too: each
+// gets an answer of their own.
 
 import type { Channel } from '../../channels/channel.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -23,7 +24,10 @@ export type BatchTurn = Pick<Turn, 'attempt' | 'messages' | 'join'>;
 
 type BatchDeps = {
   readonly commands: Pick<Commands, 'find'>;
-  /** Of chats of our own: each run of a job is counted for itself, each turn of a subagent or workflow has its result. */
+  /**
+   * For internal chats: each run of a job counts separately, each turn of a subagent or workflow
+   * has its result.
+   */
   readonly startedFrom: Contributed['startedFrom'];
 };
 
@@ -35,20 +39,20 @@ export function createBatch(turn: BatchTurn, deps: BatchDeps) {
   let taken: [QueuedMessage, ...QueuedMessage[]] = [first];
   add(rest);
 
-  /** The batch can take no more: a command waits behind it. */
+  /** The batch accepts no more: a command waits behind it. */
   function isClosed(): boolean {
     return held.length > 0;
   }
 
-  /** Takes what has arrived since; returns what may join the turn. */
+  /** Takes new arrivals; returns what may join the turn. */
   async function join(): Promise<readonly QueuedMessage[]> {
     if (isClosed()) return [];
     return add(await turn.join());
   }
 
   /**
-   * Each message as its author wants it now, as long as the model was shown none. A retry has seen
-   * them, maybe. False: they were all withdrawn.
+   * Each message in its current version, as long as the model has seen none. The model may have
+   * seen them in an earlier try. False: all were withdrawn.
    */
   function takeChanges(): boolean {
     if (turn.attempt > 1) return true;
@@ -83,7 +87,7 @@ export function createBatch(turn: BatchTurn, deps: BatchDeps) {
   };
 }
 
-/** What the gateway does by itself, for no person. */
+/** The gateway's own messages, for no person. */
 const NOBODYS = 'nobody';
 
 function standsApart(
@@ -96,7 +100,10 @@ function standsApart(
   return startedFrom(chat.channel) !== undefined || commands.find(text) !== undefined;
 }
 
-/** In a group the turns of several people take turns; a subagent reports to those of who had it started. */
+/**
+ * In a group the turns of several people alternate; a subagent reports to the people who started
+ * it.
+ */
 function isOfAnother(message: InboundMessage, names: ReadonlySet<string>): boolean {
   const { sender, group } = message;
   const isSomebodys = sender.kind === 'person' ? group !== undefined : sender.source === 'subagent';
@@ -104,7 +111,7 @@ function isOfAnother(message: InboundMessage, names: ReadonlySet<string>): boole
   return !askersOf(message).some((name) => names.has(name));
 }
 
-/** The names of whoever is behind a message. */
+/** The names of the people behind a message. */
 function askersOf({ sender, chat }: InboundMessage): readonly string[] {
   return sender.kind === 'person' ? personNames({ sender, chat }) : (sender.paidBy ?? [NOBODYS]);
 }
@@ -120,12 +127,12 @@ type CoalescerOptions = {
 export type Coalescer = ReturnType<typeof createCoalescer>;
 
 export function createCoalescer(turn: Turn, batch: Batch, options: CoalescerOptions) {
-  /** Takes followers in until the chat has been quiet long enough. */
+  /** Accepts followers until the chat has been quiet long enough. */
   async function collect(): Promise<void> {
     while (await followerInTime()) await batch.join();
   }
 
-  /** Whether a follower that may join comes before the signal aborts. */
+  /** Whether a follower that may join arrives before the signal aborts. */
   async function anyFollower(signal: AbortSignal): Promise<boolean> {
     if (!isOpen()) return false;
     return turn.arrival(signal).then(
@@ -152,8 +159,8 @@ export function createCoalescer(turn: Turn, batch: Batch, options: CoalescerOpti
 
   function isOpen(): boolean {
     const { channel, policy } = options;
-    // A retry answers what its first try was asked, and nothing more.
-    // Where no door is, nobody is writing on.
+    // A retry answers the messages of its first try only. Without a channel, nobody continues to
+    // write.
     if (turn.attempt > 1 || channel === undefined || !channel.coalesces) return false;
     return !batch.isClosed && batch.messages.length < policy.maxMessages;
   }
@@ -173,10 +180,16 @@ export function createCoalescer(turn: Turn, batch: Batch, options: CoalescerOpti
   return {
     collect,
     anyFollower,
-    /** Whether there is something to wait for, but likely nothing will come. `before`: as `isLikelyComplete` says. */
+    /**
+     * Whether there is a quiet time to wait for, but a follower is unlikely. `before`: see
+     * `isLikelyComplete`.
+     */
     mayStartAtOnce: (before: number | undefined): boolean =>
       isOpen() && quietMs() > 0 && isLikelyComplete(arrivals(), before, limitUnits()),
-    /** Waits until the chat has been quiet long enough, and takes nobody in. @throws the signal's reason */
+    /**
+     * Waits until the chat has been quiet long enough, and accepts no followers. @throws the
+     * signal's reason
+     */
     async quiet(signal: AbortSignal): Promise<void> {
       await options.clock.sleep(isOpen() ? quietMs() : 0, signal);
     },

@@ -1,6 +1,6 @@
-// Handles one turn of a session: runs its stages, and inside of them a chat command or the agent. Waits
-// until the person has finished writing, takes a model permit, runs the agent and returns its answers to
-// the bus. A failure fails the turn, never the gateway.
+// Handles one turn of a session: runs its stages, and inside of them a chat command or the agent.
+// Waits until the person has finished writing, takes a model permit, runs the agent and returns its
+// answers to the bus. A failure fails the turn, never the gateway.
 
 import type {
   Agent,
@@ -117,7 +117,7 @@ type DispatcherSettings = {
 
 type DispatcherDeps = LongAnswerDeps & {
   readonly origins: Origins;
-  /** Of chats of our own. */
+  /** Of internal chats. */
   readonly startedFrom: Contributed['startedFrom'];
   /** The first that decides. */
   readonly callGuards: readonly CallGuard[];
@@ -130,7 +130,7 @@ type DispatcherDeps = LongAnswerDeps & {
   readonly commands: Commands;
   readonly choices: Pick<SessionSettingsStore, 'get'>;
   readonly models: { current(): ModelRegistry };
-  /** Asked again before a command that waited in line. */
+  /** Called again before a command that waited in line. */
   readonly judge: Judge;
   readonly personOf: TurnPersonOf;
   readonly routes: Pick<Routes, 'answersTo'>;
@@ -138,17 +138,17 @@ type DispatcherDeps = LongAnswerDeps & {
   readonly clock: Clock;
   readonly log: Logger;
   channel(name: AccountName): Channel | undefined;
-  /** Read at each turn, so that a changed configuration holds from the next one on. */
+  /** Read at each turn, so that a changed configuration applies from the next one on. */
   settings(): DispatcherSettings;
 };
 
-/** How a turn is answered: as the session is set, and as its person wants it. */
+/** How a turn is answered: by the settings of the session and of its person. */
 type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson };
 
-/** Sessions of which it is known when they were written to last. */
+/** Sessions whose last message time is tracked. */
 const MAX_RECENT_SESSIONS = 1000;
 
-/** A follower came before anything was shown: the answer starts again with it. */
+/** A follower arrived before anything was shown: the answer starts again with it. */
 class Superseded extends Error {
   override readonly name = 'Superseded';
 }
@@ -176,13 +176,13 @@ function createDispatcher(deps: DispatcherDeps) {
   });
   return {
     handle: (turn: Turn): Promise<HandledTurn> => run(turn, { agent, permits }),
-    /** What the chat is told when its message is set aside. */
+    /** The text for the chat when its message becomes a dead letter. */
     onPoison: (turn: Turn): readonly OutboundDraft[] => stages.onPoison(turn) ?? poisonAnswer(turn),
   };
 }
 
 type TurnRunDeps = DispatcherDeps & {
-  /** By our clock, epoch milliseconds. */
+  /** Local clock, epoch milliseconds. */
   readonly lastMessageAt: Map<SessionKey, number>;
 };
 
@@ -191,7 +191,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
   const settings: DispatcherSettings = deps.settings();
   const batch: Batch = createBatch(arrived, deps);
   const origins = new BatchOrigins(turn, deps);
-  /** They joined when it was too late to start again: the next model call is told. */
+  /** They joined too late for a restart: the next model call gets them. */
   const late: QueuedMessage[] = [];
   const restarted: SharedCall[] = [];
   const coalescer: Coalescer = createCoalescer(turn, batch, {
@@ -217,7 +217,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     const early = startsAtOnce
       ? await withPermit(async () => answerAtOnce(terms, await context))
       : undefined;
-    // Once a follower has come, the rest of the thought is waited for.
+    // After a first follower, the rest of the quiet time is awaited.
     if (startsAtOnce && early === undefined) await coalescer.collect();
     const outcome =
       early ?? (await withPermit(async () => answer(terms, await context, turn.signal)));
@@ -229,7 +229,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
       attempt: turn.attempt,
       messages: batch.messages.length,
     });
-    // A replayed turn answers what it answered before; followers that joined since stay waiting.
+    // A replayed turn gives its recorded answers; followers that joined since stay waiting.
     const { throughSeq, answers, kind: ending } = outcome;
     const result = await resultOf(turn, throughSeq, answers, newestMessage(), deps);
     const newest = batch.messages.findLast(({ seq: each }) => each <= throughSeq);
@@ -246,18 +246,24 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     }
   }
 
-  /** Whether waiting for followers would most likely only delay the answer: they are rare, and a call of a service is cheap. */
+  /**
+   * Whether waiting for followers would most likely only delay the answer: they are rare, and a
+   * call of a service is cheap.
+   */
   function mayStartAtOnce({ model, queueMode }: SessionSettings): boolean {
     const { addressing, group } = newestMessage();
     const isDirect = addressing === 'direct' && group === undefined;
-    // Where what comes later waits for the next turn, it must not start this one again.
+    // If later messages wait for the next turn, they must not restart this one.
     const joins = (queueMode ?? settings.queueMode) === 'steer';
     if (settings.coalesce.mode === 'wait' || !isDirect || !joins) return false;
     const before = deps.lastMessageAt.get(turn.session);
     return coalescer.mayStartAtOnce(before) && isCloudModel(deps.models.current(), model);
   }
 
-  /** Asks the model while the person may still write; undefined where a follower came before anything was shown or done. */
+  /**
+   * Calls the model while the person may still write; undefined if a follower arrived before
+   * anything was shown or done.
+   */
   async function answerAtOnce(terms: TurnTerms, context: PreparedContext) {
     const controller = new AbortController();
     const signal = AbortSignal.any([turn.signal, controller.signal]);
@@ -278,7 +284,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
   async function supersede(view: TurnView, controller: AbortController, signal: AbortSignal) {
     const hasFollower = await coalescer.anyFollower(signal);
     if (!hasFollower || view.hasShown) return;
-    // A command or a reaction does not join: it waits behind the answer, which it leaves as it is.
+    // A command or a reaction does not join: it waits behind the answer, which it leaves unchanged.
     const joined = await batch.join();
     if (joined.length > 0 && !view.hasShown) controller.abort(new Superseded());
     else late.push(...joined);
@@ -357,7 +363,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
         return undefined;
       },
       post: async (letter) => post(letter, await asking()),
-      // Whoever wrote last.
+      // The author of the newest message.
       ask: (question) => ask(question, { session, turnId: id, newest: newestMessage() }),
       say: (markdown, ordinal, attachments = []) => {
         const files = attachments.length === 0 ? {} : { attachments };
@@ -370,7 +376,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
   return { run };
 }
 
-/** A model of one's own machine answers one at a time, and a call that is given up delays the next one. */
+/** A local model answers one at a time, and an abandoned call delays the next one. */
 function isCloudModel(models: ModelRegistry, name = models.defaultModel): boolean {
   try {
     return !models.resolve(name).local;
@@ -380,8 +386,8 @@ function isCloudModel(models: ModelRegistry, name = models.defaultModel): boolea
   }
 }
 
-// The senders of the messages of a turn: looks up, beside other work, what rights each of them has, and
-// for whom owners are asked.
+// The senders of the messages of a turn: looks up, in parallel with other work, the rights of each,
+// and for whom owners are asked.
 
 type BatchOriginsDeps = Pick<DispatcherDeps, 'origins' | 'stages'>;
 
@@ -396,23 +402,26 @@ class BatchOrigins {
     this.#deps = deps;
   }
 
-  /** Begins to look; a failure shows where the answer is needed. */
+  /** Starts the lookup; a failure surfaces where the result is needed. */
   look(messages: readonly QueuedMessage[]): void {
     for (const queued of messages) this.#of(queued).catch(() => undefined);
   }
 
-  /** The message as the agent gets it: with the rights of its sender, and passed through the stages once. */
+  /**
+   * The message as the agent gets it: with the rights of its sender, and passed through the stages
+   * once.
+   */
   received(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
     const known = this.#received.get(queued.seq) ?? this.#receive(queued, show);
     this.#received.set(queued.seq, known);
     return known;
   }
 
-  /** As owners are asked on behalf of these messages. */
+  /** The terms for asking owners on behalf of these messages. */
   async asking(messages: readonly QueuedMessage[], person: TurnPerson): Promise<AskingTurn> {
     const origins = await Promise.all(messages.map((queued) => this.#of(queued)));
     const { session, id: turnId } = this.#turn;
-    // A conversation may go on in another chat than the one it is named after.
+    // A conversation may continue in another chat than the one it is named after.
     const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
     const { chat } = newest;
     const isOwnerHere = origins.every((origin) => origin.isOwnerHere);
@@ -439,7 +448,7 @@ class BatchOrigins {
   }
 }
 
-/** A turn may do what everybody it answers may. */
+/** A turn may do only what all the people it answers may. */
 function narrowestOf(messages: readonly [TurnMessage, ...TurnMessage[]]): Rights {
   const [first, ...rest] = messages;
   return rest.reduce((rights, message) => narrowed(rights, message.rights), first.rights);

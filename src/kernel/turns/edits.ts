@@ -1,5 +1,5 @@
-// Messages that are not for the agent but have their place in the order of the session: an edit of a
-// message that was answered before, and a reaction to a message of ours. Neither has an effect outside.
+// Messages that are not for the agent but have their place in the order of the session: an edit of
+// an answered message, and a reaction to a message of the agent. Neither has an effect outside.
 
 import type { Agent } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
@@ -41,7 +41,7 @@ export type EditsDeps = RedoDeps & {
 };
 
 const AGAIN = 'again:';
-/** An offer older than this is about something nobody remembers. */
+/** An older offer is no longer relevant. */
 const OFFER_MS = 24 * 3_600_000;
 
 export function editsStage(deps: EditsDeps): TurnStage {
@@ -70,14 +70,16 @@ export function editsStage(deps: EditsDeps): TurnStage {
     return { throughSeq: seq, outbound: [] };
   }
 
-  /** It came too late for the turn that answers the message, and before that turn was over. */
+  /** It arrived too late for the turn that answers the message, but before that turn ended. */
   async function isDuringAnswer({ receivedAt }: InboundMessage, id: MessageId): Promise<boolean> {
     const trace = await bus.trace(id);
     const answeredAt = trace?.state === 'done' ? trace.steps.at(-1)?.at : undefined;
     return answeredAt !== undefined && receivedAt <= answeredAt;
   }
 
-  /** Of the same message as it was before: of one that is deleted nothing is to be answered. */
+  /**
+   * Withdraws offers for earlier versions of the message: a deleted message is not answered again.
+   */
   async function withdrawOffers({ id, amends, chat }: InboundMessage): Promise<void> {
     for (const { id: question, subject } of await questions.open()) {
       if (!subject.startsWith(AGAIN) || subject === AGAIN + id) continue;
@@ -112,7 +114,10 @@ export function editsStage(deps: EditsDeps): TurnStage {
   };
 }
 
-/** Answers "Answer again": a message of its own, the same for every press, because the person asks. */
+/**
+ * Handles "Answer again": a message of its own, the same for every press, because the person
+ * requests it.
+ */
 export function createAgainHandler(deps: {
   readonly bus: Pick<MessageBus, 'accept' | 'inbound'>;
   readonly now: () => number;
@@ -129,9 +134,9 @@ export function createAgainHandler(deps: {
   };
 }
 
-// Answers an exchange again whose question was changed, by itself and therefore without doing anything:
-// the earlier exchange is hidden as /undo hides it, and the new answer takes the old one's place in the
-// chat. Everything is found again by a repeat after a crash.
+// Answers an exchange again whose question was changed, automatically and therefore without other
+// effects: the earlier exchange is hidden as by /undo, and the new answer takes the place of the
+// old one in the chat. A retry after a crash finds everything again.
 
 type RedoDeps = {
   readonly agent: Pick<Agent, 'lastTurn' | 'asked' | 'takeBack'>;
@@ -143,13 +148,13 @@ type RedoDeps = {
 
 export type Answer = (turn: Turn) => Promise<TurnResult>;
 
-/** For a turn whose first message changes one that was answered. */
+/** For a turn whose first message changes an answered one. */
 type Redo = (turn: Turn, answer: Answer) => Promise<TurnResult>;
 
 type Messages = readonly [QueuedMessage, ...QueuedMessage[]];
 type Plan = { readonly replaces: TurnId; readonly messages: Messages };
 
-/** What stands in the chat of the answer that is replaced. */
+/** What the chat still shows of the replaced answer. */
 type Earlier = {
   readonly isThere: boolean;
   readonly draft: NativeId | undefined;
@@ -180,7 +185,7 @@ function createRedo(deps: RedoDeps): Redo {
   };
 }
 
-/** What is to be asked again, or why nothing is. The earlier exchange is out of sight then. */
+/** What is asked again, or why nothing is. The earlier exchange is hidden then. */
 async function planned(turn: Turn, { agent, bus, commands }: RedoDeps): Promise<Plan | string> {
   const [change, ...behind] = turn.messages;
   const { amends, id, receivedAt } = change.message;
@@ -206,7 +211,7 @@ async function planned(turn: Turn, { agent, bus, commands }: RedoDeps): Promise<
   return { replaces, messages: [first, ...rest] };
 }
 
-/** Nobody joins it: what comes behind is a question of its own. */
+/** No message joins it: what follows is a question of its own. */
 function again({ id, session, chat, epoch, attempt, signal }: Turn, messages: Messages): Turn {
   return {
     ...{ id, session, chat, epoch, attempt, signal, messages },
@@ -218,7 +223,7 @@ function again({ id, session, chat, epoch, attempt, signal }: Turn, messages: Me
   };
 }
 
-/** Its first message becomes the draft of the new one, where the platform lets us change it. */
+/** Its first message becomes the draft of the new one, if the platform permits edits. */
 async function earlierAnswer(
   { id, chat }: Turn,
   replaces: TurnId,
@@ -240,7 +245,7 @@ async function earlierAnswer(
   return { isThere, draft, rest };
 }
 
-/** Best effort: what is too old to be taken away stays. */
+/** Best effort: messages too old to be deleted stay. */
 async function retract(
   chat: ChatRef,
   parts: readonly NativeId[],

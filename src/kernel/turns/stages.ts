@@ -1,5 +1,5 @@
-// Turn stages: what the kernel and its features do around a turn and with its messages. The composition
-// root names them all in one list, from the outside in.
+// Turn stages: what the kernel and its features do around a turn and with its messages. The
+// composition root lists them all, outermost first.
 
 import type { Agent, TurnMessage } from '../../agent/agent.ts';
 import type { Permits } from '../../lib/async.ts';
@@ -9,7 +9,7 @@ import type { AgentEvent, InboundMessage, OutboundDraft, TurnOutcome } from '../
 import { inOrder } from '../ports.ts';
 
 export type HandledTurn = TurnResult & {
-  /** Of what the agent did; absent where it was not asked. */
+  /** How the agent's turn ended; absent if the agent did not run. */
   readonly ending?: TurnOutcome['kind'];
   /** The last message that the agent answered. */
   readonly newest?: InboundMessage;
@@ -18,7 +18,7 @@ export type HandledTurn = TurnResult & {
 /** What the dispatcher runs a turn with. */
 export type TurnSetup = { readonly agent: Agent; readonly permits: Permits };
 
-/** Runs the rest of the turn; `changed` replaces what the dispatcher would run it with. */
+/** Runs the rest of the turn; `changed` replaces parts of the dispatcher's setup. */
 export type NextStage = (turn: Turn, changed?: Partial<TurnSetup>) => Promise<HandledTurn>;
 
 export type TurnScope = {
@@ -32,14 +32,23 @@ export type TurnStage = {
   readonly name: string;
   /** Around the later stages and the dispatcher; holds no model permit. */
   run?(turn: Turn, next: NextStage): Promise<HandledTurn>;
-  /** The messages of a turn that every stage has let through, and each one that joins it, before coalescing. */
+  /**
+   * The messages of a turn that every stage has passed, and each one that joins it, before
+   * coalescing.
+   */
   arrival?(
     messages: readonly QueuedMessage[],
     signal: AbortSignal,
   ): Promise<readonly QueuedMessage[]>;
-  /** Each message as the agent gets it, also one that joins the running turn; on a retry it gives the same. */
+  /**
+   * Each message as the agent gets it, also one that joins the running turn; a retry returns the
+   * same.
+   */
   message?(message: TurnMessage, turn: TurnScope): Promise<TurnMessage>;
-  /** What the chat is told when the message is set aside; undefined: a later stage or the dispatcher says it. */
+  /**
+   * The text for the chat when the message becomes a dead letter; undefined: a later stage or the
+   * dispatcher decides.
+   */
   onPoison?(turn: Turn): readonly OutboundDraft[] | undefined;
 };
 
@@ -48,7 +57,7 @@ type Innermost = (turn: Turn, setup: TurnSetup) => Promise<HandledTurn>;
 export type TurnStages = ReturnType<typeof createTurnStages>;
 
 /**
- * @param order every name, from the outside in; the stage of a feature that is off may be missing
+ * @param order every name, outermost first; the stage of a feature that is off may be missing
  * @throws OrderError for a stage that the order does not name, and for two of one name
  */
 export function createTurnStages(order: readonly string[], given: readonly TurnStage[]) {

@@ -1,4 +1,5 @@
-// A turn's answers as what is to be sent: where its conversation is answered now, and only there.
+// A turn's answers as outbound messages: sent to the chat where its conversation is answered now,
+// and only there.
 
 import type { Channel } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -36,7 +37,7 @@ import type {
 import type { TurnPersonOf } from './origins.ts';
 import type { HandledTurn, NextStage, TurnStage } from './stages.ts';
 
-/** What an answer refers to: our own messages stand in no chat. */
+/** The message an answer refers to: internal messages are in no chat. */
 export function answered({ sender, replyTo, id }: InboundMessage): MessageId | undefined {
   return sender.kind === 'system' ? replyTo : id;
 }
@@ -45,7 +46,7 @@ export type LongAnswerDeps = {
   readonly media: Pick<MediaStore, 'put'>;
   /** Of Markdown; 0: no limit. Read at each answer. */
   maxAnswerChars(): number;
-  /** Takes secrets out of what goes into a file. */
+  /** Redacts secrets from text that goes into a file. */
   redact(text: string): string;
   channel(name: AccountName): Channel | undefined;
 };
@@ -55,7 +56,7 @@ type AnswerDeps = LongAnswerDeps & {
   readonly personOf: TurnPersonOf;
 };
 
-/** The first answer completes the turn's live draft, where that stands in the same chat. */
+/** The first answer completes the turn's live draft, if that is in the same chat. */
 export async function resultOf(
   turn: Turn,
   throughSeq: number,
@@ -85,8 +86,9 @@ export async function resultOf(
 const REST_FILE = { kind: 'document', name: 'answer-rest.md', mimeType: 'text/markdown' } as const;
 
 /**
- * A text of a model that ran away would fill the chat for an hour: its beginning is sent, and the rest as
- * a file where the channel carries files. What is for no person, e.g. for the turn of a parent, stays whole.
+ * An endless text of a model would fill the chat for an hour: its start is sent, and the rest as a
+ * file if the channel carries files. Text for no person, e.g. for the turn of a parent, stays
+ * whole.
  */
 async function bounded(
   markdown: string,
@@ -115,14 +117,14 @@ async function bounded(
   }
 }
 
-/** What was cut within a block of code ends it. */
+/** Closes a code block that was cut. */
 function closed(beginning: string): string {
   const fences = beginning.match(/^ {0,3}(?:`{3,}|~{3,})/gm) ?? [];
   const open = fences.length % 2 === 1 ? fences.at(-1)?.trim() : undefined;
   return open === undefined ? beginning.trimEnd() : `${beginning.trimEnd()}\n${open}`;
 }
 
-/** Said of a message that is given up; others of the chat may be waiting behind it. */
+/** Sent for a message that is given up; others of the chat may be waiting behind it. */
 export function poisonAnswer({ chat, messages }: Turn): readonly OutboundDraft[] {
   const [{ message }] = messages;
   const words = excerptOf(message.text);
@@ -133,11 +135,11 @@ export function poisonAnswer({ chat, messages }: Turn): readonly OutboundDraft[]
   return [{ chat, markdown, replyTo: message.id }];
 }
 
-/** A text on the way to the answer. */
+/** A text sent before the answer. */
 export type Said = {
   readonly turn: Pick<Turn, 'id' | 'session'>;
   readonly newest: InboundMessage;
-  /** Its place in the turn; the same one is sent once. */
+  /** Its number in the turn; the same one is sent once. */
   readonly ordinal: number;
   readonly said: Pick<OutboundDraft, 'markdown' | 'attachments'>;
 };
@@ -159,7 +161,7 @@ export async function sendSaid(
   await bus.send({ id, chat, ...text, ...(replyTo === undefined ? {} : { replyTo }) });
 }
 
-// Folds a turn's events into the whole picture that live views show.
+// Folds a turn's events into the snapshot that live views show.
 
 export type TurnView = ReturnType<typeof createTurnView>;
 
@@ -219,7 +221,7 @@ export function createTurnView(turnId: TurnId, chat: ChatRef, replyTo: MessageId
       }
       return picture();
     },
-    /** The last picture where the turn goes on elsewhere. */
+    /** The last snapshot if the turn continues elsewhere. */
     moved: (): LiveUpdate => ({
       ...picture(),
       phase: 'ended',
@@ -227,7 +229,7 @@ export function createTurnView(turnId: TurnId, chat: ChatRef, replyTo: MessageId
       tools: [],
       result: { kind: 'moved', answers: 0 },
     }),
-    /** The last picture; without an outcome the turn was cut off and may be tried again. */
+    /** The last snapshot; without an outcome the turn was interrupted and may be retried. */
     ended(outcome: TurnOutcome | undefined): LiveUpdate {
       phase = 'ended';
       if (outcome === undefined) return picture();
@@ -241,7 +243,7 @@ function activityOf(event: Extract<AgentEvent, { type: 'tool_started' }>) {
 }
 
 // Shows a running turn in the chat it began in, as long as its answer will be given there. Once the
-// conversation has moved, what stands there is taken away and nothing more is shown.
+// conversation has moved, what is there is removed and nothing more is shown.
 
 type TurnShowDeps = {
   readonly live: LiveTopic;
@@ -271,10 +273,10 @@ export function turnShow(view: TurnView, { live, isHere: isStillHere }: TurnShow
   };
 }
 
-// Turn stages that leave a message unanswered: its sender is blocked, or its account is over a limit.
-
-// A blocked sender gets no more answers: waiting messages are set aside, and a turn that runs in the
-// sender's own chat is cancelled.
+// Turn stages that leave a message unanswered: its sender is blocked, or its account is over a
+// limit.
+// A blocked sender gets no more answers: waiting messages are set aside, and a turn that runs in
+// the sender's own chat is cancelled.
 
 type BlockedSendersDeps = {
   readonly judge: Judge;
@@ -331,8 +333,8 @@ export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
   };
 }
 
-// Asks the account of a message whether it is answered now, before anything is paid for: what a limit
-// holds back waits in the queue, and what it refuses ends with a note in the trace.
+// Asks the account of a message whether it is answered now, before anything is paid for: what a
+// limit holds back waits in the queue, and what it refuses ends with a note in the trace.
 
 type AccountLimitsDeps = {
   readonly log: Logger;

@@ -1,5 +1,5 @@
-// What is said in a group, in the model's words: each line with its author, so that no text can pass
-// for somebody else's or for the end of the block it stands in. How long it is kept is the gateway's.
+// Group talk as text for the model: each line with its author, so that no text can pass for another
+// author's or for the end of its block. The gateway decides how long it is kept.
 
 import { headOf } from '../../../lib/text/cut.ts';
 import { textWithAttachments } from '../../message/attachment.ts';
@@ -17,7 +17,7 @@ export function heardLineOf(message: InboundMessage): HeardLine {
   return { id, author: authorOf(sender), text, at: receivedAt };
 }
 
-/** The lines with one more, oldest left out first; one that is known already changes nothing. */
+/** The lines with one more, dropping the oldest first; a known one changes nothing. */
 export function withHeard(lines: readonly HeardLine[], line: HeardLine): readonly HeardLine[] {
   if (lines.some(({ id }) => id === line.id)) return lines;
   const all = [...lines, line].slice(-MAX_HEARD_LINES);
@@ -29,7 +29,7 @@ export function withHeard(lines: readonly HeardLine[], line: HeardLine): readonl
   return all.slice(first + 1);
 }
 
-/** Every line begins with `| ` and its author: nothing inside can end the block. */
+/** Every line starts with `| ` and its author: nothing inside can end the block. */
 export function heardBlock(lines: readonly HeardLine[]): string {
   const said = lines.flatMap(({ author, text }) =>
     neutralLines(text).map((part) => `| ${author}: ${part}`),

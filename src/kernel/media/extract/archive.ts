@@ -1,5 +1,5 @@
-// The parts of a zip archive, by name, each unpacked only when asked for and within the limits. What
-// the archive says of sizes is not believed, its names are never paths, archives in it stay closed.
+// The parts of a zip archive, by name, each unpacked only on demand and within the limits. Sizes
+// stated in the archive are not trusted, its names are never paths, nested archives stay closed.
 
 import { inflateRawSync } from 'node:zlib';
 import {
@@ -26,7 +26,7 @@ const DEFLATED = 8;
 
 const TOO_MANY = `it holds more than ${MAX_ARCHIVE_ENTRIES.toLocaleString('en-US')} parts`;
 const BOMB = 'it unpacks to far more than a document should';
-/** No office format has them (ECMA-376 part 2, 8.1.4), and bombs are made of them. */
+/** No office format has them (ECMA-376 part 2, 8.1.4), and decompression bombs use them. */
 const DECLARATION = /<!(?:DOCTYPE|ENTITY)/i;
 const DECLARED = 'it contains declarations that such a document must not have';
 
@@ -51,7 +51,7 @@ export class Archive {
     return this.#entries.has(name);
   }
 
-  /** Undefined where there is no such part. @throws DocumentProblem */
+  /** Undefined if there is no such part. @throws DocumentProblem */
   read(name: string): Uint8Array | undefined {
     const entry = this.#entries.get(name);
     if (entry === undefined) return undefined;
@@ -62,7 +62,7 @@ export class Archive {
     return part;
   }
 
-  /** UTF-8, or UTF-16 where a mark says so. */
+  /** UTF-8, or UTF-16 if a byte order mark says so. */
   text(name: string): string | undefined {
     const part = this.read(name);
     if (part === undefined) return undefined;
@@ -71,7 +71,7 @@ export class Archive {
     return new TextDecoder(wide ?? wideBig ?? 'utf-8').decode(part);
   }
 
-  /** Of an office document. @throws DocumentProblem where entities are declared */
+  /** XML of an office document. @throws DocumentProblem if entities are declared */
   xml(name: string): string | undefined {
     const text = this.text(name);
     if (text !== undefined && DECLARATION.test(text)) throw new DocumentProblem(DECLARED);
@@ -97,7 +97,7 @@ function entriesOf(bytes: Buffer): ReadonlyMap<string, Entry> {
     const nameBytes = bytes.readUInt16LE(at + 28);
     const name = bytes.toString('utf8', at + ENTRY_BYTES, at + ENTRY_BYTES + nameBytes);
     if ((bytes.readUInt16LE(at + 8) & ENCRYPTED) !== 0) throw new DocumentProblem(LOCKED);
-    // Two parts of one name are shown differently by different programs.
+    // Programs disagree about which of two parts with one name to show.
     if (entries.has(name)) throw new DocumentProblem(DAMAGED);
     entries.set(name, {
       at: bytes.readUInt32LE(at + 42),

@@ -1,4 +1,5 @@
-// Word documents, by mammoth. It gets an archive that was packed here, of the parts that hold text.
+// Word documents, by mammoth. It gets an archive that was packed here, with only the parts that
+// hold text.
 
 import { zipSync } from 'fflate';
 import mammoth from 'mammoth';
@@ -21,7 +22,7 @@ export async function readDocx(archive: Archive) {
 
 const noImage = async () => ({ src: '' });
 
-/** An archive of the parts that match, not packed: a library cannot be made to unpack more. */
+/** An uncompressed archive of the matching parts: a library cannot be made to unpack more. */
 function repacked(archive: Archive, wanted: RegExp): Uint8Array {
   const names = archive.names.filter((name) => wanted.test(name));
   const parts = names.flatMap((name) => {
@@ -34,6 +35,6 @@ function repacked(archive: Archive, wanted: RegExp): Uint8Array {
   return zipSync(Object.fromEntries(parts), { level: 0 });
 }
 
-/** What is UTF-8 now must not say that it is anything else. */
+/** Removes the encoding declaration from text that is UTF-8 now. */
 const withoutByteOrder = (xml: string) =>
   xml.replace(/^(<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')/, '$1');

@@ -1,4 +1,5 @@
-// The thread that reads one document and is gone. It has no environment and asks nothing of the net.
+// The thread that reads one document and then ends. It has no environment and makes no network
+// requests.
 
 import { parentPort } from 'node:worker_threads';
 import { readDocument } from './read-document.ts';

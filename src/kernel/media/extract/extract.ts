@@ -1,5 +1,5 @@
 // Reads a document in a thread of its own, which is stopped when it takes too long or too much
-// memory: what a stranger sends can cost no more than that.
+// memory: this bounds the cost of untrusted content.
 
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -11,9 +11,9 @@ import type { DocumentReading, DocumentSection } from '../media.ts';
 const DEADLINE_MS = 20_000;
 const MIB = 1_048_576;
 const MAX_STACK_MB = 4;
-/** Heap and what is kept outside of it, such as what a PDF unpacks. */
+/** Heap and external memory, such as unpacked parts of a PDF. */
 const MAX_MEMORY_BYTES = 384_000_000;
-/** Of the memory: the rest is for what is kept outside. */
+/** The heap's share of the memory: the rest is external. */
 const HEAP_SHARE = 2 / 3;
 const LOOK_MS = 50;
 
@@ -73,7 +73,7 @@ export async function extract(
   }
 }
 
-/** A thread that is gone takes nothing. */
+/** A thread that has ended uses nothing. */
 async function memoryOf(worker: Worker): Promise<number> {
   try {
     const { total_physical_size, external_memory } = await worker.getHeapStatistics();
@@ -86,8 +86,8 @@ async function memoryOf(worker: Worker): Promise<number> {
 const isOutOfMemory = (error: unknown) =>
   error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
 
-// Limits and errors of document extraction (cases E19 to E21 and X10), and the sections collected up to
-// the limit.
+// Limits and errors of document extraction (cases E19 to E21 and X10), and the sections collected
+// up to the limit.
 
 /** `message` is for people, without a full stop. */
 export class DocumentProblem extends Error {
@@ -98,30 +98,30 @@ export const MAX_ARCHIVE_ENTRIES = 1000;
 /** Of one part and of all parts together, unpacked. */
 export const MAX_UNPACKED_BYTES = 100_000_000;
 export const MAX_RATIO = 100;
-/** Small parts may be packed better than that. */
+/** Small parts may have a better compression ratio. */
 export const FREE_UNPACKED_BYTES = 1_000_000;
-/** More of a text is never read. */
+/** No more of a text is ever read. */
 export const MAX_TEXT_CHARS = 2_000_000;
 const MAX_SECTIONS = 2000;
 
 export const DAMAGED = 'it is damaged, or is not what its name says';
 export const LOCKED = 'it is protected by a password';
 export const TOO_LARGE = 'reading it needs more memory than allowed';
-/** Where the process has less memory than a document may take. */
+/** For a process with less memory than a document may use. */
 export const tooLargeHere = (bytes: number) =>
   `reading it takes more than the ${Math.floor(bytes / 1_000_000)} MB of memory that one file may take here; send a smaller file, or give the gateway more memory`;
 const TOO_SLOW = 'reading it takes too long';
 export const ARCHIVE = 'it is an archive, and archives are not unpacked';
 export const UNKNOWN = 'this kind of file cannot be read as text';
 
-// Collects the sections of a document up to the limit of what is read of one.
+// Collects the sections of a document up to the text limit.
 
 export class Sections {
   readonly #sections: DocumentSection[] = [];
   #room = MAX_TEXT_CHARS;
   #isCut = false;
 
-  /** Whether more would be thrown away. */
+  /** Whether more would be dropped. */
   get isFull(): boolean {
     return this.#isCut;
   }
@@ -140,7 +140,7 @@ export class Sections {
     this.#sections.push({ title, text: kept });
   }
 
-  /** @param empty said where there is no text at all */
+  /** @param empty the problem reported for a document without text */
   reading(empty: string): DocumentReading {
     if (this.#sections.every(({ text }) => text === '')) throw new DocumentProblem(empty);
     return { kind: 'text', sections: this.#sections, isCut: this.#isCut };

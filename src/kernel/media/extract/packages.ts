@@ -63,7 +63,7 @@ export function* tagsIn(
   }
 }
 
-/** The parts that a part of an office document names, looked up in the archive and nowhere else. */
+/** The parts that a part of an office document references, looked up only in the archive. */
 export function relations(archive: Archive, part: string) {
   const { dir, base } = posix.parse(part);
   const xml = archive.xml(`${dir}/_rels/${base}.rels`) ?? '';
@@ -77,7 +77,7 @@ export function relations(archive: Archive, part: string) {
 // OpenDocument texts, sheets and slides: one walk over content.xml (OpenDocument 1.3, part 3).
 
 const NO_DOCUMENT_TEXT = 'this document has no text';
-/** What was deleted, what is drawn, what programs keep for themselves. */
+/** Deleted text, drawings, program data. */
 const SKIPPED = new Set(['text:tracked-changes', 'office:scripts', 'office:settings', 'svg:desc']);
 /** Read as a whole; everything else is a container of these. */
 const UNITS = new Set(['text:p', 'text:h', 'text:list', 'table:table-row', ...SKIPPED]);
@@ -131,7 +131,7 @@ class OdfText {
   readonly #kind: OdfKind;
   #lines: string[] = [];
   #line = '';
-  /** The row whose cells are written. */
+  /** The row whose cells are being written. */
   #row: string[] | undefined;
   #lists = 0;
 
@@ -166,7 +166,7 @@ class OdfText {
     if (name === 'table:table-cell' || name === 'table:covered-table-cell') this.#endCell(element);
   }
 
-  /** Text stands in paragraphs alone; elsewhere is the layout of the file. */
+  /** Text occurs only in paragraphs; other characters are the layout of the file. */
   #writeContent(element: XmlElement): void {
     const isLayout =
       !element.tagName.startsWith('text:') || element.tagName.startsWith('text:list');
@@ -183,7 +183,7 @@ class OdfText {
     this.#row?.push(...new Array<string>(repeats).fill(text));
   }
 
-  /** A table in a cell has lines of its own, behind what its row holds so far. */
+  /** A table in a cell has lines of its own, after the current content of its row. */
   #writeRow(element: XmlElement): void {
     const outer = this.#row;
     if (outer !== undefined) {
@@ -195,7 +195,7 @@ class OdfText {
     this.#row = row;
     this.#writeContent(element);
     this.#row = outer;
-    // A sheet goes on without end to the right.
+    // Empty cells continue to the right without end.
     const line = rowLine(row);
     const shown = this.#kind === 'sheets' ? line.replace(/(?: \| )+$/, '') : line;
     if (shown !== '') this.#lines.push(shown);
@@ -212,7 +212,7 @@ function repeatsOf(element: XmlElement, name: string): number {
   return Number.isInteger(repeats) && repeats > 0 ? Math.min(MAX_REPEATS, repeats) : 1;
 }
 
-// PowerPoint slides in the order in which they are shown, each with its notes.
+// PowerPoint slides in presentation order, each with its notes.
 
 const NO_SLIDE_TEXT = 'these slides have no text';
 const SLIDE = /^ppt\/slides\/slide(\d+)\.xml$/;

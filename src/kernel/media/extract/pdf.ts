@@ -1,5 +1,5 @@
-// PDF by pdf.js: the text of each page as it was set. Scripts, forms, fonts and files that a document
-// names are not used.
+// PDF by pdf.js: the text of each page as it was set. Scripts, forms, fonts and files that a
+// document references are not used.
 
 import { getDocumentProxy } from 'unpdf';
 import { DAMAGED, DocumentProblem, LOCKED, Sections } from './extract.ts';

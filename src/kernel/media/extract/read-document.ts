@@ -1,5 +1,5 @@
-// Finds out from its content what a document is, and reads it. Runs in a thread of its own: whatever
-// goes wrong here becomes a sentence.
+// Detects from its content what a document is, and reads it. Runs in a thread of its own: every
+// failure becomes a sentence.
 
 import { htmlText } from '../../../lib/html/html-text.ts';
 import { decodeText } from '../../../lib/text/decode-text.ts';
@@ -7,7 +7,7 @@ import type { DocumentReading } from '../media.ts';
 import { Archive } from './archive.ts';
 import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, Sections, UNKNOWN } from './extract.ts';
 
-/** How contents begin, a character for each byte. */
+/** Signatures of contents, a character for each byte. */
 const ZIP = ['PK\x03\x04', 'PK\x05\x06'];
 const OLD_OFFICE = ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'];
 const RTF = ['{\\rtf'];
@@ -19,12 +19,12 @@ const OTHER_ARCHIVES = [
   '\xfd7zXZ',
   '\x28\xb5\x2f\xfd',
 ];
-/** The mark of a PDF may stand a little behind the beginning (ISO 32000-1, appendix H.3). */
+/** The signature of a PDF may be a little behind the start (ISO 32000-1, appendix H.3). */
 const PDF_MARK_BYTES = 1024;
 const HTML =
   /^\s*(?:<!--[\s\S]{0,1000}?-->\s*)?<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])/i;
 const XHTML = /^\s*<\?xml[^>]*>\s*(?:<!doctype\s+html[^>]*>\s*)?<html[\s>]/i;
-/** How the names of streams are written in old office files. */
+/** The encoding of stream names in old office files. */
 const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('latin1');
 const ENCRYPTED_PACKAGE = utf16('EncryptedPackage');
 

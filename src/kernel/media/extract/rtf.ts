@@ -1,5 +1,5 @@
-// Rich Text Format 1.9.1: the text between the control words; tables of fonts, pictures and what
-// programs keep for themselves are passed over.
+// Rich Text Format 1.9.1: the text between the control words; skips font tables, pictures and
+// program data.
 
 import { Sections } from './extract.ts';
 
@@ -56,9 +56,9 @@ class RichText {
   readonly #decoder: TextDecoder;
   readonly #groups: Group[] = [{ ...OUTERMOST }];
   readonly #parts: string[] = [];
-  /** Not decoded yet: a character may take two bytes, of which one may stand as a letter. */
+  /** Not decoded yet: a character may take two bytes, of which one may be written as a letter. */
   #bytes: number[] = [];
-  /** Characters that stand in for one that was written by its number. */
+  /** Number of fallback characters after one that was written by its number. */
   #skip = 0;
 
   constructor(decoder: TextDecoder) {
@@ -87,7 +87,7 @@ class RichText {
     return this.#groups.at(-1) ?? { ...OUTERMOST };
   }
 
-  /** What stands in for a character ends with its group. */
+  /** Fallback characters end with their group. */
   #brace(brace: string): void {
     this.#skip = 0;
     if (brace === '}' && this.#groups.length > 1) this.#groups.pop();
@@ -131,7 +131,7 @@ class RichText {
   }
 }
 
-/** Of code pages whose name is none of Windows (RTF 1.9.1, page 10). */
+/** Code pages whose names are not those of Windows (RTF 1.9.1, page 10). */
 const CODE_PAGES: Readonly<Record<string, string>> = {
   874: 'windows-874',
   932: 'shift_jis',

@@ -1,5 +1,5 @@
-// Excel sheets: a line per row, its cells parted by bars, numbers with the unit that the sheet shows
-// (ECMA-376 part 1, 18.2 to 18.4 and 18.8.30).
+// Excel sheets: a line per row, its cells separated by bars, numbers with the unit that the sheet
+// shows (ECMA-376 part 1, 18.2 to 18.4 and 18.8.30).
 
 import { rowLine } from '../../../lib/html/text-lines.ts';
 import {
@@ -17,14 +17,14 @@ import { relations, tagsIn } from './packages.ts';
 
 const NO_TEXT = 'this table is empty';
 const WORKBOOK = 'xl/workbook.xml';
-/** Empty cells and rows written in front of others, in one file. */
+/** Empty cells and rows written before others, in one file. */
 const MAX_FILLED = 200_000;
 const MAX_CELL_CHARS = 100_000;
 const DAY_MS = 86_400_000;
 const FIRST_DAY_MS = Date.UTC(1899, 11, 30);
-/** Days between the two calendars that a file may count by. */
+/** Days between the two calendars that a file may use. */
 const DAYS_TO_1904 = 1462;
-/** Digits that a sheet keeps of a number. */
+/** Digits of a number that a sheet keeps. */
 const DIGITS = 15;
 
 type Sheet = { readonly name: string; readonly path: string; readonly isHidden: boolean };
@@ -93,7 +93,7 @@ function* elementsIn(xml: string, name: string): Generator<XmlElement, void, voi
 
 const stringsOf = (xml: string): readonly string[] => Array.from(elementsIn(xml, 'si'), richText);
 
-/** In one piece, without how it is pronounced. */
+/** The joined text, without phonetic guides. */
 const richText = (element: XmlElement): string =>
   childrenOf(element)
     .map((child) => {
@@ -121,7 +121,7 @@ function formatOf(id: number, code: string | undefined): Format {
     return isDate && id !== 48 && id !== 49 ? { kind: 'date' } : PLAIN;
   }
   const [first = ''] = code.split(';');
-  // Units stand in quotes, behind a backslash or in [$...]; colours, conditions and gaps are left out.
+  // Units are in quotes, after a backslash or in [$...]; colours, conditions and gaps are dropped.
   const section = first
     .replace(/\[\$([^\]-]*)[^\]]*\]/g, '"$1"')
     .replace(/\[(?![hms]+\])[^\]]*\]|[_*]./gi, '')
@@ -148,7 +148,7 @@ function sheetText(xml: string, book: Workbook): string {
     const next = number + 1;
     const given = Number(attributeOf(row, 'r'));
     number = Number.isSafeInteger(given) && given >= next ? given : next;
-    // One empty line tells of any number.
+    // One empty line stands for any number of them.
     if (number > next && lines.length > 0) lines.push('');
     const cells: string[] = [];
     for (const cell of childrenOf(row, 'c')) {
@@ -175,7 +175,7 @@ function cellText(cell: XmlElement, book: Workbook): string {
     case 'n': {
       const style = Number(attributeOf(cell, 's') ?? 0);
       if (value.trim() !== '') return numberText(value, book.formats[style] ?? PLAIN, book);
-      // A program that does not calculate leaves the value to be found out.
+      // A program that does not calculate stores no value.
       const formula = textOf('f').slice(0, MAX_CELL_CHARS);
       return formula === '' ? '' : `=${formula}`;
     }
@@ -208,7 +208,7 @@ function plain(number: number): string {
   return written.length <= DIGITS ? written : `${Number(number.toPrecision(DIGITS))}`;
 }
 
-/** From 0; -1 where the cell does not say. */
+/** From 0; -1 if the cell has none. */
 function columnOf(place: string): number {
   let column = 0;
   for (const letter of /^[A-Z]{1,3}/i.exec(place)?.[0].toUpperCase() ?? '') {
@@ -217,7 +217,7 @@ function columnOf(place: string): number {
   return column - 1;
 }
 
-/** Undefined for what is no day of the calendar. */
+/** Undefined if it is no valid day. */
 function momentOf(days: number): string | undefined {
   const moment = new Date(FIRST_DAY_MS + Math.round(days * 86_400) * 1000);
   if (days < 0 || Number.isNaN(moment.getTime())) return undefined;

@@ -1,14 +1,14 @@
-// When a running turn shows itself in a chat whose platform lets us edit: a pure decision over what
-// is known of one draft. The I/O is in gateway/live-replies.ts.
+// When a running turn is shown in a chat whose platform supports edits: a pure decision over the
+// state of one draft. The I/O is in kernel/delivery/live-replies.ts.
 
 import { type Attachment, attachmentTitle, OWN_SPEECH_KINDS } from '../../message/attachment.ts';
 import type { InboundMessage } from '../../message/message.ts';
 
-/** A short answer needs no draft: it arrives whole before one would help. */
+/** A short answer needs no draft: it arrives before one would help. */
 const DRAFT_DELAY_MS = 1000;
 /** People look at the chat header about this long after they wrote. */
 export const TYPING_DELAY_MS = 300;
-/** A first draft of a few letters only makes the phone buzz. */
+/** A first draft of a few letters is only a distraction. */
 const MIN_DRAFT_CHARS = 12;
 
 export type DraftState = {
@@ -26,7 +26,7 @@ type DraftStep =
   | { readonly kind: 'place' }
   | { readonly kind: 'edit' };
 
-/** The next step of a draft towards `wanted`. Only one step is under way at a time. */
+/** The next step of a draft towards `wanted`. Only one step runs at a time. */
 export function nextDraftStep(
   state: DraftState,
   wanted: string,
@@ -42,19 +42,19 @@ export function nextDraftStep(
   return waitMs > 0 ? { kind: 'wait', ms: waitMs } : { kind: 'edit' };
 }
 
-/** The draft's text: the answer so far, and below it what the agent is doing. */
+/** The draft's text: the answer so far, and below it the agent's activity. */
 export function draftText(markdown: string, activity: string | undefined): string {
   if (activity === undefined) return markdown;
   return markdown === '' ? `_${activity}_` : `${markdown}\n\n_${activity}_`;
 }
 
-// Whose words are said in a sound: the person's own in a voice message of theirs, somebody else's in
-// a recording and in whatever was passed on.
+// Whose speech an audio attachment contains: the person's own in their voice message, somebody
+// else's in a recording and in everything forwarded.
 
 type OthersSpeech = { readonly title: string; readonly spoken: string };
 
 type PartedSpeech = {
-  /** With the words that are the person's own. */
+  /** With the transcripts of the person's own speech. */
   readonly own: readonly Attachment[];
   readonly others: readonly OthersSpeech[];
 };
