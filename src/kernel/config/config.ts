@@ -186,8 +186,8 @@ export type Config = z.infer<typeof kernelSchema>;
 /** What a person writes: any part may be left out. */
 export type ConfigInput = z.input<typeof kernelSchema>;
 
-// Which channels may have several accounts, and the configuration as each of them sees it: its own
-// settings stand where those of the channel stand, so that nobody who reads them knows of the others.
+// Which channels may have several accounts, and the configuration as each account sees it: its own
+// settings replace those of the channel, so that readers need not know the others.
 
 type ChannelsConfig = Config['channels'];
 

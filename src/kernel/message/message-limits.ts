@@ -174,8 +174,8 @@ function storedValue<Value>(text: string): Stored<Value> | undefined {
   }
 }
 
-// How many messages one person, or one group together, may have answered: so many in any minute, so
-// many in a day. Pure rules; who counts as one and what is kept of the counts is the gateway's.
+// How many messages of one person, or of one group together, are answered: a limit per minute and
+// one per day. Pure rules; the gateway decides who counts as one person and what is stored.
 
 /** 0: no limit. */
 export type MessageLimits = { readonly perMinute: number; readonly perDay: number };
@@ -187,7 +187,7 @@ export type Pause = {
 };
 
 export type Tally = {
-  /** When the messages of the last minute were said, ascending, epoch milliseconds. */
+  /** Times of the last minute's messages, ascending, epoch milliseconds. */
   readonly recent: readonly number[];
   readonly day: string;
   /** Messages of that day. */
@@ -196,7 +196,7 @@ export type Tally = {
 };
 
 export type Moment = {
-  /** When the message was said, at most now: what waited during an outage is no flood. */
+  /** When the message was said, at most now: messages that waited during an outage are no flood. */
   readonly saidAt: number;
   readonly now: number;
   readonly today: LocalDay;
@@ -208,9 +208,9 @@ type FairUseVerdict =
   | { readonly kind: 'refuse'; readonly pause: Pause; readonly isNew: boolean };
 
 export const MINUTE_MS = 60_000;
-/** Owners pay for it themselves; the limit only ends what runs away. */
+/** Owners pay for it themselves; the limit only stops runaway use. */
 const OWNER_FACTOR = 10;
-/** Commands ask no model; this only keeps a flood of them from costing anything else. */
+/** Commands call no model; this only bounds the other costs of a flood. */
 export const COMMAND_LIMITS: MessageLimits = { perMinute: 60, perDay: 0 };
 
 export const NO_MESSAGES: Tally = { recent: [], day: '', today: 0 };
@@ -220,8 +220,8 @@ export function ownerLimits({ perMinute, perDay }: MessageLimits): MessageLimits
 }
 
 /**
- * Whether one more message fits. After a minute that was too full it is quiet for a whole minute
- * from the last message that was taken, so that one word about it is enough.
+ * Whether one more message fits. After a minute over the limit the pause lasts a whole minute from
+ * the last accepted message, so that one notice is enough.
  */
 export function weigh(tally: Tally, moment: Moment, limits: MessageLimits): FairUseVerdict {
   const { saidAt, now, today } = moment;
@@ -241,7 +241,7 @@ export function weigh(tally: Tally, moment: Moment, limits: MessageLimits): Fair
   return { kind: 'take' };
 }
 
-/** A limit that was lifted ends its pause, one of a day also where it was only raised. */
+/** A removed limit ends its pause; a daily one also if it was raised. */
 function stillHolds(
   { because }: Pause,
   tally: Tally,
@@ -263,7 +263,7 @@ export function taken(tally: Tally, { saidAt, today }: Moment, limits: MessageLi
   };
 }
 
-/** The tally without a message that turned out to be counted already. */
+/** The tally without a message that was counted already. */
 export function givenBack(tally: Tally, { saidAt, today }: Moment): Tally {
   const at = tally.recent.indexOf(saidAt);
   return {
@@ -273,7 +273,7 @@ export function givenBack(tally: Tally, { saidAt, today }: Moment): Tally {
   };
 }
 
-/** One tally for somebody who was counted under two names before it was known to be one person. */
+/** One tally for a person who was counted under two names before they were linked. */
 export function joinedTallies(left: Tally, right: Tally): Tally {
   const day = left.day > right.day ? left.day : right.day;
   const pause = [left.pause, right.pause]
@@ -287,7 +287,7 @@ export function joinedTallies(left: Tally, right: Tally): Tally {
   };
 }
 
-/** Nothing in it limits anybody any more. */
+/** Whether it no longer affects any limit. */
 export function isSpent(tally: Tally, { now, today }: Pick<Moment, 'now' | 'today'>): boolean {
   const newest = tally.recent.at(-1) ?? Number.NEGATIVE_INFINITY;
   const isPaused = tally.pause !== undefined && tally.pause.until > now;
@@ -306,7 +306,7 @@ export function gateText(whose: Counted, { because }: Pause): string {
   return `too many ${what} of ${of} in a ${because}`;
 }
 
-/** What the person is told, once per pause. */
+/** The notice for the person, once per pause. */
 export function pauseNotice(
   whose: Counted,
   { because, until }: Pause,

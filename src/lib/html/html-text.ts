@@ -71,7 +71,7 @@ export function* elementsOf(
   }
 }
 
-/** @throws HtmlTooComplexError where the tags stand for many times as many elements */
+/** @throws HtmlTooComplexError if the tags stand for many times as many elements */
 export function parseHtml(html: string) {
   const tags = html.split('<').length;
   let left = MIN_ELEMENTS + MAX_ELEMENTS_PER_TAG * tags;

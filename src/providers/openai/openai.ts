@@ -257,12 +257,12 @@ function carriesContent(chunk: ChatCompletionChunk): boolean {
   return Object.entries(delta ?? {}).some(([key, value]) => key !== 'role' && Boolean(value));
 }
 
-// Renders a ModelRequest as the body of an OpenAI chat completions call. Pure: the whole prompt goes
-// in, and what goes out depends on the vendor's row alone.
+// Renders a ModelRequest as the body of an OpenAI chat completions call. Pure: the input is the
+// whole prompt, and the output depends only on the vendor's row.
 
 type AssistantMessage = Extract<WireMessage, { role: 'assistant' }>;
 
-/** Google's documented stand-in for the signature of a call that some other model made. */
+/** Google's documented placeholder for the signature of a call that another model made. */
 const NO_SIGNATURE = 'skip_thought_signature_validator';
 const OF_TOOLS = '[shown by the tools above]';
 const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const;
@@ -293,7 +293,7 @@ export function openaiRequest(
   };
 }
 
-/** Brings the calls of a conversation to the machine that has its beginning in its cache. */
+/** Routes the calls of a conversation to the machine that has its beginning in its cache. */
 export function cacheKeyField({ conversation }: ModelRequest) {
   if (conversation === undefined) return {};
   return { prompt_cache_key: createHash('sha256').update(conversation).digest('hex').slice(0, 32) };
@@ -319,7 +319,7 @@ function systemMessages(request: ModelRequest, quirks: Quirks): ChatCompletionMe
   return [{ role: 'system', content }];
 }
 
-/** Results are text only in this dialect: their images follow as if the person had sent them. */
+/** Results are text only in this dialect: their images follow as a user message. */
 function withImagesOfTools(messages: readonly WireMessage[]): readonly WireMessage[] {
   return messages.flatMap((message, index): WireMessage[] => {
     if (message.role === 'assistant') return [message];
@@ -373,7 +373,7 @@ function wire(message: WireMessage, dialect: Dialect): ChatCompletionMessagePara
   };
 }
 
-/** Verbatim where it is what vendors accept, so that their prompt caches still match. */
+/** Verbatim if vendors accept it, so that their prompt caches still match. */
 function argumentsText(raw: string): string {
   const value = argumentsObject(raw);
   return 'malformed_arguments' in value || raw.trim() === '' ? JSON.stringify(value) : raw;

@@ -212,13 +212,13 @@ function isFree(model: string): boolean {
   return isDemo(model) || namesPeer(model) || (vendor !== undefined && isLocalVendor(vendor));
 }
 
-// What a model can do, by its name: the table of models that run on one's own machine, and what the
-// configuration or the server itself says instead. Models of a vendor's service are never cut down for
-// a name nobody knows: only what the table is sure of counts against them.
+// What a model can do, by its name: the table of models that run on a person's own machine,
+// overridden by the configuration or the server itself. Models of a vendor's service are not
+// restricted for an unknown name: only certain entries of the table count against them.
 
 type SizeClass = 'small' | 'medium' | 'large';
 
-/** How a model that writes its calls as text writes them. */
+/** The syntax in which a model writes tool calls as text. */
 export type TextDialect = 'json' | 'hermes' | 'qwen' | 'llama' | 'deepseek';
 
 export type ModelCapabilities = {
@@ -226,29 +226,29 @@ export type ModelCapabilities = {
   /** `native`: calls in the fields of the dialect; `text`: in its text; `none`: not at all. */
   readonly toolCalling: 'native' | 'text' | 'none';
   readonly textDialect: TextDialect;
-  /** Thinks before it answers, unless it is told not to. */
+  /** Thinks before it answers, unless told not to. */
   readonly thinking: boolean;
-  /** Takes only a thread in which person and model speak by turns. */
+  /** Accepts only threads in which user and model alternate. */
   readonly strictAlternation: boolean;
-  /** Longest answer it writes without going astray, tokens; undefined: no limit of its own. */
+  /** Longest answer that it writes reliably, tokens; undefined: no limit of its own. */
   readonly maxReliableOutput?: number;
-  /** Of its window, as configured; undefined: its server or the table of names knows. */
+  /** Configured size of its window; undefined: from its server or the table of names. */
   readonly contextTokens?: number;
 };
 
-/** What a server says of a model it has. */
+/** What a server reports about a model. */
 export type ServerSaid = { readonly tools?: boolean; readonly thinking?: boolean };
 
 export type CapabilityQuestion = {
   /** With its prefix. */
   readonly name: string;
   readonly local: boolean;
-  /** Earlier ones count before later ones. */
+  /** Earlier ones take precedence. */
   readonly overrides: readonly CapabilityOverride[];
   readonly said?: ServerSaid;
 };
 
-/** The configuration counts first, then the server, then the name. */
+/** Precedence: the configuration, the server, the name. */
 export function capabilitiesOf(question: CapabilityQuestion): ModelCapabilities {
   const { local, overrides, said = {} } = question;
   const name = question.name.toLowerCase();
@@ -284,12 +284,12 @@ function localModel(name: string, said: ServerSaid): ModelCapabilities {
   };
 }
 
-/** Billions of parameters; what lies between is medium. */
+/** Billions of parameters; in between is medium. */
 const SMALL_BELOW = 6;
 const LARGE_FROM = 30;
-/** Below it a number is that of something else, as of the context in `-1m`. */
+/** A smaller number means something else, e.g. the context in `-1m`. */
 const LEAST = 0.05;
-/** Families whose names often go without the number. */
+/** Families whose names often omit the number. */
 const SMALL_FAMILIES = /nanbeige|functiongemma|ministral|tinyllama|smollm|phi-?[34]-?mini/;
 
 function sizeOf(name: string): SizeClass {
@@ -300,8 +300,8 @@ function sizeOf(name: string): SizeClass {
 }
 
 /**
- * `qwen3-1.7b` is 1.7, `gemma3:270m` 0.27, `mixtral-8x7b` 56, `gemma-3n-e4b` 4; what of a mixture is
- * active (`30b-a3b`) does not count. Undefined where the name says none.
+ * `qwen3-1.7b` is 1.7, `gemma3:270m` 0.27, `mixtral-8x7b` 56, `gemma-3n-e4b` 4; the active part of
+ * a mixture (`30b-a3b`) does not count. Undefined if the name has no size.
  */
 function billionsIn(name: string): number | undefined {
   const sizes = [...name.matchAll(SIZE)]
@@ -315,7 +315,7 @@ function billionsIn(name: string): number | undefined {
 
 const SIZE = /(?<![a-z0-9.])e?(?:(\d{1,2})x)?(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])/g;
 
-/** Made before models were taught to call, or without being taught. */
+/** Not trained to call tools. */
 const CALLS_NO_TOOLS = new RegExp(
   [
     'gemma-?[123](?!\\d)|gemma[:-]7b|phi-?[23](?!\\d)|llama-?2(?!\\d)|llama-?3(?!\\.[1-9]|\\d)',
@@ -327,7 +327,7 @@ const TRAINED_TO_CALL = /function|tool|hermes/;
 const THINKS =
   /qwq|qwen-?3(?!\d)|deepseek-r1|nemotron|orchestrator|gpt-oss|magistral|thinking|reason/;
 const ANSWERS_AT_ONCE = /non-?thinking|(?:instruct|coder|qwen3-vl)(?!.*thinking)/;
-/** Their chat templates refuse two messages of one side. */
+/** Their chat templates refuse two consecutive messages of one side. */
 const ALTERNATES = /gemma|mistral|mixtral|ministral|llama-?2(?![0-9])/;
 
 const DIALECTS: readonly { readonly pattern: RegExp; readonly dialect: TextDialect }[] = [
@@ -343,6 +343,6 @@ const OUTPUTS: readonly { readonly pattern: RegExp; readonly tokens: number }[] 
 ];
 const OUTPUT_OF: Readonly<Record<SizeClass, number>> = { small: 2048, medium: 4096, large: 16_384 };
 
-/** `*` stands for anything; without one the text may stand anywhere in the name. */
+/** `*` matches anything; without one the text may occur anywhere in the name. */
 const matches = (name: string, pattern: string): boolean =>
   pattern.includes('*') ? matchesWildcard(name, pattern) : name.includes(pattern);

@@ -16,7 +16,7 @@ export type CoalescePolicy = {
 };
 
 export type Arrival = {
-  /** Epoch milliseconds by our clock. */
+  /** Epoch milliseconds, local clock. */
   readonly receivedAt: number;
   /** UTF-16 units. */
   readonly length: number;
