@@ -17,6 +17,7 @@ import type {
 } from '../kernel/message/message.ts';
 import type { Drift, SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 import type { TurnPerson } from '../kernel/message/untrusted.ts';
+import type { RequestWords } from '../kernel/questions/rules/question-text.ts';
 import type { TryPlace } from '../providers/provider.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { CompactionEngine } from './compaction-settings.ts';
@@ -42,6 +43,8 @@ export type CallToApprove = {
   readonly detail?: string;
   /** JSON, as the toolbox understood it. */
   readonly arguments: string;
+  /** The same for people; left out: the arguments, a line each. */
+  readonly words?: RequestWords;
   /** What it stands on beside them; the yes is for that as well. */
   readonly seal?: string;
   readonly rights: Rights;
@@ -60,8 +63,15 @@ export type CallToApprove = {
   readonly requestedAt?: number | undefined;
 };
 
-/** `text`: for the model. `isWaiting`: the call may run later, after an approval. */
-export type AskedOwner = { readonly text: string; readonly isWaiting: boolean };
+/**
+ * `text`: for the model. `isWaiting`: the call may run later, after an approval. `isHere`: who is asked sees it
+ * in this chat.
+ */
+export type AskedOwner = {
+  readonly text: string;
+  readonly isWaiting: boolean;
+  readonly isHere?: boolean;
+};
 
 /** A text for somebody outside the conversation. */
 export type LetterToPost = Pick<CallToApprove, 'rights' | 'isTainted' | 'ordinal'> & {
@@ -83,7 +93,7 @@ export type Say = (
 /** A call that an owner has allowed. */
 export type ApprovedCall = Omit<
   CallToApprove,
-  'access' | 'ordinal' | 'pattern' | 'scope' | 'asksOnce'
+  'access' | 'ordinal' | 'words' | 'pattern' | 'scope' | 'asksOnce'
 > & {
   readonly session: SessionKey;
   readonly turnId: TurnId;

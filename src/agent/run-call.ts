@@ -46,7 +46,9 @@ export async function runCall(
   // Run as it stood then, or not at all: the seal is compared once more where it is run.
   const verdict = await input.judge(wanted);
   if (verdict === 'run') return run(turn, call, bound, wanted.seal);
-  return { ...notAllowed(verdict?.text ?? NOT_ALLOWED), isWaiting: verdict?.isWaiting === true };
+  const isWaiting = verdict?.isWaiting === true;
+  const failure = isWaiting && verdict.isHere === true ? 'waiting' : 'permission';
+  return { ...notAllowed(verdict?.text ?? NOT_ALLOWED), failure, isWaiting };
 }
 
 async function run(
@@ -80,11 +82,14 @@ async function toApprove(
   // No rule holds while untrusted content is in view, and none is made there.
   const isHeld = isHeldBack(turn);
   const standing = isHeld ? undefined : bound.standing?.();
+  const timeZone = turn.input.person.timeZone ?? settings.timeZone;
+  const words = bound.request?.({ now: thread.requestedAt ?? turn.clock.now(), timeZone });
   return {
     tool: bound.name,
     access: bound.accessIn({ isTainted }),
     detail: bound.detail,
     arguments: bound.arguments,
+    ...(words === undefined ? {} : { words }),
     ...(seal === undefined ? {} : { seal }),
     rights: rights.current,
     isTainted,

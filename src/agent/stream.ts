@@ -254,7 +254,7 @@ export class ShownText {
   }
 }
 
-// Counts the texts that tools have sent to the chat: after one, an empty answer is no failure.
+// Counts the texts that tools have sent to the chat, questions included: after one, an empty answer is no failure.
 
 export function countSent(
   calls: readonly ToolCall[],
@@ -264,7 +264,9 @@ export function countSent(
   const done = new Set(
     results.filter(({ status }) => status === 'ok').map((entry) => entry.callId),
   );
+  const asked = results.filter(({ failure }) => failure === 'waiting').map((entry) => entry.callId);
   return calls.filter((call) => {
+    if (asked.includes(call.id)) return true;
     const bound = toolbox.bind(call.name, call.arguments);
     if (!done.has(call.id) || bound.kind !== 'ready') return false;
     return bound.accessIn({ isTainted: false }) === 'say';

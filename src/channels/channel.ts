@@ -283,8 +283,11 @@ export interface Channel {
   readonly retracting?: Retracting;
   /** Absent: a test goes to an owner, and is taken away again by `retracting`. */
   readonly selfTest?: SelfTest;
-  /** Takes the buttons away from a text we sent, which says `now` from then on. @throws DeliveryError */
-  closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal, now?: string): Promise<void>;
+  /**
+   * Takes the buttons away from a text we sent, which says `now` from then on; again, it says something
+   * else. Whether the text stands in the chat and could be changed. @throws DeliveryError
+   */
+  closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal, now?: string): Promise<boolean>;
   /**
    * Takes a message out of the inbox, where the platform has such a thing; one that is not there any
    * more is no failure. @throws ArchiveError

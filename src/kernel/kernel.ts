@@ -84,7 +84,8 @@ export async function openKernel(
     ...{ rows: openQuestionRows(rows), bus, clock, log, randomBytes },
     handlers: () => auditedHandlers(contributed, measuring.audit),
     spendButtons: buttons.spend,
-    hasButtons: (name) => channels.get(name)?.choices !== undefined,
+    channel: channels.get,
+    media: foundations.media,
   });
   const settings = createSessionSettings(store.scope('session-settings'));
   add.status(kernelStatus({ live, bus, store, settings }));

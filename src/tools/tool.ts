@@ -10,6 +10,7 @@ import type { ToolFailureKind } from '../kernel/message/errors.ts';
 import type { MediaId, SessionKey, TurnId } from '../kernel/message/ids.ts';
 import type { ChatRef, Letter, Payer } from '../kernel/message/message.ts';
 import type { TurnPerson } from '../kernel/message/untrusted.ts';
+import type { RequestWords } from '../kernel/questions/rules/question-text.ts';
 import type { ParameterAliases } from '../lib/json/coerce.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { ToolSpec } from '../providers/provider.ts';
@@ -106,6 +107,8 @@ export type Tool<Input = unknown> = {
   timeoutMs?(input: Input): number;
   /** What an allow rule given for this call is bound to; left out: to all its arguments. */
   standing?(input: Input): StandingTerms;
+  /** What an owner is asked before this call; left out: its arguments, a line each. */
+  requestOf?(input: Input, at: RequestMoment): RequestWords | undefined;
   /** An owner is asked each time, also where the rights let it run. */
   readonly alwaysAsks?: true;
   /**
@@ -118,6 +121,9 @@ export type Tool<Input = unknown> = {
   /** The result text for the model. @throws ToolError */
   run(input: Input, context: ToolContext): Promise<string>;
 };
+
+/** When and for whom something is asked for. `timeZone`: empty = the machine's. */
+export type RequestMoment = { readonly now: number; readonly timeZone: string };
 
 /** What an allow rule holds for, beside the tool and what it stands on. */
 export type StandingTerms = {
@@ -165,6 +171,7 @@ export type BoundCall =
       readonly detail: string;
       /** What a yes is bound to beside the arguments; an outcome where it could not be run anyway. */
       seal(context: Pick<ToolContext, 'workspace'>): Promise<string | undefined | ToolOutcome>;
+      request?(at: RequestMoment): RequestWords | undefined;
       /** An owner is asked each time, whatever the rights are. */
       readonly alwaysAsks?: boolean;
       /** Left out: an owner is asked each time. To be asked for after `seal`. */

@@ -145,6 +145,7 @@ function bindCall(
     url: tool.urlOf?.(input),
     arguments: JSON.stringify(input),
     detail: tool.describe(input),
+    request: (at) => tool.requestOf?.(input, at),
     async seal(context) {
       try {
         return await tool.sealOf?.(input, context);

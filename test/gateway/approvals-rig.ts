@@ -23,6 +23,7 @@ import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { thumbed } from '../../src/kernel/intake/receive.ts';
+import type { OutboundAttachment } from '../../src/kernel/message/attachment.ts';
 import {
   channelName,
   chatId,
@@ -45,7 +46,9 @@ import { supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
+import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { questionEdge } from '../support/question-edge.ts';
 import { person } from './people-rig.ts';
 
 const CHANNEL = channelName('chat');
@@ -122,6 +125,7 @@ export async function makeApprovalsRig() {
   const clock = createMovableClock();
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-approvals-'));
   const ran: string[] = [];
+  const media = createMemoryMedia(clock);
   const uses: Readonly<Record<string, unknown>>[] = [];
   const edge: {
     hasButtons: boolean;
@@ -165,10 +169,10 @@ export async function makeApprovalsRig() {
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const rows = createRows(store);
     const questions = createQuestions({
-      spendButtons: () => ({ rows: [], begin: () => undefined }),
       ...{ rows: openQuestionRows(rows), bus, clock, log: silentLogger, randomBytes },
       handlers: () => ({ approval: approvals.handler }),
-      hasButtons: () => edge.hasButtons,
+      ...questionEdge(bus, () => edge.hasButtons),
+      media,
     });
     const standing = createAllowRules({
       rows: openAllowRuleRows(rows),
@@ -188,10 +192,9 @@ export async function makeApprovalsRig() {
       ...{ bus, questions, standing, clock, log: silentLogger },
       ownerChat: async () => placeOf(OWNER),
       isAwaited: async () => true,
-      timeZone: () => '',
     });
     const stage = approvalsStage({
-      ...{ calls, bus },
+      ...{ calls, approvals, bus },
       asks: { bind: async (_session, message) => ({ ...UNBOUND, message }) },
       run: (call, signal) =>
         runApproved(
@@ -277,6 +280,11 @@ export async function makeApprovalsRig() {
     thumb,
     lastQuestion,
     tokenOf,
+    /** What a file holds that was sent. */
+    async fileText(file: OutboundAttachment | undefined) {
+      const content = file && (await media.read(file.media));
+      return content && Buffer.from(content).toString();
+    },
     /** Messages that wait in the owner's chat. */
     async queue(count: number) {
       const messages = Array.from({ length: count }, (_, index) => says(OWNER, `busy ${index}`));
@@ -310,7 +318,10 @@ export async function makeApprovalsRig() {
       from: string = OWNER,
       extra: Partial<InboundMessage> = {},
       role: AdmittedRole = from === OWNER ? 'owner' : 'trusted',
-    ) => opened.questions.press(says(from, 'Allow once', { press: token, ...extra }), role),
+    ) => {
+      const message = says(from, 'Allow once', { press: token, ...extra });
+      return (await opened.questions.press(message, role))?.words;
+    },
     /** Takes up what waits in the queue as the dispatcher does: the texts the model gets. */
     async turns(signal = new AbortController().signal) {
       const { claimed } = await opened.store.claimTurns(() => 1000);

@@ -2,12 +2,13 @@
 // and X05 of the catalogue.
 
 import { describe, expect, test } from 'vitest';
-import { chatId, userId } from '../../src/kernel/message/ids.ts';
+import { chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
 import { makeApprovalsRig, OWNER, OWNER_RIGHTS, placeOf } from './approvals-rig.ts';
 import { person } from './people-rig.ts';
 
 const MEMBER = '2';
 const MINUTE = 60_000;
+const unescaped = (_: string, code: string) => String.fromCharCode(Number.parseInt(code, 16));
 
 describe('a call that needs a yes', () => {
   test('is shown whole, run once after it, and its result begins a turn of the same rights', async () => {
@@ -15,8 +16,8 @@ describe('a call that needs a yes', () => {
     expect(await rig.asks('make coffee')).toMatch(/^Not run yet/);
     const question = await rig.lastQuestion();
     expect(question).toMatchObject({ chat: placeOf(OWNER) });
-    expect(question?.markdown).toContain('"command": "make coffee"');
-    expect(question?.markdown).toContain('`runner` runs a program');
+    expect(question?.markdown).toContain('command: make coffee');
+    expect(question?.markdown).toContain('Use `runner`, which runs a program?');
     expect(rig.ran).toEqual([]);
     expect(await rig.press(await rig.tokenOf('Allow once'))).toBe('Allowed, this once.');
     expect(rig.ran).toEqual([]);
@@ -51,7 +52,7 @@ describe('a call that needs a yes', () => {
     await rig.queue(10);
     expect(await rig.press(token)).toMatch(/I try again/);
     await rig.clock.advance(20 * MINUTE);
-    expect(await rig.press(token)).toMatch(/no longer/);
+    expect(await rig.press(token, OWNER, { id: messageId('another') })).toMatch(/no longer/);
     expect((await rig.turns()).map(({ text }) => text)).not.toContainEqual(/allowed/);
     await rig.clock.advance(1000);
     await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/^Allowed/);
@@ -65,10 +66,11 @@ describe('a call that needs a yes', () => {
     await rig.asks('rm -rf', { from: MEMBER, ordinal: 0 });
     expect((await rig.lastQuestion())?.chat).toEqual(placeOf(OWNER));
     expect((await rig.lastQuestion())?.markdown).toContain('Asked by `Name 2` on chat');
-    expect(await rig.press(await rig.tokenOf('Deny'))).toMatch(/^Denied/);
-    const last = (await rig.sent()).at(-1);
-    expect(last).toMatchObject({ chat: placeOf(MEMBER) });
-    expect(last?.markdown).toContain('was not run');
+    expect(await rig.press(await rig.tokenOf('Deny'))).toMatch(/^Refused/);
+    const told = (await rig.sent()).filter(({ chat }) => chat.chat === MEMBER);
+    expect(told.map(({ markdown }) => markdown)).toEqual([
+      'An owner did not allow it: `runner` was not run.',
+    ]);
     expect(await rig.turns()).toEqual([]);
     expect(await rig.asks('rm -rf', { from: MEMBER, ordinal: 0 })).toMatch(/did not allow/);
     expect(rig.ran).toEqual([]);
@@ -139,10 +141,18 @@ describe('a call that needs a yes', () => {
     ['300 lines', 'echo hello\n'.repeat(300)],
     ['a tail behind 400 blanks', `ls${' '.repeat(400)}; rm -rf`],
     ['700 letters that need escapes', '\u202e'.repeat(700)],
-  ])('is refused rather than cut where it has %s', async (_, command) => {
+  ])('comes whole as a file where it has %s, and is run as it was shown', async (_, command) => {
     await using rig = await makeApprovalsRig();
-    expect(await rig.asks(command)).toMatch(/longer than the 2000/);
-    expect(await rig.sent()).toEqual([]);
+    expect(await rig.asks(command)).toMatch(/^Not run yet/);
+    const { markdown = '', attachments: [file] = [] } = (await rig.lastQuestion()) ?? {};
+    expect(markdown.length).toBeLessThan(1500);
+    const text = `${await rig.fileText(file)}`;
+    expect(text.replace(/\\u([0-9a-f]{4})/g, unescaped).replaceAll('\n  ', '\n')).toBe(
+      command.includes('\n') ? `command:\n${command}` : `command: ${command}`,
+    );
+    await rig.press(await rig.tokenOf('Allow once'));
+    await rig.turns();
+    expect(rig.ran).toEqual([command]);
   });
 });
 

@@ -22,6 +22,7 @@ import { createQuestions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { questionEdge } from '../support/question-edge.ts';
 import { person } from './people-rig.ts';
 
 const CHAT = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
@@ -39,8 +40,7 @@ async function makeRig() {
     const questions = createQuestions({
       ...{ rows: openQuestionRows(createRows(store)), bus, clock, log, randomBytes },
       handlers: () => ({ ask: asks.handler }),
-      spendButtons: () => ({ rows: [], begin: () => undefined }),
-      hasButtons: () => false,
+      ...questionEdge(bus, () => false),
     });
     const rows = openAsks(createRows(store));
     const asks = createAsks({ asks: rows, bus, questions, clock, log });
@@ -89,7 +89,7 @@ test('a question nobody answered is told the model once, and answered no more', 
   expect(await rig.process().asks.bind(SESSION, late)).toMatchObject({ message: first.message });
   expect((await asks.bind(SESSION, rig.says('and now'))).message.note).toBeUndefined();
   const press = { ...rig.says('x'), press: open?.choices[0]?.token ?? '' };
-  expect(await questions.press(press, 'trusted')).toMatch(/can no longer/);
+  expect((await questions.press(press, 'trusted'))?.words).toMatch(/can no longer/);
   stop.abort();
   await running;
 });

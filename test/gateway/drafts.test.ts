@@ -28,6 +28,7 @@ import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { readHours } from '../../src/lib/time/zone-time.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { questionEdge } from '../support/question-edge.ts';
 import { OWNER, OWNER_RIGHTS, placeOf } from './approvals-rig.ts';
 import { person } from './people-rig.ts';
 
@@ -53,9 +54,8 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
     const rows = createRows(store);
     const questions = createQuestions({
       ...{ rows: openQuestionRows(rows), bus, clock, log, randomBytes },
-      spendButtons: () => ({ rows: [], begin: () => undefined }),
       handlers: () => ({ draft: drafts.handler }),
-      hasButtons: () => true,
+      ...questionEdge(bus),
     });
     const standing = createAllowRules({
       ...{ rows: openAllowRuleRows(rows), clock, log, days: () => 30 },
@@ -146,7 +146,7 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
         ({ choices, markdown }) => choices !== undefined && markdown.includes(about),
       );
       const token = asked?.choices?.find((one) => one.label === label)?.token ?? '';
-      return opened.questions.press(message({ press: token }), 'owner');
+      return (await opened.questions.press(message({ press: token }), 'owner'))?.words;
     },
     async says(extra: Partial<InboundMessage>) {
       const said = message(extra);
@@ -222,7 +222,9 @@ describe('a letter', () => {
     await rig.answers(placeOfMail('ann@x.test'));
     const cc = ['bob@x.test', 'eve@x.test'];
     expect((await rig.post(mail('ann@x.test', 'Hi.', cc))).text).toMatch(/^Not sent yet/);
-    expect((await rig.question())?.markdown).toContain('Cc: bob@x.test, eve@x.test');
+    expect((await rig.question())?.markdown).toContain(
+      'Send this mail to `ann@x.test` (mail), with copies to `bob@x.test`, `eve@x.test`?',
+    );
     await rig.press('Send');
     expect((await rig.mails()).at(-1)?.copies).toEqual(cc);
     const told = 'Sent to ann@x.test, with copies to bob@x.test. Do not send it again.';
@@ -242,11 +244,15 @@ describe('a letter', () => {
     expect((await rig.post(mail('one-more@x.test'))).status).toBe('ok');
   });
 
-  test('is refused rather than shown in part, and holds no secret', async () => {
+  test('comes whole as a file where it is long, and holds no secret', async () => {
     await using rig = await makeRig();
-    expect(await rig.post(mail('ann@x.test', 'x'.repeat(2001)))).toMatchObject({
-      status: 'failed',
+    await rig.post(mail('ann@x.test', 'x'.repeat(40_000)));
+    const [file] = (await rig.question())?.attachments ?? [];
+    expect(file).toMatchObject({
+      name: 'letter.txt',
+      sizeBytes: 'Subject: Hi\n\n'.length + 40_000,
     });
+    await rig.press('Drop');
     await rig.post(mail('ann@x.test', 'It is s3cret. \u202e```'));
     const shown = (await rig.question())?.markdown ?? '';
     expect(shown).toContain('It is [redacted]. \\u202e```');

@@ -35,6 +35,7 @@ import { createRows } from '../../src/kernel/rows.ts';
 import { supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { questionEdge } from '../support/question-edge.ts';
 import { person } from './people-rig.ts';
 
 const OWNER_CHAT: ChatRef = {
@@ -73,8 +74,7 @@ async function makeRig() {
     const changed = () => service.changed();
     const questions = createQuestions({
       ...{ rows: openQuestionRows(createRows(store)), bus, clock, log: silentLogger, randomBytes },
-      spendButtons: () => ({ rows: [], begin: () => undefined }),
-      hasButtons: () => true,
+      ...questionEdge(bus),
       handlers: () => ({ mail: bridge.handler }),
     });
     const ownerChat = async () => OWNER_CHAT;
@@ -129,7 +129,9 @@ async function makeRig() {
     }
     return outbox;
   }
-  const notes = async () => (await sent()).filter(({ chat }) => chat.channel !== MAIL);
+  /** What is shown, without what is said of a press. */
+  const notes = async () =>
+    (await sent()).filter(({ id, chat }) => chat.channel !== MAIL && !id.endsWith('/outcome'));
   const mails = async () => (await sent()).filter(({ chat }) => chat.channel === MAIL);
   let written = 0;
   const says = (text: string): InboundMessage => ({
@@ -174,10 +176,10 @@ async function makeRig() {
       if (note === undefined) throw new Error('nothing was asked');
       return note;
     },
-    press({ choices }: OutboundMessage, label: string) {
+    async press({ choices }: OutboundMessage, label: string) {
       const press = choices?.find((choice) => choice.label === label)?.token;
       if (press === undefined) throw new Error(`nothing to press is called ${label}`);
-      return opened.questions.press({ ...says(label), press }, 'owner');
+      return (await opened.questions.press({ ...says(label), press }, 'owner'))?.words;
     },
     /** Whether the owner's words were for a mail. */
     async writes(message: InboundMessage): Promise<boolean> {

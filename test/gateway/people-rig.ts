@@ -53,6 +53,7 @@ import { createMovableClock, type MovableClock } from '../support/movable-clock.
 import { NO_LOCAL_MODELS } from '../support/no-local-models.ts';
 import { NO_SUBAGENTS } from '../support/no-subagents.ts';
 import { NO_WORKFLOWS } from '../support/no-workflows.ts';
+import { questionEdge } from '../support/question-edge.ts';
 
 export const OWNER = '1';
 
@@ -139,10 +140,9 @@ export async function makePeopleRig(
     const door = createOwnerChats({ state, pairing });
     const noticeChat = () => door.notices(() => true);
     const questions = createQuestions({
-      spendButtons: () => ({ rows: [], begin: () => undefined }),
       ...{ rows: openQuestionRows(createRows(store)), bus, clock, randomBytes, log: silentLogger },
       handlers: () => ({ stranger: createUnknownSenderAnswers(people) }),
-      hasButtons: () => false,
+      ...questionEdge(bus, () => false),
     });
     const announce = createOwnerNotices({ rows, bus, questions, strangers, clock, noticeChat });
     const now = () => clock.now();

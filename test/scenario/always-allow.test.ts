@@ -36,29 +36,25 @@ await symlink('/usr/bin/printf', file('sub/tool'));
 
 const run = (call: object) => `RUN ${JSON.stringify(call)}`;
 const ask = (words: string, like: RegExp) => world.asks(OWNER, words, like);
-const questions = () => bot(OWNER).filter(({ text }) => text.includes('May I?')).length;
+const questions = () => bot(OWNER).filter(({ text }) => text.includes('Asked by')).length;
 
-async function press(label: string, like: RegExp): Promise<string> {
-  const before = bot(OWNER).length;
-  telegram.press(OWNER, OWNER, label);
-  return (await hears(OWNER, like, before)).text;
-}
+const press = (label: string, like: RegExp) => world.presses(OWNER, label, like);
 
 /** The call is asked about; then it is said no to. */
 async function isAsked(call: object, extra: Parameters<typeof telegram.say>[2] = {}) {
   const before = bot(OWNER).length;
   telegram.say(OWNER, run(call), extra);
-  await hears(OWNER, /May I\?/, before);
+  await hears(OWNER, /Asked by/, before);
   await hears(OWNER, /^Result: Not run yet/, before);
-  return () => press('Deny', /^Denied/);
+  return () => press('Deny', /Refused: nothing is done\.$/);
 }
 
 describe('a call that is always allowed', () => {
   it('outlives a kill between the press and its first use, and runs unasked from then on', async () => {
-    const question = await ask(run(COMMAND), /May I\?/);
+    const question = await ask(run(COMMAND), /Asked by/);
     expect(question).toContain('exactly this call, while no untrusted content is in view');
     await hears(OWNER, /^Result: Not run yet/);
-    await press('Always allow', /^Allowed, and exactly this call always/);
+    await press('Always allow', /Allowed, and exactly this call always/);
     await hears(OWNER, /^Seen: .*It was run once/s);
     await world.restart();
     await ask('/new', /New conversation/);
@@ -134,13 +130,13 @@ describe('on the web page', () => {
       return events.findLast(isLike)?.data as PageEvent;
     };
     await post('a', 'c1', run({ argv: ['echo', 'page-one'] }));
-    const { choices = [] } = await says('a', /May I\?/);
+    const { choices = [] } = await says('a', /Asked by/);
     expect(choices.map(({ label }) => label).slice(0, 3)).toEqual([
       ...['Allow once', 'Deny', 'Allow for 1 hour'],
     ]);
     await says('a', /^Result: Not run yet/);
     await post('a', 'c2', 'Always allow', { press: choices.at(-1)?.token });
-    await says('a', /^Allowed, and exactly this call always/);
+    await says('a', /Allowed, and exactly this call always/);
     await says('a', /^Seen: .*page-one/s);
     await post('a', 'c3', '/new');
     await says('a', /New conversation/);
@@ -198,7 +194,7 @@ describe('on the web page', () => {
 
   it('what is forgotten is asked about again', async () => {
     await ask('/forget from-the-panel', /from-the-panel/);
-    await press('Forget', /^Forgotten/);
+    await press('Forget', /Forgotten/);
     await ask('/new', /New conversation/);
     await isAsked({ argv: ['echo', 'from-the-panel'] });
   }, 60_000);

@@ -110,9 +110,7 @@ async function questionsFor(person: number, [, tool, input]: Task): Promise<numb
   await hears(person, /^Done/, before);
   const asked = bot(person).slice(before).filter(isQuestion);
   for (const _ of asked) {
-    const seen = bot(person).length;
-    telegram.press(person, person, 'Deny');
-    await hears(person, /^Denied/, seen);
+    await world.presses(person, 'Deny', /Refused: nothing is done\.$/);
   }
   return asked.length;
 }
@@ -134,8 +132,7 @@ describe('an owner, alone with the agent', () => {
       /^Done: /,
     );
     await hears(OWNER, /^Reminder set: stretch/, before);
-    telegram.press(OWNER, OWNER, 'Undo');
-    await hears(OWNER, /^Undone/, before);
+    await world.presses(OWNER, 'Undo', /Undone/);
     expect(await asks(OWNER, 'CALL cron {"action":"list"}', /^Done/)).not.toContain('stretch');
   });
 
@@ -245,8 +242,7 @@ describe('untrusted content under `normal`', () => {
     await hears(OWNER, /^Noted, apart/, before);
     expect(await call('remember', { fact: 'The fox is called Reineke.' })).toBe(0);
     await hears(OWNER, /^Noted, apart.*Reineke/, before);
-    telegram.press(OWNER, OWNER, 'Undo');
-    await hears(OWNER, /^Undone/, before);
+    await world.presses(OWNER, 'Undo', /Undone/);
     await fresh();
     expect(await isTainted()).toBe(false);
     expect(world.lastBody()).not.toContain('Grimbart');

@@ -40,8 +40,8 @@ const asked = (words: string) =>
 
 it('asks the owner first, reports into the chat that then knows of it, and each run is one over a kill', async () => {
   telegram.say(OWNER, 'please remind me of the tea');
-  expect(await hears(/Set this reminder\?/)).toMatch(
-    /^Set this reminder\? Tea: Tea is ready, (?:today|tomorrow) \d\d:\d\d\. Asked by [^\n{]*\n+Expires in 12 hours\./,
+  expect(await hears(/Set the reminder/)).toMatch(
+    /^Set the reminder Tea: Tea is ready, (?:today|tomorrow) \d\d:\d\d\? Asked by [^\n{]*\n+Expires in 12 hours\./,
   );
   telegram.press(OWNER, OWNER, 'Allow once');
   await hears(/^It is set\.$/);

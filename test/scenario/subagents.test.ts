@@ -161,7 +161,7 @@ it('are held to number, depth, profile and the rights of who asks, and are paid 
   );
 
   // What needs a yes is asked for it; what came of that is told too.
-  await answerTo(calling(task('DO run asked.txt')), /Asked by a subagent .*touch/s);
+  await answerTo(calling(task('DO run asked.txt')), /touch .*Asked by a subagent/s);
   telegram.press(OWNER, OWNER, 'Allow once');
   await hears(/^Told:.*RESULT-allowed/);
   expect(await readFile(file('asked.txt'), 'utf8')).toBe('');

@@ -87,11 +87,10 @@ describe('a page', () => {
     const before = bot().length;
     hits.length = 0;
     telegram.say(OWNER, `READ http://${site}/orders`);
-    const question = await hears(/May I\?/, before);
+    const question = await hears(/Asked by/, before);
     expect(question.text).toContain('what%20only%20the%20conversation%20knows');
     expect(hits).toEqual([]);
-    telegram.press(OWNER, OWNER, 'Deny');
-    await hears(/^Denied/, before);
+    await world.presses(OWNER, 'Deny', /Refused: nothing is done\.$/);
     await hears(/Nothing more/, before);
     expect(hits).toEqual([]);
   });

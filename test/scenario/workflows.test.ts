@@ -146,12 +146,12 @@ it('goes on at the step under way after a kill, by the definition it began with,
   expect(sums().length - before).toBe(2);
   expect(sayings()).toHaveLength(2);
 
-  await answerTo('/workflow run runs name=yes.txt', /Asked by a workflow .*touch/s);
+  await answerTo('/workflow run runs name=yes.txt', /touch .*Asked by a workflow/s);
   await answerTo('/workflow runs', /runs: waits for an approval at made/);
   telegram.press(OWNER, OWNER, 'Allow once');
   await hears(/^runs\s+made yes\.txt$/);
   expect(await readFile(file('yes.txt'), 'utf8')).toBe('');
-  await answerTo('/workflow run runs name=no.txt', /Asked by a workflow .*no\.txt/s);
+  await answerTo('/workflow run runs name=no.txt', /no\.txt.*Asked by a workflow/s);
   telegram.press(OWNER, OWNER, 'Deny');
   await hears(/The workflow runs \(w\w+\) failed: the step made failed: an owner denied/);
 });
@@ -195,7 +195,7 @@ it('goes on after /stop, which names it and what ends it, as a job’s run; /sto
   const held = Promise.withResolvers<void>();
   answer = () => ({ chunks: ['late'], gate: held.promise });
   await answerTo('/stop', /^Nothing is running\.$/);
-  await answerTo('/workflow run runs name=held.txt', /Asked by a workflow .*held\.txt/s);
+  await answerTo('/workflow run runs name=held.txt', /held\.txt.*Asked by a workflow/s);
   const made = await answerTo('/cron add in 5h: HOLD this', /^Created: j\w+/);
   const job = /j\w+/.exec(made)?.[0] ?? '';
   await answerTo(`/cron run ${job}`, /^Started now/);
@@ -211,7 +211,7 @@ it('goes on after /stop, which names it and what ends it, as a job’s run; /sto
   await answerTo('/stop all', /^Stopped\. 1 workflow stopped\.$/);
   await hears(/The workflow runs \(w\w+\) was stopped by a person/);
   telegram.press(OWNER, OWNER, 'Allow once');
-  await hears(/^What asked for it was stopped meanwhile; nothing is done\.$/);
+  await hears(/What asked for it was stopped meanwhile; nothing is done\.$/);
   held.resolve();
 
   const { address, credentials } = world.gateway;
@@ -276,7 +276,7 @@ it('waits while workflows are off, says so, lets texts be erased, and goes on wh
   await answerTo('/cron add workflow in 1h: note file=in.md', /Workflows are switched off/);
   await answerTo('/forget twice', /twice/);
   telegram.press(OWNER, OWNER, 'Forget');
-  await hears(/^Forgotten: /);
+  await hears(/Forgotten: /);
   expect(summer.requests).toHaveLength(asked + 1);
   await world.configure(sections);
   await world.restart();

@@ -51,6 +51,8 @@ export interface TelegramWorld extends AsyncDisposable {
   texts(chat: number): readonly string[];
   /** The first like this, after so many. */
   hears(chat: number, like: RegExp, after?: number): Promise<SeenMessage>;
+  /** Presses in the owner's own chat; the message that says this then and did not before. */
+  presses(owner: number, label: string, like: RegExp, by?: number | Person): Promise<SeenMessage>;
   /** What comes in the person's own chat, like this, after they said that. */
   asks(person: number | Person, words: string, like: RegExp): Promise<string>;
   /** What the model was asked last, as JSON. */
@@ -129,7 +131,9 @@ function wholeConfig(
   };
 }
 
-function ears(telegram: BotApi): Pick<TelegramWorld, 'bot' | 'texts' | 'hears' | 'asks'> {
+function ears(
+  telegram: BotApi,
+): Pick<TelegramWorld, 'bot' | 'texts' | 'hears' | 'asks' | 'presses'> {
   const bot = (chat: number) => telegram.chat(chat).messages.filter(({ from }) => from === 'bot');
   const hears = (chat: number, like: RegExp, after = 0) => {
     const isLike = ({ text }: SeenMessage) => like.test(text);
@@ -139,6 +143,12 @@ function ears(telegram: BotApi): Pick<TelegramWorld, 'bot' | 'texts' | 'hears' |
     bot,
     texts: (chat) => bot(chat).map(({ text }) => text),
     hears,
+    presses(owner, label, like, by = owner) {
+      const before = bot(owner).map(({ text }) => text);
+      telegram.press(by, owner, label);
+      const isNew = ({ text }: SeenMessage, at: number) => like.test(text) && before[at] !== text;
+      return telegram.waitFor(() => bot(owner).find(isNew), HEAR_MS);
+    },
     async asks(person, words, like) {
       const chat = typeof person === 'number' ? person : person.id;
       const before = bot(chat).length;

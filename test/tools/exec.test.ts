@@ -7,7 +7,6 @@ import { chmod, mkdir, readdir, rename, utimes, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { approvalText } from '../../src/features/approvals/rules/approval-text.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { verifyAudit } from '../../src/kernel/observe/audit.ts';
@@ -252,16 +251,11 @@ test('is the same for a standing yes only with the same words, folder, time and 
 });
 
 describe('what an owner allowed', () => {
-  test('is shown with the file that runs, and refused where that is another one', async () => {
+  test('is refused where the file that runs is another one', async () => {
     const { call, seal, workspace } = await setUp();
     const input = { argv: ['python3', 'build.py'] };
     await writeFile(join(workspace, 'build.py'), 'print("good")');
     const allowed = String(await seal(input));
-    const shown = approvalText({
-      ...{ tool: 'exec', access: 'execute', arguments: JSON.stringify(input), seal: allowed },
-      ...{ asker: 'you', isTainted: false, hours: 1 },
-    });
-    expect(shown).toMatch(/runs:\n\/usr\/bin\/python3\S* \S+ sha256:[0-9a-f]{12}\n.*build\.py/);
     expect((await call('exec', input, { seal: allowed })).text).toContain('good');
     await writeFile(join(workspace, 'build.py'), 'print("evil")');
     const changed = await call('exec', input, { seal: allowed });

@@ -111,6 +111,7 @@ const isFault = ({ result }: GuardedCall) =>
   result?.status === 'failed' &&
   result.failure !== undefined &&
   result.failure !== 'permission' &&
+  result.failure !== 'waiting' &&
   result.failure !== 'cancelled';
 
 function repeated(

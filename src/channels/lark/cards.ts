@@ -149,18 +149,20 @@ export function createOpenCards(
     async keep(id: NativeId, { runs }: Card): Promise<void> {
       await state()?.set(PREFIX + id, cardJson({ runs }));
     },
-    /** The card reads `now` from then on, where that is given. @throws DeliveryError */
-    async close(id: NativeId, signal: AbortSignal, now?: string): Promise<void> {
+    /** The card reads `now` from then on, where that is given; whether it does. @throws DeliveryError */
+    async close(id: NativeId, signal: AbortSignal, now?: string): Promise<boolean> {
       const kept = await state()?.get(PREFIX + id);
-      if (kept === undefined) return;
+      if (kept === undefined) return false;
       const [whole, ...more] = now === undefined ? [] : splitMarkdown(now, TEXT_UNITS);
       const isOne = whole !== undefined && more.length === 0;
       try {
         await messages.change(id, isOne ? cardJson({ runs: whole.runs }) : kept, signal);
       } catch (error) {
         if (!isGone(error)) throw toDeliveryError(error, true);
+        await state()?.delete(PREFIX + id);
+        return false;
       }
-      await state()?.delete(PREFIX + id);
+      return now === undefined || isOne;
     },
     /** Forgets cards nobody has pressed for long. */
     async expire(): Promise<void> {

@@ -236,7 +236,7 @@ export function createOwnMessages(
     const [whole, ...more] = splitMarkdown(now, MESSAGE_UNITS);
     if (whole === undefined || more.length > 0) {
       await api.editMessageReplyMarkup(target(chat, part), signal);
-      return;
+      return false;
     }
     await withFallback(whole.runs, log(), (body) =>
       api.editMessageText(
@@ -244,6 +244,7 @@ export function createOwnMessages(
         signal,
       ),
     );
+    return true;
   }
 
   return {
@@ -258,11 +259,12 @@ export function createOwnMessages(
 
     async closeChoices(chat, part, signal, now) {
       try {
-        await (now === undefined
-          ? api.editMessageReplyMarkup(target(chat, part), signal)
-          : rewrite(chat, part, now, signal));
+        if (now !== undefined) return await rewrite(chat, part, now, signal);
+        await api.editMessageReplyMarkup(target(chat, part), signal);
+        return true;
       } catch (error) {
-        if (isUnchanged(error) || isGone(error)) return;
+        if (isUnchanged(error)) return true;
+        if (isGone(error)) return false;
         throw toDeliveryError(error, true);
       }
     },

@@ -41,7 +41,8 @@ const INTENTS = 'intent/';
 const RECENT = 'recent/';
 
 const inKey = (value: number) => String(value).padStart(KEY_DIGITS, '0');
-const closedId = (id: MessageId) => messageId(`${id}/closed`);
+/** Another one each time: what came of it may change. */
+const closedId = (id: MessageId, at: number) => messageId(`${id}/closed/${at}`);
 const goneId = (id: MessageId) => messageId(`${id}/gone`);
 const headKey = (chat: string) => `chat/${chat}`;
 const saidPrefix = (chat: string) => `said/${chat}/`;
@@ -182,16 +183,18 @@ export class ChatLog {
     return true;
   }
 
-  /** Removes the buttons below the message with this number and sets its text to `now`. */
-  async closeChoices(chat: string, seq: number, at: number, now = ''): Promise<void> {
+  /** Removes the buttons below the message with this number and sets its text to `now`; false where it is gone. */
+  async closeChoices(chat: string, seq: number, at: number, now = ''): Promise<boolean> {
     const value = await this.#state.get(saidKey(chat, seq));
     const [said] = value === undefined ? [] : parsed(saidSchema, value);
-    if (said?.choices === undefined) return;
+    if (said === undefined || said.from !== 'agent') return false;
+    if (said.choices === undefined && (now === '' || now === said.text)) return true;
     const { choices: _spent, ...rest } = said;
     const { id, text } = rest;
     const row = { key: saidKey(chat, seq), value: JSON.stringify({ ...rest, text: now || text }) };
-    const closed: Said = { id: closedId(id), from: 'agent', text: now, closes: id, at };
+    const closed: Said = { id: closedId(id, at), from: 'agent', text: now, closes: id, at };
     await this.append(chat, closed, { rows: () => [row] });
+    return true;
   }
 
   /** In order; damaged rows are skipped. `through`: how far the log was read. */

@@ -237,14 +237,15 @@ class DurableLocalChannel implements Channel, LocalChannel {
     }
   }
 
-  async #revise(
+  async #revise<T>(
     chat: string,
     signal: AbortSignal,
-    revise: (log: ChatLog, at: number) => Promise<void>,
-  ): Promise<void> {
+    revise: (log: ChatLog, at: number) => Promise<T>,
+  ): Promise<T> {
     const { log } = await this.#whenOpened(signal);
-    await this.#lanes.run(chat, () => revise(log, this.#clock.now()));
+    const revised = await this.#lanes.run(chat, () => revise(log, this.#clock.now()));
     this.#readers.logHasGrown(chat);
+    return revised;
   }
 
   #reportRunning(host: ChannelHost): void {

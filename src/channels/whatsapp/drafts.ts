@@ -9,7 +9,7 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
-import type { OutboundMessage } from '../../kernel/message/message.ts';
+import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Editing, Retracting } from '../channel.ts';
 import { answerTo, type Pacer } from './pacer.ts';
@@ -105,6 +105,22 @@ export function createEdits(deps: EditsDeps) {
   };
   return {
     ...power,
+    /** Changes what a text of ours says; false where it can no longer be edited. @throws DeliveryError */
+    async closeChoices(
+      { chat }: ChatRef,
+      part: NativeId,
+      signal: AbortSignal,
+      now = '',
+    ): Promise<boolean> {
+      const row = await editable(part);
+      const [text, ...more] = splitForWhatsApp(now, MESSAGE_UNITS);
+      if (row === undefined || text === undefined || more.length > 0) return false;
+      const rows = await pacer.admit(answerTo(chat), signal);
+      const content = { ...textContent(text), edit: keyOf(part, row.jid) };
+      const id = sentId(part, `closed ${now}`);
+      await transmitter.send({ id, chat, jid: row.jid, content, rows }, signal);
+      return true;
+    },
     /** Makes the draft the final text; false where it can no longer be edited. @throws DeliveryError */
     async finish(
       { draft, message, chat, text, rows }: FinalEdit,

@@ -93,6 +93,7 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
       },
     },
     retracting: { retract: (...given) => outbox().edits.retract(...given) },
+    closeChoices: (...given) => outbox().edits.closeChoices(...given),
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
       maxCaptionUnits: CAPTION_UNITS,

@@ -10,7 +10,9 @@ import type { ToolAccess } from '../../kernel/access/rights.ts';
 import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../kernel/message/message.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { AuditLog, EffectLog } from '../../kernel/observe/telemetry.ts';
+import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
@@ -20,7 +22,6 @@ import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
-import { shownText, type Term } from './rules/approval-text.ts';
 
 /** All that two calls have in common which one rule covers. */
 export type AllowedCall = {
@@ -245,6 +246,31 @@ export function createAllowRules(deps: AllowRulesDeps) {
     takeBack: (typed: string) => takeBack(rows, typed),
   };
 }
+
+/** How long an allow rule holds. */
+export const TERMS = ['hour', 'today', 'days', 'always'] as const;
+export type Term = (typeof TERMS)[number];
+
+const EXACTLY = 'exactly this call';
+const WHILE = 'while no untrusted content is in view';
+const covered = (scope: string) => (scope === EXACTLY ? scope : verbatim(shownText(scope)));
+export const TERM_WORDS: Readonly<Record<Term, (days: number) => string>> = {
+  hour: () => 'for 1 hour',
+  today: () => 'today',
+  days: (count) => (count === 1 ? 'for one day' : `for ${count} days`),
+  always: () => 'always',
+};
+
+/** What an owner is told of rules before they give one. */
+export const ruleHint = (scope = EXACTLY) =>
+  `A longer approval covers ${covered(scope)}, ${WHILE}; /approvals revokes it.`;
+
+/** What is said of an approval for longer than once. */
+export const ruleGiven = (term: Term, days: number, scope = EXACTLY) =>
+  `Allowed, and ${covered(scope)} ${TERM_WORDS[term](days)}, ${WHILE}. /approvals revokes it.`;
+
+export const termLabel = (term: Term, days: number) =>
+  term === 'always' ? 'Always allow' : `Allow ${TERM_WORDS[term](days)}`;
 
 /** Undefined: by days. */
 function untilOf(term: Term, now: number, timeZone: string): number | undefined {

@@ -7,8 +7,9 @@ import type { Rights, ToolAccess } from '../../kernel/access/rights.ts';
 import { port } from '../../kernel/feature.ts';
 import type { MessageId, SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
-import type { TurnPerson } from '../../kernel/message/untrusted.ts';
+import { type TurnPerson, verbatim } from '../../kernel/message/untrusted.ts';
 import { eraseDecided } from '../../kernel/questions/question-rows.ts';
+import { argumentLines, type RequestWords } from '../../kernel/questions/rules/question-text.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, kind, number, object, place, rowShape, text } from '../../lib/json/json.ts';
@@ -20,6 +21,8 @@ export type Approval = {
   readonly access: ToolAccess;
   /** JSON. */
   readonly arguments: string;
+  /** The same for people. */
+  readonly words?: RequestWords;
   /** What it is about, in few words, for the live view. */
   readonly detail?: string;
   /** What the call stands on beside them. */
@@ -47,13 +50,17 @@ export type Approval = {
   readonly isTainted: boolean;
   /** Who asked, in words. */
   readonly asker: string;
+  /** They are who was asked, in the same chat. */
+  readonly isOwnerHere?: boolean;
   /** Epoch milliseconds. */
   readonly at: number;
   readonly state: ApprovalState;
 };
 
 export type ApprovalState =
-  | { readonly kind: 'open' | 'granted' | 'denied' | 'expired' }
+  | { readonly kind: 'open' | 'granted' }
+  /** `toldIn`: the message with which the model is told. */
+  | { readonly kind: 'denied' | 'expired'; readonly toldIn?: MessageId }
   /** Begun; where nobody is at it, nobody knows how it ended. */
   | { readonly kind: 'running' }
   | {
@@ -67,6 +74,28 @@ export type ApprovalState =
 export const APPROVALS_SCOPE = 'approvals';
 /** A turn is tried again within minutes; older rows answer nobody. */
 export const CALL_KEPT_MS = 86_400_000;
+
+const DOES: Readonly<Record<ToolAccess, string>> = {
+  read: 'looks into files or memory',
+  web: 'asks an address on the net',
+  say: 'speaks in the chat',
+  write: 'changes files',
+  rules: 'changes what I am told to do from now on',
+  send: 'speaks to somebody else',
+  execute: 'runs a program',
+  schedule: 'changes scheduled jobs',
+};
+
+/** The call as people are asked for it; its text as it is, not escaped. */
+export function wordsOf({
+  words,
+  tool,
+  access,
+  arguments: json,
+}: Pick<Approval, 'words' | 'tool' | 'access' | 'arguments'>): RequestWords {
+  if (words !== undefined) return words;
+  return { sentence: `Use ${verbatim(tool)}, which ${DOES[access]}?`, text: argumentLines(json) };
+}
 
 /** What a yes is bound to. */
 export function hashOf(
@@ -116,7 +145,7 @@ export const APPROVED_CALLS = port<Rows<Approval>>('approved calls');
 export const openApprovalRows = (rows: OpenRows): Rows<Approval> =>
   rows({
     ...jsonRows(CALL),
-    ...{ scope: APPROVALS_SCOPE, prefix: 'call:' },
+    ...{ scope: APPROVALS_SCOPE, prefix: 'call:', isCached: true },
     order: (one, other) => one.at - other.at,
   });
 

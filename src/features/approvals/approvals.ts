@@ -5,19 +5,27 @@
 import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
+import { MediaError } from '../../kernel/media/media.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
-import { messageId } from '../../kernel/message/ids.ts';
-import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
-import { verbatim } from '../../kernel/message/untrusted.ts';
-import type { Chooser, QuestionHandler } from '../../kernel/questions/question-rows.ts';
+import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, type InboundMessage, previewOf } from '../../kernel/message/message.ts';
+import { unwrapped, verbatim } from '../../kernel/message/untrusted.ts';
+import type { Answered, Chooser, QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import { moveOn, openOf } from '../../kernel/questions/question-rows.ts';
 import type { Question, Questions } from '../../kernel/questions/questions.ts';
+import {
+  asciiText,
+  durationWords,
+  type Matter,
+  shownText,
+} from '../../kernel/questions/rules/question-text.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { AllowRules } from './allow-rules.ts';
+import { ruleGiven, ruleHint, TERMS, termLabel } from './allow-rules.ts';
 import {
   type Approval,
   type ApprovalState,
@@ -25,15 +33,8 @@ import {
   eraseCalls,
   hashOf,
   hasPlace,
+  wordsOf,
 } from './approval-rows.ts';
-import {
-  approvalText,
-  hourWords,
-  MAX_SHOWN_CHARS,
-  ruleGiven,
-  TERMS,
-  termLabel,
-} from './rules/approval-text.ts';
 
 type ApprovalsDeps = {
   readonly calls: Rows<Approval>;
@@ -46,23 +47,27 @@ type ApprovalsDeps = {
   ownerChat(): Promise<ChatRef>;
   /** Whether what asked there goes on, or was ended by hand. */
   isAwaited(chat: ChatRef): Promise<boolean>;
-  /** Where a person's is not known; empty: the machine's. */
-  timeZone(): string;
 };
 
 // What became of a call that an owner decided about, as the message that begins a turn and in words for
 // the model.
 
+const HOUR_MS = 3_600_000;
 /** A job can wait for the evening; whoever has a program run sits beside it. */
-const hoursFor = ({ access }: Pick<Approval, 'access'>) => (access === 'schedule' ? 12 : 1);
+const lifetimeOf = ({ access }: Pick<Approval, 'access'>) =>
+  (access === 'schedule' ? 12 : 1) * HOUR_MS;
 
 export const APPROVAL_TEXTS = {
+  ASKED_HERE:
+    'Not run yet: the person sees a question in this chat and decides. End this turn now; write nothing ' +
+    'more unless there is something else to say. What comes of it reaches you as a message, and you go on ' +
+    'then. Do not call it again or try another way.',
   ASKED:
-    'Not run yet: an owner is asked to allow it. What comes of it ' +
-    'reaches you as a message. Do not call it again or try another way; say that you wait for a yes.',
-  TOO_LONG:
-    `Permission denied: an owner has to allow this call, and it is longer than the ${MAX_SHOWN_CHARS} ` +
-    'characters they can be shown. Nothing was done. Make it smaller or do it in parts.',
+    'Not run yet: an owner is asked to allow it. What comes of it reaches you as a message. Do not call it ' +
+    'again or try another way; tell the user that it waits for an approval.',
+  NO_ROOM:
+    'Permission denied: this call needs the approval of an owner, and its text could not be stored to be ' +
+    'shown to them. Nothing was done. Tell the user.',
   TOO_MANY:
     'Permission denied: this call needs the approval of an owner, and too many calls wait already. ' +
     'Nothing was done. Tell the user.',
@@ -100,14 +105,31 @@ export function resultText(tool: string, state: ApprovalState): string {
   return `[An owner allowed ${tool}. ${how}; this is its result. Go on with what you were asked.]\n${state.text}`;
 }
 
-/** A call that was asked about before. */
-export function told({ kind }: ApprovalState): AskedOwner {
-  return kind === 'denied' || kind === 'expired'
-    ? { text: APPROVAL_TEXTS.NOT_ALLOWED, isWaiting: false }
-    : { text: APPROVAL_TEXTS.ASKED, isWaiting: true };
+/** What stands below the question once the call was run; undefined while it was not. */
+function outcomeWords(state: ApprovalState): string | undefined {
+  if (state.kind === 'running') return 'It was stopped while it ran: outcome unknown.';
+  if (state.kind !== 'done') return undefined;
+  const preview = verbatim(shownText(previewOf(unwrapped(state.text))));
+  return state.status === 'ok' ? `Ran: ${preview}` : `Failed: ${preview}`;
 }
 
-const HOUR_MS = 3_600_000;
+/** What the model is told, with the next message, of a call that will not be run. */
+function refusalNote(approval: Approval): string {
+  const { tool, detail = '', state } = approval;
+  const why =
+    state.kind === 'denied'
+      ? 'An owner refused'
+      : `Nobody answered within ${durationWords(lifetimeOf(approval))}, whether to allow`;
+  const call = detail === '' ? tool : `${tool} (${detail})`;
+  return `[${why} the call of ${call} that waited: nothing was done. Do not call it again unless you are asked to.]`;
+}
+
+/** A call that was asked about before. */
+export function told({ kind }: ApprovalState, isHere: boolean): AskedOwner {
+  return kind === 'denied' || kind === 'expired'
+    ? refusedWith(APPROVAL_TEXTS.NOT_ALLOWED)
+    : waiting(isHere);
+}
 
 export type Approvals = ReturnType<typeof createApprovals>;
 
@@ -118,11 +140,11 @@ export function createApprovals(deps: ApprovalsDeps) {
 
   async function request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner> {
     const { ordinal: _place, ...wanted } = call;
-    const { isOwnerHere, ...from } = turn;
+    const { isOwnerHere } = turn;
     const id = idOf(call, turn);
-    const approval: Approval = { ...wanted, ...from, id, at: clock.now(), state: { kind: 'open' } };
+    const approval: Approval = { ...wanted, ...turn, id, at: clock.now(), state: { kind: 'open' } };
     const known = await calls.get(approval.id);
-    if (known !== undefined && known.state.kind !== 'open') return told(known.state);
+    if (known !== undefined && known.state.kind !== 'open') return told(known.state, isOwnerHere);
     const open = await openOf(calls);
     const isSame = (one: Approval) =>
       one.session === turn.session &&
@@ -133,35 +155,38 @@ export function createApprovals(deps: ApprovalsDeps) {
     if (same !== undefined) {
       // Whoever asks again may not see where it was asked before.
       const isLater = isOwnerHere && same.turnId !== turn.turnId;
-      if (isLater) await questions.askAgain(`approval/${same.id}`, turn.chat);
-      return ASKED;
+      if (isLater) await questions.askAgain(questionId(same), turn.chat);
+      return waiting(isOwnerHere);
     }
     if (known === undefined && !hasPlace(open, { ...approval, isOwnerHere }))
       return refusedWith(APPROVAL_TEXTS.TOO_MANY);
     const stored = known ?? approval;
-    const markdown = approvalText({
-      ...{ ...stored, hours: hoursFor(stored), at: stored.requestedAt ?? stored.at },
-      alwaysDays: mayStand(stored) ? standing.days() : 0,
-      timeZone: stored.person.timeZone ?? deps.timeZone(),
-    });
-    if (markdown === undefined) return refusedWith(APPROVAL_TEXTS.TOO_LONG);
     // What is known may be decided at this moment: it is never written here again.
-    if (known === undefined) await calls.change(stored.id, (each) => each ?? stored);
+    if (known === undefined) await calls.change(id, (each) => each ?? stored);
     await calls.expire(clock.now() - CALL_KEPT_MS);
-    await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat(), markdown);
+    try {
+      await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat());
+    } catch (error) {
+      if (!(error instanceof MediaError)) throw error;
+      log.warn('text of an approval not stored', { tool: call.tool, error });
+      await calls.change(id, () => 'remove');
+      return refusedWith(APPROVAL_TEXTS.NO_ROOM);
+    }
     log.info('approval requested', { tool: call.tool, session: turn.session });
-    return ASKED;
+    return waiting(isOwnerHere);
   }
 
-  async function ask(approval: Approval, chat: ChatRef, markdown: string) {
+  async function ask(approval: Approval, chat: ChatRef) {
+    const days = mayStand(approval) ? standing.days() : 0;
     await questions.ask({
-      id: `approval/${approval.id}`,
+      id: questionId(approval),
       chat,
-      markdown,
-      choices: choicesOf(approval, standing.days()),
+      markdown: wordsOf(approval).sentence,
+      matter: matterOf(approval, days === 0 ? '' : ruleHint(approval.scope)),
+      choices: choicesOf(approval, days),
       approvers: 'owners',
       subject: `approval:${hashOf(approval)}:${approval.id}`,
-      expiresInMs: hoursFor(approval) * HOUR_MS,
+      expiresInMs: lifetimeOf(approval),
     });
   }
 
@@ -174,14 +199,15 @@ export function createApprovals(deps: ApprovalsDeps) {
       : undefined;
   }
 
-  async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<string> {
+  async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<Answered> {
     const approval = await asked(rest);
     if (approval === undefined) return 'This call is not known any more; nothing is done.';
     const chosen = TERMS.find((term) => term === action);
     const term = mayStand(approval) ? chosen : undefined;
     const isAllowed = action === 'allow' || term !== undefined;
     const { kind } = approval.state;
-    if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return DECIDED;
+    if (kind === 'done') return `Allowed. ${outcomeWords(approval.state)}`;
+    if (kind === 'expired') return DECIDED;
     if (kind === 'open' && !(await deps.isAwaited(approval.chat))) {
       await moveOn(calls, approval.id, ['open'], { kind: 'expired' });
       return APPROVAL_TEXTS.ENDED;
@@ -196,8 +222,11 @@ export function createApprovals(deps: ApprovalsDeps) {
     log.info('approval decided', { tool: approval.tool, decision: state.kind });
     if (!isAllowed) {
       await tell(approval, 'An owner did not allow it');
-      return 'Denied: nothing is done.';
+      return 'Refused: nothing is done.';
     }
+    const words =
+      term === undefined ? 'Allowed, this once.' : ruleGiven(term, standing.days(), approval.scope);
+    if (kind === 'running') return { words, isUnderWay: true };
     const message = resultMessage(approval, clock.now());
     const rows = [calls.write(approval.id, { ...approval, state })];
     try {
@@ -208,19 +237,21 @@ export function createApprovals(deps: ApprovalsDeps) {
         await moveOn(calls, approval.id, ['open', 'granted'], state);
       throw error;
     }
-    return term === undefined
-      ? 'Allowed, this once.'
-      : ruleGiven(term, standing.days(), approval.scope);
+    return { words, isUnderWay: true };
   }
 
-  async function expired(rest: string): Promise<void> {
+  async function expired(rest: string): Promise<string | undefined> {
     const approval = await asked(rest);
-    if (approval?.state.kind !== 'open') return;
-    if (!(await moveOn(calls, approval.id, ['open'], { kind: 'expired' }))) return;
-    await tell(approval, `No owner answered within ${hourWords(hoursFor(approval))}`);
+    if (approval?.state.kind !== 'open') return undefined;
+    if (!(await moveOn(calls, approval.id, ['open'], { kind: 'expired' }))) return undefined;
+    const why = `answered within ${durationWords(lifetimeOf(approval))}`;
+    await tell(approval, `No owner ${why}`);
+    return `Expired: nobody ${why}. Nothing is done.`;
   }
 
-  async function tell({ id, chat, tool }: Approval, why: string) {
+  /** The chat that asked, where it does not show the question. */
+  async function tell({ id, chat, tool, isOwnerHere }: Approval, why: string) {
+    if (isOwnerHere === true) return;
     const markdown = `${why}: ${verbatim(tool)} was not run.`;
     await bus.send({ id: messageId(`approval/${id}/told`), chat, markdown });
   }
@@ -247,8 +278,29 @@ export function createApprovals(deps: ApprovalsDeps) {
     /** Asks what is open anew, in this chat; returns how many. */
     async askAgain(chat: ChatRef): Promise<number> {
       const open = await openOf(calls);
-      const again = open.map(({ id }) => questions.askAgain(`approval/${id}`, chat));
+      const again = open.map((one) => questions.askAgain(questionId(one), chat));
       return (await Promise.all(again)).filter((result) => result === 'asked').length;
+    },
+    /** Says below the question what came of the call, once it was run. */
+    async tellOutcome(approval: Approval): Promise<void> {
+      const words = outcomeWords(approval.state);
+      if (words === undefined) return;
+      // Where it was asked for they get the result in the answer.
+      await questions.outcome(questionId(approval), words, approval.isOwnerHere ? '' : words);
+    },
+    /** What the model is told with this message of calls that will not be run; asked again, the same. */
+    async refusals(session: SessionKey, { id }: InboundMessage): Promise<readonly string[]> {
+      const told: string[] = [];
+      for (const call of await calls.list()) {
+        const { state } = call;
+        if (call.session !== session || (state.kind !== 'denied' && state.kind !== 'expired'))
+          continue;
+        if (state.toldIn !== undefined && state.toldIn !== id) continue;
+        if (state.toldIn === undefined)
+          await moveOn(calls, call.id, [state.kind], { ...state, toldIn: id });
+        told.push(refusalNote(call));
+      }
+      return told;
     },
     handler: { answer, expired } satisfies QuestionHandler,
   };
@@ -256,7 +308,21 @@ export function createApprovals(deps: ApprovalsDeps) {
 
 const DECIDED = 'This was already decided.';
 
-const ASKED: AskedOwner = { text: APPROVAL_TEXTS.ASKED, isWaiting: true };
+const questionId = ({ id }: Pick<Approval, 'id'>) => `approval/${id}`;
+
+/** What an owner is shown of the call beside its sentence. */
+function matterOf(approval: Approval, hint: string): Matter {
+  const { asker, isTainted, access } = approval;
+  const { text, file = 'call.txt' } = wordsOf(approval);
+  const escaping = access === 'execute' || access === 'web' ? asciiText : shownText;
+  const shown = text === undefined ? {} : { text: escaping(text), file };
+  return { asker, isTainted, ...shown, hint };
+}
+
+const waiting = (isHere: boolean): AskedOwner => ({
+  text: isHere ? APPROVAL_TEXTS.ASKED_HERE : APPROVAL_TEXTS.ASKED,
+  ...{ isWaiting: true, isHere },
+});
 
 const refusedWith = (text: string): AskedOwner => ({ text, isWaiting: false });
 

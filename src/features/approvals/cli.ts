@@ -42,7 +42,7 @@ export function approvalsCommand(terminal: Terminal): Command {
 }
 
 async function listApprovals(terminal: Terminal, json: boolean) {
-  const { hashOf } = await import('./approval-rows.ts');
+  const { hashOf, wordsOf } = await import('./approval-rows.ts');
   const { endWords, openAllowRuleRows, shownAllowRules } = await import('./allow-rules.ts');
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
@@ -60,10 +60,12 @@ async function listApprovals(terminal: Terminal, json: boolean) {
   else
     terminal.note('Waiting for approval. Decide with: nanobot approvals allow <id>, or deny <id>');
   for (const approval of open) {
-    const { tool, arguments: call, session, asker, at } = approval;
+    const { tool, session, asker, at } = approval;
     const id = hashOf(approval).slice(0, SHOWN_ID_CHARS);
     terminal.print(`${id}  ${momentText(at)}  ${tool}  in ${chatOf(session)}, asked by ${asker}`);
-    terminal.print(`  ${printable(call)}`);
+    const { sentence, text = '' } = wordsOf(approval);
+    terminal.print(`  ${printable(sentence)}`);
+    for (const line of text === '' ? [] : text.split('\n')) terminal.print(`  ${printable(line)}`);
   }
   if (always.length > 0)
     terminal.note('Allow rules. Delete one with: nanobot approvals revoke <id>');

@@ -24,17 +24,12 @@ export {
   endWords,
   type ShownAllowRule,
   shortId,
-} from './allow-rules.ts';
-export { APPROVED_CALLS, type Approval, hasPlace } from './approval-rows.ts';
-export type { Approvals } from './approvals.ts';
-export {
-  fenced,
-  MAX_SHOWN_CHARS,
-  shownText,
   TERM_WORDS,
   TERMS,
   type Term,
-} from './rules/approval-text.ts';
+} from './allow-rules.ts';
+export { APPROVED_CALLS, type Approval, hasPlace, wordsOf } from './approval-rows.ts';
+export type { Approvals } from './approvals.ts';
 
 export const APPROVALS = port<Approvals>('approvals');
 export const ASKS = port<Asks>('asks');
@@ -58,11 +53,16 @@ export function install(kernel: Kernel): void {
     ...{ calls, bus, questions, standing, clock, log, ownerChat: owners.askChat },
     isAwaited: async ({ channel, chat }) =>
       (await kernel.contributed.stillWanted(channel)?.(chat)) ?? true,
-    timeZone: () => live.config.sessions.timeZone,
   });
   const asks = createAsks({ asks: openAsks(rows), bus, questions, clock, log });
   add.stage(
-    approvalsStage({ calls, asks, bus, run: (call, signal) => agent.runApproved(call, signal) }),
+    approvalsStage({
+      calls,
+      approvals,
+      asks,
+      bus,
+      run: (call, signal) => agent.runApproved(call, signal),
+    }),
   );
   add.answers('approval', approvals.handler, 'approval');
   add.answers(ASK_SUBJECT, { ...asks.handler, takeUp: () => asks.takeUp() });
@@ -88,13 +88,14 @@ export function install(kernel: Kernel): void {
 
 type ApprovalsStageDeps = {
   readonly calls: Rows<Approval>;
+  readonly approvals: Pick<Approvals, 'tellOutcome' | 'refusals'>;
   readonly asks: Pick<Asks, 'bind'>;
   readonly bus: Pick<MessageBus, 'send'>;
   run(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
 };
 
 export function approvalsStage(deps: ApprovalsStageDeps) {
-  const { calls, asks, bus } = deps;
+  const { calls, approvals, asks, bus } = deps;
 
   /** The call as it stands after this; it is run unless it was started before. */
   async function executed(approval: Approval, signal: AbortSignal): Promise<Approval> {
@@ -123,7 +124,9 @@ export function approvalsStage(deps: ApprovalsStageDeps) {
     const { id, tool } = approval;
     const shownId = callId(id);
     show({ type: 'tool_started', callId: shownId, name: tool, detail: approval.detail ?? '' });
-    const { state } = await executed(approval, signal);
+    const ended = await executed(approval, signal);
+    await approvals.tellOutcome(ended);
+    const { state } = ended;
     const [status, preview] =
       state.kind === 'done'
         ? ([state.status, previewOf(state.text)] as const)
@@ -137,12 +140,14 @@ export function approvalsStage(deps: ApprovalsStageDeps) {
     name: 'approvals',
     async message(each, turn) {
       const { sender } = each.message;
-      if (sender.kind === 'system')
-        return sender.source === 'approval' ? withResult(each, turn) : each;
+      if (sender.kind === 'system' && sender.source === 'approval') return withResult(each, turn);
+      const refusals = await approvals.refusals(turn.session, each.message);
       const bound = await asks.bind(turn.session, each.message);
+      const { note } = bound.message;
+      const notes = [...refusals, ...(note === undefined ? [] : [note])];
       return {
         ...each,
-        message: bound.message,
+        message: notes.length === 0 ? bound.message : { ...bound.message, note: notes.join('\n') },
         rights: bound.rightsFrom(each.rights),
         isForeign: each.isForeign || bound.isForeign,
       };

@@ -11,6 +11,7 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
+import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Approvals } from '../approvals/index.ts';
 import {
@@ -18,7 +19,7 @@ import {
   endWords,
   type ShownAllowRule,
   shortId,
-  shownText,
+  wordsOf,
 } from '../approvals/index.ts';
 import { AUTOMATIC, setApprovals, withPerson } from '../people/index.ts';
 import type { Drafts } from './drafts.ts';
@@ -86,7 +87,7 @@ async function showApprovals(
   const calls = await approvals.open();
   const letters = await drafts.open();
   const waiting = [
-    ...calls.map(({ tool, asker }) => `- ${verbatim(tool)}, asked by ${asker}`),
+    ...calls.map((call) => `- ${wordsOf(call).sentence} Asked by ${call.asker}.`),
     ...letters.map(({ name, turn }) => `- a draft for ${verbatim(name)}, asked by ${turn.asker}`),
   ];
   const always = alwaysLines(await standing.list());

@@ -7,6 +7,7 @@ import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import { chatsOf, isSameChat, type Person } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
+import { MediaError } from '../../kernel/media/media.ts';
 import { type AccountRef, accountName, chatId, messageId } from '../../kernel/message/ids.ts';
 import {
   type ChatRef,
@@ -70,7 +71,7 @@ type DraftsDeps = {
 
 export type Drafts = ReturnType<typeof createDrafts>;
 
-const { NOT_KNOWN, TOO_LATE, TOO_LONG_NOW } = DRAFT_TEXTS;
+const { NOT_KNOWN, TOO_LATE } = DRAFT_TEXTS;
 
 const ok = (text: string): ToolOutcome => ({ status: 'ok', text });
 const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
@@ -111,10 +112,15 @@ export function createDrafts(deps: DraftsDeps) {
       log.info('letter sent', { to: accountName(chat), session: turn.session });
       return ok(toldOf({ ...draft, state: 'sent' }));
     }
-    const question = questionOf(draft, now, standing.days());
-    if (question === undefined) return failed(DRAFT_TEXTS.TOO_LONG);
     await drafts.change(id, () => draft);
-    await questions.ask(question);
+    try {
+      await questions.ask(questionOf(draft, now, standing.days()));
+    } catch (error) {
+      if (!(error instanceof MediaError)) throw error;
+      log.warn('text of a letter not stored', { session: turn.session, error });
+      await drafts.change(id, () => 'remove');
+      return failed(DRAFT_TEXTS.NO_ROOM);
+    }
     log.info('letter shown to an owner', { to: accountName(chat), session: turn.session });
     return ok(toldOf(draft));
   }
@@ -190,24 +196,22 @@ export function createDrafts(deps: DraftsDeps) {
       return 'Dropped: nothing is sent.';
     }
     const next = await changed(draft, action === 'edit' ? 'editing' : 'open');
-    return typeof next === 'string' ? TOO_LATE : { words: '', next };
+    return next === 'decided' ? TOO_LATE : { words: '', next };
   }
 
-  /** The question about the draft in its next version; nothing is stored where there is none. */
+  /** The question about the draft in its next version. */
   async function changed(
     draft: Draft,
     state: 'open' | 'editing',
     change: Partial<Pick<Draft, 'letter' | 'editedBy'>> = {},
-  ): Promise<Question | 'too long' | 'decided'> {
+  ): Promise<Question | 'decided'> {
     const now = clock.now();
     const version = draft.version + 1;
     const next: Draft = { ...draft, ...change, version, changedAt: now, state };
-    const question = questionOf(next, now, standing.days());
-    if (question === undefined) return 'too long';
     const stored = await drafts.change(draft.id, (each) =>
       each !== undefined && isWaiting(each) && each.version === draft.version ? next : undefined,
     );
-    return stored === undefined ? 'decided' : question;
+    return stored === undefined ? 'decided' : questionOf(next, now, standing.days());
   }
 
   /** A message that is here again finds what it did, and only asks where that was not done. */
@@ -215,8 +219,8 @@ export function createDrafts(deps: DraftsDeps) {
     const draft = await editedBy(rows, chat, id);
     if (draft === undefined) return;
     if (draft.editedBy === id) {
-      const question = questionOf(draft, clock.now(), standing.days());
-      if (draft.state === 'open' && question !== undefined) await questions.ask(question);
+      if (draft.state === 'open')
+        await questions.ask(questionOf(draft, clock.now(), standing.days()));
       return;
     }
     const isKept = text.trim().toLowerCase() === '/cancel';
@@ -224,22 +228,15 @@ export function createDrafts(deps: DraftsDeps) {
     const change = isKept ? { editedBy: id } : { letter, editedBy: id };
     const question = await changed(draft, 'open', change);
     if (question === 'decided') return;
-    if (question === 'too long') {
-      const reply = { id: messageId(`${id}/reply`), chat, replyTo: id };
-      await bus.send({ ...reply, markdown: TOO_LONG_NOW });
-      return;
-    }
     await questions.withdraw(questionId(draft));
     await questions.ask(question);
   }
 
-  async function expired(rest: string): Promise<void> {
+  async function expired(rest: string): Promise<string | undefined> {
     const draft = await asked(rest);
-    if (draft === undefined || !isWaiting(draft)) return;
+    if (draft === undefined || !isWaiting(draft)) return undefined;
     await end(draft, 'expired');
-    const { id, shownIn, name } = draft;
-    const markdown = DRAFT_TEXTS.expired(name, DRAFT_HOURS);
-    await bus.send({ id: messageId(`draft/${id}/told`), chat: shownIn, markdown });
+    return DRAFT_TEXTS.expired(draft.name, DRAFT_HOURS);
   }
 
   const waiting = async () => (await drafts.list()).filter(isWaiting);

@@ -14,16 +14,9 @@ import {
 } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
+import { type Matter, shownText } from '../../kernel/questions/rules/question-text.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
-import type { AllowedCall, Term } from '../approvals/index.ts';
-import {
-  fenced,
-  hasPlace,
-  MAX_SHOWN_CHARS,
-  shownText,
-  TERM_WORDS,
-  TERMS,
-} from '../approvals/index.ts';
+import { type AllowedCall, hasPlace, TERM_WORDS, TERMS, type Term } from '../approvals/index.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
 import { editText, recipientsOf } from './rules/letter.ts';
 
@@ -103,18 +96,15 @@ export function fullness(
 // owner when it is too late.
 
 export const DRAFT_TEXTS = {
-  TOO_LONG:
-    `An owner has to see this before it goes out, and it is longer than the ${MAX_SHOWN_CHARS} ` +
-    'characters they can be shown. Nothing was sent. Make it shorter.',
+  NO_ROOM:
+    'An owner has to see this before it goes out, and its text could not be stored to be shown to them. ' +
+    'Nothing was sent.',
   TOO_MANY: 'Too many drafts wait for an owner already. Nothing was sent.',
   TOO_MANY_NEW: 'Five new addresses were written to within a day, which is all. Nothing was sent.',
   NOT_KNOWN: 'This draft is not known any more; nothing is sent.',
   TOO_LATE: 'This was already decided.',
-  TOO_LONG_NOW:
-    `That is longer than the ${MAX_SHOWN_CHARS} characters I can show whole. Send a shorter text, ` +
-    'or /cancel to leave it as it was.',
   expired: (name: string, hours: number) =>
-    `Nobody answered within ${hours} hours: the draft for ${verbatim(name)} is dropped, nothing was sent.`,
+    `Expired: nobody answered within ${hours} hours. The draft for ${verbatim(name)} is dropped, nothing was sent.`,
 } as const;
 
 /** In words. */
@@ -180,36 +170,27 @@ const LIFETIME_MS = DRAFT_HOURS * 3_600_000;
 
 export const questionId = ({ id, version }: Draft) => `draft/${id}/${version}`;
 
-/**
- * What an owner reads before a text goes to somebody else: all of it, and nothing that looks like something
- * else (case X05). Undefined where it is too long to be shown whole.
- */
-function draftText({ letter, chat, name, turn, isTainted }: Draft): string | undefined {
-  const [, ...cc] = recipientsOf(letter);
-  const lines = [`To: ${name} (${accountName(chat)})`];
-  if (cc.length > 0) lines.push(`Cc: ${cc.join(', ')}`);
-  if (letter.kind === 'mail') lines.push(`Subject: ${letter.subject}`);
-  const head = lines.map((line) => shownText(line).replace(/\n/g, '\\n'));
-  const shown = [...head, '', shownText(letter.markdown)].join('\n');
-  if (shown.length > MAX_SHOWN_CHARS) return undefined;
-  const warning = isTainted
-    ? ['Careful: the conversation holds words of others, who may have wanted this.']
-    : [];
-  return [
-    `**Send this?** Asked by ${turn.asker}.`,
-    ...warning,
-    '',
-    fenced(shown),
-    '',
-    `Expires in ${DRAFT_HOURS} hours.`,
-  ].join('\n');
+/** What an owner reads before a text goes to somebody else (case X05): all of it. */
+function sentenceOf({ letter, chat, name }: Draft): string {
+  const [, ...copies] = recipientsOf(letter);
+  const code = (text: string) => verbatim(shownText(text));
+  const cc = copies.length === 0 ? '' : `, with copies to ${copies.map(code).join(', ')}`;
+  const what = letter.kind === 'mail' ? 'mail' : 'message';
+  return `Send this ${what} to ${code(name)} (${accountName(chat)})${cc}?`;
 }
 
-/** Undefined where the text is too long to be shown whole. */
-export function questionOf(draft: Draft, now: number, alwaysDays: number): Question | undefined {
+function matterOf({ letter, turn, isTainted }: Draft): Matter {
+  const { markdown } = letter;
+  const text = letter.kind === 'mail' ? `Subject: ${letter.subject}\n\n${markdown}` : markdown;
+  return { asker: turn.asker, isTainted, text: shownText(text), file: 'letter.txt' };
+}
+
+export function questionOf(draft: Draft, now: number, alwaysDays: number): Question {
   const { name, turn, isTainted, shownIn, state, at } = draft;
-  const shown = draftText(draft);
-  if (shown === undefined) return undefined;
+  const shown =
+    state === 'editing'
+      ? { markdown: editText(name) }
+      : { markdown: sentenceOf(draft), matter: matterOf(draft) };
   const first =
     state === 'editing'
       ? [{ label: 'Keep the text', action: 'keep' }]
@@ -225,7 +206,7 @@ export function questionOf(draft: Draft, now: number, alwaysDays: number): Quest
   return {
     id: questionId(draft),
     chat: shownIn,
-    markdown: state === 'editing' ? editText(name) : shown,
+    ...shown,
     choices: [...first, { label: 'Drop', action: 'drop' }, ...(mayStand ? longer : [])],
     approvers: 'owners',
     subject: `draft:${hashOfDraft(draft)}:${draft.id}`,

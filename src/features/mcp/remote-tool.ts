@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { neutralLines } from '../../kernel/message/untrusted.ts';
+import { neutralLines, verbatim } from '../../kernel/message/untrusted.ts';
+import { argumentLines, shownText } from '../../kernel/questions/rules/question-text.ts';
 import { headOf, matchesWildcard, shortened } from '../../lib/text/cut.ts';
 import type { Provenance } from '../../tools/files/provenance.ts';
 import type { Tool } from '../../tools/tool.ts';
@@ -89,6 +90,10 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: RemoteToolSpec): To
     isAvailable: () => deps.isAvailable(),
     unavailableBecause: () => deps.unavailableBecause(),
     timeoutMs: () => timeoutMs,
+    requestOf: (given) => ({
+      sentence: `Use ${verbatim(shownText(foreign.name))} of the tool server ${verbatim(server)}?`,
+      ...(Object.keys(given).length === 0 ? {} : { text: argumentLines(JSON.stringify(given)) }),
+    }),
     describe: (given) => headOf(JSON.stringify(given), MAX_DETAIL_CHARS),
     async run(given, context) {
       const options = { signal: context.signal, timeoutMs };

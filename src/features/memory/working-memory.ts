@@ -281,11 +281,14 @@ function learningOf(entry: TranscriptEntry, failed: Map<string, string>): Learni
   return entry.role === 'tool' ? toolLearning(entry, failed) : undefined;
 }
 
+const NOT_LEARNT: readonly string[] = ['permission', 'waiting', 'cancelled'];
+
 function toolLearning(
   { name, status, failure, isBlocked }: ToolEntry,
   failed: Map<string, string>,
 ): Learning | undefined {
-  if (isBlocked === true || failure === 'permission' || failure === 'cancelled') return undefined;
+  if (isBlocked === true || (failure !== undefined && NOT_LEARNT.includes(failure)))
+    return undefined;
   const tool = { kind: 'tool', tool: name } as const;
   if (status === 'failed') {
     const error = failure ?? 'execution';

@@ -19,6 +19,7 @@ import {
 } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
+import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import type { OfferUndo } from '../../kernel/questions/undo.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
@@ -28,7 +29,7 @@ import { withPerson } from '../people/index.ts';
 import type { SubagentView } from '../subagents/index.ts';
 import type { WorkflowService } from '../workflows/index.ts';
 import type { JobAsker, JobChange, JobService, ShownJob } from './jobs.ts';
-import { type JobWish, parseHead } from './rules/job.ts';
+import { type JobWish, jobWords, parseHead } from './rules/job.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
 import { jobChat } from './settings.ts';
 
@@ -246,11 +247,19 @@ export function createCron(schedules: Schedules): Tool<Input> {
         return '';
       });
     },
+    requestOf: (asked, { now, timeZone }) =>
+      asked.action === 'add'
+        ? jobWords(asked, now, timeZone)
+        : {
+            sentence: `${capitalised(asked.action)} the job ${verbatim(shownText(asked.id ?? ''))}?`,
+          },
     describe: ({ action, id, name, text = '' }) =>
       `${action} ${id ?? name ?? headOf(text, DETAIL_CHARS)}`.trim(),
     run: (asked, context) => explained(() => run(asked, context)),
   };
 }
+
+const capitalised = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 
 type Todo =
   | { readonly kind: 'list' }

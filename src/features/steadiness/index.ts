@@ -169,7 +169,9 @@ function evidenceOf({
   toolbox,
 }: Pick<TurnContext, 'thread' | 'toolbox'>): readonly Evidence[] {
   return thread.rounds.flat().flatMap(({ call, result }) => {
-    const isPending = result?.failure === 'permission' && result.text !== NOT_ALLOWED;
+    const isPending =
+      result?.failure === 'waiting' ||
+      (result?.failure === 'permission' && result.text !== NOT_ALLOWED);
     const bound = toolbox.bind(call.name, call.arguments);
     if (bound.kind !== 'ready' || (result?.status !== 'ok' && !isPending)) return [];
     return [{ tool: bound.name, access: bound.access }];

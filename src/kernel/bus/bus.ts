@@ -316,6 +316,8 @@ export type SentText = {
   readonly id: MessageId;
   readonly chat: ChatRef;
   readonly markdown: string;
+  /** How many go with it. */
+  readonly files: number;
   /** The platform's ids of what stands in the chat, in order. */
   readonly parts: readonly NativeId[];
 };

@@ -2,13 +2,16 @@
 // or nobody asked, to the owner.
 // One notice for a burst, and none about a notice to the owner.
 
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import type { Channel } from '../../channels/channel.ts';
-import { RecentMap } from '../../lib/async.ts';
+import { createLanes, RecentMap } from '../../lib/async.ts';
+import { jsonRow } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { tailOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isSameChat } from '../access/person.ts';
-import type { Courier, MessageBus, RowWrite } from '../bus/bus.ts';
+import type { Courier, MessageBus, RowWrite, SentText } from '../bus/bus.ts';
 import type { MediaStore } from '../media/media.ts';
 import {
   type AttachmentKind,
@@ -176,7 +179,7 @@ export const mediaGone = () =>
 
 type SpentButtonsDeps = {
   readonly rows: OpenRows;
-  readonly bus: Pick<MessageBus, 'outbound'>;
+  readonly bus: Pick<MessageBus, 'outbound' | 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
   channel(name: AccountName): Channel | undefined;
@@ -190,10 +193,18 @@ const TRY_AGAIN_MS = 30_000;
 /** Most platforms let nobody change a text after that. */
 const KEEP_MS = 48 * 3_600_000;
 
-/** Takes away what can be pressed below the text, and says there what came of it. */
+/** What came of a question. */
+export type Outcome = {
+  /** What its text is from then on, where the platform changes texts; empty: as it was. */
+  readonly now?: string;
+  /** What is said in a message where it does not. */
+  readonly said?: string;
+};
+
+/** Takes away what can be pressed below the text, and says what came of it. */
 export type SpendButtons = (
   text: MessageId,
-  outcome?: string,
+  outcome?: Outcome,
 ) => {
   /** To be stored with what closes the question. */
   readonly rows: readonly RowWrite[];
@@ -203,12 +214,16 @@ export type SpendButtons = (
 
 export type SpentButtons = ReturnType<typeof createSpentButtons>;
 
+const OUTCOME = z.object({ now: z.string(), said: z.string() });
+
 export function createSpentButtons(deps: SpentButtonsDeps) {
   const { bus, clock, log, channel } = deps;
-  const left = deps.rows<{ readonly outcome: string }>({
+  const lanes = createLanes();
+  const left = deps.rows<Required<Outcome>>({
     ...{ scope: 'spent-buttons', prefix: '' },
-    read: (outcome) => ({ outcome }),
-    write: ({ outcome }) => outcome,
+    // Rows of earlier versions hold nothing, or words that nobody misses.
+    read: (row) => jsonRow(row, OUTCOME) ?? { now: '', said: '' },
+    write: (outcome) => JSON.stringify(outcome),
   });
 
   /** Somebody may answer before it is noted what the platform calls the question. */
@@ -221,17 +236,35 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
     }
   }
 
-  async function close(text: MessageId, outcome: string): Promise<void> {
+  /** One after the other, and what came last is what the text says. */
+  const close = (text: MessageId) => lanes.run(text, () => closeAsLeft(text));
+
+  async function closeAsLeft(text: MessageId): Promise<void> {
+    const outcome = await left.get(text);
     const sent = await sentText(text);
-    const part = sent?.parts.at(-1);
-    if (sent !== undefined && part !== undefined) {
-      const signal = AbortSignal.timeout(DEADLINE_MS);
-      // Of a text in several parts the last alone would say all of it.
-      const isWhole = sent.parts.length === 1 && outcome !== '';
-      const now = isWhole ? `${sent.markdown}\n\n${outcome}` : undefined;
-      await channel(accountName(sent.chat))?.closeChoices?.(sent.chat, part, signal, now);
+    if (outcome !== undefined && sent !== undefined) {
+      const { now, said } = outcome;
+      const isShown = await shown(sent, now).catch((error: unknown) => {
+        if (said === '') throw error;
+        failed(text, error);
+        return false;
+      });
+      const id = messageId(`${text}/outcome/${hashOf(said)}`);
+      if (!isShown && said !== '') await bus.send({ id, chat: sent.chat, markdown: said });
     }
-    await left.change(text, () => 'remove');
+    await left.change(text, (row) => (row?.now === outcome?.now ? 'remove' : undefined));
+  }
+
+  /** Whether the text says it now. */
+  async function shown({ chat, parts, files }: SentText, now: string): Promise<boolean> {
+    const part = parts[Math.max(0, parts.length - 1 - files)];
+    if (part === undefined) return false;
+    const signal = AbortSignal.timeout(DEADLINE_MS);
+    // Of a text in several parts the last alone would say all of it.
+    const isWhole = parts.length <= 1 + files && now !== '';
+    const { closeChoices } = channel(accountName(chat)) ?? {};
+    const isChanged = await closeChoices?.(chat, part, signal, isWhole ? now : undefined);
+    return isWhole && isChanged === true;
   }
 
   function failed(text: string, error: unknown): void {
@@ -241,17 +274,17 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
 
   async function closeLeft(): Promise<number> {
     await left.expire(clock.now() - KEEP_MS);
-    for (const [text, { outcome }] of await left.entries()) {
-      await close(messageId(text), outcome).catch((error: unknown) => failed(text, error));
+    for (const [text] of await left.entries()) {
+      await close(messageId(text)).catch((error: unknown) => failed(text, error));
     }
     return (await left.list()).length;
   }
 
   return {
-    spend(text: MessageId, outcome = ''): ReturnType<SpendButtons> {
+    spend(text: MessageId, { now = '', said = '' }: Outcome = {}): ReturnType<SpendButtons> {
       return {
-        rows: [left.write(text, { outcome })],
-        begin: () => close(text, outcome).catch((error: unknown) => failed(text, error)),
+        rows: [left.write(text, { now, said })],
+        begin: () => close(text).catch((error: unknown) => failed(text, error)),
       };
     },
     /** What a process that is gone had not come to; ends when there is nothing left of it. */
@@ -264,3 +297,7 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
     },
   };
 }
+
+const HASH_CHARS = 12;
+const hashOf = (text: string) =>
+  createHash('sha256').update(text).digest('hex').slice(0, HASH_CHARS);

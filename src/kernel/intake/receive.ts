@@ -287,10 +287,10 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
       // Before it is stored, so that a kill behind it loses no decision.
       before: () => deps.questions.choose(message, role),
       async afterwards(show) {
-        const words = await deps.questions.press(message, role);
-        if (!words) return;
+        const { words = '', isSaid } = (await deps.questions.press(message, role)) ?? {};
+        if (words === '') return;
         show?.(message.id, words);
-        await reply(message, words);
+        if (isSaid !== true) await reply(message, words);
       },
     };
   }

@@ -142,6 +142,8 @@ export const TOOL_FAILURE_KINDS = [
   'execution',
   'cancelled',
   'blocked',
+  // Not run yet: the person is asked in this chat, see approvals.
+  'waiting',
 ] as const;
 export type ToolFailureKind = (typeof TOOL_FAILURE_KINDS)[number];
 

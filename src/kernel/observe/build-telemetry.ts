@@ -25,6 +25,7 @@ import type {
 /** A call that failed of it was never run. */
 const NOT_RUN: ReadonlySet<ToolFailureKind> = new Set([
   'permission',
+  'waiting',
   'invalid_arguments',
   'unknown_tool',
   'blocked',

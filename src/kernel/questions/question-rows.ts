@@ -4,17 +4,23 @@
 import { z } from 'zod';
 import { flag, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { AdmittedRole } from '../access/admission.ts';
+import type { OutboundAttachment } from '../message/attachment.ts';
 import { type MessageId, messageId, type SessionKey, type UserId } from '../message/ids.ts';
 import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../message/message.ts';
 import { jsonRows, type OpenRows, type Rows } from '../rows.ts';
 import { type Holds, isOfChats } from '../sessions/rules/forgetting.ts';
+import type { Matter } from './rules/question-text.ts';
 
 export type OpenQuestion = {
   readonly id: string;
   /** How often it was asked before. */
   readonly round: number;
   readonly chat: ChatRef;
+  /** What stays in the chat after the decision. */
   readonly markdown: string;
+  /** Below it, until then. */
+  readonly tail?: string;
+  readonly attachments?: readonly OutboundAttachment[];
   readonly choices: readonly {
     readonly label: string;
     readonly action: string;
@@ -37,6 +43,8 @@ export type OpenQuestion = {
     /** It was chosen outside of any chat. */
     readonly isOutside?: true;
   };
+  /** What was said of what was chosen, where more is to be told: see `outcome`. */
+  readonly underWay?: string;
 };
 
 const OPEN = rowShape<OpenQuestion>({
@@ -105,7 +113,9 @@ export async function numberedIn(
   chat: ChatRef,
 ): Promise<OpenQuestion | undefined> {
   const place = sessionKeyOf(chat);
-  const newest = (await open.list()).findLast((each) => sessionKeyOf(each.chat) === place);
+  const newest = (await open.list()).findLast(
+    (each) => sessionKeyOf(each.chat) === place && each.chosen === undefined,
+  );
   return newest?.isNumbered === true ? newest : undefined;
 }
 
@@ -128,7 +138,10 @@ export type Question = {
   readonly id: string;
   /** The only chat in which it can be answered. */
   readonly chat: ChatRef;
+  /** A sentence, Markdown. */
   readonly markdown: string;
+  /** Who asks for it, and the exact text that is decided about. */
+  readonly matter?: Matter;
   readonly choices: readonly {
     readonly label: string;
     readonly action: string;
@@ -141,8 +154,13 @@ export type Question = {
   readonly expiresInMs: number;
 };
 
-/** The words for the person, and what they are asked next. */
-export type Answered = string | { readonly words: string; readonly next: Question };
+/**
+ * The words for the person, which stand below the question from then on. `next`: what they are asked next;
+ * `isUnderWay`: what came of it is told later, see `outcome`.
+ */
+export type Answered =
+  | string
+  | { readonly words: string; readonly next?: Question; readonly isUnderWay?: true };
 
 /** Who chose, and where; no place outside of any chat. */
 export type Chooser = readonly [who: PersonSender, at?: ChatRef | undefined];
@@ -151,8 +169,8 @@ export type Chooser = readonly [who: PersonSender, at?: ChatRef | undefined];
 export type QuestionHandler = {
   /** Carries out the choice. */
   answer(rest: string, action: string, ...chooser: Chooser): Promise<Answered>;
-  /** Nobody answered in time. */
-  expired?(rest: string): Promise<void>;
+  /** Nobody answered in time. What the person is told, where it is more than that. */
+  expired?(rest: string): Promise<string | undefined> | Promise<void>;
   /** At the start, before any question: asks what a process that is gone had not come to ask. */
   takeUp?(): Promise<void>;
 };

@@ -2,6 +2,7 @@
 // good once, in one chat, for those who may decide. What an answer does, its handler knows. Only what
 // a person sent is ever an answer; nothing the agent writes comes here. Cases T09 and A07.
 
+import type { Channel } from '../../channels/channel.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
@@ -9,7 +10,9 @@ import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageBus, RowWrite } from '../bus/bus.ts';
 import type { Contributed } from '../contributions.ts';
 import type { SpendButtons } from '../delivery/undelivered.ts';
-import { type AccountName, accountName, type MessageId, messageId } from '../message/ids.ts';
+import type { MediaStore } from '../media/media.ts';
+import type { OutboundAttachment } from '../message/attachment.ts';
+import { type AccountName, accountName, type MessageId } from '../message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
 import type { AuditLog } from '../observe/telemetry.ts';
 import {
@@ -23,6 +26,7 @@ import {
   type QuestionRows,
   textOf,
 } from './question-rows.ts';
+import { questionText } from './rules/question-text.ts';
 
 export type { Answered, Question, QuestionHandler } from './question-rows.ts';
 
@@ -36,8 +40,9 @@ type QuestionsDeps = {
   handlers(): Readonly<Record<string, QuestionHandler>>;
   /** Nobody has to press below this question any more. */
   spendButtons: SpendButtons;
-  /** Whether choices can be pressed on the channel; elsewhere their numbers are the answers. */
-  hasButtons(account: AccountName): boolean;
+  /** Where choices cannot be pressed, their numbers are the answers. */
+  channel(account: AccountName): Pick<Channel, 'choices' | 'attachments'> | undefined;
+  readonly media: Pick<MediaStore, 'put'>;
 };
 
 /** 192 bits. */
@@ -46,6 +51,14 @@ const NUMBER = /^\s*([1-9]\d?)[.)]?\s*$/;
 const NO_LONGER = 'This can no longer be answered: it was already decided or has expired.';
 const NOT_YET = 'Your answer is saved, but could not be carried out yet. I try again.';
 const NOT_YOURS = 'This is not yours to decide.';
+const EXPIRED = 'Expired: nobody answered in time.';
+/** Longer than what any tool takes. */
+const MAX_FILE_BYTES = 50_000_000;
+/** What is under way for longer tells nothing any more. */
+const UNDER_WAY_MS = 86_400_000;
+
+/** `isSaid`: they stand in the chat already, below the question or as a message. */
+export type Pressed = { readonly words: string; readonly isSaid: boolean };
 
 export type Questions = ReturnType<typeof createQuestions>;
 
@@ -54,11 +67,29 @@ export function createQuestions(deps: QuestionsDeps) {
   /** Two presses at once must not both count. */
   const lanes = createLanes();
   let changed = Promise.withResolvers<void>();
+  const hasButtons = (chat: ChatRef) => deps.channel(accountName(chat))?.choices !== undefined;
   const newToken = () => Buffer.from(deps.randomBytes(TOKEN_BYTES)).toString('base64url');
 
-  async function send({ id, round, chat, markdown, choices }: OpenQuestion) {
+  async function send({ id, round, chat, markdown, tail, attachments, choices }: OpenQuestion) {
     const shown = choices.map(({ label, token }) => ({ label, token }));
-    await bus.send({ id: textOf({ id, round }), chat, markdown, choices: shown });
+    const text = tail === undefined ? markdown : `${markdown}\n\n${tail}`;
+    const files = attachments === undefined ? {} : { attachments };
+    await bus.send({ id: textOf({ id, round }), chat, markdown: text, ...files, choices: shown });
+  }
+
+  /** The sentence, with what it is about. @throws MediaError */
+  async function worded({ chat, markdown, matter, expiresInMs }: Question) {
+    if (matter === undefined) return { markdown };
+    const there = deps.channel(accountName(chat));
+    const hasFiles = there === undefined || there.attachments !== undefined;
+    const { file, ...text } = questionText(markdown, matter, expiresInMs, hasFiles);
+    if (file === undefined) return text;
+    const content = Buffer.from(file.text);
+    const { id: media, sizeBytes } = await deps.media.put(content, { maxBytes: MAX_FILE_BYTES });
+    const attachment: OutboundAttachment = {
+      ...{ kind: 'document', media, sizeBytes, name: file.name, mimeType: 'text/plain' },
+    };
+    return { ...text, attachments: [attachment] };
   }
 
   async function pose(
@@ -77,33 +108,42 @@ export function createQuestions(deps: QuestionsDeps) {
     changed.resolve();
   }
 
-  async function close(open: OpenQuestion, outcome?: string) {
-    const buttons = deps.spendButtons(textOf(open), outcome);
+  /**
+   * Nobody can decide it any more. `shown`: what stands below it from then on; `said`: what is said in a
+   * message where the platform does not change texts.
+   */
+  async function close(open: OpenQuestion, shown: string, said: string, underWay?: string) {
+    const now = shown === '' ? '' : `${open.markdown}\n\n${shown}`;
+    const buttons = deps.spendButtons(textOf(open), { now, said });
     await rows.open.change(
       open.id,
-      () => 'remove',
+      (each) => (underWay === undefined ? 'remove' : each && { ...each, underWay }),
       () => buttons.rows,
     );
     buttons.begin();
   }
 
-  async function ask({ choices, expiresInMs, ...question }: Question) {
-    const known = await rows.open.get(question.id);
-    if (known !== undefined) return send(known);
+  async function ask(asked: Question) {
+    const { id, chat, choices, approvers, subject, expiresInMs } = asked;
+    const known = await rows.open.get(id);
+    if (known !== undefined) return known.chosen === undefined ? send(known) : undefined;
     const askedAt = clock.now();
-    return pose({ ...question, round: 0, askedAt, expiresAt: askedAt + expiresInMs }, choices);
+    const times = { round: 0, askedAt, expiresAt: askedAt + expiresInMs };
+    return pose({ id, chat, ...(await worded(asked)), approvers, subject, ...times }, choices);
   }
 
   async function carryOut(open: OpenQuestion): Promise<string> {
     const { chosen } = open;
-    if (chosen === undefined) return NO_LONGER;
+    if (chosen === undefined || open.underWay !== undefined) return NO_LONGER;
     const { handler, rest } = handlerOf(open);
     const at = chosen.isOutside === true ? undefined : open.chat;
     const answered = (await handler?.answer(rest, chosen.action, chosen.by, at)) ?? NO_LONGER;
-    if (typeof answered !== 'string') await ask(answered.next);
-    await close(open);
+    const { words, next, isUnderWay } =
+      typeof answered === 'string' ? { words: answered } : answered;
+    if (next !== undefined) await ask(next);
+    await close(open, words, words, isUnderWay === true ? words : undefined);
     log.info('question answered', { question: open.id, action: chosen.action });
-    return typeof answered === 'string' ? answered : answered.words;
+    return words;
   }
 
   function handlerOf({ subject }: OpenQuestion) {
@@ -129,30 +169,29 @@ export function createQuestions(deps: QuestionsDeps) {
     return undefined;
   }
 
-  async function decide(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
+  async function decide(
+    token: string,
+    chosen: Omit<Chosen, 'action'>,
+    isTheirs: IsTheirs,
+  ): Promise<Pressed> {
     // Carried out, and answered, by a process that had it before.
     if (chosen.message !== undefined && (await rows.used.get(chosen.message))?.token === token)
-      return '';
+      return { words: '', isSaid: true };
     const known = await byToken(rows, token);
     const isNoted = chosen.message !== undefined && known?.chosen?.message === chosen.message;
     const refusal = isNoted ? undefined : await choose(token, chosen, isTheirs);
-    if (refusal !== undefined) return refusal;
+    if (refusal !== undefined) return { words: refusal, isSaid: false };
     const open = await byToken(rows, token);
-    return open === undefined ? NO_LONGER : carriedOut(open);
+    return open === undefined ? { words: NO_LONGER, isSaid: false } : carriedOut(open);
   }
 
-  async function carriedOut(open: OpenQuestion) {
+  async function carriedOut(open: OpenQuestion): Promise<Pressed> {
     try {
-      return await carryOut(open);
+      return { words: await carryOut(open), isSaid: true };
     } catch (error) {
       log.error('decision not carried out yet', { question: open.id, error });
-      // The press gets its words now; those of the outcome follow as a message of their own.
-      const { message: _press, ...chosen } = open.chosen ?? {};
-      if ('action' in chosen) {
-        await rows.open.change(open.id, (each) => each && { ...each, chosen });
-      }
       changed.resolve();
-      return NOT_YET;
+      return { words: NOT_YET, isSaid: false };
     }
   }
 
@@ -168,28 +207,23 @@ export function createQuestions(deps: QuestionsDeps) {
     if (chosen?.message !== undefined && token !== undefined) {
       await rows.used.change(chosen.message, () => ({ token }));
     }
-    const markdown = await carryOut(open);
-    // The name of the reply to the press: where that comes once more, its reply is no second one.
-    const id = messageId(
-      open.chosen?.message === undefined
-        ? `question/${open.id}/answer`
-        : `${open.chosen.message}/reply`,
-    );
-    if (markdown !== '') await bus.send({ id, chat: open.chat, markdown });
+    await carryOut(open);
   }
 
   async function expire(open: OpenQuestion) {
     const { handler, rest } = handlerOf(open);
-    await handler?.expired?.(rest);
-    await close(open);
+    const told = await handler?.expired?.(rest);
+    const words = typeof told === 'string' ? told : '';
+    await close(open, words || EXPIRED, words);
     log.info('question expired', { question: open.id });
   }
 
   /** As it stands now: it may have been answered or asked again meanwhile. */
   async function takeUp(id: string) {
     const open = await rows.open.get(id);
-    if (open === undefined || !isDue(open, clock.now())) return;
-    await (open.chosen === undefined ? expire(open) : finish(open));
+    if (open === undefined || dueAt(open) > clock.now()) return;
+    if (open.underWay !== undefined) await rows.open.change(id, () => 'remove');
+    else await (open.chosen === undefined ? expire(open) : finish(open));
   }
 
   /** Something else was written below the question. */
@@ -222,9 +256,9 @@ export function createQuestions(deps: QuestionsDeps) {
     async press(
       { id, press, sender, chat }: InboundMessage,
       role: AdmittedRole,
-    ): Promise<string | undefined> {
+    ): Promise<Pressed | undefined> {
       if (press === undefined) return undefined;
-      if (sender.kind !== 'person') return NOT_YOURS;
+      if (sender.kind !== 'person') return { words: NOT_YOURS, isSaid: false };
       const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
       return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
     },
@@ -238,7 +272,7 @@ export function createQuestions(deps: QuestionsDeps) {
       const used = await rows.used.get(id);
       if (used !== undefined) return used.token;
       const open = await numberedIn(rows, chat);
-      if (open === undefined || deps.hasButtons(accountName(chat))) return undefined;
+      if (open === undefined || hasButtons(chat)) return undefined;
       const number = Number(NUMBER.exec(text)?.[1] ?? 0);
       const choice = open.choices[number - 1];
       if (choice === undefined) await oneByOne(() => wordsBetween(open.id));
@@ -247,7 +281,7 @@ export function createQuestions(deps: QuestionsDeps) {
     /** Of what a thumb can mean below this text, a question where there are no buttons; else none. */
     async tokensOf(text: MessageId): Promise<readonly string[]> {
       const open = (await rows.open.list()).find((one) => textOf(one) === text);
-      if (open === undefined || deps.hasButtons(accountName(open.chat))) return [];
+      if (open === undefined || open.chosen !== undefined || hasButtons(open.chat)) return [];
       const meant = open.choices.filter(({ hasNoThumb }) => hasNoThumb !== true);
       return meant.map(({ token }) => token);
     },
@@ -255,14 +289,26 @@ export function createQuestions(deps: QuestionsDeps) {
     open: async () => (await rows.open.list()).filter(({ chosen }) => chosen === undefined),
     /** An owner's choice made outside any chat, by what only the question's readers know. */
     answer: (token: string, owner: PersonSender): Promise<string> =>
-      oneByOne(() =>
-        decide(token, { by: owner, isOutside: true }, (open) => open.approvers === 'owners'),
-      ),
+      oneByOne(async () => {
+        const isTheirs = ({ approvers }: OpenQuestion) => approvers === 'owners';
+        return (await decide(token, { by: owner, isOutside: true }, isTheirs)).words;
+      }),
     /** It needs no answer any more; `outcome` is added to its text where the platform can. */
-    withdraw: (id: string, outcome?: string): Promise<void> =>
+    withdraw: (id: string, outcome = ''): Promise<void> =>
       oneByOne(async () => {
         const open = await rows.open.get(id);
-        if (open !== undefined) await close(open, outcome);
+        if (open !== undefined && open.underWay === undefined) await close(open, outcome, '');
+      }),
+    /**
+     * What came of an answer that was under way: stands below the question too from then on. `said`: in
+     * a message where the platform does not change texts.
+     */
+    outcome: (id: string, shown: string, said: string): Promise<void> =>
+      oneByOne(async () => {
+        const open = await rows.open.get(id);
+        const { underWay } = open ?? {};
+        if (open !== undefined && underWay !== undefined)
+          await close(open, `${underWay} ${shown}`, said);
       }),
     /** Takes up what a process that is gone left, then closes questions when their time is up. */
     async run(signal: AbortSignal): Promise<void> {
@@ -271,8 +317,8 @@ export function createQuestions(deps: QuestionsDeps) {
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
         await eachDue(await rows.open.list(), clock.now(), ({ id }) => oneByOne(() => takeUp(id)));
-        const dueAt = Math.min(...(await rows.open.list()).map(({ expiresAt }) => expiresAt));
-        const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, dueAt - clock.now()));
+        const nextAt = Math.min(...(await rows.open.list()).map(({ expiresAt }) => expiresAt));
+        const waitMs = Math.min(MAX_SLEEP_MS, Math.max(LEAST_SLEEP_MS, nextAt - clock.now()));
         await sleepOrWoken(clock, waitMs, changed.promise, signal);
       }
     },
@@ -288,9 +334,13 @@ type IsTheirs = (open: OpenQuestion) => boolean;
 /** Timers take no more than 2^31 ms. */
 const MAX_SLEEP_MS = 86_400_000;
 
-/** It was answered and what that does was not done yet, or its time is over. */
-const isDue = ({ chosen, expiresAt }: OpenQuestion, now: number) =>
-  chosen !== undefined || expiresAt <= now;
+const LEAST_SLEEP_MS = 1000;
+
+/** When it has to be taken up: at once where it was answered and what that does was not done yet. */
+function dueAt({ chosen, expiresAt, underWay }: OpenQuestion): number {
+  if (underWay !== undefined) return expiresAt + UNDER_WAY_MS;
+  return chosen === undefined ? expiresAt : 0;
+}
 
 /** One that cannot be taken up now does not keep the others. @throws what it threw */
 async function eachDue(
@@ -298,7 +348,7 @@ async function eachDue(
   now: number,
   takeUp: (open: OpenQuestion) => Promise<void>,
 ): Promise<void> {
-  const results = await Promise.allSettled(all.filter((open) => isDue(open, now)).map(takeUp));
+  const results = await Promise.allSettled(all.filter((open) => dueAt(open) <= now).map(takeUp));
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }

@@ -9,6 +9,12 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
+import {
+  asciiText,
+  inlineCode,
+  type RequestWords,
+} from '../../kernel/questions/rules/question-text.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -87,12 +93,30 @@ export function createExec(executor: Executor, own?: Provenance): Tool<Input> {
     isAvailable: () => executor.isAvailable(),
     unavailableBecause: () => executor.unavailableBecause(),
     timeoutMs: (wanted) => requestedMs(wanted, executor) + MAX_WAIT_MS + END_MS,
+    requestOf: (wanted) => programWords(wanted, executor),
     describe: ({ argv, script }) => headOf(argv?.join(' ') ?? script ?? '', MAX_DETAIL_CHARS),
     sealOf: async (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
     standing: (wanted) => executor.standing(requestOf(wanted, executor)),
     run: async (wanted, context) => recorded(requestOf(wanted, executor), context, executor, own),
   });
 }
+
+/** `Run `npm test` in project/, no network?` */
+function programWords({ argv, script, interpreter = 'sh', cwd = '.' }: Input, executor: Executor) {
+  const where = `${cwd === '.' ? 'the workspace' : folderName(cwd)}, ${executor.confinement()}`;
+  const command = script ?? argv?.map(shellWord).join(' ') ?? '';
+  const code = inlineCode(command, asciiText);
+  const by = script === undefined ? '' : ` with ${interpreter}`;
+  if (code !== undefined) return { sentence: `Run ${code}${by} in ${where}?` };
+  const what = script === undefined ? 'this command' : `this ${interpreter} script`;
+  return { sentence: `Run ${what} in ${where}?`, text: command, file: 'program.txt' };
+}
+
+const folderName = (cwd: string) =>
+  /^[\w./-]+$/.test(cwd) ? `${cwd.replace(/\/+$/, '')}/` : verbatim(asciiText(cwd));
+
+/** Quoted where it could be taken for several, or for a sign of a shell. */
+const shellWord = (text: string) => (/^[\w@%+=:,./^~-]+$/.test(text) ? text : JSON.stringify(text));
 
 /** What it writes where untrusted content is in its reach is recorded as such. */
 function recorded(
@@ -190,6 +214,10 @@ export function createExecuteCode(executor: Executor, own?: Provenance) {
     isAvailable: () => executor.isAvailable(),
     unavailableBecause: () => executor.unavailableBecause(),
     timeoutMs: (wanted) => codeRequest(wanted, executor).timeoutMs + MAX_WAIT_MS + END_MS,
+    requestOf: ({ language, code, files }): RequestWords => ({
+      sentence: `Run this ${language} program ${files ? 'in the workspace' : 'without files'}, ${executor.confinement()}?`,
+      ...{ text: code, file: 'program.txt' },
+    }),
     describe: ({ language, code }) =>
       headOf(`${language}: ${code.trim().split('\n', 1)[0] ?? ''}`, MAX_CODE_DETAIL_CHARS),
     sealOf: (wanted, { workspace }) => executor.seal(codeRequest(wanted, executor), workspace),

@@ -151,6 +151,12 @@ export function createExecutor(deps: ExecDeps) {
       return found.kind === 'missing' ? `${found.reason}. ${found.remedy}` : 'it is switched off';
     },
     isIsolated,
+    /** In words, behind where it runs. */
+    confinement(): string {
+      const found = deps.sandbox();
+      if (found.kind !== 'found' || found.sandbox.kind === 'off') return 'without a sandbox';
+      return deps.settings().hasNetwork ? 'with network' : 'no network';
+    },
     /** Programs may read other folders than the workspace and those of the system. */
     seesMore: () => deps.settings().readOnly.length > 0,
     defaultTimeoutMs: () => deps.settings().limits.timeoutMs,

@@ -3,7 +3,8 @@
 import { z } from 'zod';
 import { isOwnFile, writeAccessOf } from '../../agent/rules/taint.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { reachesOthers } from '../../kernel/message/untrusted.ts';
+import { reachesOthers, verbatim } from '../../kernel/message/untrusted.ts';
+import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import type { GuardedEntry, GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { headOf, linesOf, nameOnLine, parseLineRange } from '../../lib/text/cut.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
@@ -188,6 +189,10 @@ export function createWriteFile({ files, own }: WorkspaceAccess) {
     parameterAliases: { path: PATH_NAMES, content: ['contents', 'text', 'file_text', 'body'] },
     access: 'write',
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
+    requestOf: ({ path, content }) => ({
+      sentence: changeSentence('Write', path),
+      ...{ text: content, file: 'content.txt' },
+    }),
     input: writeInput,
     describe: ({ path }) => path,
     async run({ path, content }, context) {
@@ -202,6 +207,15 @@ export function createWriteFile({ files, own }: WorkspaceAccess) {
     },
   });
 }
+
+function changeSentence(verb: string, path: string): string {
+  const name = verbatim(shownText(path));
+  const isRule = writeAccessOf(path, false) === 'rules';
+  return isRule ? `Change my instructions in ${name}?` : `${verb} ${name}?`;
+}
+
+const marked = (mark: string, text: string) =>
+  text === '' ? [] : text.split('\n').map((line) => mark + line);
 
 /** @throws ToolError invalid_arguments */
 function refuseOversized(bytes: number): void {
@@ -235,6 +249,11 @@ export function createEditFile({ files, own }: WorkspaceAccess) {
     taints: true,
     isOwn: ({ path }, found) => isOwnFile(path) || found.startsWith(EDITED),
     isVerbatim: true,
+    requestOf: ({ path, old_text, new_text }) => ({
+      sentence: changeSentence('Change', path),
+      text: [...marked('- ', old_text), ...marked('+ ', new_text)].join('\n'),
+      file: 'change.txt',
+    }),
     input: editInput,
     describe: ({ path }) => path,
     async run({ path, old_text, new_text }, context) {

@@ -134,6 +134,10 @@ export function createWebFetch(deps: WebFetchDeps) {
     taints: true,
     input,
     urlOf: ({ url }) => withScheme(url),
+    requestOf: ({ url }) => ({
+      sentence: 'Open this address, which could carry text of this conversation away?',
+      ...{ text: withScheme(url), file: 'address.txt' },
+    }),
     describe: ({ url }) => headOf(withScheme(url), MAX_SHOWN_URL_CHARS),
     async run({ url, offset = 0 }, context) {
       const address = withScheme(url);

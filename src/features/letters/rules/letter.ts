@@ -4,8 +4,8 @@
 import type { SendPolicy } from '../../../kernel/config/limits.ts';
 import type { Letter } from '../../../kernel/message/message.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
+import { shownText } from '../../../kernel/questions/rules/question-text.ts';
 import type { Hours } from '../../../lib/time/zone-time.ts';
-import { shownText } from '../../approvals/rules/approval-text.ts';
 
 /** Everybody it reaches, in the words of the letter. */
 export function recipientsOf(letter: Letter): readonly [string, ...string[]] {

@@ -4,9 +4,22 @@
 import type { Rights } from '../../../kernel/access/rights.ts';
 import type { MessageId, PersonId } from '../../../kernel/message/ids.ts';
 import type { ChatRef, PersonSender } from '../../../kernel/message/message.ts';
+import { verbatim } from '../../../kernel/message/untrusted.ts';
+import {
+  inlineCode,
+  type RequestWords,
+  shownText,
+} from '../../../kernel/questions/rules/question-text.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import { createMinuteText } from '../../../lib/time/zone-time.ts';
 import { HEARTBEAT_FILE } from '../settings.ts';
-import { JobError, type Schedule, type ScheduleWish } from './schedule.ts';
+import {
+  JobError,
+  readSchedule,
+  type Schedule,
+  type ScheduleWish,
+  scheduleText,
+} from './schedule.ts';
 
 /** Whoever made it decides what it may do: what they may now, and never more than they might then. */
 export type JobMaker =
@@ -255,4 +268,63 @@ export function asksForSomething(heartbeatFile: string): boolean {
     if (/^\[[xX]\]/.test(item)) return false;
     return /[\p{L}\p{N}]/u.test(item);
   });
+}
+
+// What an owner is asked before a job is made, in a sentence.
+
+type JobRequest = {
+  readonly text?: string | undefined;
+  readonly kind?: 'ask' | 'say' | 'workflow' | undefined;
+  readonly name?: string | undefined;
+  readonly to?: string | undefined;
+  readonly at?: string | undefined;
+  readonly every?: string | undefined;
+  readonly cron?: string | undefined;
+  readonly time_zone?: string | undefined;
+};
+
+const KINDS = { say: 'reminder', ask: 'job', workflow: 'job that runs a workflow' } as const;
+const DAY_MS = 86_400_000;
+
+/** `Set the reminder `Drink water`, today 14:10?`; undefined where it could not be made. */
+export function jobWords(
+  asked: JobRequest,
+  now: number,
+  timeZone: string,
+): RequestWords | undefined {
+  const { text = '', kind = 'ask', name, to } = asked;
+  const when = timeOf(asked, timeZone, now);
+  if (when === undefined) return undefined;
+  const goesTo = to === undefined ? '' : `, told on ${verbatim(shownText(to))}`;
+  const code = inlineCode(text);
+  const title = name === undefined ? [] : [verbatim(shownText(name))];
+  const shown = [...title, ...(code === undefined ? [] : [code])].join(': ');
+  const job = shown === '' ? `this ${KINDS[kind]}` : `the ${KINDS[kind]} ${shown}`;
+  return {
+    sentence: `Set ${job}, ${when}${goesTo}?`,
+    ...(code === undefined ? { text, file: 'job.txt' } : {}),
+  };
+}
+
+/** `today 14:10`, `every 2h`; undefined where it could not be made. */
+function timeOf(
+  { at, every, cron, time_zone: named }: JobRequest,
+  personZone: string,
+  now: number,
+): string | undefined {
+  const zone = named ?? personZone;
+  try {
+    const schedule = readSchedule({ at, every, cron }, zone, now);
+    if (schedule.kind === 'cron')
+      return `at ${verbatim(shownText(schedule.expression))} (${schedule.timeZone})`;
+    if (schedule.kind === 'every') return scheduleText(schedule, zone);
+    const minuteText = createMinuteText();
+    const [day, time] = minuteText(schedule.at, zone).split(' ');
+    const days = [now, now + DAY_MS].map((each) => minuteText(each, zone).split(' ')[0]);
+    const dayWord = ['today', 'tomorrow'][days.indexOf(day)] ?? day;
+    return `${dayWord} ${time}${named === undefined ? '' : ` (${named})`}`;
+  } catch (error) {
+    if (error instanceof JobError) return undefined;
+    throw error;
+  }
 }

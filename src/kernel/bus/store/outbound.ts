@@ -319,6 +319,6 @@ export function takeBack(tx: Transaction, turn: TurnId): TakenBack {
 
 function sentText({ body, parts }: SentRow): readonly SentText[] {
   if (body === null) return [];
-  const { id, chat, markdown }: OutboundMessage = JSON.parse(body);
-  return [{ id, chat, markdown, parts: JSON.parse(parts) }];
+  const { id, chat, markdown, attachments = [] }: OutboundMessage = JSON.parse(body);
+  return [{ id, chat, markdown, files: attachments.length, parts: JSON.parse(parts) }];
 }
