@@ -235,7 +235,7 @@ function campaignOf(first: number) {
         });
         await telegram.waitFor(() =>
           chat.messages.some(
-            ({ id, text: words }) => id > seen.id && /^(?:Denied|Dropped)/.test(words),
+            ({ id, text: words }) => id === seen.id && /(?:Refused|Dropped): nothing/.test(words),
           ),
         );
       }
