@@ -170,7 +170,7 @@ describe('on the web page', () => {
     await ask('/new', /New conversation/);
     await isAsked(call);
     const before = bot(OWNER).length;
-    await press('Always allow', /^Allowed/);
+    await press('Always allow', /Allowed, and exactly this call always/);
     await hears(OWNER, /^Seen: .*revoked-there/s, before);
     const rules = async () => {
       const answer = await fetch(`${address}/api/approvals`, { headers: credentials });
