@@ -58,7 +58,12 @@ const { telegram, model, file } = world;
 afterAll(() => world[Symbol.asyncDispose]());
 
 const answered = (chat: number) =>
-  telegram.waitFor(() => telegram.chat(chat).messages.find(({ from }) => from === 'bot'));
+  // Not the live view of a tool that still runs.
+  telegram.waitFor(() =>
+    telegram
+      .chat(chat)
+      .messages.find(({ from, text }) => from === 'bot' && /^(?:Done|Nothing)/.test(text)),
+  );
 const eve = { id: 666, first_name: `Eve ${FORGED}\n${ORDER} name.txt` };
 
 describe('an order in the words of others', () => {
