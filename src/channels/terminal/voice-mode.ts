@@ -1,5 +1,5 @@
-// Voice at the terminal: a question is recorded until Enter, an answer is played. Engines and programs are
-// those of the configuration.
+// Voice at the terminal: records a question until Enter and plays the answer, with the configured
+// engines and programs.
 
 import type { Terminal } from '../../cli/terminal.ts';
 import { chosenEngines } from '../../features/voice/index.ts';
@@ -16,7 +16,7 @@ export type VoiceMode = Awaited<ReturnType<typeof openVoiceMode>>;
 
 const NO_ENGINE = 'no transcription engine: add a Groq or OpenAI key, or set voice.transcription';
 
-/** @throws ConfigError, and VoiceError where nothing listens or records */
+/** @throws ConfigError; VoiceError if there is no engine or recorder */
 export async function openVoiceMode(terminal: Terminal) {
   const { env, clock } = terminal;
   const deps = { env, clock };
@@ -27,22 +27,24 @@ export async function openVoiceMode(terminal: Terminal) {
   const recorder = await recorderFor(recording, env);
   const transcriber = createTranscriber(transcription, deps);
   const isSpoken = speech !== undefined && config.voice.reply !== 'never';
-  // Every player takes WAV.
+  // Every player supports WAV.
   const heard = speech?.kind === 'server' ? ({ ...speech, format: 'wav' } as const) : speech;
   const speaker = isSpoken && heard !== undefined ? createSpeaker(heard, deps) : undefined;
   const player = speaker && (await playerFor(playing, env));
 
   return {
-    /** What was heard, as the model gets it; undefined where the person broke off. @throws VoiceError */
+    /**
+     * The transcript as the model gets it; undefined if the person cancelled. @throws VoiceError
+     */
     async listen(signal: AbortSignal): Promise<string | undefined> {
       const ended = untilEnter(terminal);
       const recorded = record(recorder, ended.then(voided), deps);
-      // The line is read to its end in any case, so that the next one is not.
+      // The line is always read to its end, so that it is not taken for the next question.
       const [how] = await Promise.all([ended, recorded.catch(voided)]);
       if (how === 'cancelled') return undefined;
       return said(await transcriber.transcribe(await recorded, signal));
     },
-    /** Plays the answer until a key stops it, where an engine speaks. @throws VoiceError */
+    /** Plays the answer until a key stops it, if there is a speech engine. @throws VoiceError */
     async speak(markdown: string, signal: AbortSignal): Promise<void> {
       const text = speakable(markdown);
       if (speaker === undefined || player === undefined || text === '') return;
@@ -69,7 +71,7 @@ async function untilEnter({ input, output, style }: Terminal): Promise<'done' | 
   return kind === 'text' ? 'done' : 'cancelled';
 }
 
-/** Not a command, whatever was said. */
+/** Never a command, whatever was said. */
 function said({ text, language }: SpokenWords): string {
   if (text === '') throw new VoiceError('voice_malformed', 'no speech was recognised');
   const spoken = { kind: 'words', text, ...(language === undefined ? {} : { language }) } as const;

@@ -1,5 +1,5 @@
-// The registry of chat commands: finds the command in a text, decides whether its sender may give it, and runs
-// it. /start and /help are its own.
+// The registry of chat commands: finds the command in a text, decides whether its sender may use
+// it, and runs it. It provides /start and /help itself.
 
 import { headOf, nearestName } from '../../lib/text/cut.ts';
 import { parseCommand } from '../access/admission.ts';
@@ -41,17 +41,17 @@ type Giver = Omit<CommandOrigin, 'session'>;
 
 export interface Commands {
   /**
-   * The command in a text; undefined where the text is a message. A mistyped name is answered as `/help` is; what
-   * is close to no name is a message, e.g. a path.
+   * The command in a text; undefined if the text is a message. A mistyped name finds `/help`; a
+   * text similar to no name is a message, e.g. a path.
    */
   find(text: string): Command | undefined;
-  /** The command's answer; the user-facing text of an error that has one. */
+  /** The command's answer, or the user-facing text of an error that has one. */
   run(command: Command, giver: Giver): Promise<string>;
 }
 
 type CommandsDeps = {
   readonly contributed: Pick<Contributed, 'commands'>;
-  /** Decisions that are given as commands are entered there. */
+  /** Records decisions that are made by commands. */
   readonly audit: AuditLog;
 };
 
@@ -113,12 +113,12 @@ function standingOf({ message, role }: Giver): Parameters<typeof mayGive>[1] {
   };
 }
 
-// The text of `/help`: the commands somebody may give, by subject, short enough for a phone; and the answer to a
-// mistyped command.
+// The text of `/help`: the commands a person may use, by subject, short enough for a phone; and the
+// answer to a mistyped command.
 
 type Named = Pick<Command, 'name' | 'summary' | 'usage'>;
 
-/** In the order they are shown. */
+/** In display order. */
 export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] = [
   [
     'This conversation',
@@ -147,7 +147,7 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
   ],
 ];
 
-/** `asked`: the command to be told more about, or `all`; empty: the names of `mine` by groups. */
+/** `asked`: the command to describe, or `all`; empty: the names of `mine` by groups. */
 function helpText(mine: readonly Named[], asked: string): string {
   const wanted = asked.toLowerCase().replace(/^\//, '').trim();
   const one = mine.find(({ name }) => name === wanted);
@@ -167,13 +167,15 @@ function helpText(mine: readonly Named[], asked: string): string {
   ].join('\n\n');
 }
 
-/** The command that was meant, where the typed name is close to one. */
+/** The intended command, if the typed name is similar to one. */
 export function meantBy(typed: string, known: readonly Named[]): string | undefined {
   return nearestName(typed, known.map(({ name }) => name).toSorted(byPlaceInHelp));
 }
 
 const IN_HELP = COMMAND_GROUPS.flatMap(([, names]) => names);
-/** Of two names that are equally close the same one is suggested, in whichever order features contribute. */
+/**
+ * Of two equally similar names the same one is suggested, in whichever order features contribute.
+ */
 const byPlaceInHelp = (a: string, b: string) => IN_HELP.indexOf(a) - IN_HELP.indexOf(b);
 
 function didYouMean(typed: string, mine: readonly Named[]): string {

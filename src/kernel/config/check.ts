@@ -1,5 +1,5 @@
-// From the text of a configuration file to a configuration in force, or to every problem in it at
-// once: read, migrate, fill in the environment, validate, look for conflicts.
+// Turns the text of a configuration file into a configuration, or reports every problem in it at
+// once: parse, migrate, insert the environment, validate, check conflicts.
 
 import { emailConflicts } from '../../channels/email/settings.ts';
 import { larkConflicts } from '../../channels/lark/settings.ts';
@@ -42,13 +42,13 @@ export type CheckedConfig = {
   readonly config: Config;
   /** As written, after migration: references to the environment stay references. */
   readonly raw: JsonObject;
-  /** The version the file had where it was not the current one. */
+  /** The version of the file if it was not the current one. */
   readonly migratedFrom: number | undefined;
   /** What migration changed, one sentence each. */
   readonly notes: readonly string[];
 };
 
-/** Settings that count over what is written, e.g. from the command line; by dotted path. */
+/** Settings that override the file, e.g. from the command line; by dotted path. */
 export type ConfigOverrides = Readonly<Record<string, JsonValue>>;
 
 /** @throws ConfigError with all problems found. */
@@ -75,7 +75,7 @@ export const contentProblems = (
   secrets: FoundSecrets,
 ): Problems => examine(raw, env, {}, secrets).problems;
 
-/** Undefined where it is misshapen. */
+/** Undefined if it does not match the schema. */
 function examine(
   raw: JsonObject,
   env: Environment,
@@ -102,7 +102,10 @@ export function configError(problems: Problems): ConfigError {
   return new ConfigError(`the configuration has ${count}`, problems);
 }
 
-/** The environment and the secrets that stand elsewhere filled in; a number or switch that came from it as text becomes one. */
+/**
+ * Inserts the environment and secrets stored elsewhere; a number or switch that came as text is
+ * converted.
+ */
 function effective(
   raw: JsonObject,
   env: Environment,
@@ -131,7 +134,7 @@ function literal(text: string): JsonValue {
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** What a variable sets stands in no line of the file. */
+/** A value set by a variable has no line in the file. */
 function withVariable(problem: ConfigProblem, env: Environment): ConfigProblem {
   const name = problem.path === '' ? undefined : variableOf(problem.path, env);
   if (name === undefined) return problem;
@@ -141,7 +144,7 @@ function withVariable(problem: ConfigProblem, env: Environment): ConfigProblem {
   };
 }
 
-/** Adds where the problem stands: its own line, else that of the nearest section that is written. */
+/** Adds the position of the problem: its own line, else that of the nearest written section. */
 function placed(problem: ConfigProblem, located: LocatedJson): ConfigProblem {
   if (problem.line !== undefined) return problem;
   for (let path = problem.path; path !== ''; path = parentOf(path)) {
@@ -153,9 +156,9 @@ function placed(problem: ConfigProblem, located: LocatedJson): ConfigProblem {
 
 const parentOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf('.')));
 
-// Knows the configuration of another program by its keys, so that its owner is met with a way on.
+// Recognises the configuration of another program by its keys, so that its owner gets a remedy.
 
-/** Keys that only that program has; two of them are no slip of the pen. */
+/** Keys that only that program has; two of them are no typing error. */
 const MARKS = [
   'agents.defaults.provider',
   'agents.defaults.memoryWindow',
@@ -169,13 +172,14 @@ const MARKS = [
   'tools.mcpServers',
 ];
 
-/** Whether keys that are not ours are those of the Python program, whose home has the same name. */
+/** Whether unknown keys are those of the Python program, whose home has the same name. */
 export function isPythonConfig(unknownKeys: readonly string[]): boolean {
   return MARKS.filter((mark) => unknownKeys.includes(mark)).length > 1;
 }
 
-// Settings that are each fine alone but not together, or fine for the schema but not for the world.
-// Found at load, so that nothing fails an hour later. Each channel's own are in a file of its own.
+// Settings that conflict with each other, or are valid for the schema but not in reality. Found
+// when the configuration loads, so that nothing fails an hour later. Each channel's own checks are
+// in a file of its own.
 
 const CHECKS: readonly ((config: Config) => Problems)[] = [
   gatewayExposure,
@@ -278,10 +282,10 @@ function timeZone({ sessions }: Config): Problems {
   return unless(isTimeZone(sessions.timeZone), 'sessions.timeZone', problem, remedy);
 }
 
-/** Channels of our own, which need no section. */
+/** Local channels, which need no section. */
 const OWN_CHANNELS = ['web', 'terminal'];
 
-/** An exception for nobody. */
+/** An exception that applies to nobody. */
 function limitConflicts({ limits, channels }: Config): Problems {
   const known = [...Object.keys(channels), ...OWN_CHANNELS];
   return limits.exceptions.flatMap(({ who }, index) => {
@@ -303,12 +307,12 @@ function compactionConflicts({ agents }: Config): Problems {
   );
 }
 
-// Checks of the entries that allow or forbid tools: an entry with an id that nobody has, or in another
+// Checks of the entries that allow or forbid tools: an entry with an impossible id, or in another
 // spelling than the channel's, would seem to protect and protect nothing.
 
 type IdRule = {
   readonly example: string;
-  /** The one spelling; undefined where the id can be nobody's there. */
+  /** The canonical spelling; undefined for an impossible id. */
   spell(id: string): string | undefined;
 };
 
@@ -340,7 +344,7 @@ function toolConflicts({ tools, channels }: Config): Problems {
   ];
 }
 
-/** A channel without a rule here takes any id: only it knows how its ids look. */
+/** A channel without a rule here accepts any id: only it knows their form. */
 function strangeEntries(
   list: 'people' | 'groups',
   entries: readonly ToolPolicyEntry[],

@@ -1,6 +1,6 @@
-// The configuration as one schema: types, defaults, limits and the texts editors show. Keys are the
-// original's where it has them; every key here has an effect. Secrets are marked, so that printing
-// and logging can hide them without a list of their own.
+// The configuration as one schema: types, defaults, limits and the texts that editors show. Keys
+// are the original's where it has them; every key here has an effect. Secrets are marked, so that
+// printing and logging can mask them without a list of their own.
 
 import { z } from 'zod';
 import { compactionSchema } from '../../agent/compaction-settings.ts';
@@ -176,14 +176,14 @@ type WithSettings = {
 };
 const brought = FEATURES.flatMap((feature: WithSettings) => feature.settings ?? []);
 
-/** With the sections that features bring themselves, which they read by themselves. */
+/** Includes the sections that features define and read themselves. */
 export const configSchema = kernelSchema.extend(
   Object.fromEntries(brought.map(({ at, schema }) => [at, schema])) as Record<never, z.ZodType>,
 );
 
 /** A complete configuration: every default filled in, every `${NAME}` resolved. */
 export type Config = z.infer<typeof kernelSchema>;
-/** What a person writes: any part may be left out. */
+/** What a person writes: any part may be absent. */
 export type ConfigInput = z.input<typeof kernelSchema>;
 
 // Which channels may have several accounts, and the configuration as each account sees it: its own

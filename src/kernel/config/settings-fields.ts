@@ -1,4 +1,4 @@
-// The kinds of values the configuration is made of, most of them with the default of a setting.
+// The kinds of values in the configuration, most of them with the default of a setting.
 
 import { z } from 'zod';
 import { isCallName, UNKNOWN_SENDER_POLICIES } from '../access/admission.ts';
@@ -15,7 +15,7 @@ export function choice<const Choice extends string>(
   return z.enum(choices).default(usual as z.core.util.NoUndefined<Choice>);
 }
 
-/** A group of settings that may be left out as a whole. */
+/** A group of settings that may be absent as a whole. */
 export function section<Fields extends z.ZodRawShape>(fields: Fields) {
   const group = z.strictObject(fields);
   return group.prefault({} as z.core.util.NoUndefined<z.input<typeof group>>);
@@ -29,7 +29,7 @@ export function seconds(minimum: number, maximum: number, usual?: number) {
   return usual === undefined ? bounded : bounded.default(usual);
 }
 
-/** A whole number, in the same way. */
+/** An integer, in the same way. */
 export function count(minimum: number, maximum: number): z.ZodInt;
 export function count(minimum: number, maximum: number, usual: number): z.ZodDefault<z.ZodInt>;
 export function count(minimum: number, maximum: number, usual?: number) {
@@ -48,7 +48,7 @@ export const accountName = z
     'Use lower-case letters, digits and "-" in the name of an account, and not "default"',
   );
 
-/** The same settings for a further account: each may be left out, at any depth, and none fills itself in. */
+/** The same settings for a further account: each may be absent, at any depth, without a default. */
 export function accountSection(
   fields: Readonly<Record<string, z.ZodType>>,
 ): z.ZodObject<Record<string, z.ZodType>> {
@@ -66,7 +66,7 @@ function withoutDefault(field: z.ZodType): z.ZodType {
   return wraps ? withoutDefault(field.unwrap() as z.ZodType) : field;
 }
 
-// Settings that several channels share, and the check of the names by which groups call the agent.
+// Settings that several channels share, and the check of the agent's names in groups.
 
 export const allowFrom = texts().describe(
   'Stable ids of senders that may talk to the agent. Empty: nobody; "*": everybody.',
@@ -103,14 +103,14 @@ export const strangeCallNames = (section: string, names: readonly string[]): Pro
     'Use plain words; * matches any letters of a word.',
   );
 
-// What the checks of settings give: a problem with its path and a remedy, or nothing.
+// The result of a check of settings: problems with path and remedy, or none.
 
 export type Problems = readonly ConfigProblem[];
 
 export const unless = (isFine: boolean, path: string, problem: string, remedy: string): Problems =>
   isFine ? [] : [{ path, problem, remedy }];
 
-/** For each item of a list that is not as it should be. */
+/** One problem for each invalid item of a list. */
 export const strangeItems = <Item>(
   path: string,
   items: readonly Item[],

@@ -1,6 +1,6 @@
-// How many messages somebody may have answered: under which names a message is counted, which limits the
-// configuration sets for them (the most exact exception counts over that of the channel, and that over the general
-// limits; what an owner allows the person themselves counts over all of it), and the counting in any minute and day.
+// How many messages of a person are answered: under which names a message is counted, which limits
+// apply (precedence: what an owner set for the person, the most specific configured exception, the
+// channel's limits, the general limits), and the count per minute and day.
 
 import type { LocalDay } from '../../lib/time/zone-time.ts';
 import type { AdmittedRole } from '../access/admission.ts';

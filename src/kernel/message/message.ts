@@ -418,15 +418,15 @@ export type Payer = Pick<InboundMessage, 'chat' | 'sender' | 'session'> & {
   readonly isUnseen?: boolean;
 };
 
-/** A text of the agent for somebody outside the conversation. */
+/** A text of the agent for a person outside the conversation. */
 export type Letter =
   | {
       readonly kind: 'mail';
-      /** A plain address in its one spelling, see core/mail/address. */
+      /** A plain address in its canonical spelling. */
       readonly to: string;
-      /** Who gets a copy, each in the same spelling and none of them twice. */
+      /** Recipients of copies, in the same spelling, without duplicates. */
       readonly cc?: readonly string[];
-      /** Which of our mailboxes it goes out from, by name or address; absent: that of the chat. */
+      /** The mailbox that sends it, by name or address; absent: that of the chat. */
       readonly from?: string;
       readonly subject: string;
       readonly markdown: string;

@@ -1,5 +1,5 @@
-// The canonical record of a conversation: what session files hold and what providers render. Fields
-// are named as on disk; a provider turns entries into its wire form and nothing else.
+// The canonical record of a conversation: what session files contain and providers render. Fields
+// are named as on disk; a provider only converts entries to its wire format.
 
 import type { AttachedMedia } from './attachment.ts';
 import type { ToolFailureKind } from './errors.ts';
@@ -8,11 +8,13 @@ import type { CallId, MessageId, ResultId, TurnId } from './ids.ts';
 export type ToolCall = {
   readonly id: CallId;
   readonly name: string;
-  /** Arguments as the model wrote them, JSON text; kept verbatim even where it does not parse. */
+  /** Arguments as the model wrote them, JSON text; kept verbatim even if invalid. */
   readonly arguments: string;
 };
 
-/** Thinking that its provider wants back unchanged (Anthropic signs it). Never shown in a chat. */
+/**
+ * Thinking that its provider requires back unchanged (Anthropic signs it). Never shown in a chat.
+ */
 export type ThinkingBlock = { readonly text: string; readonly signature?: string };
 
 export type TokenUsage = {
@@ -20,7 +22,7 @@ export type TokenUsage = {
   readonly outputTokens: number;
   /** Part of `inputTokens` that was read from the provider's prompt cache. */
   readonly cachedTokens: number;
-  /** Part of `inputTokens` that was written to it, where that has a price of its own; not recorded. */
+  /** Part of `inputTokens` that was written to it, if that has a price of its own; not recorded. */
   readonly writtenTokens?: number;
 };
 
@@ -31,9 +33,9 @@ export type UserEntry = {
   /** The message's place in the session's order on the bus. */
   readonly seq?: number;
   readonly text: string;
-  /** What came with it and is stored; of these the model is shown the images. */
+  /** Its stored attachments; of these the model sees the images. */
   readonly media?: readonly AttachedMedia[];
-  /** It holds words of others: while it is shown, the conversation is tainted. */
+  /** It contains untrusted content: while it is shown, the conversation is tainted. */
   readonly isForeign?: true;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -44,16 +46,18 @@ export type AssistantEntry = {
   readonly turnId: TurnId;
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
-  /** Written while working: the person is shown another text, written after it. */
+  /** Written while working: the person sees another text, written after it. */
   readonly isDraft?: true;
-  /** Sentences of it that tell of something done that no tool did: a draft, asked for anew. */
+  /** Sentences that claim an action which no tool did: a draft, requested again. */
   readonly unsupported?: readonly string[];
   readonly thinking: readonly ThinkingBlock[];
   readonly model: string;
   readonly usage?: TokenUsage;
-  /** Highest bus sequence number among the turn's messages that the model was shown for it. */
+  /** Highest bus sequence number among the turn's messages that the model saw for it. */
   readonly throughSeq?: number;
-  /** Names what the model was asked with, which is kept beside the conversation; core/asked.ts. */
+  /**
+   * The fingerprint of the request in the request log; kernel/sessions/rules/request-records.ts.
+   */
   readonly asked?: string;
   /** Written while untrusted content was in view: it does not taint, but no summary trusts it. */
   readonly isTainted?: true;
@@ -65,77 +69,81 @@ export type ToolEntry = {
   readonly turnId: TurnId;
   readonly callId: CallId;
   readonly name: string;
-  /** `unknown`: it was running when the process died; never run again on its own. */
+  /** `unknown`: it was running when the process died; never run again automatically. */
   readonly status: 'ok' | 'failed' | 'unknown';
   readonly text: string;
-  /** By which read_result finds it; results of older programs have none. */
+  /** By which read_result finds it; results of older versions have none. */
   readonly resultId?: ResultId;
-  /** All of a result that is too long to be shown, where `text` is a briefing. Only on the disk. */
+  /**
+   * The whole of a result that is too long to be shown; `text` is then a briefing. Only on disk.
+   */
   readonly whole?: string;
   /** Of a failed call: why. */
   readonly failure?: ToolFailureKind;
-  /** It was not run, because nothing new would have come of it. */
+  /** It was not run, because it would have produced nothing new. */
   readonly isBlocked?: true;
   /** What the tool shows the model. */
   readonly media?: readonly AttachedMedia[];
-  /** It holds words of others: while it is shown, the conversation is tainted. */
+  /** It contains untrusted content: while it is shown, the conversation is tainted. */
   readonly isForeign?: true;
   readonly at: number;
 };
 
-/** Stands for what was said before the turn `keepsFrom`, which may stand before it in the record. */
+/** Replaces what was said before the turn `keepsFrom`, which may precede it in the record. */
 export type SummaryEntry = {
   readonly role: 'summary';
   readonly text: string;
-  /** The part that untrusted content had a share in; `text` is then made of trusted entries only. */
+  /** The part derived from untrusted content; `text` is then derived from trusted entries only. */
   readonly untrusted?: string;
-  /** The first turn that it does not cover; undefined: it stands for everything before it. */
+  /** The first turn that it does not cover; undefined: it replaces everything before it. */
   readonly keepsFrom?: TurnId;
-  /** What it is made of, oldest first, where the lossless engine made it; `text` is then theirs. */
+  /** Its nodes, oldest first, if the lossless engine made it; `text` is then theirs. */
   readonly nodes?: readonly SummaryNode[];
-  /** Messages that neither stand in it nor follow it: a new file opened without them. */
+  /** Messages that are neither in it nor after it: a new file was opened without them. */
   readonly omitted?: number;
-  /** What came with the messages it covers; not shown, but it can be looked at again. */
+  /** Attachments of the messages it covers; not shown, but they can be looked at again. */
   readonly media?: readonly AttachedMedia[];
-  /** It has an untrusted part, or is one as a whole (of earlier versions): while shown, it taints. */
+  /**
+   * It has an untrusted part, or is one as a whole (of earlier versions): while shown, it taints.
+   */
   readonly isForeign?: true;
   readonly at: number;
 };
 
-/** The person began anew: nothing before it is shown to the model. */
+/** The person started anew: the model sees nothing before it. */
 type ResetEntry = { readonly role: 'reset'; readonly at: number };
 
-/** The turn was taken back: it stays on the disk, and the model is shown nothing of it. */
+/** The turn was undone: it stays on disk, and the model sees nothing of it. */
 type UndoEntry = {
   readonly role: 'undo';
   readonly undoes: TurnId;
-  /** The message that asked for it. */
+  /** The message that requested it. */
   readonly by: MessageId;
   readonly at: number;
 };
 
-/** What `/new` or `/undo` took out of view is in view again; the file that begins with it holds it. */
+/** What `/new` or `/undo` hid is visible again; the file that starts with it contains it. */
 export type RestoreEntry = {
   readonly role: 'restore';
-  /** Which of them, see core/session/restore.ts. */
+  /** Which of them, see kernel/sessions/rules/carry.ts. */
   readonly brings: string;
-  /** The message that asked for it. */
+  /** The message that requested it. */
   readonly by: MessageId;
   readonly at: number;
 };
 
 /**
- * The turn is over. Its `answers` are reused when the process dies before the bus heard of them, so
- * the model is not asked twice.
+ * The turn is over. Its `answers` are reused if the process dies before they are on the bus, so
+ * that the model is not called twice.
  */
 export type TurnEndEntry = {
   readonly role: 'turn_end';
   readonly turnId: TurnId;
   readonly outcome: 'answered' | 'stopped' | 'failed';
   readonly answers: readonly string[];
-  /** Highest bus sequence number this turn consumed, its followers included. */
+  /** Highest bus sequence number this turn processed, including its followers. */
   readonly throughSeq: number;
-  /** Model calls of the turn that no other entry has. */
+  /** Model calls of the turn that no other entry contains. */
   readonly shared?: readonly SharedCall[];
   readonly at: number;
 };
@@ -157,13 +165,13 @@ export type TranscriptEntry =
   | RestoreEntry
   | TurnEndEntry;
 
-/** What a model is shown: the transcript after repair, without bookkeeping. */
+/** What a model sees: the transcript after repair, without bookkeeping. */
 export type ModelMessage =
   | {
       readonly role: 'user';
       readonly text: string;
       readonly images?: readonly AttachedMedia[];
-      /** Of ours, said behind it in this call alone and never recorded. */
+      /** A note of the program, sent after it in this call only and never recorded. */
       readonly note?: string;
     }
   | {
@@ -181,22 +189,24 @@ export type ModelMessage =
       readonly failed: boolean;
     };
 
-// What a node of lossless compaction is, as it stands in a session file. What is done with nodes is in
-// core/summary-nodes.ts.
+// A node of lossless compaction as stored in a session file. agent/rules/lossless.ts works with
+// nodes.
 
 export const NODE_STYLES = ['details', 'points', 'cut'] as const;
-/** How its text was made: by a model that keeps details, by one that keeps points, or by cutting. */
+/**
+ * How its text was made: by a model that keeps details, by one that keeps points, or by cutting.
+ */
 export type NodeStyle = (typeof NODE_STYLES)[number];
 
 export type SummaryNode = {
-  /** Number of the first turn it stands for. */
+  /** Number of the first turn it covers. */
   readonly from: number;
-  /** Number of the first turn behind it. */
+  /** Number of the first turn after it. */
   readonly before: number;
   /** 0: of messages; else one more than the highest node it is made of. */
   readonly level: number;
   readonly style: NodeStyle;
-  /** How many it stands for, where that is known. */
+  /** Number of messages it covers, if known. */
   readonly messages?: number;
   /** Ids of the nodes it was made of, oldest first. */
   readonly children?: readonly string[];
@@ -207,7 +217,7 @@ export type SummaryNode = {
   readonly isForeign?: true;
 };
 
-// How far an answer is from one that is worth being read again by the model that wrote it.
+// How far an answer has drifted, which decides whether its model rereads it.
 
 export type DriftSignal =
   | 'filler_heavy'

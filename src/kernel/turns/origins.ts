@@ -1,5 +1,5 @@
-// Who asks for a turn, and what they may have done: brings together what the gate says of a message
-// now, what its door is like, and what the configuration grants. The rules themselves are core's.
+// The sender of a turn and their rights: combines the current verdict of admission, the medium of
+// the channel, and the configuration. The rules themselves are in kernel/access.
 
 import { createHash } from 'node:crypto';
 import type { TurnSettings } from '../../agent/agent.ts';
@@ -45,17 +45,17 @@ type OriginsDeps = {
   readonly knownAs: KnownAs;
   mediumOf(channel: string): Medium;
   policies(): ToolPolicies;
-  /** Whether what it quotes is of the two of them and was not tainted. */
+  /** Whether its quote is from their private chat and untainted. */
   quotesOwn(message: InboundMessage): Promise<boolean>;
 };
 
 export type Origin = {
   readonly rights: Rights;
-  /** The message holds words of others. */
+  /** The message contains untrusted content. */
   readonly isForeign: boolean;
-  /** An owner, alone with the agent in a chat: who may be asked there. */
+  /** An owner in a private chat: they may be asked there. */
   readonly isOwnerHere: boolean;
-  /** How much is asked of owners; left out for whom nothing is run, and for our own machinery. */
+  /** How often owners are asked; absent for senders without tools, and for internal senders. */
   readonly approvals?: ApprovalPolicy;
 };
 
@@ -81,12 +81,12 @@ export function createOrigins(deps: OriginsDeps): Origins {
     const approvals = approvalPolicyOf(policies(), standing, whose, chosen);
     const policy = { ...toolPolicyOf(policies(), whose), approvals };
     const there = verdict.kind === 'refuse' ? NO_RIGHTS : rightsOf(standing, policy);
-    // Another door of theirs gives nobody back what was taken from them.
+    // Another channel of the person does not restore what was revoked.
     const granted = narrowed(there, takenFrom(policies(), names));
     const isTrusted = granted.trustsFiles === true;
     const isQuoteOwn = isTrusted && message.quoted !== undefined && (await quotesOwn(message));
     return {
-      // Nobody asked for anything when they corrected their words.
+      // A person who corrects a message has requested no action.
       rights: message.redoes === undefined ? granted : narrowed(granted, LOOKING_RIGHTS),
       isForeign: isOthers || holdsUntrustedText(message, { isTrusted, isQuoteOwn }),
       isOwnerHere: role === 'owner' && place === 'direct' && medium === 'chat',
@@ -96,8 +96,8 @@ export function createOrigins(deps: OriginsDeps): Origins {
 }
 
 /**
- * Whether what a message quotes, between the two of them, is of the agent or of the person and had no taint: a
- * quote keeps the mark of what it quotes, also where the conversation no longer shows it.
+ * Whether the quote of a message in a private chat is from the agent or the person and was
+ * untainted: a quote keeps the mark of what it quotes, even if the conversation no longer shows it.
  */
 export function createQuotesOwn({
   bus,
@@ -119,14 +119,14 @@ export function createQuotesOwn({
     const isTheirs = quoted.sentAs === undefined;
     const isMeant = (entry: TranscriptEntry) =>
       !isTheirs ||
-      // An id is only a number of the platform: the words have to be theirs as well.
+      // An id is only a number of the platform: the text must match as well.
       (entry.role === 'user' && entry.messageId === replyTo && entry.text.includes(quoted.text));
     const entries = (await entriesOf(sessions, turn)).filter(isMeant);
     return entries.length > 0 && !entries.some(isTouched);
   };
 }
 
-/** Nothing where they stand in an older file, before a new start. */
+/** Empty if they are in an older file, before a reset. */
 async function entriesOf(sessions: Pick<SessionStore, 'turn' | 'earlier'>, turn: TurnId) {
   const newest = await sessions.turn(sessionOfTurn(turn), turn);
   const from = firstSeqOf(turn);
@@ -136,7 +136,7 @@ async function entriesOf(sessions: Pick<SessionStore, 'turn' | 'earlier'>, turn:
   return turns.flatMap(({ entries }) => entries);
 }
 
-/** Whoever was let in for one message is a guest. */
+/** A sender who was let in for one message is a guest. */
 export function standingOf(
   { sender, addressing, group }: InboundMessage & { readonly sender: PersonSender },
   verdict: SettledVerdict,
@@ -151,8 +151,8 @@ export function standingOf(
   };
 }
 
-// Whose a turn is: an owner's own, another person's, or a group's. What nobody vouches for, and what
-// is nobody's, gets notes of its own and never the owner's.
+// The person of a turn: an owner, another person, or a group. An unverified sender, and a chat of
+// nobody, gets notes of its own and never the owner's.
 
 const NAME_CHARS = 12;
 
@@ -204,19 +204,19 @@ const SETTINGS = rowShape<SessionSettings>({
 
 export type SessionSettings = {
   readonly model?: string;
-  /** The model to which /local goes back; undefined: that of all. */
+  /** The model that /local restores; undefined: the default model. */
   readonly beforeLocal?: string;
   readonly thinkingBudget?: number;
   readonly queueMode?: 'steer' | 'followup';
   /** How its turns share their work among models. */
   readonly mode?: AgentMode;
-  /** How what came before is summed up. */
+  /** How the earlier part is summarised. */
   readonly engine?: CompactionEngine;
-  /** Until then its owner asks for no approval because of taint, epoch milliseconds. */
+  /** Until then its owner needs no approval because of taint, epoch milliseconds. */
   readonly trustedUntil?: number;
 };
 
-/** What of it a turn is run with. */
+/** The part of it with which a turn runs. */
 export function turnSettingsOf(
   { model, mode, engine, thinkingBudget, trustedUntil }: SessionSettings,
   defaults: { readonly thinkingBudget: number },

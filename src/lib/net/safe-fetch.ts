@@ -23,13 +23,13 @@ import {
 } from './checked-address.ts';
 
 type BodyLimits = {
-  /** Bytes as they come over the wire. */
+  /** Bytes as transferred. */
   readonly maxBytes: number;
   /** Bytes after decompression. */
   readonly maxDecompressedBytes: number;
 };
 
-/** What we can decompress, as a request says it. */
+/** The supported encodings, for the request header. */
 const ACCEPTED_ENCODINGS = 'gzip, deflate, br, zstd';
 
 const ZLIB_METHOD = 8;
@@ -84,14 +84,14 @@ async function peeked(source: AsyncGenerator<Uint8Array, void, void>) {
   return { first, rest: rest() };
 }
 
-/** One encoding: several in a row only serve to hide a bomb in a bomb. */
+/** A single encoding: several in a row only serve to hide decompression bombs. */
 function decoderFor(encoding: string, first: Uint8Array): Transform {
   switch (encoding) {
     case 'gzip':
     case 'x-gzip':
       return createGunzip();
     case 'deflate':
-      // Some servers leave out the zlib header (RFC 9110 section 8.4.1.2).
+      // Some servers omit the zlib header (RFC 9110 section 8.4.1.2).
       return ((first[0] ?? 0) & 0x0f) === ZLIB_METHOD ? createInflate() : createInflateRaw();
     case 'br':
       return createBrotliDecompress();
@@ -110,32 +110,35 @@ function explain(error: unknown): never {
   });
 }
 
-// The only way out to addresses that people, models or messages name (cases X11 to X14): GET and
-// HEAD, public addresses only, pinned for the connection, every redirect checked anew, no cookies,
-// all of it bounded in time and bytes.
+// The only way to request URLs that come from people, models or messages (cases X11 to X14): GET
+// and HEAD, public addresses only, pinned for the connection, every redirect checked again, no
+// cookies, bounded in time and bytes.
 
 export type SafeFetchOptions = {
   readonly signal: AbortSignal;
-  /** GET where it is left out. */
+  /** Default: GET. */
   readonly method?: 'GET' | 'HEAD';
   /** Sent as JSON by POST; redirects are not followed then. */
   readonly json?: unknown;
-  /** Names in lower case. Beyond the first origin only those that say what we read are sent. */
+  /**
+   * Names in lower case. After a redirect to another origin only content negotiation headers are
+   * sent.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   readonly maxBytes?: number;
   readonly maxDecompressedBytes?: number;
-  /** The whole of it, redirects and body included. */
+  /** Total, including redirects and body. */
   readonly timeoutMs?: number;
   readonly maxRedirects?: number;
 };
 
 export type SafeFetched = {
-  /** Where the answer came from, after redirects. */
+  /** The URL of the response, after redirects. */
   readonly url: string;
   readonly status: number;
   /** By name in lower case. */
   readonly headers: ReadonlyMap<string, string>;
-  /** As the server says, e.g. `text/html; charset=utf-8`; empty where it says nothing. */
+  /** From the server, e.g. `text/html; charset=utf-8`; empty if missing. */
   readonly contentType: string;
   readonly body: Uint8Array;
 };
@@ -144,7 +147,7 @@ export type SafeFetched = {
 export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<SafeFetched>;
 
 type SafeFetchDeps = {
-  /** Asked at every request. */
+  /** Read at every request. */
   readonly rules: () => AddressRules;
   /** Default: the machine's. */
   readonly resolver?: HostResolver;
@@ -157,9 +160,9 @@ const MAX_REDIRECTS = 3;
 const MAX_HEADER_BYTES = 16_384;
 const USER_AGENT = 'Mozilla/5.0 (compatible; nanobot)';
 const REDIRECTS = [301, 302, 303, 307, 308];
-/** What may be said to a host that the caller did not name. */
+/** Headers that may be sent to a host that the caller did not name. */
 const HARMLESS_HEADERS = ['accept', 'accept-language', 'range', 'user-agent'];
-/** Never sent, whoever asks. */
+/** Never sent, for any caller. */
 const REFUSED_HEADERS = ['cookie', 'host', 'connection', 'transfer-encoding', 'content-length'];
 
 type Hop = SafeFetched & { readonly location: string | undefined };
@@ -210,7 +213,7 @@ function only(headers: RequestHeaders, names: readonly string[]): RequestHeaders
   return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));
 }
 
-/** One connection of its own per hop: nothing is shared, nothing is kept alive. */
+/** A connection of its own per hop: nothing is shared or kept alive. */
 async function requestOnce(
   { url, addresses }: CheckedAddress,
   headers: RequestHeaders,
@@ -286,9 +289,9 @@ function named(error: unknown, deadline: AbortSignal, timeoutMs: number): SafeFe
   });
 }
 
-// A body read whole, as far as it is not too long.
+// A body read completely, unless it is too long.
 
-/** Undefined where it is longer; the rest is not fetched then. @throws what the connection throws */
+/** Undefined if it is longer; the rest is not fetched then. @throws what the connection throws */
 export async function boundedBody(
   body: ReadableStream<Uint8Array> | null,
   maxBytes: number,
@@ -304,6 +307,6 @@ export async function boundedBody(
 }
 
 // Node's HTTP without its fetch. An ES import of `node:http` reads every name it exports, and three
-// of them load the built-in fetch: some 9 MB that a gateway at rest does not need.
+// of them load the built-in fetch: some 9 MB that an idle gateway does not need.
 
 export const nodeHttp = process.getBuiltinModule('node:http');

@@ -1,5 +1,5 @@
-// Settings for programs that the agent runs: confinement, limits, and environment variables that are
-// never passed on (case X07). None of it is the model's to choose.
+// Settings for programs that the agent runs: confinement, limits, and environment variables that
+// are never passed on (case X07). The model cannot choose any of it.
 
 import { z } from 'zod';
 import { choice, count, flag, seconds, secret } from '../../kernel/config/settings-fields.ts';
@@ -29,8 +29,8 @@ export function isLoaderVariable(name: string): boolean {
   return NAMES.has(upper) || PREFIXES.some((prefix) => upper.startsWith(prefix));
 }
 
-// The part of the configuration for programs that the agent runs: how they are confined and how much
-// they may use. None of it is the model's to choose.
+// The part of the configuration for programs that the agent runs: how they are confined and how
+// much they may use. The model cannot choose any of it.
 
 const SANDBOXES = ['auto', 'bubblewrap', 'seatbelt', 'container', 'off'] as const;
 export const MAX_EXEC_SECS = 600;
@@ -91,9 +91,9 @@ export const execSchema = z.strictObject({
 
 export type ExecConfig = z.infer<typeof execSchema>;
 
-// The configuration of what looks things up outside: engines for the web, figures of companies.
+// The configuration of external lookups: search engines for the web, figures of companies.
 
-/** In the order of asking: one's own, then those with a key, then public ones. */
+/** In the order of use: self-hosted, then those with a key, then public ones. */
 const SEARCH_ENGINES = [
   'searxng',
   'brave',

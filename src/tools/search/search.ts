@@ -30,7 +30,7 @@ const FILE_HITS = 15;
 const NOTHING = /^(?:Nothing (?:was found|is noted)|There is no)/;
 
 type SearchDeps = {
-  /** The tools that are asked, those that there are. */
+  /** The available tools. */
   readonly tools: Partial<Readonly<Record<SearchSource, Tool>>>;
   readonly maxResultChars: () => number;
   /** Whether the agent gets the tool of this name. */
@@ -66,7 +66,7 @@ function subToolOf(
   };
 }
 
-/** What each is asked; undefined where the question gives it nothing to look for. */
+/** The arguments for each tool; undefined if the question contains nothing to search for. */
 const ARGUMENTS: Readonly<Record<SearchSource, (question: string) => unknown>> = {
   memory: (query) => ({ query }),
   sessions: (question) => byWords(question, (words) => ({ query: words.join(' ') })),
@@ -84,17 +84,20 @@ function byWords<T>(question: string, make: (words: readonly string[]) => T): T 
 const anyOf = (words: readonly string[]) =>
   words.map((word) => word.replace(/[^\p{L}\p{N}]/gu, (sign) => `\\${sign}`)).join('|');
 
-// The tools that look things up outside of the conversation, and the one that asks the others.
+// The tools for external lookups, and the one that asks the others.
 
 export type SearchToolsDeps = {
   readonly web: WebSearchDeps;
   readonly finance: Omit<FinanceDeps, 'maxResultChars'>;
   readonly maxResultChars: () => number;
-  /** Whether the agent gets the tool of this name: what is switched off is not asked in passing. */
+  /**
+   * Whether the agent gets the tool of this name: a tool that is off is not used by `search`
+   * either.
+   */
   isSwitchedOn(tool: string): boolean;
 };
 
-/** `others`: tools from elsewhere that `search` asks too. */
+/** `others`: further tools that `search` uses. */
 export function createSearchTools(
   { web, finance, maxResultChars, isSwitchedOn }: SearchToolsDeps,
   access: WorkspaceAccess,
@@ -111,7 +114,7 @@ export function createSearchTools(
   ];
 }
 
-// Builds what looks things up at services that the owner configured.
+// Creates the tools for services that the owner configured.
 
 const FINANCE_KEY = 'FINANCIAL_DATASETS_API_KEY';
 
@@ -144,7 +147,9 @@ export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps
   };
 }
 
-/** Only the host that the owner named, wherever it is; a redirect leads nowhere else. */
+/**
+ * Reaches only the host that the owner configured, at any address; a redirect leads nowhere else.
+ */
 function fetchFrom(origin: string): SafeFetch {
   const { host, hostname, port, protocol } = new URL(origin);
   const named = port === '' ? `${hostname}:${protocol === 'http:' ? 80 : 443}` : host;
@@ -204,7 +209,7 @@ const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
 type FinanceDeps = {
   readonly settings: () => FinanceConfig;
-  /** The way to a service that the owner configured: it may be local. */
+  /** The fetch for a service that the owner configured: it may be local. */
   fetchFrom(origin: string): SafeFetch;
   readonly maxResultChars: () => number;
 };
@@ -250,7 +255,7 @@ async function ask(
   deps: FinanceDeps,
 ): Promise<string> {
   const question = readFinanceQuestion(query);
-  // Coins have an address of their own; histories are those of shares.
+  // Coins have an endpoint of their own; histories exist only for shares.
   const tickers = question.tickers.filter(
     (ticker) => isCrypto(ticker) === (figure === 'crypto_price'),
   );
@@ -293,7 +298,7 @@ function refusal(status: number): string {
     : `the service answered with status ${status}`;
 }
 
-/** Nothing where all of it is empty. */
+/** Empty if all of it is empty. */
 function figuresIn(text: string): string {
   let parsed: unknown;
   try {

@@ -1,4 +1,4 @@
-// Tool: searches the web with the configured engines, the next one where one fails.
+// Tool: searches the web with the configured engines; if one fails, the next.
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
@@ -12,12 +12,12 @@ import { QUERY_NAMES } from '../toolbox.ts';
 type WebHit = { readonly title: string; readonly url: string; readonly snippet: string };
 
 type SearchSettings = SearchConfig & {
-  /** Keys by engine, of the configuration or the environment. */
+  /** Keys by engine, from the configuration or the environment. */
   readonly keys: Readonly<Partial<Record<SearchEngineName, string | undefined>>>;
 };
 
 type EngineRequest = {
-  /** Path and query behind the engine's address. */
+  /** Path and query after the engine's address. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Makes it a POST of JSON. */
@@ -25,17 +25,17 @@ type EngineRequest = {
 };
 
 type SearchEngine = {
-  /** Empty: the owner says where it is. */
+  /** Empty: the owner configures it. */
   readonly address: string;
-  /** Absent: it needs no key. A key goes into a header, never into an address. */
+  /** Absent: it needs no key. A key is sent in a header, never in a URL. */
   readonly keyed?: true;
-  /** The least time between two requests to a public service without a key. */
+  /** Least time between two requests to a public service without a key. */
   readonly gapMs?: number;
   isReady?(settings: SearchSettings): boolean;
   request(query: string, count: number, settings: SearchSettings, key: string): EngineRequest;
-  /** @throws where the answer has another form */
+  /** @throws if the response has another form */
   read(body: string, settings: SearchSettings): readonly WebHit[] | Promise<readonly WebHit[]>;
-  /** What to do about a refusal, for the owner. */
+  /** The remedy for a refusal, for the owner. */
   hint?(status: number): string | undefined;
 };
 
@@ -43,10 +43,10 @@ const MAX_TITLE_CHARS = 200;
 const MAX_SNIPPET_CHARS = 500;
 const MAX_URL_CHARS = 500;
 const PAGE = /^https?:\/\/\S+$/i;
-/** A public engine that refuses is left alone for so long. */
+/** Pause of a public engine after a refusal. */
 const PAUSE_MS = 600_000;
 const REFUSALS = [202, 403, 418, 429, 503];
-/** The most that Google's and Exa's interfaces give at once. */
+/** The most results that Google's and Exa's APIs return at once. */
 const GOOGLE_MAX_COUNT = 10;
 
 const text = z.string().nullish();
@@ -166,7 +166,7 @@ export const ENGINES: Readonly<Record<SearchEngineName, SearchEngine>> = {
         .parse(json(body))
         .items.flatMap(({ link, title, snippet }) => hits(link, title, snippet)),
   },
-  /** The page for browsers without scripts: DuckDuckGo has no interface for programs. */
+  /** The page for browsers without scripts: DuckDuckGo has no API. */
   duckduckgo: {
     address: 'https://html.duckduckgo.com',
     gapMs: 2000,
@@ -208,7 +208,7 @@ function json(body: string): unknown {
   }
 }
 
-/** None where it leads to no page: an engine passes on what others named so. */
+/** Empty if it links to no page: URLs of results are untrusted content. */
 function hits(
   url: string,
   title: string | null = '',
@@ -231,7 +231,7 @@ const ENTITIES = {
   '&#x27;': "'",
 };
 
-/** Engines mark the words that were found, and some write text as HTML does. */
+/** Engines mark the matched words, and some return HTML. */
 function plain(html: string, maxChars: number): string {
   const bare = html
     .replace(/<\/?(?:strong|b|em|mark|span)(?: class="[\w-]*")?>/gi, '')
@@ -242,7 +242,7 @@ function plain(html: string, maxChars: number): string {
 
 export type WebSearchDeps = {
   readonly settings: () => SearchSettings;
-  /** The way to an engine that the owner configured: it may be local. */
+  /** The fetch for an engine that the owner configured: it may be local. */
   fetchFrom(origin: string): SafeFetch;
   /** Masks the values of configured secrets. */
   readonly redact: (text: string) => string;
@@ -311,7 +311,7 @@ const readyEngines = (settings: SearchSettings): readonly SearchEngineName[] =>
     return hasKey && isReady?.(settings) !== false;
   });
 
-/** Requests to public engines keep their distance, and stop for a while where they are refused. */
+/** Spaces requests to public engines, and pauses an engine that refuses. */
 function createAsking({ settings, fetchFrom }: WebSearchDeps) {
   const lanes = createLanes();
   const nextAt = new Map<SearchEngineName, number>();

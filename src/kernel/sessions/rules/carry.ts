@@ -1,5 +1,5 @@
-// What of a conversation is in view, when a new file begins and what it opens with. Reading and
-// writing the files is left to sessions/.
+// Which part of a conversation is in view, when a new file begins and what it opens with. sessions/
+// reads and writes the files.
 
 import {
   areApart,
@@ -24,10 +24,10 @@ export type SessionPolicy = {
   readonly timeZone: string;
 };
 
-/** What a file gained since it was opened; what it opened with does not count. */
+/** What a file gained since it was opened; its opening does not count. */
 export type Growth = { readonly bytes: number; readonly tokens: number };
 
-/** Bytes of JSON that make a token, on the small side so that files end early rather than late. */
+/** Bytes of JSON per token, rather low, so that files end early rather than late. */
 const BYTES_PER_TOKEN = 4;
 
 export const tokensOfBytes = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN);
@@ -36,7 +36,7 @@ export function turnOf(entry: TranscriptEntry): TurnId | undefined {
   return 'turnId' in entry ? entry.turnId : undefined;
 }
 
-/** Whether the entry replaces all before it in the view of the model. */
+/** Whether the entry replaces everything before it in the view of the model. */
 function opensWindow(entry: TranscriptEntry): boolean {
   return entry.role === 'reset' || entry.role === 'summary';
 }
@@ -47,8 +47,8 @@ export function changesWindow(entry: TranscriptEntry): boolean {
 }
 
 /**
- * What is shown after the last `reset`: the last `summary`, then all that it does not cover, without
- * what was taken back.
+ * What is shown after the last `reset`: the last `summary`, then everything that it does not cover,
+ * without what was undone.
  */
 export function windowOf(entries: readonly TranscriptEntry[]): readonly TranscriptEntry[] {
   const undone = new Set(
@@ -68,7 +68,7 @@ function visible(entries: readonly TranscriptEntry[]): readonly TranscriptEntry[
   return [opening, ...keptBefore(opening, entries.slice(0, start)), ...behind];
 }
 
-/** A summary is made while the conversation goes on: what it leaves as it is stands before it. */
+/** A summary is made while the conversation continues: the entries it keeps precede it. */
 function keptBefore({ keepsFrom }: SummaryEntry, before: readonly TranscriptEntry[]) {
   if (keepsFrom === undefined) return [];
   const sinceReset = before.slice(before.findLastIndex(({ role }) => role === 'reset') + 1);
@@ -76,13 +76,13 @@ function keptBefore({ keepsFrom }: SummaryEntry, before: readonly TranscriptEntr
   return from < 0 ? [] : sinceReset.slice(from).filter(({ role }) => role !== 'summary');
 }
 
-/** A file changes between turns only: where a person speaks in a turn it does not know yet. */
+/** A file changes only between turns: where a person's message starts a new turn. */
 export function startsTurn(entry: TranscriptEntry, isKnown: (id: TurnId) => boolean): boolean {
   if (entry.role === 'reset') return true;
   return entry.role === 'user' && !isKnown(entry.turnId);
 }
 
-/** `fileDay` and `today` as `YYYY-MM-DD`; a clock that went back does not open an older file. */
+/** `fileDay` and `today` as `YYYY-MM-DD`; a clock that was set back does not open an older file. */
 export function isRotationDue(
   fileDay: string,
   today: string,
@@ -94,14 +94,14 @@ export function isRotationDue(
 }
 
 /**
- * What a new file opens with: the running summary and the last messages of the window. A tool
- * result keeps the call it answers, also where that takes more messages than asked for.
+ * What a new file opens with: the current summary and the last messages of the window. A tool
+ * result keeps the call it answers, even if that takes more messages than requested.
  */
 export function carryOver(
   window: readonly TranscriptEntry[],
   policy: Pick<SessionPolicy, 'carry' | 'rotationCarryMessages'>,
 ): readonly TranscriptEntry[] {
-  // The turn that took the last one back may have to be tried again, and finds here that it did.
+  // The turn that did the last undo may be retried, and finds here that it did.
   const undone = window.slice(-1).filter(({ role }) => role === 'undo');
   if (policy.carry === 'nothing') return undone;
   const last = window.findLast((entry) => entry.role === 'summary');
@@ -122,7 +122,7 @@ export function isMessage({ role }: TranscriptEntry): boolean {
   return role === 'user' || role === 'assistant' || role === 'tool';
 }
 
-/** Where the model never answered, only the turn's end tells that its messages were taken up. */
+/** If the model never answered, only the turn's end shows that its messages were processed. */
 function withEnds(
   kept: readonly TranscriptEntry[],
   window: readonly TranscriptEntry[],
@@ -137,7 +137,7 @@ function withEnds(
 
 const NO_TURN = turnId('');
 
-/** It says how much stands neither in it nor behind it. */
+/** It states how much is neither in it nor after it. */
 function carriedSummary(
   summary: SummaryEntry | undefined,
   left: readonly TranscriptEntry[],
@@ -155,34 +155,34 @@ function carriedSummary(
   return [{ ...withNodes(before, nodes), ...(omitted === 0 ? {} : { omitted }) }];
 }
 
-// What `/new` and `/undo` took out of a conversation's view, and the view with it brought back. Which
-// files hold it is left to sessions/.
+// What `/new` and `/undo` hid from a conversation's view, and the view with it restored. sessions/
+// knows which files contain it.
 
-/** Something that can be brought back. */
+/** Something that can be restored. */
 export type RestorePoint = {
   /** As a `restore` entry names it. */
   readonly id: string;
   readonly kind: 'new' | 'undo';
-  /** When it was taken out, epoch milliseconds. */
+  /** When it was hidden, epoch milliseconds. */
   readonly at: number;
   /** The first words of a person in it. */
   readonly text: string;
   readonly messages: number;
 };
 
-/** A point with what it brings back. */
+/** A point with the entries it restores. */
 export type HeldPoint = RestorePoint & { readonly entries: readonly TranscriptEntry[] };
 
 export const resetPoint = (at: number) => `new:${at}`;
 export const undoPoint = (turnId: TurnId, by: MessageId) => `undo:${turnId} ${by}`;
 
-/** The turn that `/undo` had taken out; undefined where a whole conversation was brought back. */
+/** The turn that `/undo` hid; undefined if a whole conversation was restored. */
 export function turnBrought(brings: string): TurnId | undefined {
   const [, turn] = /^undo:(.+?#\d+) /.exec(brings) ?? [];
   return turn === undefined ? undefined : turnId(turn);
 }
 
-/** What the entries of one file took out of view, oldest first; `carried` is what the file opens with. */
+/** What the entries of one file hid, oldest first; `carried` is the file's opening. */
 export function pointsIn(
   carried: readonly TranscriptEntry[],
   own: readonly TranscriptEntry[],
@@ -207,7 +207,9 @@ export function pointsIn(
 const isWord = ({ role }: TranscriptEntry) =>
   role === 'user' || role === 'assistant' || role === 'tool' || role === 'summary';
 
-/** The view with the point's entries where they were said, and the mark that they are back. */
+/**
+ * The view with the point's entries in their original place, and the mark that they are restored.
+ */
 export function withRestored(
   window: readonly TranscriptEntry[],
   { id, entries, at }: HeldPoint,
@@ -227,7 +229,7 @@ export function withRestored(
   return [...joined(summaries), ...all, mark];
 }
 
-/** Nodes stay apart; what none of them knows the turns of is one text. */
+/** Nodes stay separate; summaries without known turns are one text. */
 function textsOf(summaries: readonly SummaryEntry[]) {
   const nodes = inOrder(summaries.flatMap((one) => nodesOf(one, 0)));
   const isOfNodes = summaries.some((one) => one.nodes !== undefined) && areApart(nodes);

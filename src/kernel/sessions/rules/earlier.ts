@@ -1,5 +1,5 @@
-// What was said earlier in a conversation, as a model reads it again: whole turns with their numbers,
-// in pieces of a bounded length. Finding them in the files is left to sessions/.
+// Earlier turns of a conversation as a model reads them again: whole turns with their numbers, in
+// pieces of a bounded length. sessions/ finds them in the files.
 
 import { isTouched } from '../../../agent/rules/context-marks.ts';
 import { headOf } from '../../../lib/text/cut.ts';
@@ -16,12 +16,12 @@ import { isoTime } from './file.ts';
 export type EarlierQuestion = {
   /** Only turns with a smaller number, the newest of them. */
   readonly before?: number;
-  /** This turn and those behind it, the oldest of them; `before` still bounds them. */
+  /** This turn and later ones, the oldest of them; `before` still bounds them. */
   readonly from?: number;
-  /** Only turns that hold all of these words. */
+  /** Only turns that contain all of these words. */
   readonly words?: string;
   readonly maxTurns: number;
-  /** Files of the conversation to look through at most, the newest first; left out: 100. */
+  /** Most files of the conversation to search, the newest first; default: 100. */
   readonly maxFiles?: number;
 };
 
@@ -34,7 +34,7 @@ export type EarlierTurn = {
 export type EarlierTurns = {
   /** Oldest first. */
   readonly turns: readonly EarlierTurn[];
-  /** Further back there may be more. */
+  /** There may be older ones. */
   readonly hasOlder: boolean;
 };
 
@@ -48,10 +48,10 @@ export function holdsWords(entries: readonly TranscriptEntry[], words: readonly 
   return words.every((word) => text.includes(word));
 }
 
-/** Whether a text by `earlierText` tells what others wrote. */
+/** Whether a text of `earlierText` contains untrusted content. */
 export const tellsUntrusted = (text: string) => text.startsWith(FOREIGN);
 
-/** At most `maxChars` from `offset` on, a line of ours at the head included. */
+/** At most `maxChars` from `offset` on, including a heading line of the program. */
 export function earlierText(
   { turns, hasOlder }: EarlierTurns,
   offset: number,
@@ -86,7 +86,7 @@ function turnText({ turn, entries }: EarlierTurn): string {
   return [`--- turn ${turn}, ${at} UTC`, ...lines].join('\n');
 }
 
-/** One entry with who said it; empty for what is bookkeeping. */
+/** One entry with its author; empty for bookkeeping. */
 export function lineOf(entry: TranscriptEntry): string {
   switch (entry.role) {
     case 'user':
@@ -109,13 +109,13 @@ export function lineOf(entry: TranscriptEntry): string {
   }
 }
 
-// Results of tools that can be read again: how each is named, and the difference between what the
-// model was shown of one and what is kept of it.
+// Tool results that can be read again: their names, and the difference between what the model saw
+// of one and what is stored.
 
 const SHAPE = /^r\d{1,16}\.\d{1,9}$/;
 
 /**
- * `r12.3`: third call of the turn that began with message 12, so the same on every retry. `ordinal`
+ * `r12.3`: third call of the turn that began with message 12, the same on every retry. `ordinal`
  * counts the calls of the turn from 0. Undefined for a turn without a number.
  */
 export function resultIdOf(turn: TurnId, ordinal: number): ResultId | undefined {
@@ -123,23 +123,23 @@ export function resultIdOf(turn: TurnId, ordinal: number): ResultId | undefined 
   return first === undefined ? undefined : resultId(`r${first}.${ordinal + 1}`);
 }
 
-/** As a model writes it; undefined where it names no result. */
+/** As a model writes it; undefined if it names no result. */
 export function parseResultId(text: string): ResultId | undefined {
   const plain = text.trim().toLowerCase();
   return SHAPE.test(plain) ? resultId(plain) : undefined;
 }
 
-/** Number of the turn that it belongs to. */
+/** Number of its turn. */
 export const turnOfResult = (id: ResultId) => Number(/\d+/.exec(id)?.[0] ?? 0);
 
-/** What is kept in memory of an entry: the whole of a long result stays on the disk. */
+/** What is kept in memory of an entry: the whole of a long result stays on disk. */
 export function withoutWhole(entry: TranscriptEntry): TranscriptEntry {
   if (entry.role !== 'tool' || entry.whole === undefined) return entry;
   const { whole: _, ...light } = entry;
   return light;
 }
 
-// The extract of a conversation that memory search reads: front matter, then a bullet per message.
+// The extract of a conversation for memory search: front matter, then a bullet per message.
 
 const MAX_MESSAGE_CHARS = 500;
 
@@ -148,7 +148,7 @@ export function extractHeader(key: SessionKey, day: string): string {
   return `---\nsession_key: ${JSON.stringify(key)}\nday: ${day}\nstatus: indexed\n---\n\n`;
 }
 
-/** Undefined for entries without words of a person or the agent. */
+/** Undefined for entries without text of a person or the agent. */
 export function extractLine(entry: TranscriptEntry): string | undefined {
   if (entry.role !== 'user' && entry.role !== 'assistant') return undefined;
   const text = entry.text.replace(/\s+/g, ' ').trim();
@@ -157,10 +157,10 @@ export function extractLine(entry: TranscriptEntry): string | undefined {
   return `- ${entry.role}: ${cut}${cut.length < text.length ? '…' : ''}`;
 }
 
-// Words as the full-text index knows them: case, accents and compatibility forms do not count, scripts
-// without spaces are cut into pairs. A person's words become a query of quoted words, never syntax.
+// Words for the full-text index: ignores case, accents and compatibility forms; scripts without
+// spaces are split into pairs. A person's words become a query of quoted words, never syntax.
 
-/** Scripts whose words no spaces part. */
+/** Scripts without spaces between words. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}ー]+/gu;
 const MAX_WORDS = 24;
 const MAX_WORD_CHARS = 40;
@@ -173,14 +173,14 @@ export function foldText(text: string): string {
   return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase().replaceAll('ß', 'ss');
 }
 
-/** The text as it is given to the index. */
+/** The text as it is indexed. */
 export function indexedWords(text: string): string {
   return (foldText(text).match(WORD) ?? []).flatMap(piecesOf).join(' ');
 }
 
 /**
  * An FTS5 query (https://sqlite.org/fts5.html section 3) that finds texts with any of these words;
- * undefined where there are none.
+ * undefined if there are none.
  */
 export function indexQuery(words: string): string | undefined {
   const pieces = (foldText(words).match(WORD) ?? []).flatMap(piecesOf).slice(0, MAX_WORDS);
@@ -188,7 +188,7 @@ export function indexQuery(words: string): string | undefined {
   return terms.size === 0 ? undefined : [...terms].join(' OR ');
 }
 
-/** Where the first of the words stands in the text, for showing what is around it; 0 where none does. */
+/** Position of the first of the words in the text, for a snippet; 0 if there is none. */
 export function placeOfWords(text: string, words: string): number {
   const lowered = text.toLowerCase();
   const terms = [...(words.toLowerCase().match(WORD) ?? [])].sort((a, b) => b.length - a.length);
@@ -217,7 +217,7 @@ function pairsOf(letters: readonly string[]): readonly string[] {
   return letters.slice(1).map((letter, index) => `${letters[index]}${letter}`);
 }
 
-/** Nothing but letters and digits is left, so the quotes hold. */
+/** Only letters and digits are left, so quoting is safe. */
 function termsOf(piece: string): readonly string[] {
   const isUnspaced = new RegExp(UNSPACED.source, 'u').test(piece);
   if (isUnspaced) return [[...piece].length < 2 ? `"${piece}"*` : `"${piece}"`];
@@ -228,10 +228,10 @@ function termsOf(piece: string): readonly string[] {
     : [`"${piece}"*`];
 }
 
-// A transcript as Markdown for people: who said what when. Results of tools stand in fences that
-// their content cannot close.
+// A transcript as Markdown for people: who said what when. Tool results are in fences that their
+// content cannot close.
 
-/** Ends in a newline; empty for entries that are bookkeeping only. */
+/** Ends with a newline; empty for bookkeeping entries. */
 export function markdownOfEntry(entry: TranscriptEntry): string {
   switch (entry.role) {
     case 'user':

@@ -1,5 +1,5 @@
-// One line of a session file, written and read. Fields keep the names of the original's files;
-// unknown fields are tolerated, so that an older program reads a newer file.
+// Writes and reads one line of a session file. Fields keep the names of the original's files;
+// unknown fields are ignored, so that an older version reads a newer file.
 
 import { z } from 'zod';
 import { fieldsOf, parseJson } from '../../../lib/json/json.ts';
@@ -24,9 +24,9 @@ import {
 export type SessionHeader = {
   readonly key: SessionKey;
   readonly createdAt: number;
-  /** The file this one goes on from. */
+  /** The file that this one continues. */
   readonly continues?: string;
-  /** Lines after this one that repeat what an older file holds. */
+  /** Number of following lines that repeat entries of an older file. */
   readonly carried: number;
 };
 
@@ -35,7 +35,7 @@ export type SessionLine =
   | { readonly kind: 'entry'; readonly entry: TranscriptEntry; readonly carried: boolean }
   | { readonly kind: 'damaged' };
 
-/** How the lines of messages begin; a carried line begins otherwise, so counting is searching. */
+/** How the lines of messages start; a carried line starts otherwise, so counting is searching. */
 export const MESSAGE_LINE_STARTS = ['{"role":"user"', '{"role":"assistant"'] as const;
 
 export function encodeHeader(value: SessionHeader): string {
@@ -79,9 +79,9 @@ function toHeader(disk: DiskHeader): SessionHeader {
   };
 }
 
-// Names of session files: `{key, unsafe characters percent-encoded}_{YYYY-MM-DD}[_{part}].jsonl`.
-// A name tells session, day and part, and different sessions never share one, also not on a file
-// system that is blind to case.
+// Names of session files: `{key, unsafe characters percent-encoded}_{YYYY-MM-DD}[_{part}].jsonl`. A
+// name identifies session, day and part, and different sessions never share one, even on a
+// case-insensitive file system.
 
 export type SessionFileName = {
   readonly stem: string;
@@ -97,7 +97,9 @@ const SAFE = /[a-z0-9@+=,._-]/;
 export const MAX_STEM_BYTES = 180;
 const DAY_MS = 86_400_000;
 
-/** The key with everything unsafe percent-encoded; capitals too, for case-blind file systems. */
+/**
+ * The key with everything unsafe percent-encoded; capitals too, for case-insensitive file systems.
+ */
 export function encodeKey(key: SessionKey): string {
   let encoded = '';
   for (const character of key.toWellFormed()) {
@@ -113,7 +115,7 @@ function percent(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
-/** The key a stem was made from; undefined for a shortened one, whose key only the file tells. */
+/** The key of a stem; undefined for a shortened one, whose key is only in the file. */
 export function decodeStem(stem: string): SessionKey | undefined {
   if (stem.includes('~')) return undefined;
   try {
@@ -135,7 +137,7 @@ export function parseName(fileName: string): SessionFileName | undefined {
   return { stem, day, part: part === undefined ? 1 : Number(part) };
 }
 
-/** Negative when `a` is the older file of the same session. */
+/** Negative if `a` is the older file of the same session. */
 export function compareAge(a: SessionFileName, b: SessionFileName): number {
   if (a.day !== b.day) return a.day < b.day ? -1 : 1;
   return a.part - b.part;
@@ -149,9 +151,9 @@ export function daysBack(day: string, count: number): readonly string[] {
   );
 }
 
-// An entry of a transcript as a line of a session file holds it, read and written by the same tables.
+// An entry of a transcript as a line of a session file, written and read by the same tables.
 
-/** Names of fields on the disk, where an entry calls them otherwise. */
+/** Names of fields on disk that differ from the entry's. */
 const DISK_NAMES: Readonly<Record<string, string>> = {
   text: 'content',
   at: 'timestamp',
@@ -175,7 +177,7 @@ const ENTRY_NAMES = Object.fromEntries(
   Object.entries(DISK_NAMES).map(([name, onDisk]) => [onDisk, name]),
 );
 
-/** The fields that are written of an entry, in their order on the disk. */
+/** The fields of an entry that are written, in their order on disk. */
 const FIELDS: { readonly [Role in TranscriptEntry['role']]: string } = {
   user: 'text at turnId messageId seq media isForeign',
   assistant:
@@ -188,13 +190,13 @@ const FIELDS: { readonly [Role in TranscriptEntry['role']]: string } = {
   turn_end: 'turnId outcome answers throughSeq shared at',
 };
 const USAGE_FIELDS = ['inputTokens', 'outputTokens', 'cachedTokens'];
-/** Written as they are: what stands in them has the same names on the disk. */
+/** Written unchanged: their content has the same names on disk. */
 const VERBATIM = ['toolCalls', 'thinking'];
 
 /** Range of Date, ECMA-262 section 21.4.1.1. */
 const MAX_EPOCH_MS = 8.64e15;
 
-/** `atMs` as ISO 8601 in UTC, kept within what a Date can hold. */
+/** `atMs` as ISO 8601 in UTC, clamped to the range of Date. */
 export function isoTime(atMs: number): string {
   const finite = Number.isFinite(atMs) ? atMs : 0;
   return new Date(Math.max(-MAX_EPOCH_MS, Math.min(MAX_EPOCH_MS, finite))).toISOString();
@@ -218,14 +220,14 @@ function diskValue(name: string, value: unknown): unknown {
   return diskFields(value, name === 'usage' ? USAGE_FIELDS : undefined);
 }
 
-/** With the names of an entry; what is not there, or not set, is left out. */
+/** Converts to the names of an entry; drops fields that are absent or not set. */
 function fromDisk<T>(disk: object): T {
   const fields = Object.entries(disk).filter(([, value]) => value !== undefined && value !== false);
   return Object.fromEntries(fields.map(([name, value]) => [ENTRY_NAMES[name] ?? name, value])) as T;
 }
 
-// The shapes of lines in session files, as they stand on the disk. What is missing gets a default
-// where that is harmless; fields of a newer version are passed over.
+// The shapes of lines in session files on disk. A missing field gets a default if that is harmless;
+// fields of a newer version are ignored.
 
 const time = z.union([z.string(), z.number()]).transform((value, context) => {
   const at = typeof value === 'number' ? value : Date.parse(value);
@@ -237,7 +239,7 @@ const turn = z.string().transform(turnId);
 const call = z.string().transform(callId);
 const count = z.number().catch(0);
 const place = z.number().optional().catch(undefined);
-/** A mark that cannot be read counts as set. */
+/** An unreadable mark counts as set. */
 const foreign = z
   .unknown()
   .transform((mark) => mark !== undefined && mark !== false)
@@ -254,7 +256,7 @@ const attached = z
     name: z.string().optional(),
   })
   .transform(fromDisk<AttachedMedia>);
-/** What cannot be read of it costs no more than the file it names. */
+/** An unreadable item only loses the file it names. */
 const media = z
   .array(attached.optional().catch(undefined))
   .transform((all) => all.filter((one) => one !== undefined))
@@ -307,7 +309,7 @@ const tool = z.object({
   media,
   foreign,
 });
-/** Where it cannot be read, the whole counts as untrusted. */
+/** If it is unreadable, the whole counts as untrusted. */
 const untrustedPart = z.string().optional().catch(undefined);
 const node = z
   .object({
@@ -328,7 +330,7 @@ const summary = z.object({
   untrusted: untrustedPart,
   timestamp: time,
   keeps_from: turn.optional().catch(undefined),
-  /** Of damaged ones the text is left. */
+  /** Of damaged nodes the text remains. */
   nodes: z.array(node).min(1).optional().catch(undefined),
   omitted: place,
   media,

@@ -1,4 +1,4 @@
-// What a person wants forgotten, and what is left of an entry or a file then: the words are gone, the
+// Erasing text on a person's request: what is left of an entry or a file. The text is removed, the
 // order of the conversation stays.
 
 import { withNodes } from '../../../agent/rules/context-marks.ts';
@@ -6,7 +6,7 @@ import type { SessionKey } from '../../message/ids.ts';
 import type { SummaryNode, TranscriptEntry } from '../../message/transcript.ts';
 import { foldText } from './earlier.ts';
 
-/** Whether a text holds all of the words. */
+/** Whether a text contains all of the words. */
 export type Holds = (text: string) => boolean;
 
 export const FORGOTTEN = '[forgotten]';
@@ -16,7 +16,7 @@ const MIN_CHARS = 3;
 /** Scripts in which two letters are a word. */
 const DENSE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]{2}/u;
 
-/** Undefined where the words are too short to mean anything in particular. */
+/** Undefined if the words are too short to be specific. */
 export function holdsWords(words: string): Holds | undefined {
   const wanted = foldText(words).match(WORD) ?? [];
   const isTelling = wanted.some((word) => [...word].length >= MIN_CHARS || DENSE.test(word));
@@ -27,19 +27,19 @@ export function holdsWords(words: string): Holds | undefined {
   };
 }
 
-/** The entry without them; undefined where it holds none. */
+/** The entry without them; undefined if it contains none. */
 export function forgetIn(entry: TranscriptEntry, holds: Holds): TranscriptEntry | undefined {
   const after = withoutWords(entry, holds);
   return JSON.stringify(after) === JSON.stringify(entry) ? undefined : after;
 }
 
-/** What an entry says, for showing what would be forgotten. */
+/** The text of an entry, for showing what would be erased. */
 export function wordsOfEntry(entry: TranscriptEntry, holds: Holds): string {
   const texts = textsOf(entry);
   return texts.find(holds) ?? texts.join(' ');
 }
 
-/** The lines without those that hold the words. */
+/** The lines that do not contain the words. */
 export function forgetLines(text: string, holds: Holds): string {
   return text
     .split('\n')
@@ -86,15 +86,15 @@ function withoutWords(entry: TranscriptEntry, holds: Holds): TranscriptEntry {
   }
 }
 
-/** Nothing of its text is left; it is made anew from what its messages say now. */
+/** Removes all of its text; it is rebuilt from the current text of its messages. */
 const forgottenNode = ({ untrusted: _, ...node }: SummaryNode): SummaryNode => ({
   ...node,
   text: FORGOTTEN,
 });
 
 /**
- * The summary without the text of nodes that stand for one of these turns: it may tell in other words
- * what was forgotten there. Undefined where it has none.
+ * The summary without the text of nodes that cover one of these turns: it may paraphrase what was
+ * erased there. Undefined if it has none.
  */
 export function forgetNodes(
   entry: TranscriptEntry,

@@ -1,5 +1,5 @@
-// What a model was asked with: its prompt, its tools, its settings and the rights of the turn. Kept in
-// pieces beside the conversation, each once, by prints of what they say; here they are put together.
+// The request log: the prompt, tools, settings and rights with which a model was called. Stored in
+// pieces beside the conversation, each once, identified by fingerprints; here they are assembled.
 
 import { z } from 'zod';
 import { COMPACTION_ENGINES } from '../../../agent/compaction-settings.ts';
@@ -8,7 +8,7 @@ import { PERMISSIONS, type Rights, TOOL_ACCESSES } from '../../access/rights.ts'
 import { AGENT_MODES } from '../../config/settings-fields.ts';
 import { FORGOTTEN } from './forgetting.ts';
 
-/** A text with the print by which others name it. */
+/** A text with the fingerprint by which others refer to it. */
 export type RequestPiece = { readonly print: string; readonly text: string };
 
 const print = z.string().min(1);
@@ -20,7 +20,9 @@ const rights = z.object({
   trustsFiles: z.literal(true).optional().catch(undefined),
 });
 
-/** The piece that names the others. `prompt` and `tools` are left out where another model was asked. */
+/**
+ * The piece that refers to the others. `prompt` and `tools` are absent if another model was called.
+ */
 const requestRecord = z.object({
   model: z.string(),
   maxTokens: z.number().optional(),
@@ -43,20 +45,20 @@ const toolSpec = z.object({
 });
 type RequestTool = Readonly<z.infer<typeof toolSpec>>;
 
-/** As it can be read back. */
+/** As read back. */
 export type RecordedAsk = Omit<RequestRecord, 'prompt' | 'tools' | 'config'> & {
   readonly prompt?: readonly { readonly name: string; readonly text: string }[];
   readonly tools?: readonly RequestTool[];
-  /** JSON of those settings that shape a turn. */
+  /** JSON of the settings that shape a turn. */
   readonly config?: unknown;
-  /** Parts that are not kept any more, or were taken out of it. */
+  /** Parts that are no longer stored, or were erased. */
   readonly lost: readonly string[];
 };
 
-/** By their prints. */
+/** By fingerprint. */
 export type RequestTexts = ReadonlyMap<string, string>;
 
-/** Undefined where it is not on record, or not whole. */
+/** Undefined if it is not recorded, or incomplete. */
 export function recordedAsk(
   named: string | undefined,
   texts: RequestTexts,
@@ -86,7 +88,7 @@ export function recordedAsk(
 const isLost = (text: string | undefined) =>
   text === undefined || text.split('\n').includes(FORGOTTEN);
 
-/** Fingerprints of all that a piece names; none where it names nothing. */
+/** Fingerprints of everything that a piece refers to; empty if it refers to nothing. */
 export function namedIn(text: string): readonly string[] {
   const parsed = requestRecord.safeParse(jsonOf(text));
   if (!parsed.success) return [];
@@ -98,7 +100,7 @@ function jsonOf(text: string | undefined): unknown {
   return text?.startsWith('{') === true ? parseJson(text) : undefined;
 }
 
-/** Line by line, to be compared with what another one was asked with. */
+/** Line by line, for comparison with another request. */
 export function requestLines(ask: RecordedAsk): readonly string[] {
   const { model, prompt, tools, config, lost: _, rights: held, ...numbers } = ask;
   const said = Object.entries(numbers).filter(([, value]) => value !== undefined);

@@ -20,9 +20,9 @@ export type Arrival = {
   readonly receivedAt: number;
   /** UTF-16 units. */
   readonly length: number;
-  /** It says itself that more may come. */
+  /** It announces that more may come. */
   readonly mayContinue?: boolean;
-  /** People often send several of its kind, or a text with it: a file, or something forwarded. */
+  /** People often send several of this kind, or a text with it: a file, or something forwarded. */
   readonly isPart?: boolean;
 };
 
@@ -53,9 +53,10 @@ const isFull = ({ mayContinue, length }: Arrival, limitUnits: number): boolean =
   mayContinue === true || length >= limitUnits * FULL_PART_SHARE;
 
 /**
- * Whether a question is likely complete: a single message that is not a part of several, some time after the one before.
+ * Whether a question is likely complete: a single message that is not a part of several, some time
+ * after the previous one.
  *
- * @param before epoch milliseconds of the message before; undefined: none is known
+ * @param before epoch milliseconds of the previous message; undefined: none is known
  */
 export function isLikelyComplete(
   arrivals: readonly [Arrival, ...Arrival[]],
@@ -67,22 +68,22 @@ export function isLikelyComplete(
   return before === undefined || first.receivedAt - before > TOGETHER_MS;
 }
 
-// The words of a batch of messages: the first as it is, each later one with its delay, so that the
-// model sees the pace at which the person wrote. What others wrote in them is wrapped as theirs.
+// The text of a batch of messages: the first unchanged, each later one with its delay, so that the
+// model sees the pace at which the person wrote. Untrusted content in them is wrapped.
 
 type Said = Pick<InboundMessage, 'text' | 'quoted'> &
   Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard' | 'attachments' | 'amends' | 'note'>>;
 type Worded = Said & Pick<InboundMessage, 'receivedAt' | 'sentAt'>;
 
-/** A random text that nobody can foresee, another one each time. */
+/** An unpredictable text, new each time. */
 type NewBoundary = () => string;
 
-/** When a message was sent, where that has to be said. */
+/** When a message was sent, if that must be stated. */
 type SentNoteOf = (message: Pick<InboundMessage, 'receivedAt' | 'sentAt'>) => string | undefined;
 
 /**
- * One text per message: the first as it is, later ones as `[+350ms] text` (since the first); one that
- * waited long says when it was sent.
+ * One text per message: the first unchanged, later ones as `[+350ms] text` (since the first); one
+ * that waited long states when it was sent.
  */
 export function joinTexts(
   messages: readonly Worded[],
@@ -99,8 +100,9 @@ export function joinTexts(
 }
 
 /**
- * Whether the model is shown more of it than the sender's own words. `isTrusted`: what they attach is their
- * own, unless it is forwarded; `isQuoteOwn`: what they quote is of the two of them and was not tainted.
+ * Whether the model sees more of it than the sender's own text. `isTrusted`: their attachments are
+ * their own, unless forwarded; `isQuoteOwn`: their quote is from the private chat and was
+ * untainted.
  */
 export function holdsUntrustedText(
   message: Said,
@@ -125,7 +127,7 @@ export function isPartOfSeveral({ text, attachments = [] }: Said): boolean {
   );
 }
 
-/** What the person wrote, below what they quoted; in a group with their name and what came before. */
+/** The person's text, below what they quoted; in a group with their name and the talk before. */
 export function wordsOf(message: Said, newBoundary: NewBoundary): string {
   const { note } = message;
   const words = withAuthor(message, newBoundary);
@@ -141,7 +143,7 @@ function withAuthor(message: Said, newBoundary: NewBoundary): string {
   return `${before}${authorOf(sender)}:${separator}${words}`;
 }
 
-/** A change that comes while the turn runs says what it changes. */
+/** A change that comes while the turn runs states what it changes. */
 function withChangeNote(message: Said, newBoundary: NewBoundary): string {
   const words = withQuote(message, newBoundary);
   return message.amends === undefined ? words : `${changeNote(message.amends)}\n${words}`.trim();
@@ -160,7 +162,7 @@ function withQuote(message: Said, newBoundary: NewBoundary): string {
   return `${wrapUntrusted('quoted by the person', [quoted], newBoundary())}\n\n${said}`;
 }
 
-/** A message that is somebody else's as a whole: passed on, or from nobody knows whom. */
+/** A message that somebody else wrote as a whole: forwarded, or of an unknown author. */
 function ownOrForeign(message: Said, newBoundary: NewBoundary): string {
   const { text } = message;
   if (text.startsWith(FORWARDED)) {
@@ -172,12 +174,12 @@ function ownOrForeign(message: Said, newBoundary: NewBoundary): string {
   return wrapUntrusted('sent by an unverified sender', [{ text }], newBoundary());
 }
 
-/** Of somebody who is known, and not passed on by them. */
+/** From a known person, and not forwarded by them. */
 function isOwn({ text, sender }: Said): boolean {
   const isKnown = sender?.kind !== 'person' || sender.verified !== 'unverified';
   return isKnown && !text.startsWith(FORWARDED);
 }
 
-/** How the channels begin what was forwarded. */
+/** How the channels start forwarded messages. */
 const FORWARDED = '[forwarded';
 const FORWARD_NOTE = /^\[forwarded(?: from ([^\n]*))?\]\n/;

@@ -6,10 +6,13 @@ import { attributeOf, type XmlElement, xmlText } from '../../../lib/html/xml.ts'
 type Result = { readonly url: string; readonly title: string; readonly snippet: string };
 
 const BASE = 'https://duckduckgo.com';
-/** A page without results says so; any other is the question whether a person asks. */
+/**
+ * The marker of a page without results; any other page without results asks whether the visitor is
+ * human.
+ */
 const NO_RESULTS = 'no-results';
 
-/** @throws where the page is no result page */
+/** @throws if the page is no result page */
 export function readDuckDuckGo(html: string): readonly Result[] {
   const elements = [...elementsOf(parseHtml(html))];
   const results = elements.filter((one) => hasClass(one, 'result') && !hasClass(one, 'result--ad'));
@@ -26,7 +29,7 @@ export function readDuckDuckGo(html: string): readonly Result[] {
   });
 }
 
-/** The page itself, where the link leads through DuckDuckGo's redirect. */
+/** The target of a link that goes through DuckDuckGo's redirect. */
 function targetOf(href: string): string | undefined {
   const url = URL.parse(href, BASE);
   return url?.searchParams.get('uddg') ?? url?.href;
