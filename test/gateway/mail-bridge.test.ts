@@ -47,7 +47,7 @@ const MAIL = channelName('email');
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const LONG = `It is spring. ${'The days are long and the evenings are mild. '.repeat(10)}`;
-const UNKNOWN_SENDER: SettledVerdict = { kind: 'refuse', gate: 'not listed', stranger: true };
+const UNKNOWN_SENDER: SettledVerdict = { kind: 'refuse', gate: 'not listed', isUnknown: true };
 
 async function makeRig() {
   const clock = createMovableClock();
@@ -422,7 +422,7 @@ describe('a mail that the owner answers', () => {
 describe('whose mails the owner answers', () => {
   const admit = (role: 'owner' | 'trusted' | 'guest'): SettledVerdict => ({ kind: 'admit', role });
   const blocked: SettledVerdict = {
-    ...{ kind: 'refuse', gate: 'sender is blocked', stranger: false, isBlocked: true },
+    ...{ kind: 'refuse', gate: 'sender is blocked', isUnknown: false, isBlocked: true },
   };
   const machinery: SettledVerdict = { kind: 'admit', role: undefined };
   test.each<[BridgeMode, string, SettledVerdict, boolean]>([

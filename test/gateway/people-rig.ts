@@ -201,7 +201,7 @@ export async function makePeopleRig(
       ...spendingCommands(service),
       ...modelCommands({ ...chosen, local: NO_LOCAL_MODELS }),
       ...statusCommands(contributed.status, clock),
-      ...stopCommands({ bus, helpers: NO_SUBAGENTS, workflows: NO_WORKFLOWS, jobs }),
+      ...stopCommands({ bus, subagentService: NO_SUBAGENTS, workflows: NO_WORKFLOWS, jobs }),
       ...approvalCommands({
         // What nobody foresaw.
         approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },

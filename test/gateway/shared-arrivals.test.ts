@@ -26,7 +26,7 @@ function worldWhere(letIn: readonly AccountName[], hasSeveral = true) {
   const judge = async ({ chat }: InboundMessage): Promise<Verdict> =>
     letIn.includes(accountName(chat))
       ? { kind: 'admit', role: 'trusted' }
-      : { kind: 'refuse', gate: 'sender not on the allow list', stranger: true };
+      : { kind: 'refuse', gate: 'sender not on the allow list', isUnknown: true };
   const make = () => {
     const state = { scope: () => rows };
     return createSharedArrivals({ state, judge, clock: systemClock, hasSeveral: () => hasSeveral });

@@ -47,7 +47,7 @@ export type PeerState = ReturnType<PeerSet['states']>[number];
 type Member = {
   readonly spec: PeerSpec;
   readonly peer: Peer;
-  readonly door: PeerFetch;
+  readonly connection: PeerFetch;
   isUp: boolean | undefined;
   models: readonly string[];
 };
@@ -116,7 +116,7 @@ export class PeerSet implements Peers {
       this.#firstLook = undefined;
     }
     // Not awaited: responses in progress may take long.
-    for (const { door } of gone) door.close().catch(() => undefined);
+    for (const { connection } of gone) connection.close().catch(() => undefined);
   }
 
   /** Checks all peers. Never throws. */
@@ -137,13 +137,13 @@ export class PeerSet implements Peers {
   #open(spec: PeerSpec): Member {
     const { name, apiBase, apiKey, kind, plainHttp } = spec;
     const { resolver, remembered } = this.#deps;
-    const door = createPeerFetch({
+    const connection = createPeerFetch({
       ...{ apiBase, plainHttp },
       beforeSending: (fetch) => this.#prove(spec, fetch),
       ...(resolver === undefined ? {} : { resolver }),
     });
-    const peer = { peer: name, vendor: kind, apiBase, apiKey, fetch: door.fetch };
-    return { spec, peer, door, isUp: undefined, models: remembered.get(name) ?? [] };
+    const peer = { peer: name, vendor: kind, apiBase, apiKey, fetch: connection.fetch };
+    return { spec, peer, connection, isUp: undefined, models: remembered.get(name) ?? [] };
   }
 
   /** @throws PeerUnconfirmedError also where the peer was removed while a call held it */

@@ -43,7 +43,7 @@ export function install(kernel: Kernel): void {
   });
   const stopping: StopDeps = {
     bus,
-    helpers: kernel.use(SUBAGENTS).service,
+    subagentService: kernel.use(SUBAGENTS).service,
     workflows: kernel.useIfOn(WORKFLOWS)?.service ?? NO_WORKFLOWS,
     jobs: kernel.use(JOBS),
   };
@@ -61,7 +61,7 @@ export function install(kernel: Kernel): void {
 
 type StopDeps = {
   readonly bus: Pick<MessageBus, 'cancel' | 'send'>;
-  readonly helpers: {
+  readonly subagentService: {
     /** Returns how many were running. */
     stopAll(session: SessionKey): Promise<number>;
   };
@@ -84,7 +84,7 @@ type Stopped = {
   readonly isAnswer: boolean;
   readonly withdrawn: number;
   readonly unsent: number;
-  readonly helpers: number;
+  readonly subagents: number;
   readonly workflows: number;
   readonly jobs: number;
   /** What is still running, each with the command that ends it. */
@@ -122,11 +122,11 @@ export async function stopByButton(
 }
 
 async function stop({ session, chat, isAll }: Stop, deps: StopDeps): Promise<Stopped> {
-  const { bus, helpers, workflows } = deps;
+  const { bus, subagentService, workflows } = deps;
   const { running, withdrawn, unsent } = await bus.cancel(session, 'stopped by /stop');
-  const helped = await helpers.stopAll(session);
+  const helped = await subagentService.stopAll(session);
   const jobs = await deps.jobs.atWork(chat);
-  const stopped = { isAnswer: running, withdrawn, unsent, helpers: helped };
+  const stopped = { isAnswer: running, withdrawn, unsent, subagents: helped };
   if (isAll) {
     const ended = await workflows.stopAll(session);
     for (const { id } of jobs) await deps.jobs.stop(id);
@@ -147,7 +147,7 @@ function stoppedWords(stopped: Stopped): string {
   const parts = [
     counted(stopped.withdrawn, 'waiting message', 'dropped'),
     counted(stopped.unsent, 'answer', 'no longer sent'),
-    counted(stopped.helpers, 'subagent', 'stopped with it'),
+    counted(stopped.subagents, 'subagent', 'stopped with it'),
     counted(stopped.workflows, 'workflow', 'stopped'),
     counted(stopped.jobs, 'run of a job', 'stopped', 'runs of jobs'),
   ].flatMap((part) => part ?? []);

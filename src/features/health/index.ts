@@ -193,9 +193,9 @@ export async function createOutages(deps: OutagesDeps): Promise<Outages> {
     const before = doors.get(account) ?? { aliveAt: now };
     const wasAway = now - before.aliveAt > LATE_MS;
     const { outage = wasAway ? newOutage(before.aliveAt, now) : undefined } = before;
-    const door = { aliveAt: now, ...(outage === undefined ? {} : { outage }) };
-    doors.set(account, door);
-    return door;
+    const life = { aliveAt: now, ...(outage === undefined ? {} : { outage }) };
+    doors.set(account, life);
+    return life;
   }
 
   function report() {

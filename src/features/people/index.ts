@@ -134,8 +134,8 @@ type UnknownSenderStepDeps = UnknownSenderCodesDeps & {
 export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep {
   const { bus, strangers, decisions, judge, announce, log } = deps;
 
-  async function giveCode(stranger: UnknownSender, message: InboundMessage) {
-    const code = await issueUnknownSenderCode(stranger, deps);
+  async function giveCode(unknownSender: UnknownSender, message: InboundMessage) {
+    const code = await issueUnknownSenderCode(unknownSender, deps);
     if (code === undefined) return;
     await bus.send({
       id: messageId(`${message.id}/reply`),
@@ -154,23 +154,24 @@ export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep
     const gate = 'held: sender not on the allow list';
     // It was answered before, and the platform redelivers it.
     if ((await bus.trace(message.id)) !== undefined) return { kind: 'record', message, gate };
-    const stranger = await strangers.hold(message, sender);
+    const unknownSender = await strangers.hold(message, sender);
     log.info('message of an unknown sender', {
       channel,
       messageId: message.id,
-      kept: stranger !== undefined,
+      kept: unknownSender !== undefined,
     });
     const entry: InboundEntry = {
       kind: 'record',
       message: { ...message, id: messageId(`${message.id}/held`) },
       gate,
     };
-    if (stranger === undefined) return { ...entry, gate: 'too many unknown senders are waiting' };
+    if (unknownSender === undefined)
+      return { ...entry, gate: 'too many unknown senders are waiting' };
     // A decision made elsewhere in the meantime did not cover this message.
     if ((await judge(message)).kind === 'admit') {
       await decisions.answerHeld(channel, idsOf(sender));
-    } else if (policy === 'pairing') await giveCode(stranger, message);
-    else await announce(stranger, accountName(message.chat));
+    } else if (policy === 'pairing') await giveCode(unknownSender, message);
+    else await announce(unknownSender, accountName(message.chat));
     return entry;
   }
 
@@ -206,41 +207,41 @@ type Count = { readonly since: number; readonly sent: number };
 const COUNT = rowShape<Count>({ since: number, sent: number });
 
 /** `at`: the account that got the message. */
-type AnnounceUnknownSender = (stranger: UnknownSender, at: AccountName) => Promise<void>;
+type AnnounceUnknownSender = (unknownSender: UnknownSender, at: AccountName) => Promise<void>;
 
 export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceUnknownSender {
   const { rows, bus, questions, strangers, clock, noticeChat } = deps;
   const counts = rows({ ...jsonRows(COUNT), scope: PEOPLE_SCOPE, prefix: 'owner-notices' });
   const lanes = createLanes();
 
-  async function announce(stranger: UnknownSender, at: AccountName) {
+  async function announce(unknownSender: UnknownSender, at: AccountName) {
     const fresh: Count = { since: clock.now(), sent: 0 };
     const found = (await counts.get('')) ?? fresh;
     const { since, sent } = clock.now() - found.since < WINDOW_MS ? found : fresh;
-    if (stranger.announced || sent > MAX_NOTICES) return;
+    if (unknownSender.announced || sent > MAX_NOTICES) return;
     const isLast = sent === MAX_NOTICES;
     const chat = await noticeChat(at);
     if (isLast) {
       const id = messageId(`strangers/${since}`);
       await bus.send({ id, chat, markdown: MANY_UNKNOWN_SENDERS_NOTICE });
-    } else await ask(stranger, chat);
+    } else await ask(unknownSender, chat);
     await counts.change('', () => ({ since, sent: sent + 1 }));
-    if (!isLast) await strangers.note(stranger, { announced: true });
+    if (!isLast) await strangers.note(unknownSender, { announced: true });
   }
 
-  async function ask(stranger: UnknownSender, chat: ChatRef) {
+  async function ask(unknownSender: UnknownSender, chat: ChatRef) {
     await questions.ask({
-      id: unknownSenderQuestion(stranger),
+      id: unknownSenderQuestion(unknownSender),
       chat,
-      markdown: unknownSenderNotice(stranger),
+      markdown: unknownSenderNotice(unknownSender),
       choices: UNKNOWN_SENDER_CHOICES,
       approvers: 'owners',
-      subject: `${UNKNOWN_SENDER_SUBJECT}:${unknownSenderId(stranger)}`,
+      subject: `${UNKNOWN_SENDER_SUBJECT}:${unknownSenderId(unknownSender)}`,
       expiresInMs: UNKNOWN_SENDER_LIFETIME_MS,
     });
   }
 
-  return (stranger, at) => lanes.run('notices', () => announce(stranger, at));
+  return (unknownSender, at) => lanes.run('notices', () => announce(unknownSender, at));
 }
 
 // Closes notices about unknown senders who were decided by other means: a command, the command

@@ -110,7 +110,7 @@ const CHANGES = [
 
 /** What the run of a job may have started. */
 type StartedWork = {
-  readonly helpers: Pick<SubagentView, 'stopAll'>;
+  readonly subagentService: Pick<SubagentView, 'stopAll'>;
   /** Undefined where workflows are off. */
   readonly workflows: Pick<WorkflowService, 'stopAll'> | undefined;
 };
@@ -119,11 +119,11 @@ type StartedWork = {
 export async function stopJob(
   id: string,
   service: Pick<JobService, 'endRun'>,
-  { helpers, workflows }: StartedWork,
+  { subagentService, workflows }: StartedWork,
 ): Promise<boolean> {
   const session = sessionKeyOf(jobChat(id));
   const wasAtWork = await service.endRun(id);
-  const helped = await helpers.stopAll(session);
+  const helped = await subagentService.stopAll(session);
   const ended = (await workflows?.stopAll(session)) ?? 0;
   return wasAtWork || helped + ended > 0;
 }

@@ -88,11 +88,11 @@ export function install(kernel: Kernel): void {
   const asked = createJobAskers({
     ...{ service, persons, origins, offerUndo: createUndo(kernel) },
     ownerAt: ({ channel }) =>
-      LOCAL_CHANNELS.some((door) => door.channel === channel) ? LOCAL_OWNER : undefined,
+      LOCAL_CHANNELS.some((local) => local.channel === channel) ? LOCAL_OWNER : undefined,
   });
   const tool = createCron(asked.schedules);
-  const { service: helpers, rows: subagents } = kernel.use(SUBAGENTS);
-  const started = { helpers, workflows: workflows?.service };
+  const { service: subagentService, rows: subagents } = kernel.use(SUBAGENTS);
+  const started = { subagentService, workflows: workflows?.service };
   const stop = (id: string) => stopJob(id, service, started);
   add.tools(() => [tool]);
   add.answers(

@@ -252,8 +252,8 @@ function isTheirs(job: Job, asker: JobAsker): boolean {
 /** Two records of one person may have been linked since. */
 function isMadeBy(maker: JobMaker, { person }: PersonAsker): boolean {
   if (maker.kind !== 'person') return false;
-  const door = personChannelOf(person, maker.chat.channel);
-  return maker.id === person.id || door?.ids.includes(maker.sender.id) === true;
+  const personChannel = personChannelOf(person, maker.chat.channel);
+  return maker.id === person.id || personChannel?.ids.includes(maker.sender.id) === true;
 }
 
 const isMadeIn = (maker: JobMaker, chat: ChatRef) =>
@@ -284,8 +284,8 @@ function targetOf(to: string | undefined, asker: JobAsker): JobTarget {
   }
   const { person, chat } = asker;
   if (typed === '') return lasts(chat) ? { kind: 'chat', chat } : { kind: 'last' };
-  const door = personChannelOf(person, typed.toLowerCase());
-  if (door?.chat !== undefined) return { kind: 'chat', chat: door.chat };
+  const personChannel = personChannelOf(person, typed.toLowerCase());
+  if (personChannel?.chat !== undefined) return { kind: 'chat', chat: personChannel.chat };
   const doors = person.doors.flatMap((each) => (each.chat === undefined ? [] : [each.channel]));
   throw new JobError(
     `"${typed}" is not one of your channels; use one of: ${[...doors, LAST].join(', ')}.`,
@@ -306,7 +306,7 @@ function limitsOf({ tokensPerDay, moneyPerDay }: JobWish): Pick<Job, 'limits'> {
 
 /** Whether the chat keeps what is sent to it. */
 const lasts = ({ channel }: ChatRef) =>
-  !LOCAL_CHANNELS.some((door) => door.channel === channel && !door.lasts);
+  !LOCAL_CHANNELS.some((local) => local.channel === channel && !local.lasts);
 
 function newId(jobs: readonly Job[]): string {
   const id = `j${randomBytes(ID_BYTES).toString('hex')}`;

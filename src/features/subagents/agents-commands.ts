@@ -29,17 +29,17 @@ export const AGENTS_COMMANDS = {
   },
 } satisfies CommandTable;
 
-export function agentsCommands(helpers: SubagentView): readonly Command[] {
+export function agentsCommands(subagents: SubagentView): readonly Command[] {
   return commandsOf(AGENTS_COMMANDS, {
     async agents(origin) {
-      const lines = await helpers.lines(seenBy(origin));
+      const lines = await subagents.lines(seenBy(origin));
       if (lines.length === 0) return 'No subagents are running.';
       const shown = lines.slice(0, MAX_LINES).map((line) => `- ${line}`);
       return [...shown, 'Stop one with /kill <id>.'].join('\n');
     },
     async kill(origin, argument) {
       if (argument === '') return 'Usage: /kill <id>; /agents lists the subagents.';
-      return helpers.kill(argument, seenBy(origin));
+      return subagents.kill(argument, seenBy(origin));
     },
   });
 }

@@ -215,10 +215,10 @@ function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
     run: (turn, next) => (turn.chat.channel === SUBAGENT_CHANNEL ? run(turn, next) : next(turn)),
     onPoison(turn) {
       if (turn.chat.channel !== SUBAGENT_CHANNEL) return undefined;
-      const { chat: helper } = turn.chat;
+      const { chat: subagent } = turn.chat;
       service
-        .end(helper, { state: 'failed', result: GIVEN_UP, isForeign: false })
-        .catch((error) => log.error('end of a subagent not stored', { helper, error }));
+        .end(subagent, { state: 'failed', result: GIVEN_UP, isForeign: false })
+        .catch((error) => log.error('end of a subagent not stored', { subagent, error }));
       return [];
     },
   };

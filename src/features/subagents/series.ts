@@ -118,7 +118,7 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
       while (!closing.signal.aborted && (await advance(id)));
     } catch (error) {
       if (closing.signal.aborted) return;
-      log.error('series of subagents stopped', { helper: id, error });
+      log.error('series of subagents stopped', { subagent: id, error });
       const result = error instanceof Error ? error.message : 'it failed';
       await service.end(id, { state: 'failed', result, isForeign: false });
     } finally {
@@ -130,7 +130,7 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
     drive({ id }: SubagentRun): void {
       if (closing.signal.aborted || driven.has(id)) return;
       const driving = toItsEnd(id).catch((error) =>
-        log.error('series of subagents lost', { helper: id, error }),
+        log.error('series of subagents lost', { subagent: id, error }),
       );
       driven.set(id, driving);
     },
@@ -206,7 +206,7 @@ async function report(
   const isForeign = await isTaintedTurn(sessions, input.session, input.turnId);
   const message = signalMessage(run, { name, said, isForeign }, clock.now());
   await bus.accept([{ kind: 'queue', message }]);
-  log.info('subagent reported', { helper: run.id, parent: run.parent.session });
+  log.info('subagent reported', { subagent: run.id, parent: run.parent.session });
 }
 
 function withNote(input: TurnInput): TurnInput {

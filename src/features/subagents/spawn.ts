@@ -87,21 +87,21 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createSpawn(helpers: SpawnSubagents): Tool<Input> {
+export function createSpawn(subagents: SpawnSubagents): Tool<Input> {
   /** Untrusted content that subagents read taints the turn that reads their results. */
   const foreign = new WeakMap<Input, boolean>();
 
   async function run(asked: Input, context: ToolContext): Promise<SubagentAnswer> {
     const { action, id } = asked;
-    if (action === 'list') return helpers.list(context);
+    if (action === 'list') return subagents.list(context);
     if (action === 'wait') {
       const ms = (asked.seconds ?? USUAL_WAIT_SECS) * 1000;
-      return helpers.wait(id, ms, context, context.signal);
+      return subagents.wait(id, ms, context, context.signal);
     }
     if (action === 'check' || action === 'cancel') {
-      return helpers[action](needed(id, `${action} needs the id of a subagent`), context);
+      return subagents[action](needed(id, `${action} needs the id of a subagent`), context);
     }
-    return helpers.start(wishOf(action, asked), context);
+    return subagents.start(wishOf(action, asked), context);
   }
 
   return {
@@ -125,7 +125,7 @@ export function createSpawn(helpers: SpawnSubagents): Tool<Input> {
     taints: true,
     isOwn: (asked) => foreign.get(asked) !== true,
     isVerbatim: true,
-    isAvailable: () => helpers.isEnabled(),
+    isAvailable: () => subagents.isEnabled(),
     unavailableBecause: () => 'agents.subagents.enabled is false',
     input,
     timeoutMs: ({ action, seconds = USUAL_WAIT_SECS }) =>

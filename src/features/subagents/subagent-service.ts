@@ -111,7 +111,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
       ...{ state, result, telling: isHeardElsewhere(run) ? 'over' : 'due' },
       ...(isForeign ? { isForeign } : {}),
     }));
-    if (ended !== undefined) log.info('subagent ended', { helper: id, state });
+    if (ended !== undefined) log.info('subagent ended', { subagent: id, state });
     await cancelChildren(id);
     resolveEnd(id);
     await tell(id);
@@ -127,7 +127,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
     if (plan.kind === 'task') await bus.cancel(subagentSession(id), 'the subagent was stopped');
     resolveEnd(id);
     if (cancelled === undefined) return false;
-    log.info('subagent ended', { helper: id, state: 'cancelled' });
+    log.info('subagent ended', { subagent: id, state: 'cancelled' });
     if (how === 'by a person' && !isHeardElsewhere(run)) {
       await accept(killMessage(cancelled, clock.now()));
     }
@@ -165,7 +165,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
       if (run.series === undefined) await removeEndedRuns(subagents, clock.now() - KEEP_MS);
       await runs.change(run.id, () => run);
       const { kind } = run.plan;
-      log.info('subagent started', { helper: run.id, kind, parent: run.parent.session });
+      log.info('subagent started', { subagent: run.id, kind, parent: run.parent.session });
       try {
         await goOn(run);
       } catch (error) {

@@ -97,9 +97,9 @@ export function createSubagentStarts({
   async function list(asker: Pick<SubagentAsker, 'session'>): Promise<SubagentAnswer> {
     const profiles = await terms.described();
     const lines = (await ownOf(asker.session)).map(line);
-    const helpers = lines.length === 0 ? ['There are no subagents.'] : lines;
+    const subagents = lines.length === 0 ? ['There are no subagents.'] : lines;
     return own(
-      ['Profiles:', ...profiles, 'Subagents of this conversation:', ...helpers].join('\n'),
+      ['Profiles:', ...profiles, 'Subagents of this conversation:', ...subagents].join('\n'),
     );
   }
 

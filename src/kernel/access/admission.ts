@@ -72,7 +72,7 @@ export type SettledVerdict =
       readonly kind: 'refuse';
       readonly gate: string;
       /** The only reason is that nobody let them in. */
-      readonly stranger: boolean;
+      readonly isUnknown: boolean;
       /** Said to the agent in a group that is not listed, by a person who may talk to it. */
       readonly wasCalled?: boolean;
       /** Takes precedence over everything configured. */
@@ -87,17 +87,17 @@ export type SettledVerdict =
       readonly policy: 'silent' | 'pairing';
     };
 
-const refuse = (gate: string, stranger = false): SettledVerdict => ({
+const refuse = (gate: string, isUnknown = false): SettledVerdict => ({
   kind: 'refuse',
   gate,
-  stranger,
+  isUnknown,
 });
 
 export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict {
   const { sender } = message;
   if (sender.kind === 'system') return { kind: 'admit', role: undefined };
   if (policy.role === 'blocked') {
-    return { kind: 'refuse', gate: 'sender is blocked', stranger: false, isBlocked: true };
+    return { kind: 'refuse', gate: 'sender is blocked', isUnknown: false, isBlocked: true };
   }
   if (message.addressing !== 'direct') return groupVerdict({ ...message, sender }, policy);
   const role = policy.role ?? configuredRole(idsOf(sender), policy);
@@ -105,7 +105,7 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
     return refuse('sender not verified');
   }
   const otherwise =
-    role === undefined ? stranger(sender, policy) : ({ kind: 'admit', role } as const);
+    role === undefined ? unknownVerdict(sender, policy) : ({ kind: 'admit', role } as const);
   const command = parseCommand(message.text);
   if (role !== 'owner' && command?.name === 'start' && command.argument !== '') {
     return { kind: 'redeem', code: command.argument, otherwise };
@@ -118,7 +118,7 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
 
 /** Whether the sender is refused only because nobody let them in; a valid code may change that. */
 export function isUnknownSender(verdict: Verdict): boolean {
-  return verdict.kind === 'knock' || (verdict.kind === 'refuse' && verdict.stranger);
+  return verdict.kind === 'knock' || (verdict.kind === 'refuse' && verdict.isUnknown);
 }
 
 /** The verdict without regard to a code. */
@@ -126,7 +126,7 @@ export function withoutCode(verdict: Verdict): SettledVerdict {
   return 'otherwise' in verdict ? verdict.otherwise : verdict;
 }
 
-function stranger(sender: PersonSender, { strangers }: AdmissionPolicy): SettledVerdict {
+function unknownVerdict(sender: PersonSender, { strangers }: AdmissionPolicy): SettledVerdict {
   return strangers === 'silent' || strangers === 'pairing'
     ? { kind: 'knock', sender, policy: strangers }
     : refuse('sender not on the allow list', true);
@@ -140,7 +140,7 @@ function groupVerdict(
   if (groups === undefined) return refuse('groups are off');
   const isOwner = (role ?? configuredRole(idsOf(message.sender), policy)) === 'owner';
   const verdict = admitInGroup(message, { groups, allowFrom, isOwner });
-  if (verdict.kind === 'refuse') return { ...verdict, stranger: false };
+  if (verdict.kind === 'refuse') return { ...verdict, isUnknown: false };
   if (verdict.kind === 'hear') return verdict;
   const isGuest = verdict.standing === 'member' || role === 'guest';
   return { kind: 'admit', role: isOwner ? 'owner' : isGuest ? 'guest' : 'trusted' };

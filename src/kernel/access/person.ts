@@ -56,22 +56,23 @@ export function personChannelOf(
   { doors }: Pick<PersonRecord, 'doors'>,
   channel: string,
 ): PersonChannel | undefined {
-  return doors.find((door) => door.channel === channel);
+  return doors.find((personChannel) => personChannel.channel === channel);
 }
 
 /** The record with what was just seen on a channel; the same object if nothing is new. */
 export function withPersonChannel(person: PersonRecord, seen: PersonChannel): PersonRecord {
   const known = personChannelOf(person, seen.channel);
   if (known === undefined) return { ...person, doors: [...person.doors, seen] };
-  const door = joinPersonChannels(known, seen);
-  const isSame = known.ids.length === door.ids.length && isSameChat(known.chat, door.chat);
+  const personChannel = joinPersonChannels(known, seen);
+  const isSame =
+    known.ids.length === personChannel.ids.length && isSameChat(known.chat, personChannel.chat);
   if (isSame) return person;
-  return { ...person, doors: person.doors.map((each) => (each === known ? door : each)) };
+  return { ...person, doors: person.doors.map((each) => (each === known ? personChannel : each)) };
 }
 
 /** Merges two records of one person; the first takes precedence, limits are joined. */
 export function mergePersons(first: PersonRecord, second: PersonRecord): PersonRecord {
-  const { doors: _doors, ...said } = second;
+  const { doors: _channels, ...said } = second;
   const limits = strictest(first.limits, second.limits);
   const approvals = stricterPolicy(first.approvals, second.approvals);
   const merged: PersonRecord = {
@@ -79,10 +80,13 @@ export function mergePersons(first: PersonRecord, second: PersonRecord): PersonR
     ...(limits === undefined ? {} : { limits }),
     ...(approvals === undefined ? {} : { approvals }),
   };
-  return second.doors.reduce((person, door) => {
-    const own = personChannelOf(first, door.channel);
+  return second.doors.reduce((person, personChannel) => {
+    const own = personChannelOf(first, personChannel.channel);
     // Of two chats on one channel the first one's stays.
-    return withPersonChannel(person, own?.chat === undefined ? door : { ...door, chat: own.chat });
+    return withPersonChannel(
+      person,
+      own?.chat === undefined ? personChannel : { ...personChannel, chat: own.chat },
+    );
   }, merged);
 }
 
@@ -91,7 +95,7 @@ export function withoutPersonChannel(
   person: PersonRecord,
   channel: string,
 ): PersonRecord | undefined {
-  const doors = person.doors.filter((door) => door.channel !== channel);
+  const doors = person.doors.filter((personChannel) => personChannel.channel !== channel);
   if (doors.length === 0) return undefined;
   const { preferredDoor, ...rest } = person;
   const isPreferred = preferredDoor === undefined || preferredDoor === channel;

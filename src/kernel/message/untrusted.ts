@@ -151,8 +151,8 @@ type UnknownSenderText = {
 };
 
 /** The sender in one line. */
-export function unknownSenderLine(stranger: UnknownSenderText): string {
-  return nameAndWords(stranger, ` on ${stranger.channel}`);
+export function unknownSenderLine(unknownSender: UnknownSenderText): string {
+  return nameAndWords(unknownSender, ` on ${unknownSender.channel}`);
 }
 
 function nameAndWords({ userId, name, excerpt }: UnknownSenderText, where = ''): string {
@@ -161,12 +161,12 @@ function nameAndWords({ userId, name, excerpt }: UnknownSenderText, where = ''):
   return `${named}${where}${said}`;
 }
 
-export function unknownSenderNotice(stranger: UnknownSenderText): string {
-  const [first = '', ...rest] = stranger.channel;
+export function unknownSenderNotice(unknownSender: UnknownSenderText): string {
+  const [first = '', ...rest] = unknownSender.channel;
   const channel = `${first.toUpperCase()}${rest.join('')}`;
-  const who = `${stranger.channel} ${stranger.userId}`;
+  const who = `${unknownSender.channel} ${unknownSender.userId}`;
   return [
-    `New contact on ${channel}: ${nameAndWords(stranger)}`,
+    `New contact on ${channel}: ${nameAndWords(unknownSender)}`,
     'They got no answer. Decide here, or with:',
     `- ${verbatim(`/allow once ${who}`)}: answer what they wrote, nothing more`,
     `- ${verbatim(`/allow ${who}`)}: let them in and answer`,

@@ -148,8 +148,8 @@ function senderKey(chat: ChatRef, sender: InboundMessage['sender']): string {
 
 /** Adds the chat they write from, so that it is known from the first message on. */
 function withChat(person: Person, chat: ChatRef): Person {
-  const doors = person.doors.map((door) =>
-    door.channel === chat.channel ? { ...door, chat } : door,
+  const doors = person.doors.map((personChannel) =>
+    personChannel.channel === chat.channel ? { ...personChannel, chat } : personChannel,
   );
   return { ...person, doors };
 }

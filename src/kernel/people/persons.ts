@@ -65,16 +65,28 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     const own = localChannels.find(({ channel }) => channel === chat.channel);
     const ids = idsOf(sender);
     const isKept = hasChat && (own?.lasts ?? true);
-    const door: PersonChannel = { channel: chat.channel, ids, ...(isKept ? { chat } : {}) };
+    const personChannel: PersonChannel = {
+      channel: chat.channel,
+      ids,
+      ...(isKept ? { chat } : {}),
+    };
     const others = own === undefined ? [] : localChannels.filter((each) => each !== own);
-    return { name: shortName(sender.name), door, others: others.map((each) => ({ ...each, ids })) };
+    return {
+      name: shortName(sender.name),
+      personChannel,
+      others: others.map((each) => ({ ...each, ids })),
+    };
   }
 
-  function fresh({ name, door, others }: NonNullable<ReturnType<typeof shown>>): PersonRecord {
-    const [first] = [door, ...others].sort((a, b) => a.channel.localeCompare(b.channel));
+  function fresh({
+    name,
+    personChannel,
+    others,
+  }: NonNullable<ReturnType<typeof shown>>): PersonRecord {
+    const [first] = [personChannel, ...others].sort((a, b) => a.channel.localeCompare(b.channel));
     const more = others.map(({ channel, ids }): PersonChannel => ({ channel, ids }));
-    const id = newId(first?.channel ?? door.channel, door.ids);
-    return { id, name, doors: [door, ...more], conversations: 'each' };
+    const id = newId(first?.channel ?? personChannel.channel, personChannel.ids);
+    return { id, name, doors: [personChannel, ...more], conversations: 'each' };
   }
 
   /** The person known for certain by one of these ids. */
@@ -87,7 +99,8 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
   /** The person of this private chat. */
   async function inChat(chat: ChatRef): Promise<Person | undefined> {
     const known = await peopleRows.known();
-    const isIts = ({ doors }: PersonRecord) => doors.some((door) => isSameChat(door.chat, chat));
+    const isIts = ({ doors }: PersonRecord) =>
+      doors.some((personChannel) => isSameChat(personChannel.chat, chat));
     const record = known.persons.values().find(isIts);
     return record && withRole(known, record);
   }
@@ -96,7 +109,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     const seen = shown(message, true);
     if (seen === undefined) return;
     const known = await peopleRows.known();
-    const [first, ...doubles] = recordsOf(known, message.chat.channel, seen.door.ids);
+    const [first, ...doubles] = recordsOf(known, message.chat.channel, seen.personChannel.ids);
     if (first === undefined && known.persons.size >= MAX_PERSONS) return;
     const start = first ?? fresh(seen);
     await persons.change(
@@ -106,7 +119,10 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
         if (stored === undefined) return undefined;
         const record = doubles.reduce(mergePersons, stored);
         const isNamed = record.name !== '' || seen.name === '';
-        return withPersonChannel(isNamed ? record : { ...record, name: seen.name }, seen.door);
+        return withPersonChannel(
+          isNamed ? record : { ...record, name: seen.name },
+          seen.personChannel,
+        );
       },
       () => doubles.map(removed),
     );
@@ -115,7 +131,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
   /** The person without the channel; if it is a local channel, without all of them. */
   function parted(known: KnownPeople, record: PersonRecord | undefined, channel: string) {
     if (record === undefined || personChannelOf(record, channel) === undefined) return 'unknown';
-    const own = localChannels.map((door) => door.channel as string);
+    const own = localChannels.map((local) => local.channel as string);
     const gone = own.includes(channel) ? own : [channel];
     const next = gone.reduce<PersonRecord | undefined>(
       (left, each) => left && withoutPersonChannel(left, each),
@@ -123,7 +139,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     );
     if (next === undefined) return 'only';
     const isSame = roleOf(known, next.doors, policy) === roleOf(known, record.doors, policy);
-    const off = record.doors.filter((door) => gone.includes(door.channel));
+    const off = record.doors.filter((personChannel) => gone.includes(personChannel.channel));
     return isSame ? { next, apart: apartOf(known, record, off) } : 'needed';
   }
 
@@ -162,11 +178,12 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
       if (sender.verified === 'unverified') return;
       const ids = idsOf(sender);
       const [record, ...doubles] = recordsOf(await peopleRows.known(), chat.channel, ids);
-      const door = record?.doors.find(({ channel }) => channel === chat.channel);
+      const personChannel = record?.doors.find(({ channel }) => channel === chat.channel);
       const isOwn = localChannels.some(({ channel, lasts }) => channel === chat.channel && !lasts);
-      const hasIds = door !== undefined && ids.every((id) => door.ids.includes(id));
+      const hasIds =
+        personChannel !== undefined && ids.every((id) => personChannel.ids.includes(id));
       const isOne = record !== undefined && record.name !== '' && doubles.length === 0;
-      if (isOne && hasIds && (isOwn || isSameChat(door.chat, chat))) return;
+      if (isOne && hasIds && (isOwn || isSameChat(personChannel.chat, chat))) return;
       await keep(message);
     },
     async get(id: string): Promise<Person | undefined> {
@@ -212,8 +229,8 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
       const known = await peopleRows.known();
       const seen = shown(message, true);
       if (seen === undefined) return;
-      const sender = recordOf(known, message.chat.channel, seen.door.ids);
-      const paired = withPersonChannel(sender ?? fresh(seen), seen.door);
+      const sender = recordOf(known, message.chat.channel, seen.personChannel.ids);
+      const paired = withPersonChannel(sender ?? fresh(seen), seen.personChannel);
       const own = localChannels.flatMap(
         ({ channel, id }) => recordOf(known, channel, [id]) ?? [],
       )[0];
@@ -225,8 +242,12 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
           const record =
             own === undefined ? (stored ?? paired) : mergePersons(stored ?? own, paired);
           return localChannels.reduce<PersonRecord>(
-            (person, door) => withPersonChannel(person, { channel: door.channel, ids: [door.id] }),
-            withPersonChannel(record, seen.door),
+            (person, personChannel) =>
+              withPersonChannel(person, {
+                channel: personChannel.channel,
+                ids: [personChannel.id],
+              }),
+            withPersonChannel(record, seen.personChannel),
           );
         },
         () => (sender === undefined || sender.id === id ? [] : [removed(sender)]),

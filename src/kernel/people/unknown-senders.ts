@@ -103,8 +103,8 @@ export function createUnknownSenders({ rows, clock }: UnknownSendersDeps) {
   }
 
   /** Their messages, oldest first; each with the id it is stored under. */
-  async function held(stranger: UnknownSender): Promise<readonly HeldMessage[]> {
-    const found = await messages.entries({ prefix: heldPrefix(stranger) });
+  async function held(unknownSender: UnknownSender): Promise<readonly HeldMessage[]> {
+    const found = await messages.entries({ prefix: heldPrefix(unknownSender) });
     return found.map(([id, message]) => ({ id, message }));
   }
 
@@ -114,22 +114,22 @@ export function createUnknownSenders({ rows, clock }: UnknownSendersDeps) {
     list,
     /** Changes the record of a sender who still waits. */
     async note(
-      stranger: UnknownSender,
+      unknownSender: UnknownSender,
       change: Pick<Partial<UnknownSender>, 'announced' | 'code'>,
     ) {
       await strangers.change(
-        unknownSenderId(stranger),
+        unknownSenderId(unknownSender),
         (stored) => stored && { ...stored, ...change },
       );
     },
     held,
     /** Deletes these messages, and the sender once none of theirs is held. */
-    forget: (stranger: UnknownSender, over: readonly HeldMessage[]) =>
+    forget: (unknownSender: UnknownSender, over: readonly HeldMessage[]) =>
       oneByOne(async () => {
         const ids = new Set(over.map(({ id }) => id));
-        const isAll = (await held(stranger)).every(({ id }) => ids.has(id));
+        const isAll = (await held(unknownSender)).every(({ id }) => ids.has(id));
         await strangers.change(
-          unknownSenderId(stranger),
+          unknownSenderId(unknownSender),
           (stored) => (isAll ? 'remove' : stored && { ...stored }),
           () => [...ids].map((id) => messages.write(id, undefined)),
         );
@@ -159,8 +159,8 @@ function newcomer(message: InboundMessage, sender: PersonSender, at: number): Un
   };
 }
 
-function sharesId(stranger: Pick<UnknownSender, 'ids'>, ids: readonly string[]): boolean {
-  return ids.some((id) => stranger.ids.includes(id));
+function sharesId(unknownSender: Pick<UnknownSender, 'ids'>, ids: readonly string[]): boolean {
+  return ids.some((id) => unknownSender.ids.includes(id));
 }
 
 /** Sorts after what is stored already, also within a millisecond. */
@@ -192,16 +192,16 @@ export type UnknownSenderCodesDeps = {
 
 /** A code for the sender; undefined if they had one already, or too many are open. */
 export async function issueUnknownSenderCode(
-  stranger: UnknownSender,
+  unknownSender: UnknownSender,
   { strangers, now, randomBytes }: UnknownSenderCodesDeps,
 ): Promise<string | undefined> {
-  if (stranger.code !== undefined) return undefined;
+  if (unknownSender.code !== undefined) return undefined;
   const open = (await strangers.list()).filter(
-    ({ channel, code }) => channel === stranger.channel && isOpen(code, now()),
+    ({ channel, code }) => channel === unknownSender.channel && isOpen(code, now()),
   );
   if (open.length >= MAX_OPEN_CODES) return undefined;
   const code = randomCode(randomBytes);
-  await strangers.note(stranger, {
+  await strangers.note(unknownSender, {
     code: { hash: hashOf(code), expiresAt: now() + CODE_LIFETIME_MS },
   });
   return code;
@@ -239,16 +239,16 @@ export type Decisions = ReturnType<typeof createDecisions>;
 /** Each step may be repeated after a crash. */
 export function createDecisions({ pairing, strangers, now, release }: DecisionsDeps) {
   /** Queues their messages without letting them in; returns how many messages. */
-  async function answer(stranger: UnknownSender): Promise<number> {
-    const held = await strangers.held(stranger);
+  async function answer(unknownSender: UnknownSender): Promise<number> {
+    const held = await strangers.held(unknownSender);
     if (held.length > 0) await release(held.map(({ message }) => message));
-    await strangers.forget(stranger, held);
+    await strangers.forget(unknownSender, held);
     return held.length;
   }
 
   /** Leaves their messages unanswered to the owner; decides nothing about them. */
-  async function drop(stranger: UnknownSender): Promise<void> {
-    await strangers.forget(stranger, await strangers.held(stranger));
+  async function drop(unknownSender: UnknownSender): Promise<void> {
+    await strangers.forget(unknownSender, await strangers.held(unknownSender));
   }
 
   async function waitingAs(channel: string, ids: readonly string[]) {
@@ -260,7 +260,8 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
    */
   async function answerHeld(channel: string, ids: readonly string[]): Promise<number> {
     let answered = 0;
-    for (const stranger of await waitingAs(channel, ids)) answered += await answer(stranger);
+    for (const unknownSender of await waitingAs(channel, ids))
+      answered += await answer(unknownSender);
     return answered;
   }
 
@@ -268,7 +269,7 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
     /** The subjects of an id or an unknown sender's code; `channel` undefined: on any. */
     async find(typed: string, channel: string | undefined): Promise<readonly Subject[]> {
       const id = typed.toLowerCase();
-      const isMeant = (door: string) => channel === undefined || channel === door;
+      const isMeant = (on: string) => channel === undefined || channel === on;
       const waiting = (await strangers.list()).filter(
         (one) =>
           isMeant(one.channel) &&
@@ -279,7 +280,7 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
         (one) => isMeant(one.channel) && one.userId.toLowerCase() === id,
       );
       const isWaiting = (one: { readonly channel: string; readonly userId: string }) =>
-        waiting.some(({ channel: door, ids }) => door === one.channel && ids.includes(one.userId));
+        waiting.some(({ channel: on, ids }) => on === one.channel && ids.includes(one.userId));
       return [
         ...waiting.map((one): Subject => ({ ...one, role: undefined, waiting: one })),
         ...decided
@@ -299,8 +300,8 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
     drop,
     async block({ channel, ids, name }: Pick<Subject, 'channel' | 'ids' | 'name'>) {
       await pairing.block({ channel, ids, name });
-      for (const stranger of await waitingAs(channel, ids)) {
-        await drop(stranger);
+      for (const unknownSender of await waitingAs(channel, ids)) {
+        await drop(unknownSender);
       }
     },
     answerHeld,
@@ -321,7 +322,7 @@ export const UNKNOWN_SENDER_SUBJECT = 'stranger';
 
 /** The id of the question about them. */
 export const unknownSenderQuestion = ({ firstId }: Pick<UnknownSender, 'firstId'>) =>
-  `stranger/${firstId}`;
+  `unknownSender/${firstId}`;
 
 /** Added to the notice if the decision was made elsewhere. */
 export const decidedElsewhere = (words: string) => `**Decided elsewhere:** ${words}`;

@@ -122,7 +122,7 @@ function provideLab(kernel: Kernel, { models, spending, instead }: LabWish): voi
   const isReplayed = instead !== undefined;
   const executor = openExecutor(kernel);
   const isAvailable = () => (isReplayed ? tools.exec.enabled : executor.isAvailable());
-  const helpers = { ...NO_SUBAGENTS, isEnabled: () => isReplayed && agents.subagents.enabled };
+  const subagents = { ...NO_SUBAGENTS, isEnabled: () => isReplayed && agents.subagents.enabled };
   const workflows = isReplayed && agents.workflows.enabled ? [createWorkflow(NO_WORKFLOWS)] : [];
   kernel.provide(MODELS, { current: () => models });
   add.modelGuard(budgetGuard(spending));
@@ -136,7 +136,7 @@ function provideLab(kernel: Kernel, { models, spending, instead }: LabWish): voi
     }),
   );
   const jobs = createCron(NO_JOBS);
-  const spawn = createSpawn(helpers);
+  const spawn = createSpawn(subagents);
   const sendEmail = createSendEmail();
   add.tools(() => [jobs, spawn, sendEmail, ...workflows]);
   if (instead?.isRecorded === true) kernel.provide(MODES, INLINE);
