@@ -110,12 +110,15 @@ async function listPeople(terminal: Terminal, json: boolean) {
 async function showPerson(terminal: Terminal, typed: string, json: boolean) {
   const person = await withState(terminal, ({ people }) => theOne(people, typed));
   if (json) return terminal.printJson(person);
-  const doors = person.doors.map(({ channel, ids }) => ['Channel', `${channel} ${ids.join(', ')}`]);
+  const channels = person.doors.map(({ channel, ids }) => [
+    'Channel',
+    `${channel} ${ids.join(', ')}`,
+  ]);
   const rows = [
     ['Id', person.id],
     ['Name', person.name],
     ['Role', person.role ?? 'from the configuration of the channel'],
-    ...doors,
+    ...channels,
     ['Language', person.language ?? 'language of each message'],
     ['Time zone', person.timeZone ?? 'from the configuration'],
     ['Quiet hours', person.quietHours ?? 'from the configuration'],
@@ -195,11 +198,11 @@ function changesOf(flags: SetFlags): readonly Change[] {
 
 /** @throws CommandFailure where the person does not have this channel */
 function withPreferredChannel(record: PersonRecord, typed: string): PersonRecord {
-  const door = personChannelOf(record, typed);
-  if (door === undefined && typed !== AUTOMATIC) {
+  const channel = personChannelOf(record, typed);
+  if (channel === undefined && typed !== AUTOMATIC) {
     throw new CommandFailure(EXIT.usage, `this person has no channel ${typed}`);
   }
-  return withChoice(record, 'preferredDoor', door?.channel);
+  return withChoice(record, 'preferredDoor', channel?.channel);
 }
 
 /** @throws CommandFailure where there is nothing to share yet */
@@ -219,7 +222,7 @@ async function mergeTwo(terminal: Terminal, first: string, second: string) {
   if (merged === undefined)
     throw new CommandFailure(EXIT.usage, 'both are already the same person');
   terminal.note(
-    `Merged into ${merged.id}: ${merged.doors.map((door) => door.channel).join(', ')}.`,
+    `Merged into ${merged.id}: ${merged.doors.map(({ channel }) => channel).join(', ')}.`,
   );
 }
 

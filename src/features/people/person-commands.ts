@@ -185,11 +185,11 @@ async function setPreferredChannel(
   value: string,
   persons: Persons,
 ): Promise<string> {
-  const door = personChannelOf(person, value);
-  const doors = person.doors.map(({ channel }) => channel).join(', ');
-  if (door === undefined) return `Usage: /me door <channel>. Your channels: ${doors}.`;
-  await persons.change(person.id, (record) => withChoice(record, 'preferredDoor', door.channel));
-  return `If one of your channels is down, I try ${door.channel} first.`;
+  const channel = personChannelOf(person, value);
+  const channels = person.doors.map(({ channel }) => channel).join(', ');
+  if (channel === undefined) return `Usage: /me door <channel>. Your channels: ${channels}.`;
+  await persons.change(person.id, (record) => withChoice(record, 'preferredDoor', channel.channel));
+  return `If one of your channels is down, I try ${channel.channel} first.`;
 }
 
 async function setConversations(
@@ -236,18 +236,18 @@ const badCode = async ({ message }: CommandOrigin) =>
   message.addressing === 'direct' ? WRONG_CODE : ONLY_DIRECT;
 
 async function unlink(person: Person, argument: string, persons: Persons): Promise<string> {
-  const doors = person.doors.map(({ channel }) => channel).join(', ');
-  const door = argument.trim().toLowerCase();
-  if (door === '') return `Usage: /unlink <channel>. Your channels: ${doors}.`;
-  switch (await persons.unlink(person.id, door)) {
+  const channels = person.doors.map(({ channel }) => channel).join(', ');
+  const channel = argument.trim().toLowerCase();
+  if (channel === '') return `Usage: /unlink <channel>. Your channels: ${channels}.`;
+  switch (await persons.unlink(person.id, channel)) {
     case 'done':
-      return `${door} is disconnected.`;
+      return `${channel} is disconnected.`;
     case 'only':
       return 'This is your only channel.';
     case 'needed':
-      return `You were let in on ${door}; without it you would lose the other channels. Ask my owner to let you in on another one first.`;
+      return `You were let in on ${channel}; without it you would lose the other channels. Ask my owner to let you in on another one first.`;
     case 'unknown':
-      return `Your channels are ${doors}.`;
+      return `Your channels are ${channels}.`;
   }
 }
 
@@ -258,20 +258,20 @@ async function continueOn(
   { message, session }: CommandOrigin,
   { bus, people }: PersonCommandDeps,
 ): Promise<string> {
-  const others = person.doors.filter((door) => !isSameChat(door.chat, message.chat));
+  const others = person.doors.filter(({ chat }) => !isSameChat(chat, message.chat));
   const names = others.filter(({ chat }) => chat !== undefined).map(({ channel }) => channel);
-  const door = personChannelOf({ doors: others }, argument.trim().toLowerCase());
-  if (door === undefined) {
+  const channel = personChannelOf({ doors: others }, argument.trim().toLowerCase());
+  if (channel === undefined) {
     if (names.length === 0) return 'This is your only channel. Connect another with /link first.';
     return `Usage: /continue <channel>. Your channels: ${names.join(', ')}.`;
   }
-  if (door.chat === undefined)
-    return `Write to me on ${door.channel} first, so that I know the chat.`;
-  await people.routes.move(session, { to: door.chat, at: message.receivedAt });
+  if (channel.chat === undefined)
+    return `Write to me on ${channel.channel} first, so that I know the chat.`;
+  await people.routes.move(session, { to: channel.chat, at: message.receivedAt });
   await bus.send({
     id: messageId(`${message.id}/continued`),
-    chat: door.chat,
+    chat: channel.chat,
     markdown: `Our conversation from ${message.chat.channel} continues here.`,
   });
-  return `The conversation continues on ${door.channel}.`;
+  return `The conversation continues on ${channel.channel}.`;
 }
