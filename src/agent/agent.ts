@@ -1,5 +1,5 @@
-// CONTRACT of the agent: one turn as an async generator of events that returns an outcome. The loop
-// behind it is `perform(phase)` against the pure state machine in core/turn.ts.
+// CONTRACT of the agent: one turn as an async generator of events that returns an outcome. Behind
+// it, `perform` in perform.ts drives the pure state machine in rules/turn.ts.
 
 import type { PersonQuestion } from '../kernel/access/person.ts';
 import type { Rights, ToolAccess } from '../kernel/access/rights.ts';
@@ -25,47 +25,50 @@ import type { CompactionPolicy, ConversationSize } from './rules/compaction.ts';
 import type { ContextReport } from './rules/context-fit.ts';
 import type { Revisions } from './thread.ts';
 
-/** A message the agent is to answer, with its place in the session's order. */
+/** A message that the agent answers, with its place in the session's order. */
 export type TurnMessage = {
   readonly seq: number;
   readonly message: InboundMessage;
-  /** What whoever sent it may have done there. */
+  /** The rights of its sender there. */
   readonly rights: Rights;
-  /** It holds words of others. */
+  /** It contains untrusted content. */
   readonly isForeign: boolean;
 };
 
-/** A call that an owner has to allow. */
+/** A call that needs an approval. */
 export type CallToApprove = {
   readonly tool: string;
   readonly access: ToolAccess;
-  /** What it is about, in few words, for the live view. */
+  /** A few words about it, for the live preview. */
   readonly detail?: string;
-  /** JSON, as the toolbox understood it. */
+  /** JSON, as parsed by the toolbox. */
   readonly arguments: string;
-  /** The same for people; left out: the arguments, a line each. */
+  /** The request in words for people; left out: the arguments, one per line. */
   readonly words?: RequestWords;
-  /** What it stands on beside them; the yes is for that as well. */
+  /**
+   * What the call depends on besides its arguments, e.g. hashes of files; an approval covers it
+   * too.
+   */
   readonly seal?: string;
   readonly rights: Rights;
   readonly isTainted: boolean;
-  /** An owner has ended the taint for now: allow rules count. */
+  /** An owner has ended the taint for now, so that allow rules apply. */
   readonly isTrusted?: true;
   /** The place of the call in its turn, the same on every retry. */
   readonly ordinal: number;
-  /** What a yes that is not for once would be bound to; left out: there is none for it, now. */
+  /** What an allow rule would be bound to; left out: no rule is possible now. */
   readonly pattern?: string;
-  /** What that covers, for people; left out: exactly this call. */
+  /** What the rule would cover, for people; left out: exactly this call. */
   readonly scope?: string;
-  /** The first approval is meant for all later calls too. */
+  /** The first approval applies to all later calls too. */
   readonly asksOnce?: boolean;
-  /** When the message arrived that the call serves, epoch milliseconds. */
+  /** When the message that the call serves arrived, epoch milliseconds. */
   readonly requestedAt?: number | undefined;
 };
 
 /**
- * `text`: for the model. `isWaiting`: the call may run later, after an approval. `isHere`: who is asked sees it
- * in this chat.
+ * `text`: for the model. `isWaiting`: the call may run later, after an approval. `isHere`: the
+ * person who decides sees the question in this chat.
  */
 export type AskedOwner = {
   readonly text: string;
@@ -73,24 +76,24 @@ export type AskedOwner = {
   readonly isHere?: boolean;
 };
 
-/** A text for somebody outside the conversation. */
+/** A letter: a text for somebody outside the conversation. */
 export type LetterToPost = Pick<CallToApprove, 'rights' | 'isTainted' | 'ordinal'> & {
   readonly letter: Letter;
 };
 
-/** What the person of the chat is asked. */
+/** A question to the person of the chat. */
 export type AskedPerson = Pick<CallToApprove, 'rights' | 'isTainted' | 'ordinal'> & {
   readonly question: PersonQuestion;
 };
 
-/** Sends a text, files or both to the chat before the turn's answer; the same `ordinal` sends once. */
+/** Sends a text, files or both to the chat before the turn's answer; once per `ordinal`. */
 export type Say = (
   markdown: string,
   ordinal: number,
   attachments?: readonly OutboundAttachment[],
 ) => Promise<void>;
 
-/** A call that an owner has allowed. */
+/** A call that an owner has approved. */
 export type ApprovedCall = Omit<
   CallToApprove,
   'access' | 'ordinal' | 'words' | 'pattern' | 'scope' | 'asksOnce'
@@ -99,7 +102,7 @@ export type ApprovedCall = Omit<
   readonly turnId: TurnId;
   readonly chat: ChatRef;
   readonly person: TurnPerson;
-  /** When it was asked for, epoch milliseconds. */
+  /** When it was requested, epoch milliseconds. */
   readonly at: number;
   readonly say: Say;
 };
@@ -107,70 +110,75 @@ export type ApprovedCall = Omit<
 export type TurnSettings = {
   /** Model chosen for this session; undefined = the default. */
   readonly model?: string;
-  /** Tokens to think; 0 = off. */
+  /** Token budget for thinking; 0 = off. */
   readonly thinkingBudget: number;
   /** Chosen for this session; undefined = the configured one. */
   readonly mode?: AgentMode;
   /** Chosen for this session; undefined = the configured one. */
   readonly engine?: CompactionEngine;
-  /** Until then, epoch milliseconds, taint alone asks for no approval: an owner said so. */
+  /** Epoch milliseconds until which taint alone requires no approval, by an owner's decision. */
   readonly trustedUntil?: number;
 };
 
-/** What a turn is held to beside its rights and the limits of every turn. */
+/** Limits of a turn beyond its rights and the limits of every turn. */
 export type ConfinedLimits = {
   mayUse(tool: string): boolean;
   readonly maxRounds?: number;
   readonly maxTokens: number;
   readonly maxMs: number;
-  /** What its model calls are for, in figures about them; left out: `turn`. */
+  /** Role of its model calls in figures about them; left out: `turn`. */
   readonly role?: string;
 };
 
 export type TurnInput = {
   readonly turnId: TurnId;
   /**
-   * Of the claim on the bus: with the turn's end there the rest of its entries is written. Left out: the
-   * turn is none of the bus, and writes its end itself.
+   * Epoch of the claim on the message bus: the end of the turn there writes the rest of its
+   * entries. Left out: the turn is not on the bus and writes its end itself.
    */
   readonly epoch?: number;
   readonly session: SessionKey;
   readonly chat: ChatRef;
-  /** Whose turn it is. */
+  /** The person of the turn. */
   readonly person: TurnPerson;
   readonly messages: readonly [TurnMessage, ...TurnMessage[]];
-  /** The narrowest of its messages. */
+  /** The narrowest rights of its messages. */
   readonly rights: Rights;
   readonly settings: TurnSettings;
   /**
-   * Resolves when the person has likely finished writing; left out where that is so already. Calls before it may have
-   * been made in vain. @throws the signal's reason
+   * Resolves when the person has probably finished writing; left out where that is so already.
+   * Calls before it may be discarded.
+   * @throws the signal's reason
    */
   settled?(signal: AbortSignal): Promise<void>;
-  /** Grows by the calls that are given up before `settled`; its end records those of the tries before. */
+  /**
+   * Grows by calls that are abandoned before `settled`; the end of the turn records those of
+   * earlier attempts.
+   */
   readonly restarted?: SharedCall[];
   readonly turnLimits?: ConfinedLimits;
-  /** Messages that came meanwhile and steer the turn, taken before each model call. */
+  /** Messages that arrived during the turn and steer it, taken before each model call. */
   steer(): Promise<readonly TurnMessage[]>;
   readonly say: Say;
   /**
-   * Asks the call guards (kernel/guards.ts) about a call that an owner has to allow, durably; the same `ordinal` once.
-   * `run`: one of them allows it at once. Undefined: nobody can allow it.
+   * Asks the call guards (kernel/guards.ts) about a call that needs an approval, durably; once per
+   * `ordinal`. `run`: a guard allows it at once. Undefined: nobody can allow it.
    */
   judge(call: CallToApprove): Promise<'run' | AskedOwner | undefined>;
   /**
-   * Sends a text to somebody else, or shows it to an owner first, durably; what to tell the model.
-   * The same `ordinal` is posted once.
+   * Sends a letter, or first shows it to an owner, durably; returns the text for the model. Once
+   * per `ordinal`.
    */
   post(letter: LetterToPost): Promise<ToolOutcome>;
   /**
-   * Asks the person, durably; what to tell the model. Their answer begins a later turn. The same
-   * `ordinal` asks once. @throws ToolError
+   * Asks the person, durably; returns the text for the model. The answer starts a later turn. Once
+   * per `ordinal`.
+   * @throws ToolError
    */
   ask(question: AskedPerson): Promise<string>;
 };
 
-/** Work done inside the coalescing window: it depends on the session, not on the messages. */
+/** Work done during the coalescing window: it depends on the session, not on the messages. */
 export interface PreparedContext {
   readonly session: SessionKey;
 }
@@ -182,43 +190,43 @@ export interface Agent extends Revisions {
     context: PreparedContext,
     signal: AbortSignal,
   ): AsyncGenerator<AgentEvent, TurnOutcome, void>;
-  /** Runs a call exactly as it was allowed, outside any turn. */
+  /** Runs a call exactly as it was approved, outside any turn. */
   runApproved(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
-  /** What the next call of the session would take; nothing is asked or changed. */
+  /** What the next call of the session would contain; calls no model and changes nothing. */
   inspect(input: TurnInput): Promise<ContextReport>;
-  /** Sums up what can be summed up now; `payer` is charged. What came of it. */
+  /** Summarises what can be summarised now; charges `payer`. Returns the outcome. */
   compact(
     session: SessionKey,
     payer: Payer,
-    /** Of the conversation; undefined = the default. */
+    /** Of the session; undefined = the default. */
     model: string | undefined,
-    /** The same. */
+    /** Of the session; undefined = the default. */
     engine: CompactionEngine | undefined,
   ): Promise<CompactionReport>;
-  /** Shows the person's new start in the transcript. */
+  /** Records a reset of the conversation in the transcript. */
   reset(session: SessionKey): Promise<void>;
 }
 
-// CONTRACT of summing up conversations: what is asked for, and what came of it.
+// CONTRACT of summaries of conversations.
 
 export type CompactionRequest = {
   readonly session: SessionKey;
-  /** Whoever wrote last. */
+  /** The author of the newest message. */
   readonly payer: Payer;
-  /** The model of the conversation. */
+  /** The model of the session. */
   readonly model: string;
   readonly policy: CompactionPolicy;
   readonly size: ConversationSize;
-  /** Of the newest turns, to be left as they are; undefined: as the policy says. */
+  /** Tokens of the newest turns that are kept verbatim; undefined: as the policy says. */
   readonly keepTokens?: number;
 };
 
 export type CompactionReport =
   | {
       readonly kind: 'compacted';
-      /** Messages that a summary stands for now. */
+      /** Number of messages that a summary replaces now. */
       readonly messages: number;
-      /** Of the conversation, estimated. */
+      /** Estimated tokens of the conversation. */
       readonly tokensBefore: number;
       readonly tokensAfter: number;
     }
@@ -227,34 +235,34 @@ export type CompactionReport =
   | { readonly kind: 'failed'; readonly text?: string };
 
 export interface Compactor extends AsyncDisposable {
-  /** Soon, unless it failed lately; nobody waits for it. */
+  /** Starts a summary in the background, unless one failed lately. */
   inBackground(request: CompactionRequest): void;
-  /** Joins one that is under way. @throws the signal's reason */
+  /** Joins a summary in progress. @throws the signal's reason */
   now(request: CompactionRequest, signal: AbortSignal): Promise<CompactionReport>;
-  /** It took too long for whoever waited: not tried again for a while. */
+  /** Reports that it took too long; no new attempt is made for a while. */
   rest(session: SessionKey): void;
   /** Whether it failed or took too long lately. */
   isResting(session: SessionKey): boolean;
 }
 
-// CONTRACT of what watches over the money: asked before every try of a model call, retries and
-// fallbacks included, and told what the try took.
+// CONTRACT of the budget check: it is called before every attempt of a model call, including
+// retries and fallbacks, and gets the usage of the attempt.
 
-/** What a call between turns is for, as figures about model calls name it. */
+/** Roles of calls between turns, as figures about model calls name them. */
 export type SideRole = 'compaction' | 'mail_summary' | 'reflection' | 'claim_check';
 
 export type PlannedCall = {
   readonly payer: Payer;
-  /** What for, as figures about model calls name it. */
+  /** The purpose, as figures about model calls name it. */
   readonly role: string;
   /** Left out between turns. */
   readonly turnId?: TurnId;
   /** As configured, with its prefix. */
   readonly model: string;
-  /** Estimates: the question, and the longest answer that was asked for. */
+  /** Estimated input, and the requested maximum of the answer, in tokens. */
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** A limit in money counts for it that is no budget of the payer. */
+  /** A money limit applies that is not a budget of the payer. */
   readonly countsMoney?: boolean;
   /** As in `TurnInput`: awaited first where the budget does not cover the call twice. */
   settled?(signal: AbortSignal): Promise<void>;
@@ -265,20 +273,20 @@ export type CallEnd = (
   /** `answerTokens`: estimate of what was streamed until then. */
   | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly answerTokens: number }
 ) & {
-  /** Where somebody looked at what was answered. */
+  /** Where the drift of the answer was measured. */
   readonly drift?: Drift;
 };
 
-/** The worst case of the call is held back until it is settled. */
+/** The worst case of the call is held until it is settled. */
 export type Reservation = {
   readonly kind: 'reserved';
-  /** The longest answer for which there is room. */
+  /** The longest answer that the budget covers. */
   readonly outputTokens: number;
-  /** Once; a second time changes nothing. */
+  /** Call it once; further calls have no effect. */
   settle(end: CallEnd): void;
 };
 
-/** No call may be made; `text` is for the person. */
+/** The call is not allowed; `text` is for the person. */
 export type Refusal = {
   readonly kind: 'refused';
   readonly text: string;
@@ -287,33 +295,33 @@ export type Refusal = {
 };
 
 export interface SpendingGuard {
-  /** Waits for calls under way where there is room only after them. @throws the signal's reason */
+  /** Waits for calls in progress where only their end makes room. @throws the signal's reason */
   reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal>;
-  /** The model to ask now: `cheaper()` where a budget of the payer is almost used up. */
+  /** The model to use now: `cheaper()` where a budget of the payer is almost used up. */
   modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string;
 }
 
-/** A call of a paid service that is no model, outside of turns: sound to words, words to sound. */
+/** A call of a paid service other than a model, outside of turns: transcription or speech. */
 export type PaidCall = {
   readonly payer: Payer;
-  /** At worst, in millionths of the currency. */
+  /** Worst case, in millionths of the currency. */
   readonly micros: number;
 };
 
 export type PaidReservation = {
   readonly kind: 'reserved';
-  /** With what it took, in millionths; once, a second time changes nothing. */
+  /** With the cost in millionths; further calls have no effect. */
   settle(micros: number): void;
 };
 
 export interface PaidCalls {
   /** As `reserve`. @throws the signal's reason */
   reservePaid(call: PaidCall, signal: AbortSignal): Promise<PaidReservation | Refusal>;
-  /** Where nothing of the payer's conversation may go to a service. */
+  /** A refusal where the payer's conversation must not use a cloud service. */
   refusedElsewhere(payer: Payer): Promise<Refusal | undefined>;
 }
 
-/** The budget of today is used up, or the model must not be asked there. */
+/** The budget of the day is used up, or the model must not be used there. */
 export class SpendingRefusedError extends NanobotError {
   override readonly name = 'SpendingRefusedError';
   /** For the person. */

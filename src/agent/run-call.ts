@@ -1,4 +1,4 @@
-// Runs one tool call. The toolbox holds its deadline and turns every failure into a result.
+// Runs one tool call. The toolbox enforces its deadline and turns every failure into a result.
 
 import { briefingOf } from '../features/modes/rules/briefing.ts';
 import { permissionOf } from '../kernel/access/rights.ts';
@@ -28,7 +28,10 @@ import type { CallTurn, TurnContext } from './turn-context.ts';
 export const NOT_ALLOWED =
   'Permission denied: this user may not use this tool here. Do not try it another way. Tell the user.';
 
-/** Texts one call may send, so that each has a number of its own, the same on every retry. */
+/**
+ * Limit of texts that one call sends, so that each has a number of its own, the same on every
+ * retry.
+ */
 const MAX_TEXTS_PER_CALL = 1000;
 
 export async function runCall(
@@ -43,7 +46,7 @@ export async function runCall(
   const wanted = await toApprove(turn, call, bound);
   if ('status' in wanted) return wanted;
   const { input } = turn;
-  // Run as it stood then, or not at all: the seal is compared once more where it is run.
+  // The seal is compared again where the call runs, so that only the approved version runs.
   const verdict = await input.judge(wanted);
   if (verdict === 'run') return run(turn, call, bound, wanted.seal);
   const isWaiting = verdict?.isWaiting === true;
@@ -69,7 +72,7 @@ const notAllowed = (text: string): CallReport => ({
   failure: 'permission',
 });
 
-/** The call as an owner is asked for it; an outcome where it could not be run anyway. */
+/** The request for an approval; an outcome where the call could not run anyway. */
 async function toApprove(
   turn: CallTurn,
   call: ToolCall,
@@ -79,7 +82,7 @@ async function toApprove(
   const { isTainted } = thread;
   const seal = await bound.seal(settings);
   if (typeof seal === 'object') return seal;
-  // No rule holds while untrusted content is in view, and none is made there.
+  // In a tainted conversation no allow rule applies, and none can be made.
   const isHeld = isHeldBack(turn);
   const standing = isHeld ? undefined : bound.standing?.();
   const timeZone = turn.input.person.timeZone ?? settings.timeZone;
@@ -151,8 +154,8 @@ function contextOf(
 }
 
 /**
- * Whether calls are held back because the conversation is tainted. What they write, note and schedule is
- * untrusted in any case.
+ * Whether calls need an approval because the conversation is tainted. What they write, note and
+ * schedule is untrusted in any case.
  */
 function isHeldBack({
   thread,
@@ -162,8 +165,8 @@ function isHeldBack({
   return thread.isTainted && clock.now() >= (input.settings.trustedUntil ?? 0);
 }
 
-// Whether a call is run at once, waits for an owner's yes, or is refused: by the rights of the turn
-// and by what its conversation was shown. Asked anew for every call: both may change in a turn.
+// Whether a call runs at once, waits for an approval, or is refused: by the rights of the turn and
+// the taint of its conversation. Evaluated for every call: both may change in a turn.
 
 type ReadyCall = Extract<BoundCall, { readonly kind: 'ready' }>;
 
@@ -177,7 +180,7 @@ export function permissionFor(
   const access = bound.accessIn({ isTainted });
   const allowed = permissionOf(access, rights.current, isTainted, bound.reach);
   const permission = allowed === 'free' && bound.alwaysAsks === true ? 'ask' : allowed;
-  // Its text is shown to an owner, not the call.
+  // The owner approves its text, not the call.
   if (bound.isPosted) return permission === 'ask' ? 'free' : permission;
   const { url } = bound;
   if (permission !== 'free' || !thread.isTainted || url === undefined) return permission;
@@ -188,12 +191,12 @@ export function permissionFor(
   return carriesData(url, thread.knownTexts, earlier) ? 'ask' : permission;
 }
 
-// What the model is shown of a result that is too long: a briefing, where it can read on; else the
+// The form of a result that is too long: a briefing, if the model can read the rest; otherwise the
 // beginning and the end, as the toolbox cut it.
 
 const READER = 'read_result';
 
-/** Whether the model can ask for results that it is shown no more, or not whole. */
+/** Whether the model can read results that are no longer shown, or not in full. */
 export function canReadBack({ toolbox, rights }: Pick<CallTurn, 'toolbox' | 'rights'>): boolean {
   return toolbox.offered(rights.current).specs.some(({ name }) => name === READER);
 }
@@ -213,8 +216,8 @@ export function gated(
   return { ...outcome, text: shown === '' ? head : `${head}\n${shown}`, whole };
 }
 
-// The guard's view of a turn: what its answers called, as the toolbox understands it, with what came of
-// it. What may run is decided in core/guard.ts.
+// The calls of a turn for the guard, as parsed by the toolbox, with their results. rules/guard.ts
+// decides what runs.
 
 type Round = readonly GuardedCall[];
 
@@ -253,13 +256,13 @@ function kindOf(bound: Extract<BoundCall, { kind: 'ready' }>): GuardedCall['kind
   }
 }
 
-/** Calls of the newest answer that are not run, with what the model is told of each. */
+/** Calls of the newest answer that are not run, with the text for the model. */
 export function blockedCalls(turn: TurnContext): ReadonlyMap<ToolCall, CallReport> {
   const rounds = guardedRounds(turn);
   const verdicts = judgeCalls(rounds, { sameCalls: turn.settings.maxSameCalls });
   const calls = turn.thread.rounds.at(-1) ?? [];
   const canRead = canReadBack(turn);
-  // An earlier result is repeated once; more of it would only fill the conversation.
+  // An earlier result is repeated once; repeating it more would only fill the conversation.
   const repeated = new Set(
     rounds
       .flat()
@@ -305,23 +308,22 @@ function reportOf(
   };
 }
 
-// Looks at what a model writes while it comes: whether it has begun to repeat itself. What is done
-// about it is left to loop-cut.ts.
+// Watches an answer while it is streamed for a loop. stream.ts reacts to it.
 
-/** New characters between two looks. */
+/** New characters between two checks. */
 const STEP_CHARS = 500;
 type Stream = { text: string; lookedAt: number };
 
-/** Looks at what one call writes, as it comes. */
+/** Watches the output of one call. */
 export class LoopWatch {
   readonly #repeats: number;
   readonly #asked: string;
   readonly #streams = { text: newStream(), thinking: newStream() };
-  /** The call is to be ended; `loop`: where its text, not its thinking, began to repeat itself. */
+  /** The call has to be ended; `loop`: where its text, not its thinking, began to repeat. */
   broken: { readonly loop?: AnswerLoop } | undefined;
   hasCalls = false;
 
-  /** `repeats`: 0: nothing is broken off; `asked`: what the person said, who may want it so. */
+  /** `repeats`: 0: never ended; `asked`: the person's text, which may request repetition. */
   constructor(repeats: number, asked: string) {
     this.#repeats = repeats;
     this.#asked = asked;
@@ -331,7 +333,7 @@ export class LoopWatch {
     return this.#streams.text.text;
   }
 
-  /** Whether the call is to be ended. */
+  /** Whether the call has to be ended. */
   isLooping(kind: 'text' | 'thinking', delta: string): boolean {
     const stream = this.#streams[kind];
     stream.text += delta;

@@ -1,5 +1,5 @@
-// Streaming: asks the model once and shows its text as it comes. Retries and fallbacks are the
-// provider's; a thread that it would not take is asked again smaller.
+// Streaming: calls the model once and shows its text as it arrives. The provider does retries and
+// fallbacks; a thread that it rejects is sent again in a smaller form.
 
 import { loopWatch } from '../features/steadiness/index.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
@@ -24,7 +24,7 @@ import type { TurnContext } from './turn-context.ts';
 
 type StreamSignal = SignalOf<'streaming'>;
 
-/** A person watches "typing" that long before they wonder. */
+/** After this time of "typing" a person needs an explanation. */
 const SILENCE_MS = 15_000;
 
 const RECOVERIES: Partial<Record<ProviderFailure['kind'], Recovery>> = {
@@ -32,7 +32,7 @@ const RECOVERIES: Partial<Record<ProviderFailure['kind'], Recovery>> = {
   rejected: 'rejected',
 };
 
-/** @throws ProviderError when the model could not answer. */
+/** @throws ProviderError when the model could not answer */
 export async function* streamAnswer(
   turn: TurnContext,
   state: StateOf<'streaming'>,
@@ -67,7 +67,7 @@ function recoveryFrom(error: unknown): Extract<StreamSignal, { type: 'not_taken'
   return why === undefined ? undefined : { type: 'not_taken', why, text: failureText(error) };
 }
 
-/** A model that repeats itself without end is asked once more. */
+/** A model that loops is called once more. */
 async function* show(
   turn: TurnContext,
   call: ModelCall,
@@ -132,19 +132,19 @@ async function* showOnce(
   });
 }
 
-/** What was meant for one's own machine went to a service: the person has to know. */
+/** A request to a local model was answered by a cloud service: the person has to know. */
 function keepWhereItWent({ models, notices }: TurnContext, asked: ModelHandle, model: string) {
   if (!asked.local || model === asked.name || models.resolve(model).local) return;
   notices.keep(`${asked.name} could not answer; ${model}, a service, was asked instead.`);
 }
 
-/** Tells once where a model takes its time before the first sign of an answer. */
+/** Sends one notice where a model takes long before the first output. */
 async function* sayingWaits(
   events: AsyncGenerator<ModelEvent, void, void>,
   { clock }: TurnContext,
 ): AsyncGenerator<ModelEvent | { readonly type: 'silent' }, void, void> {
   const first = events.next();
-  // Where nobody reads on, nobody hears of its failure either.
+  // Its failure is not reported where the stream is no longer read.
   first.catch(() => undefined);
   const { promise, resolve } = Promise.withResolvers<'silent'>();
   const timer = clock.timer(SILENCE_MS, () => resolve('silent'));
@@ -185,13 +185,13 @@ function retryNotice({ reason, delayMs }: Extract<ModelEvent, { type: 'retrying'
   return seconds === 0 ? `${reason}.` : `${reason}, trying again in ${seconds} s.`;
 }
 
-// The text of one model call as the person sees it grow: without hidden parts, withdrawn when the
-// call starts again.
+// The text of one model call as shown to the person: without hidden parts, withdrawn when the call
+// restarts.
 
 export class ShownText {
   readonly #thread: Thread;
   readonly #model: string;
-  /** The person is not shown what is written here, only that the model is at work. */
+  /** The text is hidden from the person, who sees only that the model is working. */
   readonly #isHidden: boolean;
   #hidden = '';
   #state: HiddenTextState = HIDDEN_TEXT_START;
@@ -215,7 +215,7 @@ export class ShownText {
     else if (state.mode === 'hidden') yield* this.think();
   }
 
-  /** Said once until text follows: the live view needs no more. */
+  /** Sent once until text follows: the live preview needs no more. */
   *think(): Iterable<AgentEvent> {
     if (this.#isThinking) return;
     this.#isThinking = true;
@@ -227,7 +227,7 @@ export class ShownText {
     yield* this.#withdraw();
   }
 
-  /** Brings what is shown in line with the whole text the provider gave at the end. */
+  /** Aligns the shown text with the complete text that the provider gave at the end. */
   *complete(whole: string): Iterable<AgentEvent> {
     const text = revealAll(whole);
     if (!text.startsWith(this.text)) yield* this.#withdraw();
@@ -254,7 +254,8 @@ export class ShownText {
   }
 }
 
-// Counts the texts that tools have sent to the chat, questions included: after one, an empty answer is no failure.
+// Counts the texts that tools sent to the chat, including questions: after one, an empty answer is
+// no failure.
 
 export function countSent(
   calls: readonly ToolCall[],
@@ -273,21 +274,21 @@ export function countSent(
   }).length;
 }
 
-// What the person is told when the model could not answer.
+// The text for the person when the model could not answer.
 
 const FALLBACK = 'The model could not answer. Please try again in a few minutes.';
 
 export const failureText = (error: ProviderError) => error.userText ?? FALLBACK;
 
-// What a person is told while a call waits for its place at a local model server.
+// The notice while a call waits for a slot of a local model server.
 
 type Waiting = Extract<ModelEvent, { readonly type: 'waiting' }>;
 
 export const waitingNotice = ({ server, ahead }: Waiting) =>
   `${server} answers one request at a time: ${ahead} before you.`;
 
-// An answer that has begun to repeat itself is not waited for: the call is ended, asked once more, and
-// where that goes the same way the answer is cut off behind what it said once, and says so.
+// A looping answer is aborted and requested once more; if it loops again, it is cut after the first
+// passage, with a note.
 
 const MORE_VARIED = 0.3;
 const MAX_TEMPERATURE = 1.2;
@@ -297,7 +298,7 @@ const AGAIN =
 const ASKED_AGAIN = 'The model kept repeating itself; I stopped it and am asking again.';
 const CUT_OFF = '[The model repeated itself from here on and was stopped.]';
 
-/** The same call, so that it hardly goes the same way. */
+/** The same call with a higher temperature, so that it probably does not loop again. */
 export function askedAgain(call: ModelCall): ModelCall {
   const { messages, temperature = MORE_VARIED } = call.request;
   const warmer = Math.min(MAX_TEMPERATURE, temperature + MORE_VARIED);
@@ -305,7 +306,7 @@ export function askedAgain(call: ModelCall): ModelCall {
   return { ...call, request };
 }
 
-/** What is kept of it; nothing where it only thought. */
+/** The part that is kept; nothing where there was only thinking. */
 export function cutAnswer(
   { handle }: Pick<ModelCall, 'handle'>,
   { broken, text: all }: LoopWatch,

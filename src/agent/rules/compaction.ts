@@ -210,7 +210,7 @@ export function withMissing(
   return [body, ...missingLines(body, covered, maxChars - body.length)].join('\n');
 }
 
-/** The texts of a summary or node; `untrusted`: left out where there is no such part. */
+/** The texts of a summary or node; `untrusted`: left out where it has no untrusted part. */
 export type WrittenParts = { readonly text: string; readonly untrusted?: string | undefined };
 
 /** Undefined where it would not be shorter than what it replaces. */

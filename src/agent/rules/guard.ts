@@ -1,17 +1,17 @@
-// Which of the calls a model asks for are run. A call that was made before and gave the same result,
-// a pattern of calls that goes round and round, and a tool that fails in one way again and again are
-// not: nothing new would come of them. A call whose result changes is no repetition. All is told from
-// what the turn has recorded, so that a turn taken up after a crash is judged alike.
+// Decides which of a model's calls run. Blocked are a call that was made before with the same
+// result, a pattern of calls that repeats, and a tool that keeps failing in the same way: nothing
+// new would result. A call whose result changes is no repetition. Derived only from the recorded
+// turn, so that a turn resumed after a crash is judged alike.
 
 import type { ResultId } from '../../kernel/message/ids.ts';
 import type { ToolEntry } from '../../kernel/message/transcript.ts';
 import { withoutBoundaries } from '../../kernel/message/untrusted.ts';
 
 export type GuardedCall = {
-  /** Same for the same tool with the same arguments, as the toolbox understands them. */
+  /** Equal for the same tool with the same arguments, as parsed by the toolbox. */
   readonly key: string;
   readonly tool: string;
-  /** After one that `acts` another may show something else, or do something else. */
+  /** After a call that `acts`, another one may have a different result or effect. */
   readonly kind: 'looks' | 'asks_the_net' | 'speaks' | 'acts' | 'not_understood';
   /** Undefined: not run yet. */
   readonly result?: ToolEntry;
@@ -26,23 +26,23 @@ export type Verdict =
       readonly why: BlockedWhy;
       /** How often it was made before, or failed. */
       readonly times: number;
-      /** The call whose result stands for this one. */
+      /** The call whose result is used for this one. */
       readonly earlier?: GuardedCall;
     };
 
 type GuardLimits = {
-  /** Identical calls of a tool that changes something. */
+  /** Limit of identical calls of a tool with effects. */
   readonly sameCalls: number;
 };
 
 const SAME_LOOKS = 2;
 const SAME_NET_CALLS = 6;
 const SAME_NOT_UNDERSTOOD = 2;
-/** A skill that was read stands in the conversation. */
+/** The text of a skill that was read is in the conversation already. */
 const ONCE = ['read_skill'];
-/** Failures of one tool in one and the same way, whatever its arguments. */
+/** Failures of one tool in the same way, whatever its arguments. */
 const SAME_FAILURES = 3;
-/** How often a pattern is seen before it is taken for a loop. */
+/** Repetitions of a pattern that count as a loop. */
 const PATTERN_REPEATS = 3;
 const MAX_PATTERN_CALLS = 6;
 /** Calls of one answer. */
@@ -51,8 +51,8 @@ const MAX_CALLS_AT_ONCE = 40;
 const RUN: Verdict = { kind: 'run' };
 
 /**
- * `rounds` are the calls of the turn's answers, oldest first. One verdict for each call of the last;
- * calls that have a result are not judged again.
+ * `rounds`: the calls of the turn's answers, oldest first. Returns one verdict for each call of the
+ * last round; calls that have a result are not judged again.
  */
 export function judgeCalls(
   rounds: readonly (readonly GuardedCall[])[],
@@ -94,7 +94,7 @@ function onceOnly(call: GuardedCall, ran: readonly GuardedCall[]): Verdict | und
 
 function failing(call: GuardedCall, ran: readonly GuardedCall[]): Verdict | undefined {
   const understood = (one: GuardedCall) => one.kind !== 'not_understood';
-  // What was done since may have mended it.
+  // An action since then may have fixed it.
   const since = ran.slice(ran.findLastIndex(hasActed) + 1);
   const same = since.filter(
     (one) => one.tool === call.tool && understood(one) === understood(call),
@@ -106,7 +106,7 @@ function failing(call: GuardedCall, ran: readonly GuardedCall[]): Verdict | unde
   return { kind: 'blocked', why: 'failing', times, earlier: last };
 }
 
-/** Not what somebody has to allow first: each of those calls is a question of its own. */
+/** Calls that need an approval do not count: each is a question of its own. */
 const isFault = ({ result }: GuardedCall) =>
   result?.status === 'failed' &&
   result.failure !== undefined &&
@@ -146,10 +146,10 @@ function sameCallLimit({ kind }: GuardedCall, { sameCalls }: GuardLimits): numbe
   }
 }
 
-/** Something may be another than before: it worked, or nobody knows. */
+/** The call may have changed something: it succeeded, or its outcome is unknown. */
 const hasActed = ({ kind, result }: GuardedCall) => kind === 'acts' && result?.status !== 'failed';
 
-/** The call would begin a pattern of several calls anew that was seen with the same results before. */
+/** The call would start another repetition of a pattern with the same results. */
 function loop(call: GuardedCall, ran: readonly GuardedCall[]): Verdict | undefined {
   for (let length = 2; length <= MAX_PATTERN_CALLS; length += 1) {
     const seen = ran.slice(-length * PATTERN_REPEATS);
@@ -170,7 +170,7 @@ function isAlike(one: GuardedCall, other: GuardedCall | undefined): boolean {
   return one.result === undefined || isSame(one.result, other.result);
 }
 
-/** Apart from what is new in every result: its own name, and the boundary around words of others. */
+/** Ignores what is new in every result: its id, and the boundary around untrusted content. */
 function isSame(one: ToolEntry | undefined, other: ToolEntry | undefined): boolean {
   if (one === other) return true;
   if (one === undefined || other === undefined || one.status !== other.status) return false;
@@ -186,13 +186,13 @@ function trailing<Item>(items: readonly Item[], fits: (item: Item) => boolean): 
   return items.length - 1 - items.findLastIndex((item) => !fits(item));
 }
 
-// What a model is told of a call that was not run, with the earlier result that stands for it.
+// The text for the model about a call that was not run, with the earlier result that replaces it.
 
 type Blocked = Extract<Verdict, { readonly kind: 'blocked' }>;
 
 const GO_ON = 'Use what you have, try something else, or answer without this.';
 
-/** The earlier result itself, or the name by which it can be read; undefined where there is neither. */
+/** The earlier result itself, or its id; undefined where there is neither. */
 export type EarlierResult =
   | { readonly kind: 'shown'; readonly result: ToolEntry }
   | { readonly kind: 'named'; readonly id: ResultId };
@@ -218,28 +218,31 @@ function reasonOf(why: Blocked['why'], times: number): string {
   }
 }
 
-// A passage that follows itself again and again at the end of a text, as small models write until
-// somebody stops them. Only what is the same to the letter counts: refrains, tables with like rows and
-// lists that count on are none. Code, tables, forms to fill in, figures and what the person wants said so
-// often are given ten times as much.
+// Detects an answer that loops: a passage that repeats at its end, as small models produce without
+// a stop. Only verbatim repetition counts: refrains, tables with similar rows and counted lists do
+// not. The limit is ten times higher for code, tables, forms, figures and repetitions that the
+// person requested.
 
 /** Longest passage, in characters. */
 const MAX_PERIOD = 600;
-/** Shorter stretches are rulers, ornaments and blank lines, however often they repeat. */
+/** Shorter repetitions are rulers, ornaments and blank lines. */
 const MIN_CHARS = 1200;
 const DATA_FACTOR = 10;
 const LOOKED_AT_CHARS = 60_000;
 const ASKED_CHARS = 20_000;
-/** Beside the passage; a question that is only repeated has none. */
+/** Words beside the passage; a request that only quotes it has none. */
 const MIN_OTHER_WORDS = 2;
 
 export type AnswerLoop = {
-  /** Where the first passage ends: up to there nothing is said twice. */
+  /** The end of the first passage: nothing before it is repeated. */
   readonly saidAt: number;
   readonly repeats: number;
 };
 
-/** `repeats`: from so many on; `asked`: what the person said; undefined: the text does not end in a loop. */
+/**
+ * `repeats`: the number that counts as a loop; `asked`: the person's text; undefined: no loop at
+ * the end.
+ */
 export function loopIn(text: string, repeats: number, asked = ''): AnswerLoop | undefined {
   const tail = text.trimEnd();
   if (tail.length < MIN_CHARS || !endsAgain(tail)) return undefined;
@@ -259,21 +262,21 @@ export function loopIn(text: string, repeats: number, asked = ''): AnswerLoop | 
   return undefined;
 }
 
-/** A cheap look before the dear one: the last words stand just before them as well. */
+/** A cheap check before the costly one: the last characters occur just before too. */
 function endsAgain(tail: string): boolean {
   const end = tail.slice(-24);
   const before = tail.lastIndexOf(end, tail.length - end.length - 1);
   return before >= 0 && tail.length - end.length - before <= MAX_PERIOD * 2;
 }
 
-/** How many characters from there on are those of the beginning. */
+/** The number of characters from there on that equal the beginning. */
 function matchAt(text: readonly string[], start: number): number {
   let length = 0;
   while (start + length < text.length && text[start + length] === text[length]) length += 1;
   return length;
 }
 
-/** Marks of code and tables, blanks and boxes of a form; every line indented as code is. */
+/** Contains characters of code, tables, blanks and boxes of a form; or every line is indented. */
 function isNoProse(passage: string): boolean {
   if (!/\p{L}/u.test(passage) || /[|\t{}<>=;]|_{3}|\.{4}|…{2}|\[ ?\]|[☐□]/.test(passage))
     return true;
@@ -281,13 +284,13 @@ function isNoProse(passage: string): boolean {
   return lines.length > 0 && lines.every((line) => /^(?: {4}.|\s*$)/.test(line));
 }
 
-/** A passage that is one several times over, once. */
+/** The shortest unit of a passage that repeats. */
 function onceOf(passage: string): string {
   const period = `${passage}${passage}`.indexOf(passage, 1);
   return passage.slice(0, period);
 }
 
-/** Whether its words stand among others of the person, from wherever in the passage they begin. */
+/** Whether its words are part of a longer text of the person, starting anywhere in the passage. */
 function isWanted(passage: string, asked: string): boolean {
   const said = wordsOf(asked.slice(0, ASKED_CHARS));
   const at = passage.search(NO_WORD);

@@ -208,7 +208,7 @@ const withoutText = ({
   ...node
 }: SummaryNode): NodePlan['node'] => node;
 
-/** Both parts. */
+/** The text of both parts. */
 const wholeText = ({ text, untrusted = '' }: SummaryNode) => `${text}\n${untrusted}`.trim();
 
 /** The start of the turn with the oldest of the newest messages. */

@@ -1,5 +1,5 @@
-// What makes a call out to the net a way to carry words away: an address that the model put together
-// itself, long enough to hold something, at a host nobody in the conversation named.
+// Decides whether a network request could leak data: its address was composed by the model, is long
+// enough to carry data, and goes to a host that the conversation did not name.
 
 import { HEARTBEAT_FILE } from '../../features/schedule/settings.ts';
 import { PROFILES_FOLDER } from '../../features/subagents/settings.ts';
@@ -9,19 +9,22 @@ import type { ToolCall, TranscriptEntry, UserEntry } from '../../kernel/message/
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 
-/** What an address may hold beside its host before it is looked at, characters. */
+/** Characters beside the host that an address may have without being checked. */
 const MAX_FREE_CHARS = 64;
-/** What all shorter addresses of a conversation may hold together, characters. */
+/** Total of these for all shorter addresses of a conversation. */
 const MAX_FREE_CHARS_IN_SUM = 512;
 
 export type KnownTexts = {
-  /** What the person themself wrote. */
+  /** Texts that the person wrote. */
   readonly own: readonly string[];
-  /** What the conversation was shown of others: who wrote an address there did not know our secrets. */
+  /**
+   * Untrusted content that the conversation saw: its authors did not know the conversation's
+   * secrets.
+   */
   readonly foreign: readonly string[];
 };
 
-/** What a model is shown, by who wrote it. */
+/** What a model is shown, by author. */
 export function knownTextsOf(view: readonly TranscriptEntry[]): KnownTexts {
   const shown = view.filter((entry) => entry.role === 'user' || entry.role === 'tool');
   const textsOf = (entries: typeof shown) => entries.map(({ text }) => text);
@@ -31,7 +34,7 @@ export function knownTextsOf(view: readonly TranscriptEntry[]): KnownTexts {
   };
 }
 
-/** Something untrusted in view. */
+/** Untrusted content in view. */
 export type TaintSource = {
   readonly what: string;
   /** Epoch milliseconds; undefined for notes. */
@@ -40,7 +43,7 @@ export type TaintSource = {
 
 const MARKED = /^\[(?:untrusted|words of others) [0-9a-f]{16}: ([^\n]*)\]$/m;
 
-/** What taints a conversation, oldest first. `told`: what a call brought, in words. */
+/** What taints a conversation, oldest first. `told`: describes for people what a call returned. */
 export function taintSources(
   view: readonly TranscriptEntry[],
   told: (call: ToolCall) => string,
@@ -64,13 +67,16 @@ function messageWords({ text, media }: UserEntry): string {
   return `${isMessage ? 'message ' : ''}${mark.replace('by the person', 'by you')}`;
 }
 
-/** A message of the person's; what a remark of ours repeats of an answer, they did not write. */
+/**
+ * A message of the person. A remark of the gateway may quote an answer, which the person did not
+ * write.
+ */
 const isTheirs = (entry: TranscriptEntry) =>
   entry.role === 'user' && entry.seq !== undefined && entry.isForeign !== true;
 
 /**
- * Whether asking for this address could tell its host something that it does not know, by itself or
- * together with the addresses that the conversation asked for `earlier`.
+ * Whether requesting this address could tell its host something new, alone or together with the
+ * addresses that the conversation requested `earlier`.
  */
 export function carriesData(
   url: string,
@@ -80,25 +86,28 @@ export function carriesData(
   const chars = dataChars(url, known);
   if (chars === 0 || chars > MAX_FREE_CHARS) return chars > 0;
   const others = [...new Set(earlier)].filter((other) => other !== url);
-  // A longer one was shown to an owner.
+  // A longer one was approved by an owner.
   const free = others
     .map((other) => dataChars(other, known))
     .filter((count) => count <= MAX_FREE_CHARS);
   return free.reduce((sum, count) => sum + count, chars) > MAX_FREE_CHARS_IN_SUM;
 }
 
-/** The characters that the model chose; 0 where the host was named or others wrote the address. */
+/**
+ * The characters that the model chose; 0 where the host was named or untrusted content contains the
+ * address.
+ */
 function dataChars(url: string, { own, foreign }: KnownTexts): number {
   if (!URL.canParse(url)) return Number.POSITIVE_INFINITY;
   const { host, hostname, pathname, search, username, password } = new URL(url);
-  // A name can be made of data as well; what belongs to everybody is the end of it.
+  // Labels of the host name may carry data too; only its registered end does not.
   const labels = hostname.split('.').slice(0, -2).join('.');
   const data = [labels, username, password, pathname, search].join('');
   if (own.some((text) => names(text, host))) return 0;
   return foreign.some((text) => holdsWhole(text, url)) ? 0 : data.length;
 }
 
-/** As a whole name: "example.org" does not stand in "example.org.evil.test". */
+/** As a whole name: "example.org" is not in "example.org.evil.test". */
 function names(text: string, host: string): boolean {
   const lower = text.toLowerCase();
   for (let at = lower.indexOf(host); at !== -1; at = lower.indexOf(host, at + 1)) {
@@ -119,39 +128,38 @@ function holdsWhole(text: string, url: string): boolean {
   return false;
 }
 
-// Which files of the workspace later turns are told to follow: writing there is more than writing.
-// Decided from the path as a call names it, in doubt for the stricter.
+// The files of the workspace that later turns follow as instructions: writing them needs the right
+// `rules`. Decided by the path of the call; in doubt the stricter right.
 
 const MEMORY_FOLDER = 'memory';
 /** Below memory: extracts of conversations. */
 const EXTRACT_FOLDER = 'sessions';
-/** Files of the prompt, and the one of which turns with an owner's rights come. */
+/** Files of the prompt, and the file that starts turns with an owner's rights. */
 const RULE_FILES: readonly string[] = [...WORKSPACE_FILES, HEARTBEAT_FILE];
-/** Folders of files that say what is to be done. */
+/** Folders of files that contain instructions. */
 const RULE_FOLDERS: readonly string[] = [
   SKILLS_FOLDER,
   PROFILES_FOLDER,
   WORKFLOWS_FOLDER,
   CAPABILITIES_FOLDER,
 ];
-/** By name, wherever they stand. */
+/** By name, in any folder. */
 const RULE_NAMES = new Set(RULE_FILES.map((name) => name.toLowerCase()));
 const OWN_NAMES: ReadonlySet<string> = new Set(RULE_FILES);
 const OWN_CONTEXT = /^CONTEXT(?:-[a-z0-9-]+)?\.md$/;
-/** One that leads where it says, on every disk. */
+/** A name with the same meaning on every file system. */
 const PLAIN_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_. -]*(?<![. ])$/;
 const OWN_FOLDERS: ReadonlySet<string> = new Set([MEMORY_FOLDER, PEOPLE_FOLDER, GROUPS_FOLDER]);
 const CONTEXT_NAME = /^context(?:-.*)?\.md$/;
-/** Letters that a file system may take for others, or for none. */
+/** Characters that a file system may ignore or map to others. */
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
 
-/** Some file systems leave them out. */
+/** Some file systems remove them. */
 const TRAILING = /[. ]+$/;
 
 /**
- * What writing to the path comes to: `rules` where it goes into the prompt, is a skill, a
- * profile of helpers, a workflow with what it needs, or the heartbeat's. Memory is
- * the person's notebook until words of others are in play.
+ * The right that writing to the path needs: `rules` for the prompt, skills, profiles of subagents,
+ * workflows with their parts, and the heartbeat. Memory is free until the conversation is tainted.
  */
 export function writeAccessOf(path: string, isTainted: boolean): ToolAccess {
   const names = namesOf(path);
@@ -163,9 +171,9 @@ export function writeAccessOf(path: string, isTainted: boolean): ToolAccess {
 }
 
 /**
- * Files in which nothing stands that the owner did not write or say yes to: rules where the prompt
- * looks for them, skills, memory. A file of that name elsewhere came from anywhere, extracts of
- * conversations hold what others said, and a path that is not plain is in doubt.
+ * Files that contain only what an owner wrote or approved: rules where the prompt looks for them,
+ * skills, memory. A file of such a name elsewhere may come from anywhere, extracts of conversations
+ * contain untrusted content, and a path that is not plain is in doubt.
  */
 export function isOwnFile(path: string): boolean {
   const names = path.replace(/^\.\//, '').split('/');
@@ -176,7 +184,10 @@ export function isOwnFile(path: string): boolean {
   return first === MEMORY_FOLDER && second.toLowerCase() !== EXTRACT_FOLDER;
 }
 
-/** Whether the path leads to extracts of conversations, which hold what others said; in doubt it does. */
+/**
+ * Whether the path leads to extracts of conversations, which contain untrusted content; in doubt
+ * true.
+ */
 export function leadsToExtracts(path: string): boolean {
   const names = namesOf(path);
   return names.some((name, at) => name === EXTRACT_FOLDER && names[at - 1] === MEMORY_FOLDER);
@@ -185,7 +196,7 @@ export function leadsToExtracts(path: string): boolean {
 const MEMORY_NAMES = /^(?:MEMORY\.md|learnings\.jsonl|sessions|backups|\d{4}-\d{2}-\d{2}\.md)$/;
 const SESSION_NAMES = /^(?:SESSION_[0-9a-f]{8}\.md|MEMORY-\d{1,4}\.md)$/;
 
-/** Whether the name of something in this folder is ours by the place it has; `folder` as its names. */
+/** Whether a name in this folder is trusted by its place; `folder`: its path as names. */
 export function isOwnName(folder: readonly string[], name: string): boolean {
   const [first] = folder;
   if (first === undefined) {

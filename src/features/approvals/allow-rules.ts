@@ -1,8 +1,8 @@
-// Allow rules: what an owner allows for longer than once, one call, a program in a folder, a tool of a server,
-// or letters to exactly these people, for one person in all their conversations. A rule holds until its end,
-// while whoever gave it still is an owner who may do that, and never while untrusted content is in view. Read
-// from disk at each use, so that what is revoked, also beside a running gateway, holds at once. Cases A07, X04
-// and X06.
+// Allow rules: permissions of an owner for one call, a program in a folder, a tool of a server, or
+// letters to exactly these people, for one person in all their conversations. A rule applies until
+// its end, while its giver is still an owner with the needed rights, and never in a tainted
+// conversation. Read from the disk at each use, so that revoking it, also by the command line,
+// takes effect at once. Cases A07, X04 and X06.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -23,35 +23,38 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
 
-/** All that two calls have in common which one rule covers. */
+/** The properties that two calls share if one rule covers both. */
 export type AllowedCall = {
   readonly tool: string;
   readonly access: ToolAccess;
-  /** What is done, or to whom something is said, in one spelling. */
+  /** The action or the recipients, in canonical form. */
   readonly pattern: string;
-  /** What it stands on beside that. */
+  /** What the call depends on besides the pattern. */
   readonly seal?: string;
   readonly session: SessionKey;
-  /** Who alone asks. */
+  /** The person who asks, if only one does. */
   readonly whose: string;
 };
 
 type AllowRule = Pick<AllowedCall, 'tool' | 'access' | 'session' | 'whose'> & {
-  /** Hexadecimal, of what it covers. */
+  /** Hexadecimal, derived from what it covers. */
   readonly id: string;
-  /** What it is for, as an owner was shown it. */
+  /** What it is for, as shown to the owner. */
   readonly about: string;
-  /** Who asked, in words. */
+  /** Who asked, for people. */
   readonly asker: string;
-  /** Of older programs: it was given where untrusted content was read. Holds nowhere now. */
+  /** Of earlier versions: it was given in a tainted conversation. Never applies now. */
   readonly evenTainted: boolean;
-  /** Who gave it. */
+  /** The owner who gave it. */
   readonly by: PersonSender;
-  /** Where they did. */
+  /** The chat where it was given. */
   readonly at: ChatRef;
   /** Epoch milliseconds. */
   readonly givenAt: number;
-  /** Of a rule without an end of its own: it holds so long, and no longer than is configured. */
+  /**
+   * For a rule without an end of its own: it applies for this many days, at most as many as
+   * configured.
+   */
   readonly days: number;
   readonly until?: number;
 };
@@ -68,9 +71,9 @@ export type ShownAllowRule = {
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-/** Rows of rules that hold no longer; none is given for longer. */
+/** Retention of expired rules; no rule is given for longer. */
 const KEPT_MS = 400 * DAY_MS;
-/** Of an id, for people. */
+/** Length of an id shown to people. */
 const SHORT_ID_CHARS = 8;
 
 const YES = rowShape<AllowRule>({
@@ -81,7 +84,7 @@ const USE = z.object({ uses: z.number(), lastAt: z.number() });
 
 type AllowRuleRows = ReturnType<typeof openAllowRuleRows>;
 
-/** Uses stand in rows of their own: counting one brings nothing back. */
+/** Uses have rows of their own, so that counting one cannot restore a revoked rule. */
 export const openAllowRuleRows = (rows: OpenRows) => ({
   /** Oldest first. */
   allowRules: rows({
@@ -89,7 +92,7 @@ export const openAllowRuleRows = (rows: OpenRows) => ({
     ...{ scope: APPROVALS_SCOPE, prefix: 'always:' },
     order: (one, other) => one.givenAt - other.givenAt,
   }),
-  /** By the id of what is used. */
+  /** By the id of the rule. */
   uses: rows({ ...jsonRows<AllowRuleUse>(USE), scope: APPROVALS_SCOPE, prefix: 'used:' }),
 });
 
@@ -97,22 +100,22 @@ const keyOf = (parts: readonly unknown[]) =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 const keyOfAllowRule = ({ tool, access, pattern, seal }: AllowedCall, person: string) =>
   keyOf([person, tool, access, pattern, seal]);
-/** Rules of older programs hold in one conversation. */
+/** Rules of earlier versions apply in one session only. */
 const olderKeyOf = ({ session, whose, tool, access, pattern, seal }: AllowedCall) =>
   keyOf([session, whose, tool, access, pattern, seal]);
 
 export const shortId = ({ id }: Pick<AllowRule, 'id'>) => id.slice(0, SHORT_ID_CHARS);
 
-/** Epoch milliseconds; what is configured now may be less than it was. */
+/** Epoch milliseconds; the configured limit may have been lowered since. */
 const endOf = ({ givenAt, days, until }: AllowRule, configured: number) =>
   until ?? givenAt + Math.min(days, configured) * DAY_MS;
 
-/** For people; a rule that holds until it is revoked has no day. */
+/** For people; a rule that applies until it is revoked has no day. */
 export const endWords = (until: number) =>
   until === ALWAYS ? 'until revoked' : `until ${new Date(until).toISOString().slice(0, 10)}`;
 const ALWAYS = Number.MAX_SAFE_INTEGER;
 
-/** What holds now, oldest first. */
+/** The rules in force, oldest first. */
 export async function shownAllowRules(
   { allowRules, uses }: AllowRuleRows,
   configured: number,
@@ -124,7 +127,7 @@ export async function shownAllowRules(
   return (await Promise.all(shown)).filter(({ until }) => now < until);
 }
 
-/** How many. */
+/** Returns how many. */
 async function removed({ allowRules, uses }: AllowRuleRows, found: readonly AllowRule[]) {
   for (const { id } of found) {
     await allowRules.change(
@@ -136,7 +139,7 @@ async function removed({ allowRules, uses }: AllowRuleRows, found: readonly Allo
   return found.length;
 }
 
-/** Revokes the rule of this id, or of an id that begins so; `all`: each. How many. */
+/** Revokes the rule with this id or prefix of an id; `all`: every rule. Returns how many. */
 export async function takeBack(rows: AllowRuleRows, typed: string): Promise<number | 'several'> {
   const wanted = typed.trim().toLowerCase();
   const isMeant = ({ id }: AllowRule) =>
@@ -150,19 +153,22 @@ type AllowRulesDeps = {
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
   readonly audit: EffectLog;
-  /** Who somebody is now, and what they may have done. */
+  /** The current role and rights of the person who asks. */
   origins: Origins;
-  /** For how many days a rule is given; 0: for none, and none counts. */
+  /** Longest duration of a rule in days; 0: no rules are given, and none applies. */
   days(): number;
-  /** The person known by this name, `channel:id`, over all channels; the name itself where nobody is. */
+  /**
+   * The person with this `channel:id`, over all channels; the argument itself where nobody is
+   * known.
+   */
   personOf(whose: string): Promise<string>;
   /** IANA zone of the configuration; empty: the machine's. */
   timeZone(): string;
-  /** Where an owner decides who is in no chat. */
+  /** The chat used for an owner who decides outside of chats. */
   readonly outsideChats: ChatRef;
 };
 
-/** Whether the conversation of now shows untrusted content. */
+/** Whether the current conversation is tainted. */
 type Now = { readonly isTainted: boolean };
 
 export type AllowRules = ReturnType<typeof createAllowRules>;
@@ -171,14 +177,14 @@ export function createAllowRules(deps: AllowRulesDeps) {
   const { rows, clock, log, audit } = deps;
   const { allowRules, uses } = rows;
 
-  /** What is entered in the audit. */
+  /** Writes the change to the audit. */
   function noted(action: string, yes: AllowRule, isTainted: boolean) {
     const { by, tool, session } = yes;
     const fields = { subject: 'standing', action, about: shortId(yes), by: by.id };
     return { kind: 'approval', fields: { ...fields, tool, session, isTainted } } as const;
   }
 
-  /** Nobody gives for good what they cannot give now. */
+  /** Nobody grants permanently what they may not grant now. */
   async function isStillTheirs({ by, at, access }: AllowRule): Promise<boolean> {
     const { isOwnerHere, rights } = await deps.origins(asMessage(by, at, clock.now()));
     return isOwnerHere && rights[access] !== 'never';
@@ -186,7 +192,7 @@ export function createAllowRules(deps: AllowRulesDeps) {
 
   return {
     days: () => deps.days(),
-    /** Whether it is allowed already; the use is entered in the audit before this resolves. */
+    /** Whether a rule covers the call; the use is in the audit before this resolves. */
     async covers(call: AllowedCall & Now): Promise<boolean> {
       const { isTainted, session, tool } = call;
       const days = deps.days();
@@ -210,7 +216,7 @@ export function createAllowRules(deps: AllowRulesDeps) {
       log.info('call allowed by an allow rule', { tool, session });
       return true;
     },
-    /** A repeat changes nothing but the day it begins. `at`: left out outside of any chat. */
+    /** Repeating it only restarts its duration. `at`: left out outside of chats. */
     async give(
       call: AllowedCall & Pick<AllowRule, 'about' | 'asker'>,
       term: Term,
@@ -232,9 +238,9 @@ export function createAllowRules(deps: AllowRulesDeps) {
       await uses.expire(now - KEPT_MS);
       audit.note(noted('given', yes, false));
     },
-    /** What holds now, oldest first. */
+    /** The rules in force, oldest first. */
     list: () => shownAllowRules(rows, deps.days(), clock.now()),
-    /** Removes rules of these conversations that hold the words, so that it is asked again; how many. */
+    /** Removes rules of these conversations that contain the words; returns how many. */
     async forget(chats: readonly string[], holds: Holds): Promise<number> {
       const all = await allowRules.list();
       return removed(
@@ -242,7 +248,7 @@ export function createAllowRules(deps: AllowRulesDeps) {
         all.filter((yes) => isOfChats(yes, chats) && holds(yes.about)),
       );
     },
-    /** How many; `several`: the id is the beginning of several. */
+    /** Returns how many; `several`: the prefix matches several ids. */
     takeBack: (typed: string) => takeBack(rows, typed),
   };
 }
@@ -261,7 +267,7 @@ export const TERM_WORDS: Readonly<Record<Term, (days: number) => string>> = {
   always: () => 'always',
 };
 
-/** What an owner is told of rules before they give one. */
+/** The hint about allow rules in a question. */
 export const ruleHint = (scope = EXACTLY) =>
   `A longer approval covers ${covered(scope)}, ${WHILE}; /approvals revokes it.`;
 
@@ -291,7 +297,7 @@ function untilOf(term: Term, now: number, timeZone: string): number | undefined 
   }
 }
 
-/** As if they wrote there now, alone with the agent. */
+/** A message as if they wrote there now, in a private chat. */
 function asMessage(sender: PersonSender, chat: ChatRef, now: number): InboundMessage {
   const times = { sentAt: now, receivedAt: now };
   return { id: messageId('standing'), chat, sender, addressing: 'direct', text: '', ...times };
@@ -305,7 +311,7 @@ export type RuleControl = Pick<AllowRules, 'list' | 'takeBack'>;
 
 type RuleRoutesDeps = {
   readonly standing: RuleControl;
-  /** Who decides here. */
+  /** The sender in whose name decisions are made. */
   readonly owner: PersonSender;
   readonly audit: AuditLog;
 };
@@ -314,7 +320,7 @@ type RuleRoutesDeps = {
 const MAX_ABOUT_CHARS = 300;
 const revokeBody = z.strictObject({ id: z.string().regex(/^[0-9a-f]{64}$/, 'is not an id') });
 
-/** Texts are untrusted, never markup, but `asker`, which is Markdown. */
+/** Texts are untrusted and never markup, except `asker`, which is Markdown. */
 export function ruleRoutes({ standing, owner, audit }: RuleRoutesDeps) {
   return {
     async 'GET /api/approvals'() {

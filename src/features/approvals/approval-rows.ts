@@ -1,5 +1,5 @@
-// Calls that an owner has to allow, on disk from the asking to the end: what was asked, what was
-// decided, and whether it was begun. A call is begun once.
+// Stored calls that need an approval, from the request to the end: the call, the decision, and
+// whether it was started. A call is started once.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -21,36 +21,36 @@ export type Approval = {
   readonly access: ToolAccess;
   /** JSON. */
   readonly arguments: string;
-  /** The same for people. */
+  /** The request in words for people. */
   readonly words?: RequestWords;
-  /** What it is about, in few words, for the live view. */
+  /** A few words about it, for the live preview. */
   readonly detail?: string;
-  /** What the call stands on beside them. */
+  /** What the call depends on besides its arguments. */
   readonly seal?: string;
-  /** What a yes that is not for once is bound to. */
+  /** What an allow rule would be bound to. */
   readonly pattern?: string;
-  /** What that covers, for people; left out: exactly this call. */
+  /** What the rule would cover, for people; left out: exactly this call. */
   readonly scope?: string;
   readonly asksOnce?: boolean;
-  /** When the message arrived that the call serves, epoch milliseconds. */
+  /** When the message that the call serves arrived, epoch milliseconds. */
   readonly requestedAt?: number | undefined;
-  /** Who alone asked, by a stable name. */
+  /** The stable name of the person who asks, if only one does. */
   readonly whose?: string | undefined;
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly chat: ChatRef;
   /** The message that the turn answers. */
   readonly replyTo?: MessageId | undefined;
-  /** Whose turn asked. */
+  /** The person of the turn that asked. */
   readonly person: TurnPerson;
-  /** Whose budget the turn that gets the result is charged to. */
+  /** Whose budget pays for the turn that gets the result. */
   readonly paidBy?: SystemSender['paidBy'];
-  /** Of the turn that asked; those of the turn that gets the result. */
+  /** Rights of the turn that asked, and of the turn that gets the result. */
   readonly rights: Rights;
   readonly isTainted: boolean;
-  /** Who asked, in words. */
+  /** Who asked, for people. */
   readonly asker: string;
-  /** They are who was asked, in the same chat. */
+  /** The person who asks is the owner who decides, in the same chat. */
   readonly isOwnerHere?: boolean;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -59,9 +59,9 @@ export type Approval = {
 
 export type ApprovalState =
   | { readonly kind: 'open' | 'granted' }
-  /** `toldIn`: the message with which the model is told. */
+  /** `toldIn`: the message that tells the model. */
   | { readonly kind: 'denied' | 'expired'; readonly toldIn?: MessageId }
-  /** Begun; where nobody is at it, nobody knows how it ended. */
+  /** Started; after a crash its outcome is unknown. */
   | { readonly kind: 'running' }
   | {
       readonly kind: 'done';
@@ -70,9 +70,9 @@ export type ApprovalState =
       readonly isForeign: boolean;
     };
 
-/** Of approvals and allow rules. */
+/** Scope of approvals and allow rules. */
 export const APPROVALS_SCOPE = 'approvals';
-/** A turn is tried again within minutes; older rows answer nobody. */
+/** A turn is retried within minutes; older rows are not needed. */
 export const CALL_KEPT_MS = 86_400_000;
 
 const DOES: Readonly<Record<ToolAccess, string>> = {
@@ -86,7 +86,7 @@ const DOES: Readonly<Record<ToolAccess, string>> = {
   schedule: 'changes scheduled jobs',
 };
 
-/** The call as people are asked for it; its text as it is, not escaped. */
+/** The request in words for people; its text is not escaped. */
 export function wordsOf({
   words,
   tool,
@@ -97,7 +97,7 @@ export function wordsOf({
   return { sentence: `Use ${verbatim(tool)}, which ${DOES[access]}?`, text: argumentLines(json) };
 }
 
-/** What a yes is bound to. */
+/** Binds an approval to the call. */
 export function hashOf(
   call: Pick<Approval, 'tool' | 'arguments' | 'seal' | 'session' | 'id' | 'pattern' | 'whose'>,
 ): string {
@@ -115,15 +115,15 @@ const CALL = rowShape<Approval>({
 const MAX_OPEN = 20;
 const MAX_OPEN_IN_SESSION = 5;
 const MAX_OPEN_OF_ASKER = 10;
-/** Of all: one each for conversations and people with nothing open. */
+/** Of all places: one each for sessions and people with nothing open. */
 const KEPT_FOR_OTHERS = 5;
 
-/** A call or a draft that waits for an owner, or would. */
+/** A call or a letter that waits for an owner, or would. */
 export type Waiting = Pick<Approval, 'session' | 'whose' | 'isTainted'>;
 
 /**
- * Whether one more may wait. Nobody fills the places of all, nor do the conversations that untrusted
- * content reached: near the end of the places, and of the asker's own, only the first of each counts.
+ * Whether another request may wait. No person and no tainted conversation can fill all places: near
+ * the limit, and near the person's own limit, only the first request of each counts.
  */
 export function hasPlace(
   open: readonly Waiting[],
@@ -136,7 +136,7 @@ export function hasPlace(
   return here === 0 && (theirs === 0 || (next.isOwnerHere && !next.isTainted));
 }
 
-/** Where several people wrote, the conversation asks. */
+/** Where several people wrote, the session counts as the person. */
 const askerOf = ({ whose, session }: Waiting) => whose ?? session;
 
 /** Oldest first. */
@@ -149,7 +149,7 @@ export const openApprovalRows = (rows: OpenRows): Rows<Approval> =>
     order: (one, other) => one.at - other.at,
   });
 
-/** Of these conversations, what was decided and holds the words; how many. */
+/** Erases decided calls of these conversations that contain the words; returns how many. */
 export const eraseCalls = (calls: Rows<Approval>, chats: readonly string[], holds: Holds) =>
   eraseDecided(calls, chats, holds, {
     isOver: ({ state }) => ['done', 'denied', 'expired'].includes(state.kind),

@@ -1,5 +1,5 @@
-// `nanobot approvals`: calls that wait for an approval, and allow rules. A call is allowed or denied by
-// the running gateway; a rule can be revoked without one.
+// The command `nanobot approvals`: calls that wait for an approval, and allow rules. The running
+// gateway allows or denies a call; a rule can be revoked without one.
 
 import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';

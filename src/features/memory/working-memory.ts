@@ -1,7 +1,7 @@
-// Working memory: what a conversation came to, written each time it is summed up, in the notes of
-// whose it is. `active` while it goes on and is told to the model where its history shows nothing of it;
-// `completed` after a new start, 15 turns without news or an hour in which only another one went on;
-// `archived` once a reflection has used it.
+// Working memory: the note of one conversation, written with each summary, in the notes of its
+// person. `active` while the conversation goes on, and given to the model where its history does
+// not contain it; `completed` after a reset, 15 turns without an update or an hour in which only
+// another conversation went on; `archived` once a reflection has used it.
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -43,10 +43,10 @@ export type Summary = {
 };
 export type StoredWorkingMemory = WorkingMemory & { readonly path: string };
 
-/** One that is active. */
+/** An active note. */
 type Life = {
   readonly touchedAt: number;
-  /** Since it was written; undefined: to be counted in the history. */
+  /** Turns since it was written; undefined: to be counted in the history. */
   readonly turns: number | undefined;
 };
 type Known = { readonly stamp: string; readonly memory: StoredWorkingMemory | undefined };
@@ -59,11 +59,11 @@ const HASH_CHARS = 8;
 export function createWorkingMemories(deps: WorkingMemoryDeps) {
   const { files, workspace, clock } = deps;
   const now = () => isoTime(clock.now());
-  /** By path: those that are known to be active. */
+  /** Known active notes by path. */
   const lives = new Map<string, Life>();
-  /** Notes whose active ones are all among them. */
+  /** Notes folders whose active notes are all in `lives`. */
   const looked = new Set<string>();
-  /** By path, for the turns of conversations that have one. */
+  /** By path, for the turns of sessions that have one. */
   const known = new Map<string, Known>();
 
   async function change(
@@ -94,7 +94,7 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
     const before = known.get(path);
     if (before?.stamp === stamp) return before.memory;
     const read = readWorkingMemory((await readNote(deps, path))?.text ?? '');
-    // A name is a short hash: what stands in the file decides.
+    // The name is a short hash, so the session key in the file decides.
     const memory = read?.sessionKey === session ? { ...read, path } : undefined;
     if (known.size >= MAX_KNOWN) known.clear();
     known.set(path, { stamp, memory });
@@ -135,7 +135,9 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
       }));
       lives.set(path, { touchedAt: clock.now(), turns: 0 });
     },
-    /** A turn of it is over: it and the others of these notes that had their time are completed. */
+    /**
+     * Called after a turn: completes this note and others of the same folder whose time is over.
+     */
     async turned(notes: string, session: string): Promise<void> {
       await lookOnce(notes);
       const own = pathOf(notes, session);
@@ -147,7 +149,7 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
       const theirs = [...lives].filter(([path]) => path.startsWith(notes + SESSIONS_FOLDER));
       for (const [path] of theirs.filter(isOver)) await setStatus(path, 'completed');
     },
-    /** For the next turn; nothing where a summary in the history says the same. */
+    /** For the next turn; undefined where a summary in the history contains the same. */
     async standing(
       notes: string,
       session: string,
@@ -164,9 +166,9 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
     },
     /** Whatever its status. */
     of: current,
-    /** Nothing where the conversation has none. */
+    /** Does nothing where the session has none. */
     complete: (notes: string, session: string) => setStatus(pathOf(notes, session), 'completed'),
-    /** Of this status, oldest first. */
+    /** With this status, oldest first. */
     list: async (notes: string, status: WorkingStatus) =>
       (await all(notes)).filter((each) => each.status === status),
     async archive(paths: readonly string[]): Promise<void> {
@@ -175,7 +177,10 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
   };
 }
 
-/** The part of a summary that it was made of is in view, alone or joined to another. */
+/**
+ * Whether the view contains the part of a summary that it was made from, alone or joined to
+ * another.
+ */
 const isTold = (history: readonly TranscriptEntry[], body: string) =>
   history.some(
     (entry) =>
@@ -193,16 +198,16 @@ function pathOf(notes: string, session: string): string {
   return `${notes}${SESSIONS_FOLDER}/SESSION_${hash}.md`;
 }
 
-// Draws notes from what is recorded in conversations, behind the turn and never in its way: working
-// memory from summaries, learnings from tools that failed and from thumbs down. Names and kinds only:
-// what a tool said may be the words of others.
+// Makes notes from recorded conversations, after the turn and without delaying it: working memory
+// from summaries, learnings from failed tools and from thumbs down. Only names and kinds: the
+// output of a tool may be untrusted content.
 
 type SessionWatchDeps = {
   readonly memory: Pick<MemoryStore, 'learn'>;
   readonly working: WorkingMemories;
   readonly log: Logger;
   readonly isEnabled: () => boolean;
-  /** What it came to is not to be read in other conversations. */
+  /** Its working memory must not be used in other conversations. */
   staysIn(session: SessionKey): Promise<boolean>;
 };
 
@@ -211,7 +216,7 @@ const DISLIKED = /\[reacted with 👎\p{Emoji_Modifier}? to your answer /u;
 
 type WatchedSession = {
   readonly person: TurnPerson;
-  /** Tools that failed in the turn, with why. */
+  /** Tools that failed in the turn, with the reason. */
   failed: Map<string, string>;
 };
 
@@ -252,13 +257,13 @@ export function createSessionWatch(deps: SessionWatchDeps) {
     if (learnt !== undefined) behind(notes, () => memory.learn([learnt], person));
   }
 
-  /** What was appended before stands in the notes when this resolves. */
+  /** Resolves when earlier entries are in the notes. */
   async function settled(): Promise<void> {
     await Promise.allSettled(running);
   }
 
   return {
-    /** Whose the conversation is. */
+    /** Sets whose session it is. */
     opened(session: SessionKey, person: TurnPerson): void {
       if (known.get(session)?.person.notes === person.notes) return;
       if (known.size >= MAX_SESSIONS) known.clear();

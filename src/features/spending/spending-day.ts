@@ -1,6 +1,6 @@
-// The ledgers of one day, by person, chat and in total: in memory, and in the store for a restart. What a killed
-// process held counts as spent. What a model call cost follows from how it ended, and whose budget it is from the names
-// under which the budget is stored.
+// The ledgers of one day, by person, chat and in total: in memory, and in the store for a restart.
+// What a killed process held counts as spent. Also derives the cost of an ended model call, and the
+// holder of a budget from its stored names.
 
 import { z } from 'zod';
 import type { CallEnd, PlannedCall } from '../../agent/agent.ts';
@@ -144,7 +144,8 @@ export async function storedDays(
   return [...days].map(([day, rows]) => ({ day, rows })).toReversed();
 }
 
-// What a model call took, from how it ended, and whose the budget is that it is charged to.
+// The cost of a model call, derived from its end, and the holder of the budget that it is charged
+// to.
 
 /** Failures by which the vendor shows that it did not begin to answer. */
 const UNBILLED: readonly ProviderFailure['kind'][] = [

@@ -1,5 +1,5 @@
-// Keeps a model on its course: what it is shown of its own earlier words, and what it is told of its
-// own work in passing. Nothing of this is recorded, and switched off it costs nothing.
+// Steadiness: what a model is shown of its own earlier answers, and notes about its work. Nothing
+// of it is recorded; switched off it costs nothing.
 
 import { READ_EARLIER } from '../../agent/rules/context-marks.ts';
 import { ownWords } from '../../agent/rules/context-pack.ts';
@@ -19,7 +19,7 @@ import type { AntiDriftConfig } from './settings.ts';
 
 export { correctionNote } from './rules/claims.ts';
 
-/** Whether such a model is one that drifts. */
+/** Whether such a model tends to drift. */
 export function drifts(
   { enabled }: Pick<AntiDriftConfig, 'enabled'>,
   { local, capabilities }: Pick<ModelHandle, 'local' | 'capabilities'>,
@@ -28,7 +28,7 @@ export function drifts(
   return enabled === 'on' || capabilities.sizeClass !== 'large';
 }
 
-/** Undefined for a model that is left as it is. */
+/** Undefined for a model that is not watched. */
 export function loopWatch(
   { settings, thread }: Pick<TurnContext, 'settings' | 'thread'>,
   handle: Pick<ModelHandle, 'local' | 'capabilities'>,
@@ -40,7 +40,7 @@ export function loopWatch(
 
 export type ShownThread = {
   readonly messages: readonly ModelMessage[];
-  /** Of what was recorded, how much is shown in other words. */
+  /** Number of recorded entries that are shown in another form. */
   readonly rewritten: number;
 };
 
@@ -68,7 +68,7 @@ function missingOf(whole: readonly TranscriptEntry[], shown: readonly Transcript
   return whole.filter((entry) => !kept.has(entry)).length;
 }
 
-/** Cheap to describe anew: the prompt cache of a service is not broken for it. */
+/** Only for local models: changing the tools invalidates the prompt cache of a cloud service. */
 export function describedNow(
   turn: TurnContext,
   { local }: ModelHandle,
@@ -97,7 +97,7 @@ const ANCHOR =
   '[Reminder: either call a tool in the given format, or write the answer for the person in plain ' +
   'words. Do not repeat yourself, and do not invent tool results.]';
 
-/** `pressure`: how full the model's window is, 0 to 1; asked only where it matters. */
+/** `pressure`: used share of the model's window, 0 to 1; computed only where it matters. */
 export function steadyNotes(
   turn: TurnContext,
   handle: ModelHandle,
@@ -117,19 +117,19 @@ export function steadyNotes(
   ];
 }
 
-/** The newest message without untrusted content: that would pass for ours in a note. */
+/** The newest message without untrusted content, which would look like ours in a note. */
 function questionOf({ thread }: TurnContext): string | undefined {
   const asked = thread.own.filter((entry) => entry.role === 'user');
   return asked.findLast(({ isForeign }) => isForeign !== true)?.text;
 }
 
-// Holds an answer against what was done: sentences that tell of something done although no tool of the
-// turn did it. Forms of words are told in core/claims.ts; what to do about it, in core/turn.ts.
+// Checks an answer against what was done: finds claims that no tool of the turn supports.
+// rules/claims.ts finds claims; agent/rules/turn.ts decides what follows.
 
-/** Their messages tell what was done: the answer passes it on. */
+/** Their messages report what was done, and the answer passes it on. */
 const REPORTS: readonly SystemSender['source'][] = ['approval', 'draft', 'subagent'];
 
-/** Asked once in a turn, and of an answer that ended by itself. */
+/** At most once in a turn, for an answer that ended by itself. */
 export function unsupportedIn(
   turn: Omit<TurnContext, 'signal' | 'mode'>,
   ask: Ask,
@@ -140,7 +140,7 @@ export function unsupportedIn(
   return isAsked && !turn.thread.wasDoubted ? claimsUndone(turn, { stop }, text) : [];
 }
 
-/** Sentences of a text that ended by itself and tell of what was not done in this turn. */
+/** Sentences of a complete text that claim what was not done in this turn. */
 export function claimsUndone(
   turn: Omit<TurnContext, 'signal' | 'mode'>,
   { stop }: Pick<Extract<ModelEvent, { type: 'finished' }>, 'stop'>,
@@ -163,7 +163,7 @@ const passesOn = ({ input }: Pick<TurnContext, 'input'>) =>
     return sender.kind === 'system' && REPORTS.includes(sender.source);
   });
 
-/** What was done, or is before an owner. */
+/** What was done, or waits for an approval. */
 function evidenceOf({
   thread,
   toolbox,

@@ -1,5 +1,5 @@
-// A text for somebody outside the conversation: whom it is for, and what is said when. Where it has to
-// be shown to an owner first, the gateway keeps it as a draft.
+// A letter: a text for somebody outside the conversation, its recipients, and when it needs an
+// approval.
 
 import type { SendPolicy } from '../../../kernel/config/limits.ts';
 import type { Letter } from '../../../kernel/message/message.ts';
@@ -7,7 +7,7 @@ import { verbatim } from '../../../kernel/message/untrusted.ts';
 import { shownText } from '../../../kernel/questions/rules/question-text.ts';
 import type { Hours } from '../../../lib/time/zone-time.ts';
 
-/** Everybody it reaches, in the words of the letter. */
+/** All recipients, as written in the letter. */
 export function recipientsOf(letter: Letter): readonly [string, ...string[]] {
   return [letter.to, ...(letter.kind === 'mail' ? (letter.cc ?? []) : [])];
 }
@@ -15,17 +15,17 @@ export function recipientsOf(letter: Letter): readonly [string, ...string[]] {
 export type SendMoment = {
   readonly policy: SendPolicy;
   readonly hours: Hours;
-  /** Minutes after midnight where the owner is. */
+  /** Minutes after midnight in the owner's zone. */
   readonly minute: number;
-  /** An owner asks, alone with the agent. */
+  /** An owner asks, in a private chat. */
   readonly isOwners: boolean;
-  /** The conversation shows words of others. */
+  /** The conversation contains untrusted content. */
   readonly isTainted: boolean;
-  /** Something was sent before to everybody it goes to. */
+  /** All recipients got a message before. */
   readonly isKnown: boolean;
 };
 
-/** Only what an owner asked for, untouched by words of others, ever goes out without a yes. */
+/** Without an approval only requests of an owner in an untainted conversation are sent. */
 export function mustAsk(moment: SendMoment): boolean {
   const { policy, isOwners, isTainted, isKnown } = moment;
   if (!isOwners || isTainted) return true;
@@ -38,7 +38,7 @@ function isWithin({ hours: { from, to }, minute }: SendMoment): boolean {
   return from < to ? minute >= from && minute < to : minute >= from || minute < to;
 }
 
-/** What is shown while an owner writes another text. */
+/** Shown while an owner writes a new text. */
 export function editText(to: string): string {
   return (
     `Write the new text for ${verbatim(shownText(to))} as your next message here; I show it to you ` +

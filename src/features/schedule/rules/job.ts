@@ -1,5 +1,5 @@
-// What is kept of a scheduled job, and what becomes of it when it was fired and when its run is over.
-// Pure rules: waiting, storing and telling people are done elsewhere.
+// The stored form of a job, and its changes when a run starts and ends. Pure; scheduler.ts waits,
+// stores and reports.
 
 import type { Rights } from '../../../kernel/access/rights.ts';
 import type { MessageId, PersonId } from '../../../kernel/message/ids.ts';
@@ -21,7 +21,7 @@ import {
   scheduleText,
 } from './schedule.ts';
 
-/** Whoever made it decides what it may do: what they may now, and never more than they might then. */
+/** The maker determines the rights: their current ones, limited to those at creation. */
 export type JobMaker =
   /** At the command line of the machine. */
   | { readonly kind: 'operator' }
@@ -37,7 +37,7 @@ export type JobMaker =
 
 export type JobTarget =
   | { readonly kind: 'chat'; readonly chat: ChatRef }
-  /** Wherever its maker is reached at that time. */
+  /** The chat where its maker is reached at that time. */
   | { readonly kind: 'last' };
 
 type JobLimits = { readonly tokensPerDay?: number; readonly moneyPerDay?: number };
@@ -48,28 +48,28 @@ export type Job = {
   readonly id: string;
   readonly name: string;
   /**
-   * `say`: the text is sent as it is, without a model; `ask`: the agent does what it says; `workflow`: it
-   * names a workflow, with its inputs as key=value.
+   * `say`: the text is sent as it is, without a model; `ask`: the agent does what it says;
+   * `workflow`: it names a workflow, with its inputs as key=value.
    */
   readonly kind: 'say' | 'ask' | 'workflow';
   readonly text: string;
   readonly schedule: Schedule;
   readonly target: JobTarget;
   readonly maker: JobMaker;
-  /** It was made where words of others had been read. */
+  /** It was made in a tainted conversation. */
   readonly isTainted?: true;
   readonly limits?: JobLimits;
   readonly enabled: boolean;
   readonly deleteAfterRun: boolean;
   /** Epoch milliseconds, as everywhere here. */
   readonly createdAt: number;
-  /** The slot it waits for; undefined: none is left. */
+  /** The next slot; undefined: none is left. */
   readonly nextAt?: number | undefined;
-  /** When it was last fired, by our clock then. */
+  /** When the last run started, by the system clock then. */
   readonly firedAt?: number;
-  /** A run that somebody asked for beside the schedule. */
+  /** A run that was requested beside the schedule. */
   readonly runAsked?: number | undefined;
-  /** The message of the run under way. */
+  /** The message of the current run. */
   readonly running?: MessageId | undefined;
   readonly last?: {
     readonly at: number;
@@ -80,11 +80,11 @@ export type Job = {
   };
   /** Failed runs in a row. */
   readonly failures: number;
-  /** Its work is done; kept for a while for what is still to be said of it. */
+  /** Its work is done; kept for a while, because its texts may still be delivered. */
   readonly finishedAt?: number;
 };
 
-/** What somebody wants to have done. */
+/** A request for a job. */
 export type JobWish = ScheduleWish & {
   readonly name?: string | undefined;
   readonly text: string;
@@ -92,7 +92,7 @@ export type JobWish = ScheduleWish & {
   /** The moment that a relative time counts from, epoch milliseconds; left out: now. */
   readonly requestedAt?: number | undefined;
   readonly timeZone?: string | undefined;
-  /** A door of theirs, or `last`. */
+  /** A channel of theirs, or `last`. */
   readonly to?: string | undefined;
   readonly deleteAfterRun?: boolean | undefined;
   readonly tokensPerDay?: number | undefined;
@@ -108,14 +108,14 @@ const BACKOFF_MS = [MINUTE_MS / 2, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 
 /** A run is marked as late only after that. */
 const LATE_MS = 2 * MINUTE_MS;
 
-/** One line without signs of markup: it stands before what the job says. @throws JobError */
+/** One line without markup characters: it is the title of what the job says. @throws JobError */
 export function jobName(typed: string | undefined, text: string): string {
   const name = typed === undefined ? nameAfter(text) : plainName(typed);
   if (name === '') throw new JobError('Give the job a name of letters or digits.');
   return name;
 }
 
-/** What a job is called that nobody named; empty where the text has no letters. */
+/** The name of a job without a given one; empty where the text has no letters. */
 export const nameAfter = (text: string) => plainName(headOf(text, MAX_NAME_CHARS));
 
 function plainName(text: string): string {
@@ -126,12 +126,12 @@ function plainName(text: string): string {
   return headOf(plain, MAX_NAME_CHARS).trim();
 }
 
-/** The wait before another run after so many failed ones. */
+/** The delay before another run after so many failed ones. */
 export function retryMs(failures: number): number {
   return BACKOFF_MS[Math.min(failures, BACKOFF_MS.length) - 1] ?? 0;
 }
 
-/** The row once a slot, or a run that was asked for, was handed on. `next`: the slot after it. */
+/** The row after a slot, or a requested run, was started. `next`: the slot after it. */
 export function fired(
   job: Job,
   run: { readonly isAsked: boolean; readonly message?: MessageId; readonly now: number },
@@ -140,7 +140,7 @@ export function fired(
   const { message, now } = run;
   const begun = { ...job, firedAt: now, running: message };
   const moved = run.isAsked ? { ...begun, runAsked: undefined } : { ...begun, nextAt: next };
-  // After a crash the run may be over before this is noted.
+  // After a crash the run may have ended before this is recorded.
   if (message !== undefined && job.last?.run === message) {
     return finished({ ...moved, running: undefined }, now);
   }
@@ -149,7 +149,7 @@ export function fired(
     : moved;
 }
 
-/** The run under way is over. `retryAt`: the next slot where it failed. */
+/** The row after the current run ended. `retryAt`: the next slot where it failed. */
 export function ended(
   job: Job,
   run: {
@@ -169,14 +169,14 @@ export function ended(
   return { ...over, failures, nextAt: retry.at };
 }
 
-/** Whether there is anything left to be done. */
+/** Marks a job without further work as finished. */
 function finished(job: Job, now: number): Job {
   const isOver = job.schedule.kind === 'at' && job.nextAt === undefined;
   if (!isOver) return job;
   return job.deleteAfterRun ? { ...job, finishedAt: now } : { ...job, enabled: false };
 }
 
-/** The moment it is to be looked at; undefined: not by itself. */
+/** The moment it is due; undefined: never by itself. */
 export function dueAt(job: Job): number | undefined {
   if (job.finishedAt !== undefined) return undefined;
   if (job.runAsked !== undefined) return job.runAsked;
@@ -185,7 +185,7 @@ export function dueAt(job: Job): number | undefined {
 
 export const isLateRun = (slot: number, now: number) => now - slot > LATE_MS;
 
-// `/cron add` as people type it in a chat: when, a colon, and what.
+// `/cron add` as typed in a chat: when, a colon, and what.
 
 const HEAD =
   /^(say\s+|workflow\s+)?(?:(every\s+[^:]+?)|((?:at|in)\s+.+?)|((?:[\d*/,A-Za-z#L-]+\s+){4}[\d*/,A-Za-z#L-]+))\s*:\s+([\s\S]+)$/i;
@@ -200,12 +200,11 @@ export function parseHead(typed: string): JobWish | undefined {
   return { kind, text, ...(every && { every }), ...(at && { at }), ...(cron && { cron }) };
 }
 
-// What a job's run is told, and what becomes of what it says: most of the time there is nothing to
-// report, and then nobody hears of it.
+// The prompt of a job's run, and the treatment of its answer: an answer without news is not sent.
 
-/** An answer of nothing else is not sent. */
+/** An answer that contains only this is not sent. */
 const SILENT_TOKEN = '[SILENT]';
-/** The same for the heartbeat, as its file has always named it. */
+/** The same for the heartbeat, under its established name. */
 const HEARTBEAT_TOKEN = 'HEARTBEAT_OK';
 
 /** Models add a word or two to the token of the heartbeat; this much beside it is no report. */
@@ -216,7 +215,7 @@ const BEHIND = '[\\s*_`"\'.!]*';
 
 export type Report = { readonly kind: 'silent' } | { readonly kind: 'text'; readonly text: string };
 
-/** `isHeartbeat`: where the token stands with little beside it, that is nothing either. */
+/** `isHeartbeat`: a token with little text beside it counts as silent too. */
 export function readReport(answer: string, isHeartbeat: boolean): Report {
   const rest = TOKENS.reduce(withoutToken, answer.trim());
   if (rest === '') return { kind: 'silent' };
@@ -225,7 +224,7 @@ export function readReport(answer: string, isHeartbeat: boolean): Report {
   return { kind: 'text', text: rest };
 }
 
-/** Only at the beginning and the end: what quotes it in the middle is a text. */
+/** Only at the beginning and the end: within the text it is a quotation. */
 function withoutToken(text: string, token: string): string {
   const sign = token.replace(/[[\]]/g, '\\$&');
   return text
@@ -234,7 +233,7 @@ function withoutToken(text: string, token: string): string {
     .trim();
 }
 
-/** `due`: when it should have run, in words, where it runs late. */
+/** `due`: text of the scheduled time, where it runs late. */
 export function runText(
   job: { readonly name: string; readonly id: string; readonly text: string },
   due?: string,
@@ -258,7 +257,7 @@ export function heartbeatText(file: string): string {
   ].join('\n');
 }
 
-/** Headings, comments, lines without words and boxes that are empty or ticked ask for nothing. */
+/** Headings, comments, lines without words and boxes that are empty or ticked contain no task. */
 export function asksForSomething(heartbeatFile: string): boolean {
   const lines = heartbeatFile.replace(/<!--[\s\S]*?(?:-->|$)/g, '').split(/\r?\n/);
   return lines.some((line) => {
@@ -270,7 +269,7 @@ export function asksForSomething(heartbeatFile: string): boolean {
   });
 }
 
-// What an owner is asked before a job is made, in a sentence.
+// The question for a new job, as a sentence.
 
 type JobRequest = {
   readonly text?: string | undefined;

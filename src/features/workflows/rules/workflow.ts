@@ -82,7 +82,7 @@ const STEP_RIGHTS: Rights = {
   ...{ schedule: 'never', say: 'never', own: ['write'] },
 };
 
-/** Never more than the rights of whoever started it, at that moment. */
+/** Never more than the rights of its starter at that moment. */
 export const workflowRights = ({ rights }: WorkflowStarter): Rights =>
   narrowed(rights, STEP_RIGHTS);
 
