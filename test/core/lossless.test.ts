@@ -20,7 +20,7 @@ import {
   writtenNode,
 } from '../../src/agent/rules/lossless.ts';
 import { textTokens } from '../../src/agent/rules/tokens.ts';
-import { firstSeqOf, messageId, turnId } from '../../src/kernel/message/ids.ts';
+import { callId, firstSeqOf, messageId, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import {
   carryOver,
@@ -206,6 +206,57 @@ describe('nodes and what is shown as it was said', () => {
     }
     const count = nodesInView(windowOf(record)).length;
     expect([count > 4, count <= 12]).toEqual([true, true]);
+  });
+});
+
+describe('the trusted part', () => {
+  /** Each text is a word of its own; `touched` says which of them untrusted content had a share in. */
+  const piece = fc.record({
+    kind: fc.constantFrom('words', 'forwarded', 'answer', 'page', 'list', 'summary', 'old summary'),
+    later: fc.boolean(),
+  });
+
+  it('is made of no entry that untrusted content had a share in, and the other of all of them', () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 25 }), (pieces) => {
+        let isTainted = false;
+        const touched: string[] = [];
+        const own: string[] = [];
+        const entries = pieces.flatMap(({ kind, later }, at): TranscriptEntry[] => {
+          const turn = { turnId: turnId(`terminal:local#${later ? at : at - (at % 3)}`), at };
+          const [text, other] = [`w${at}x`, `u${at}x`];
+          const isOthers = ['forwarded', 'page', 'summary', 'old summary'].includes(kind);
+          isTainted ||= isOthers;
+          if (kind === 'summary') {
+            touched.push(other);
+            own.push(text);
+            return [{ role: 'summary', text, untrusted: other, isForeign: true, at }];
+          }
+          (isTainted && kind !== 'words' ? touched : own).push(text);
+          const foreign = isOthers ? { isForeign: true as const } : {};
+          if (kind === 'old summary') return [{ role: 'summary', text, ...foreign, at }];
+          if (kind === 'words' || kind === 'forwarded') {
+            return [{ role: 'user', ...turn, seq: at, text, ...foreign }];
+          }
+          if (kind === 'answer') {
+            const wrote = { text, toolCalls: [], thinking: [], model: 'm' };
+            return [{ role: 'assistant', ...turn, ...wrote }];
+          }
+          const call = { callId: callId(`c${at}`), name: kind, status: 'ok' as const };
+          return [{ role: 'tool', ...turn, ...call, text, ...foreign }];
+        });
+        const parts = apart(entries);
+        const [trusted, untrusted] = [parts.trusted, parts.untrusted].map((part) =>
+          JSON.stringify(part),
+        );
+        for (const word of touched) {
+          expect(trusted).not.toContain(word);
+          expect(untrusted).toContain(word);
+        }
+        for (const word of own) expect(trusted).toContain(word);
+        if (touched.length === 0) expect(parts).toEqual({ trusted: entries, untrusted: [] });
+      }),
+    );
   });
 });
 

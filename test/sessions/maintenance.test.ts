@@ -108,10 +108,14 @@ describe('the care of session files', () => {
     const [, called, result] = turnEntries('t3', 'x', clock.now());
     if (called === undefined || result?.role !== 'tool') throw new TypeError('no tool result');
     await store.append(ANNA, [called, { ...result, text: '```\nfenced\n```' }], DURABLE);
+    const parts = { text: 'She rides.', untrusted: 'A page sells bicycles.' };
+    const summary = { role: 'summary', ...parts, isForeign: true, at: clock.now() } as const;
+    await store.append(ANNA, [summary], DURABLE);
     await complete();
     const text = await joined(care.export(ANNA, 'md'));
     expect(text).toContain('## User · 2026-01-15 12:00 UTC\n\nWhere is the blue bicycle?');
     expect(text).toContain('````\n```\nfenced\n```\n````');
+    expect(text).toContain('She rides.\n\n_Untrusted part:_\n\nA page sells bicycles.');
   });
 
   test.each([

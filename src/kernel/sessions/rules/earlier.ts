@@ -245,7 +245,10 @@ export function markdownOfEntry(entry: TranscriptEntry): string {
         fenced(entry.whole ?? entry.text),
       );
     case 'summary':
-      return section('Summary of the earlier conversation', entry.at, entry.text);
+      return section('Summary of the earlier conversation', entry.at, [
+        entry.text,
+        ...(entry.untrusted === undefined ? [] : ['_Untrusted part:_', entry.untrusted]),
+      ]);
     case 'reset':
       return section('New conversation', entry.at, []);
     case 'undo':
