@@ -39,6 +39,10 @@ test('a server on this machine: its tools are offered, called, bounded and marke
   expect(access('mcp_calc_add')).toBe('read');
   expect(access('mcp_calc_env')).toBe('execute');
 
+  const asked = rig.toolbox.bind('mcp_calc_add', '{"a": 1, "b": 2}');
+  expect(asked.kind === 'ready' && asked.request?.({ now: 0, timeZone: 'UTC' })?.sentence).toBe(
+    'Use `add` of the tool server `calc`, which calls it read-only?',
+  );
   const sum = await rig.call('mcp_calc_add', { a: '2', b: 3 });
   expect(sum).toMatchObject({
     status: 'ok',

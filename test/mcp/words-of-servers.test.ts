@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { remoteSchema } from '../../src/features/mcp/remote-schema.ts';
-import { isMeant, toolNames } from '../../src/features/mcp/remote-tool.ts';
+import { createRemoteTools, isMeant, toolNames } from '../../src/features/mcp/remote-tool.ts';
 import { mcpServersSchema, toolServerConflicts } from '../../src/features/mcp/settings.ts';
 import { LineReader } from '../../src/features/mcp/stdio-transport.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
@@ -12,8 +12,44 @@ import {
   toolServerSecrets,
 } from '../../src/kernel/config/secrets.ts';
 import { cpuMs } from '../support/cpu-time.ts';
+import { createMemoryMedia } from '../support/memory-media.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
 
 const asIs = (text: string) => text;
+
+describe('what a server says of the effects of a tool', () => {
+  const toolWith = (trust: string, annotations?: object) => {
+    const config = mcpServersSchema.parse({ calc: { command: 'calc', trust } })['calc'];
+    if (config === undefined) throw new Error('no server');
+    const { tools } = createRemoteTools(
+      {
+        ...{ server: 'calc', config, redact: asIs, media: createMemoryMedia(createMovableClock()) },
+        ...{ own: { running: (work) => work() }, isAvailable: () => true },
+        ...{ unavailableBecause: () => '', call: async () => ({ content: [] }) },
+      },
+      [{ name: 'go', description: '', schema: { type: 'object' }, annotations }],
+    );
+    const [tool] = tools;
+    const { access, alwaysAsks } = tool ?? {};
+    const [reach, standing] = [tool?.reachOf?.({}), tool?.standing?.({})];
+    const asked = tool?.requestOf?.({}, { now: 0, timeZone: 'UTC' })?.sentence;
+    return { asked, decides: { access, alwaysAsks, reach, standing } };
+  };
+
+  test.each([
+    [undefined, 'Use `go` of the tool server `calc`?'],
+    [{ readOnlyHint: true }, 'Use `go` of the tool server `calc`, which calls it read-only?'],
+    [{ destructiveHint: true }, 'Use `go` of the tool server `calc`, which calls it destructive?'],
+    [{ readOnlyHint: true, destructiveHint: true }, /read-only\?$/],
+    [{ readOnlyHint: false }, 'Use `go` of the tool server `calc`?'],
+  ])('%j changes the question and no decision', (annotations, asked) => {
+    for (const trust of ['read_only', 'ask_once', 'always_ask']) {
+      const tool = toolWith(trust, annotations);
+      expect(tool.asked).toMatch(asked);
+      expect(tool.decides).toEqual(toolWith(trust).decides);
+    }
+  });
+});
 
 describe('the name of a tool', () => {
   test('is one that vendors take, and no two tools of a server share one', () => {

@@ -33,6 +33,8 @@ export type RemoteToolSpec = {
   readonly name: string;
   readonly description: string;
   readonly schema: unknown;
+  /** What the server says of its effects: words for an owner, which decide nothing. */
+  readonly annotations?: z.infer<typeof annotations> | undefined;
 };
 
 export type Connection = Awaited<ReturnType<typeof connect>>;
@@ -127,10 +129,13 @@ function childOf(
 }
 
 const listed = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
+const hint = z.boolean().optional().catch(undefined);
+const annotations = z.object({ readOnlyHint: hint, destructiveHint: hint });
 const described = z.object({
   name: z.string().min(1).max(200),
   description: z.string().catch(''),
   inputSchema: z.unknown(),
+  annotations: annotations.optional().catch(undefined),
 });
 
 /** Leaves out a tool with an invalid description and keeps the others. */

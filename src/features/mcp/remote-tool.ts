@@ -91,7 +91,7 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: RemoteToolSpec): To
     unavailableBecause: () => deps.unavailableBecause(),
     timeoutMs: () => timeoutMs,
     requestOf: (given) => ({
-      sentence: `Use ${verbatim(shownText(foreign.name))} of the tool server ${verbatim(server)}?`,
+      sentence: `Use ${verbatim(shownText(foreign.name))} of the tool server ${verbatim(server)}${hintOf(foreign)}?`,
       ...(Object.keys(given).length === 0 ? {} : { text: argumentLines(JSON.stringify(given)) }),
     }),
     describe: (given) => headOf(JSON.stringify(given), MAX_DETAIL_CHARS),
@@ -104,6 +104,12 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: RemoteToolSpec): To
       return toldBy(await readResult(result, deps.media), context.show);
     },
   };
+}
+
+/** Said as the server's own word: whether an owner is asked, the configuration alone decides. */
+function hintOf({ annotations }: RemoteToolSpec): string {
+  if (annotations?.readOnlyHint === true) return ', which calls it read-only';
+  return annotations?.destructiveHint === true ? ', which calls it destructive' : '';
 }
 
 /** A rule holds for the tool, whatever it is given, while it is that of the same server. */

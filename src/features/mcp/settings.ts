@@ -58,7 +58,7 @@ const server = z.strictObject({
     .default('execute')
     .describe(
       'What its tools do, which decides who may use them and when an owner approves a call. The ' +
-        'server’s own statements are ignored.',
+        'server’s own statements (readOnlyHint, destructiveHint) only change the words of the question.',
     ),
   toolAccess: z
     .record(z.string().min(1).max(200), access)
