@@ -1,5 +1,5 @@
-// Puts one model call together: system prompt, thread, tools and a passing note, and estimates what
-// it will take of the model's context window.
+// Assembles one model call: system prompt, thread, tools and a note, with an estimate of its
+// tokens.
 
 import { workingNoteText } from '../features/memory/rules/memory-notes.ts';
 import {
@@ -111,7 +111,7 @@ export function planCall(turn: TurnContext, asked: Asked): ModelCall {
 const leftOutOf = (system: readonly PromptSection[]) =>
   system.some(({ parts }) => parts.some(({ name }) => name === LEFT_OUT));
 
-/** The thread, with all that is said in this call alone. */
+/** The thread, with the notes of this call. */
 function saidTo(
   turn: TurnContext,
   asked: Asked,
@@ -140,8 +140,8 @@ function saidTo(
 const toolsOf = ({ toolbox, rights }: TurnContext) => toolbox.offered(rights.current).specs;
 
 /**
- * Services refuse a thread that holds calls where no tool is described; a turn that may use none is
- * then shown those of its session, to be left alone.
+ * Providers reject a thread with calls if no tool is described; a turn without tools is then shown
+ * those of its session, with the instruction not to use them.
  */
 function offeredTools(
   { toolbox }: TurnContext,
@@ -156,14 +156,14 @@ function offeredTools(
   return { specs: specs.length === 0 ? [CALLED_BY_OTHERS] : specs, mayCall: false };
 }
 
-/** A model that only writes is shown no tool of its own, and the same at each call. */
+/** A model that only writes gets this placeholder instead of tools, the same at each call. */
 const CALLED_BY_OTHERS = sized({
   name: 'called_by_another_model',
   description: 'Placeholder for the tools of another model; do not call it.',
   schema: { type: 'object', properties: {} },
 });
 
-/** What the call will take, corrected by what the provider counted before. */
+/** The expected tokens, corrected by the provider's earlier counts. */
 export function expectedTokens(turn: TurnContext, call: ModelCall): number {
   const factor = turn.correction.factor(call.handle.name);
   return Math.ceil((call.fixedTokens + call.threadTokens) * factor);
@@ -232,7 +232,7 @@ function noteFor(asked: Asked, maxRounds: number): string | undefined {
 const workingOf = ({ prepared: { working } }: TurnContext, contextTokens: number) =>
   working === undefined ? undefined : workingNoteText(working, contextTokens);
 
-/** Until the turn has a newer one of its own. */
+/** Until the turn writes a newer plan. */
 function standingOf({ thread, prepared }: TurnContext): string | undefined {
   const called = thread.answers.flatMap(({ toolCalls }) => toolCalls);
   return called.some(({ name }) => name === 'plan') ? undefined : prepared.standing?.text;
@@ -243,7 +243,7 @@ function joined(...notes: readonly (string | undefined)[]): string | undefined {
   return said.length === 0 ? undefined : said.join('\n\n');
 }
 
-/** Apart from what the next call says again, so that this is found in the provider's cache. */
+/** Added after the part that the next call repeats, so that the prompt cache covers that part. */
 export function withNote(
   messages: readonly ModelMessage[],
   note: string | undefined,
@@ -254,8 +254,8 @@ export function withNote(
   return [...messages.slice(0, -1), { ...last, note: joined(last.note, note) ?? note }];
 }
 
-// What the next call of a conversation would take of the model's context window, from what is prepared
-// for it: the same prompt, tools and thread that the model would get, and the same estimates.
+// What the next call of a session would use of the model's context window: built from the same
+// prompt, tools, thread and estimates as a real call.
 
 export function contextReport(turn: TurnContext): ContextReport {
   const { input, models, prepared, settings } = turn;

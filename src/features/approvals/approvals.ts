@@ -1,6 +1,6 @@
-// Tool calls that wait for the approval of an owner, who is shown their full text. An approved call goes
-// into its session as a message of ours with the rights of the turn that asked; the stage of approvals
-// executes it. Cases A07, A09, A10, X04 and T09.
+// Tool calls that wait for an approval; an owner sees their full text. An approved call is sent to
+// its session as a message of the gateway with the rights of the turn that asked; the stage of
+// approvals executes it. Cases A07, A09, A10, X04 and T09.
 
 import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -43,14 +43,13 @@ type ApprovalsDeps = {
   readonly standing: AllowRules;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Where an owner is asked who is not in the chat that asks. */
+  /** The chat in which an owner is asked who is not in the asking chat. */
   ownerChat(): Promise<ChatRef>;
-  /** Whether what asked there goes on, or was ended by hand. */
+  /** Whether the work that asked there goes on, or was stopped. */
   isAwaited(chat: ChatRef): Promise<boolean>;
 };
 
-// What became of a call that an owner decided about, as the message that begins a turn and in words for
-// the model.
+// The outcome of a decided call, as the message that starts a turn and as text for the model.
 
 const HOUR_MS = 3_600_000;
 /** A job can wait for the evening; whoever has a program run sits beside it. */
@@ -124,7 +123,7 @@ function refusalNote(approval: Approval): string {
   return `[${why} the call of ${call} that waited: nothing was done. Do not call it again unless you are asked to.]`;
 }
 
-/** A call that was asked about before. */
+/** A call that was requested before. */
 export function told({ kind }: ApprovalState, isHere: boolean): AskedOwner {
   return kind === 'denied' || kind === 'expired'
     ? refusedWith(APPROVAL_TEXTS.NOT_ALLOWED)
@@ -161,7 +160,7 @@ export function createApprovals(deps: ApprovalsDeps) {
     if (known === undefined && !hasPlace(open, { ...approval, isOwnerHere }))
       return refusedWith(APPROVAL_TEXTS.TOO_MANY);
     const stored = known ?? approval;
-    // What is known may be decided at this moment: it is never written here again.
+    // A known call may be decided at this moment, so it is not overwritten.
     if (known === undefined) await calls.change(id, (each) => each ?? stored);
     await calls.expire(clock.now() - CALL_KEPT_MS);
     try {
@@ -232,7 +231,7 @@ export function createApprovals(deps: ApprovalsDeps) {
     try {
       await bus.accept([{ kind: 'queue', message }], { rows });
     } catch (error) {
-      // It is tried again; meanwhile the decided call takes no place of those that wait for an owner.
+      // The press is retried; meanwhile the decided call does not count as waiting.
       if (error instanceof BusFullError)
         await moveOn(calls, approval.id, ['open', 'granted'], state);
       throw error;
@@ -257,16 +256,16 @@ export function createApprovals(deps: ApprovalsDeps) {
   }
 
   return {
-    /** Whether an owner allowed this for longer than once, and it was not asked about before. */
+    /** Whether an allow rule covers the call and it was not requested before. */
     async allows(call: CallToApprove, turn: AskingTurn): Promise<boolean> {
       const wanted = { ...call, ...turn };
       if (!mayStand(wanted)) return false;
-      // What they were asked about is answered by what they said then.
+      // A call that was requested is decided by the answer to that request.
       const isAsked = (await calls.get(idOf(call, turn))) !== undefined;
       const isTainted = call.isTainted && call.isTrusted !== true;
       return !isAsked && standing.covers({ ...wanted, isTainted });
     },
-    /** Asks an owner to allow the call. */
+    /** Requests an approval of the call. */
     request(call: CallToApprove, turn: AskingTurn) {
       const { pattern: _, scope: __, asksOnce: ___, isTrusted: ____, ...once } = call;
       // No rule is made while untrusted content is in view.
@@ -341,7 +340,7 @@ function choicesOf(approval: Approval, days: number): Question['choices'] {
   return [{ label: 'Allow', action: 'always' }, deny, other, ...terms.filter(isShorter)];
 }
 
-/** There is somebody who would ask for the same again, and something to hold them to. */
+/** A rule needs one asking person and a pattern to bind it to. */
 function mayStand<T extends { readonly pattern?: string; readonly whose?: string | undefined }>(
   call: T,
 ): call is T & { readonly pattern: string; readonly whose: string } {

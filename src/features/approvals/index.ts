@@ -1,4 +1,4 @@
-// Installs the approvals of tool calls by owners and the questions that the agent asks people.
+// Installs approvals of tool calls, and the agent's questions to people.
 
 import type { ApprovedCall, TurnMessage } from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
@@ -82,9 +82,10 @@ export function install(kernel: Kernel): void {
   kernel.provide(STANDING, standing);
 }
 
-// The turn stage of approvals: a message that stands for an approved call becomes the result of that call,
-// and a message that answers a question of the agent is marked as its answer. The approved call is executed
-// here, once: a call that had started when the process died is never started again.
+// The turn stage of approvals: a message that represents an approved call becomes the result of
+// that call, and a message that answers a question of the agent is marked as its answer. The
+// approved call is executed here, once: a call that had started when the process died is never
+// started again.
 
 type ApprovalsStageDeps = {
   readonly calls: Rows<Approval>;
@@ -97,7 +98,7 @@ type ApprovalsStageDeps = {
 export function approvalsStage(deps: ApprovalsStageDeps) {
   const { calls, approvals, asks, bus } = deps;
 
-  /** The call as it stands after this; it is run unless it was started before. */
+  /** The call after this step; it is run unless it was started before. */
   async function executed(approval: Approval, signal: AbortSignal): Promise<Approval> {
     if (approval.state.kind !== 'granted') return approval;
     if (!(await moveOn(calls, approval.id, ['granted'], { kind: 'running' }))) {

@@ -1,4 +1,4 @@
-// `/approvals`: what waits for an owner's approval, the allow rules, and how much is asked.
+// The command `/approvals`: what waits for an approval, the allow rules, and the approval policy.
 
 import type { Person } from '../../kernel/access/person.ts';
 import { APPROVAL_POLICIES, type ApprovalPolicy, type Medium } from '../../kernel/access/rights.ts';
@@ -38,7 +38,7 @@ type ApprovalCommandDeps = {
   readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
   readonly standing: Pick<AllowRules, 'list' | 'takeBack'>;
   readonly persons: Pick<Persons, 'author' | 'get' | 'find' | 'change'>;
-  /** What kind of channel it is. */
+  /** The medium of a channel. */
   mediumOf(channel: string): Medium;
 };
 

@@ -1,6 +1,6 @@
-// Texts for somebody else: sent at once where the configuration lets an owner's wish do, else shown to
-// an owner in full with Send, Edit and Drop. What goes out has an id from its turn and call, so that
-// it goes out once, whatever dies in between. Cases A09, E28 and X04.
+// Letters: sent at once where the configuration allows it for an owner's request, otherwise shown
+// to an owner in full with Send, Edit and Drop. The id of a sent letter derives from turn and call,
+// so that it is sent once, also after a crash. Cases A09, E28 and X04.
 
 import type { LetterToPost } from '../../agent/agent.ts';
 import type { AdmittedRole } from '../../kernel/access/admission.ts';
@@ -59,13 +59,13 @@ type DraftsDeps = {
   readonly log: Logger;
   readonly targets: Targets;
   readonly standing: AllowRules;
-  /** Whether anything of ours arrived there, in whichever topic and of whatever kind. */
+  /** Whether any message was delivered there, in any topic and of any kind. */
   hasWrittenTo(chat: ChatRef): Promise<boolean>;
-  /** Where an owner is asked who is not in the chat that asks. */
+  /** The chat in which an owner is asked who is not in the asking chat. */
   ownerChat(): Promise<ChatRef>;
-  /** What the configuration says now of letters of this kind. */
+  /** The current settings for letters of this kind. */
   policy(kind: Letter['kind'], turn: AskingTurn): Pick<SendMoment, 'policy' | 'hours' | 'minute'>;
-  /** Nothing that is a secret is kept. */
+  /** Stored texts contain no secrets. */
   redact(text: string): string;
 };
 
@@ -125,13 +125,13 @@ export function createDrafts(deps: DraftsDeps) {
     return ok(toldOf(draft));
   }
 
-  /** An owner allowed letters to these people for longer than once; never where others had their say. */
+  /** An allow rule covers letters to these people; never in a tainted conversation. */
   async function isCovered(draft: Draft): Promise<boolean> {
     const call = draft.isTainted ? undefined : standingOf(draft);
     return call !== undefined && standing.covers(call);
   }
 
-  /** Those it goes to whom nothing was sent before, by a letter or in any other way. */
+  /** Recipients who got no message before, by letter or otherwise. */
   async function unknownSendersTo(letter: Letter, chat: ChatRef): Promise<readonly string[]> {
     const found: string[] = [];
     for (const [to, there] of placesOf(letter, chat)) {
@@ -141,7 +141,7 @@ export function createDrafts(deps: DraftsDeps) {
     return found;
   }
 
-  /** A repeat changes nothing. */
+  /** Idempotent. */
   async function send(draft: Draft): Promise<void> {
     const { id, chat, letter } = draft;
     const [, ...copies] = recipientsOf(letter);
@@ -242,11 +242,11 @@ export function createDrafts(deps: DraftsDeps) {
   const waiting = async () => (await drafts.list()).filter(isWaiting);
 
   return {
-    /** Sends the letter or shows it to an owner; what to tell the model. */
+    /** Sends the letter or shows it to an owner; returns the text for the model. */
     post: (posted: LetterToPost, turn: AskingTurn) => oneByOne(() => post(posted, turn)),
     /**
-     * Takes the message, which is no command, as a draft's new text, also again; undefined where it is
-     * none.
+     * Takes the message, which is not a command, as a draft's new text, also repeatedly; undefined
+     * where it is not one.
      */
     async taking(message: InboundMessage, role: AdmittedRole) {
       const { sender, chat, addressing, group, text, attachments = [] } = message;
@@ -272,7 +272,7 @@ export function createDrafts(deps: DraftsDeps) {
     handler: {
       answer,
       expired,
-      /** Asks what a process that is gone had not come to ask. */
+      /** Sends questions that a killed process did not send. */
       async takeUp() {
         for (const draft of await waiting()) {
           const question = questionOf(draft, clock.now(), standing.days());
@@ -293,15 +293,15 @@ export type Target =
   | { readonly kind: 'refused'; readonly text: string };
 
 type OwnMailbox = AccountRef & {
-  /** Its own address before the others. */
+  /** Its own address first. */
   readonly addresses: readonly string[];
 };
 
 type TargetDeps = {
   readonly persons: Pick<Persons, 'find' | 'inChat' | 'list'>;
-  /** A chat there outlives the process, and messages go out there. */
+  /** Chats there outlive the process, and messages can be sent there. */
   isReached(chat: ChatRef): boolean;
-  /** By which mails go out, the first one first. */
+  /** Mailboxes that can send, the preferred one first. */
   mailboxes(): readonly OwnMailbox[];
 };
 
@@ -355,7 +355,7 @@ export function createTargets({ persons, isReached, mailboxes }: TargetDeps): Ta
   };
 }
 
-/** The one that is named, else that of the conversation, else the first. */
+/** The named one, otherwise that of the conversation, otherwise the first. */
 function mailboxFor(
   named: string | undefined,
   from: ChatRef,

@@ -20,7 +20,7 @@ import { type AllowedCall, hasPlace, TERM_WORDS, TERMS, type Term } from '../app
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
 import { editText, recipientsOf } from './rules/letter.ts';
 
-/** Everybody a letter goes to, and where that is. */
+/** Every recipient of a letter with the chat. */
 export function placesOf(letter: Letter, chat: ChatRef): readonly (readonly [string, ChatRef])[] {
   const [to, ...copies] = recipientsOf(letter);
   return [[to, chat], ...copies.map((copy) => [copy, { ...chat, chat: chatId(copy) }] as const)];
@@ -61,21 +61,22 @@ export function standingOf({
   return { tool, access: 'send', pattern, session, whose, isTainted };
 }
 
-// How many drafts may wait, and to how many new addresses the agent may write in a day (case table D5).
+// Limits of waiting drafts, and of new addresses that the agent may write to in a day (case table
+// D5).
 
 const DAY_MS = 86_400_000;
 const MAX_NEW_ADDRESSES = 5;
 
 type NextLetter = {
   readonly letter: Letter;
-  /** Those it goes to whom nothing was sent before. */
+  /** Recipients who got no message before. */
   readonly newTo: readonly string[];
   readonly turn: Pick<AskingTurn, 'session' | 'whose' | 'isOwnerHere'>;
   readonly isTainted: boolean;
   readonly now: number;
 };
 
-/** Why nothing more may be asked for now. */
+/** Why no further letter may be requested now. */
 export function fullness(
   all: readonly Draft[],
   { letter, newTo, turn, isTainted, now }: NextLetter,
@@ -92,8 +93,8 @@ export function fullness(
   return isFull ? DRAFT_TEXTS.TOO_MANY_NEW : undefined;
 }
 
-// What is said of drafts: to the model when it asks, to the conversation when it is decided, to the
-// owner when it is too late.
+// Texts about drafts: for the model when it asks, for the conversation when it is decided, for the
+// owner when it expired.
 
 export const DRAFT_TEXTS = {
   NO_ROOM:
@@ -107,7 +108,7 @@ export const DRAFT_TEXTS = {
     `Expired: nobody answered within ${hours} hours. The draft for ${verbatim(name)} is dropped, nothing was sent.`,
 } as const;
 
-/** In words. */
+/** For people. */
 export function whoGets({ name, letter }: Draft): string {
   const [, ...cc] = recipientsOf(letter);
   return cc.length === 0 ? name : `${name}, with copies to ${cc.join(', ')}`;
@@ -162,8 +163,8 @@ function outcomeText(draft: Draft): string {
   return `[${why} the draft for ${name}. Nothing was sent. Do not write it again unless you are asked to.]`;
 }
 
-// A draft as the question an owner is asked: the whole text with Send, Edit and Drop, or the wait for
-// another text.
+// The question to an owner about a draft: the whole text with Send, Edit and Drop, or waiting for a
+// new text.
 
 export const DRAFT_HOURS = 12;
 const LIFETIME_MS = DRAFT_HOURS * 3_600_000;
@@ -214,13 +215,13 @@ export function questionOf(draft: Draft, now: number, alwaysDays: number): Quest
   };
 }
 
-// Tool: hands over a mail to one address, with copies to others. What is no plain address or subject never gets further than
-// here (case E28); whether an owner sees it first, the gateway knows.
+// Tool: hands over a mail to one address, with copies to others. An invalid address or subject is
+// refused here (case E28); the gateway decides whether an owner sees the mail first.
 
 const MAX_CHARS = 50_000;
 const MAX_SUBJECT_CHARS = 200;
 const MAX_COPIES = 10;
-/** Line breaks, control characters, and what is not seen or moves text about. */
+/** Line breaks, control characters, and invisible or direction-changing ones. */
 const NOT_IN_SUBJECT = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 const address = () =>

@@ -1,6 +1,6 @@
-// A tool of a server as a tool of ours. What it may do to the world and whether its results are words
-// of others is the configuration's word alone (case X05); its description is the server's, bounded, and
-// said to be so.
+// A tool of a server as a tool of the agent. Only the configuration decides about its access and
+// whether its results are untrusted (case X05); its description comes from the server, is bounded,
+// and is marked as such.
 
 import { createHash } from 'node:crypto';
 import type { MediaStore } from '../../kernel/media/media.ts';
@@ -22,7 +22,7 @@ type RemoteToolDeps = {
   readonly server: string;
   readonly config: ToolServerConfig;
   readonly media: Pick<MediaStore, 'put'>;
-  /** What a server says of its tools goes into the prompt: it may repeat a secret it was given. */
+  /** Descriptions go into the prompt: a server may repeat a secret it was given. */
   redact(text: string): string;
   readonly own: Pick<Provenance, 'running'>;
   isAvailable(): boolean;
@@ -33,7 +33,7 @@ type RemoteToolDeps = {
 
 export type RemoteTools = {
   readonly tools: readonly Tool[];
-  /** The same tools where nothing about them changed, so that the model is told the same. */
+  /** Keeps the same tools where nothing about them changed, so that the prompt stays the same. */
   next(found: readonly RemoteToolSpec[]): RemoteTools;
 };
 
@@ -98,7 +98,7 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: RemoteToolSpec): To
     async run(given, context) {
       const options = { signal: context.signal, timeoutMs };
       const call = () => deps.call(foreign.name, given, options);
-      // A program of this machine may write into the workspace what it was sent.
+      // A program on this machine may write untrusted content into the workspace.
       const isHere = config.command !== '';
       const result = isHere ? await deps.own.running(call, context, config.taints) : await call();
       return toldBy(await readResult(result, deps.media), context.show);
@@ -144,13 +144,13 @@ function toldBy({ text, images, isError }: ReadResult, show: Parameters<Tool['ru
   return text;
 }
 
-// What tools of servers are called: `mcp_<server>_<tool>`, within what the vendors of models take
-// (letters, digits, `_` and `-`, 64 characters), and never the same twice.
+// Names of server tools: `mcp_<server>_<tool>`, within the limits of model vendors (letters,
+// digits, `_` and `-`, 64 characters), each unique.
 
 const MAX_CHARS = 64;
 const HASH_CHARS = 8;
 
-/** By the server's own name of each tool; a name says the same whatever else the server has. */
+/** By the server's own name of each tool; the name does not depend on the other tools. */
 export function toolNames(server: string, tools: readonly string[]): ReadonlyMap<string, string> {
   const plain = tools.map((tool) => [tool, plainName(server, tool)] as const);
   const named = plain.map(([tool, name]) => {
@@ -168,6 +168,6 @@ function hashed(name: string, server: string, tool: string): string {
   return `${name.slice(0, MAX_CHARS - HASH_CHARS - 1)}_${hash}`;
 }
 
-/** Whether a pattern of the configuration means a tool; `*` stands for any text. */
+/** Whether a pattern of the configuration matches a tool; `*` stands for any text. */
 export const isMeant = (patterns: readonly string[], tool: string): boolean =>
   patterns.some((pattern) => matchesWildcard(tool, pattern));

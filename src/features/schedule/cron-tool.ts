@@ -1,4 +1,5 @@
-// `/cron`, a person's scheduled jobs, and `/quiet`, the hours in which none of them may disturb the person.
+// `/cron`, a person's scheduled jobs, and `/quiet`, the hours in which none of them may disturb the
+// person.
 
 import { z } from 'zod';
 import { type Person, personChannelOf, withChoice } from '../../kernel/access/person.ts';
@@ -60,7 +61,7 @@ export const CRON_COMMANDS = {
 type CronCommandDeps = {
   readonly jobs: JobAskers['jobs'];
   readonly persons: Pick<Persons, 'author' | 'get' | 'change'>;
-  /** Ends the run of a job with all that it has started; whether there was anything. */
+  /** Ends the run of a job with all that it started; returns whether there was anything. */
   stopJob(id: string): Promise<boolean>;
 };
 
@@ -111,11 +112,11 @@ const CHANGES = [
 /** What the run of a job may have started. */
 type StartedWork = {
   readonly subagentService: Pick<SubagentView, 'stopAll'>;
-  /** Undefined where workflows are off. */
+  /** Undefined where workflows are switched off. */
   readonly workflows: Pick<WorkflowService, 'stopAll'> | undefined;
 };
 
-/** With all that its run has started; whether there was anything. */
+/** Also ends what its run started; returns whether there was anything. */
 export async function stopJob(
   id: string,
   service: Pick<JobService, 'endRun'>,
@@ -135,10 +136,10 @@ function listText(jobs: readonly ShownJob[]): string {
   return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot cron list\``] : [])].join('\n');
 }
 
-/** The stars of an expression are no markup. */
+/** The stars of a cron expression are no markup. */
 const lineOf = ({ line }: ShownJob) => line.replaceAll('*', '\\*');
 
-/** Takes the choice back. */
+/** Resets the choice. */
 const AUTOMATIC = 'auto';
 const QUIET_HINT =
   'Usage: /quiet 22:00-07:00, /quiet off, or /quiet auto for the configured hours.';
@@ -214,7 +215,7 @@ export function createCron(schedules: Schedules): Tool<Input> {
     const todo = todoOf(asked);
     if (todo.kind === 'list') return schedules.list(context);
     const { askedAt, requestedAt } = context;
-    // Nobody was asked before it was made: it can be taken back by a press.
+    // Created without an approval, so a button takes it back.
     const isUnasked = askedAt === undefined;
     if (todo.kind === 'add')
       return schedules.add({ ...todo.wish, requestedAt }, context, isUnasked);
@@ -236,10 +237,11 @@ export function createCron(schedules: Schedules): Tool<Input> {
     access: 'schedule',
     accessOf: ({ action }) => (action === 'list' ? 'read' : 'schedule'),
     isForOneself: true,
-    // A job reports to its maker alone. One that wakes a model has effects of its own, with their approvals.
+    // A job reports only to its maker. One that calls a model has effects of its own, with their
+    // approvals.
     reachOf: ({ action, kind }) => (action === 'add' && kind !== 'say' ? 'machine' : 'self'),
     input,
-    // Nobody is asked to allow what could not be made anyway.
+    // No approval is requested for a job that could not be made.
     async sealOf(asked) {
       return explained(async () => {
         const todo = todoOf(asked);
@@ -266,7 +268,7 @@ type Todo =
   | { readonly kind: 'add'; readonly wish: JobWish }
   | { readonly kind: JobChange; readonly id: string };
 
-/** @throws JobError, ToolError where nothing could come of it, whenever it is done */
+/** @throws JobError, ToolError where the request is invalid at any time */
 function todoOf(asked: Input): Todo {
   const { action, id, text, kind = 'ask', name, at, every, cron, time_zone, to } = asked;
   if (action === 'list') return { kind: action };
@@ -291,8 +293,8 @@ async function explained(task: () => string | Promise<string>): Promise<string> 
   }
 }
 
-// Finds out who asks for a job: from a message, or from the chat whose turn calls the tool. Jobs are
-// made between the two of us, by somebody whom the channel vouches for.
+// Determines who asks for a job: from a message, or from the chat whose turn calls the tool. Jobs
+// are made only in private chats, by a verified sender.
 
 type JobAskersDeps = {
   readonly service: JobService;
@@ -305,7 +307,7 @@ type JobAskersDeps = {
 
 type ScheduleAsker = Pick<ToolContext, 'chat' | 'rights' | 'isTainted'>;
 
-/** The kind of the subject by which a job that was just made is taken back. */
+/** The subject kind of taking back a new job. */
 export const JOB_UNDO = 'undo-job';
 
 const CHANGED: Readonly<Record<JobChange, string>> = {
@@ -337,7 +339,7 @@ export function createJobAskers({ service, persons, origins, ownerAt, offerUndo 
     /** For commands. */
     jobs: {
       service,
-      /** Undefined where nobody vouches for them, or it is not between the two of us. */
+      /** Undefined where the sender is not verified, or it is not a private chat. */
       async askerOf(message: InboundMessage): Promise<JobAsker | undefined> {
         const { sender, chat, addressing, group } = message;
         const isSure = sender.kind === 'person' && sender.verified !== 'unverified';

@@ -169,7 +169,8 @@ export function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {
   return amountOf(ask.price, { input: call.inputTokens, output: end.answerTokens });
 }
 
-// Whose a budget is: the person's name and what an owner allows them, by the names it is kept under.
+// The holder of a budget: the person's name and own limits, by the names under which the budget is
+// stored.
 
 type BudgetOwner = {
   /** Shown, never trusted. */
