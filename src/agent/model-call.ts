@@ -57,8 +57,22 @@ export type ModelCall = {
 
 export type Asked = Pick<StateOf<'streaming'>, 'model' | 'ask' | 'cue'>;
 
-/** @throws ProviderError `unknown_model` */
+/** As it was planned last, where nothing has changed since. @throws ProviderError `unknown_model` */
 export function planCall(turn: TurnContext, asked: Asked): ModelCall {
+  const { thread, rights, lastCall, expansion } = turn;
+  const { model, ask, cue } = asked;
+  const standsOn = [
+    ...[model, ask, cue, thread.shown],
+    ...[rights.current, lastCall.squeeze, expansion.note],
+  ];
+  const { planned } = lastCall;
+  if (planned?.standsOn.every((each, index) => each === standsOn[index])) return planned.call;
+  const call = plan(turn, asked);
+  lastCall.planned = { call, standsOn };
+  return call;
+}
+
+function plan(turn: TurnContext, asked: Asked): ModelCall {
   const { model, cue } = asked;
   const { settings, input } = turn;
   const handle = turn.models.resolve(model);

@@ -12,6 +12,7 @@ import type { ModelRegistry } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Compactor, SpendingGuard, TurnInput } from './agent.ts';
 import type { CacheAlarm, RequestNotes } from './fingerprints.ts';
+import type { ModelCall } from './model-call.ts';
 import type { Prepared } from './prepared.ts';
 import { correctedBy } from './rules/tokens.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
@@ -47,6 +48,8 @@ export type TurnContext = {
   readonly lastCall: {
     /** The newest. */
     call: NotedCall | undefined;
+    /** `standsOn`: what can change in the turn. */
+    planned?: { readonly call: ModelCall; readonly standsOn: readonly unknown[] };
     /** How much tools and prompt are reduced for the last exchange, for the rest of the turn. */
     squeeze: number;
     /** A call waited for a summary; no other one does in this turn. */

@@ -175,7 +175,7 @@ export function install(kernel: Kernel): void {
     ...{ files, memory: notes, past, sessions },
     skills: kernel.use(SKILLS),
     executor: kernel.use(EXECUTOR),
-    inboxes: () => openInboxes(live, kernel.channels.get),
+    inboxes: openInboxes(live, kernel.channels.get),
     timeZone: () => live.config.sessions.timeZone,
     own: kernel.use(PROVENANCE),
     web: buildWeb(live, clock, kernel.readerMemory, kernel.resources),

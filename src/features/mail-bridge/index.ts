@@ -26,6 +26,7 @@ import { ToolError } from '../../kernel/message/errors.ts';
 import { type AccountName, accountName, messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import { rememberedFor } from '../../lib/async.ts';
 import { createTimeText } from '../../lib/time/zone-time.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
@@ -396,9 +397,12 @@ async function readOne(
 export function openInboxes(
   live: LiveConfig,
   channel: (name: AccountName) => Channel | undefined,
-): readonly OpenInbox[] {
-  return configuredAccounts(live.config.channels).flatMap(({ name, isEnabled }) => {
-    const inbox = isEnabled ? channel(name)?.inbox : undefined;
-    return inbox === undefined ? [] : [{ ...inbox, name }];
-  });
+): () => readonly OpenInbox[] {
+  // Asked several times a turn: whether there is a tool for them.
+  const accounts = rememberedFor(configuredAccounts);
+  return () =>
+    accounts(live.config.channels).flatMap(({ name, isEnabled }) => {
+      const inbox = isEnabled ? channel(name)?.inbox : undefined;
+      return inbox === undefined ? [] : [{ ...inbox, name }];
+    });
 }

@@ -156,26 +156,30 @@ async function collectGarbage(
   return cleared;
 }
 
+const REVISION_KNOWN_MS = 20;
+
 /** SQLite counts commits of other connections; reading the count uses shared memory only. */
 function outsideWrites(database: DatabaseSync): Pick<EmbeddedStore, 'revision' | 'changedOutside'> {
   const statement = database.prepare('PRAGMA data_version');
-  /** Read some thirty times per message; cached until the next event-loop turn. */
-  let known: number | undefined;
-  const forget = () => {
-    known = undefined;
-  };
+  /** Read some thirty times per message, and for each piece of an answer. */
+  let known = Number.NaN;
+  let knownUntil = Number.NEGATIVE_INFINITY;
   function revision(): number {
-    if (known !== undefined) return known;
-    setImmediate(forget);
+    const now = performance.now();
+    if (now < knownUntil) return known;
+    knownUntil = now + REVISION_KNOWN_MS;
+    return read();
+  }
+  function read(): number {
     known = Number(statement.get()?.['data_version']);
     return known;
   }
-  let seen = revision();
+  let seen = read();
   return {
     revision,
     changedOutside() {
       const before = seen;
-      seen = revision();
+      seen = read();
       return seen !== before;
     },
   };
