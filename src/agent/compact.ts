@@ -11,13 +11,13 @@ import { type Clock, withDeadline } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './agent.ts';
 import type { CompactionEngine } from './compaction-settings.ts';
-import { expectedTokens, type ModelCall, notedCall, planCall } from './model-call.ts';
+import { expectedTokens, notedCall, planCall } from './model-call.ts';
 import { conversationRoom, keptTokens, watermarkTokens } from './rules/compaction.ts';
 import { callBudget, MAX_SQUEEZE } from './rules/tokens.ts';
 import { takenUp } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
 import { type AgentSettings, withEngine } from './settings.ts';
-import type { CalledModel, NotedCall, TurnContext } from './turn-context.ts';
+import type { CalledModel, ModelCall, NotedCall, TurnContext } from './turn-context.ts';
 
 /**
  * After an overflow the conversation is reduced to this share of what was sent, because the

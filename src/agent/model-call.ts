@@ -12,7 +12,6 @@ import {
 import { correctionNote } from '../features/steadiness/rules/claims.ts';
 import { ALL_RIGHTS } from '../kernel/access/rights.ts';
 import type { ModelMessage, ToolCall } from '../kernel/message/transcript.ts';
-import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
 import { watermarkTokens } from './rules/compaction.ts';
 import type { ContextReport } from './rules/context-fit.ts';
@@ -20,7 +19,6 @@ import { nodeId, nodesInView } from './rules/context-marks.ts';
 import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from './rules/prompt.ts';
 import { type TaintSource, taintSources } from './rules/taint.ts';
 import {
-  type CallBudget,
   callBudget,
   entryTokens,
   imagesShownBy,
@@ -33,27 +31,7 @@ import {
   toolsWithRoom,
 } from './rules/tokens.ts';
 import type { StateOf, TurnLimit } from './rules/turn-state.ts';
-import type { NotedCall, TurnContext } from './turn-context.ts';
-
-export type ModelCall = {
-  readonly handle: ModelHandle;
-  readonly request: Omit<ModelRequest, 'model' | 'system' | 'tools'> & {
-    readonly system: readonly PromptSection[];
-    readonly tools: readonly OfferedTool[];
-  };
-  /** Of the model, or less where the configuration says so. */
-  readonly contextTokens: number;
-  readonly budget: CallBudget;
-  /** For lack of room in the window: tools by their number, and whether parts of the prompt. */
-  readonly leftOut: { readonly tools: number; readonly prompt: boolean };
-  /** Estimates in tokens, not corrected. */
-  readonly fixedTokens: number;
-  readonly threadTokens: number;
-  /** Entries of the thread that are shown in other words than were recorded. */
-  readonly rewritten: number;
-  /** Its beginning changes from call to call on purpose. */
-  readonly isUnsteady: boolean;
-};
+import type { ModelCall, NotedCall, TurnContext } from './turn-context.ts';
 
 export type Asked = Pick<StateOf<'streaming'>, 'model' | 'ask' | 'cue'>;
 

@@ -22,7 +22,7 @@ import type { TurnMessage } from './agent.ts';
 import { clearOldResults, compactThread, LARGER_WINDOW, maySumUp } from './compact.ts';
 import { expandFor } from './compactor.ts';
 import { executeCalls, settleInterruptedCalls } from './execute.ts';
-import { expectedTokens, type ModelCall, mayAct, planCall } from './model-call.ts';
+import { expectedTokens, mayAct, planCall } from './model-call.ts';
 import { hardTokens } from './rules/compaction.ts';
 import { documentSize, documentText } from './rules/document-text.ts';
 import { advance } from './rules/turn.ts';
@@ -38,7 +38,7 @@ import type {
 } from './rules/turn-state.ts';
 import { countSent, streamAnswer } from './stream.ts';
 import { finalizeTurn } from './take-answer.ts';
-import type { TurnContext } from './turn-context.ts';
+import type { ModelCall, TurnContext } from './turn-context.ts';
 
 export async function* perform(
   turn: TurnContext,

@@ -16,11 +16,11 @@ import {
   type SpendingGuard,
   SpendingRefusedError,
 } from './agent.ts';
-import { expectedTokens, type ModelCall } from './model-call.ts';
+import { expectedTokens } from './model-call.ts';
 import { MODELS } from './models.ts';
 import { CHARS_PER_TOKEN, textTokens } from './rules/tokens.ts';
 import type { LoopWatch } from './run-call.ts';
-import { type TurnContext, TurnTime } from './turn-context.ts';
+import { type ModelCall, type TurnContext, TurnTime } from './turn-context.ts';
 
 const TIMEOUT_MS = 120_000;
 /** Role of an abandoned call in the cost of a conversation. */

@@ -14,13 +14,13 @@ import {
 import { withFenceClosed } from '../lib/text/cut.ts';
 import type { ModelEvent, ModelHandle } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
-import { type ModelCall, notedCall, planCall, withNote } from './model-call.ts';
+import { notedCall, planCall, withNote } from './model-call.ts';
 import type { Recovery, SignalOf, StateOf } from './rules/turn-state.ts';
 import { LoopWatch } from './run-call.ts';
 import { meterOf, untilAborted } from './side-model.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
 import type { Thread } from './thread.ts';
-import type { TurnContext } from './turn-context.ts';
+import type { ModelCall, TurnContext } from './turn-context.ts';
 
 type StreamSignal = SignalOf<'streaming'>;
 

@@ -10,11 +10,11 @@ import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/messag
 import type { RequestPiece, RequestRecord } from '../kernel/sessions/rules/request-records.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { fingerprintOf, type RequestNotes, toolText } from './fingerprints.ts';
-import { type Asked, type ModelCall, mayAct } from './model-call.ts';
+import { type Asked, mayAct } from './model-call.ts';
 import { textTokens } from './rules/tokens.ts';
 import { closingOf } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
-import type { TurnContext } from './turn-context.ts';
+import type { ModelCall, TurnContext } from './turn-context.ts';
 
 export type Finished = Extract<ModelEvent, { type: 'finished' }>;
 

@@ -8,16 +8,36 @@ import type { SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import type { ModelRegistry } from '../providers/provider.ts';
-import type { Toolbox } from '../tools/tool.ts';
+import type { ModelHandle, ModelRegistry, ModelRequest } from '../providers/provider.ts';
+import type { OfferedTool, Toolbox } from '../tools/tool.ts';
 import type { Compactor, SpendingGuard, TurnInput } from './agent.ts';
 import type { CacheAlarm, RequestNotes } from './fingerprints.ts';
-import type { ModelCall } from './model-call.ts';
 import type { Prepared } from './prepared.ts';
-import { correctedBy } from './rules/tokens.ts';
+import type { PromptSection } from './rules/prompt.ts';
+import { type CallBudget, correctedBy } from './rules/tokens.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
 import type { AgentSettings } from './settings.ts';
 import type { Thread } from './thread.ts';
+
+export type ModelCall = {
+  readonly handle: ModelHandle;
+  readonly request: Omit<ModelRequest, 'model' | 'system' | 'tools'> & {
+    readonly system: readonly PromptSection[];
+    readonly tools: readonly OfferedTool[];
+  };
+  /** Of the model, or less where the configuration says so. */
+  readonly contextTokens: number;
+  readonly budget: CallBudget;
+  /** For lack of room in the window: tools by their number, and whether parts of the prompt. */
+  readonly leftOut: { readonly tools: number; readonly prompt: boolean };
+  /** Estimates in tokens, not corrected. */
+  readonly fixedTokens: number;
+  readonly threadTokens: number;
+  /** Entries of the thread that are shown in other words than were recorded. */
+  readonly rewritten: number;
+  /** Its beginning changes from call to call on purpose. */
+  readonly isUnsteady: boolean;
+};
 
 export type TurnContext = {
   readonly input: TurnInput;
