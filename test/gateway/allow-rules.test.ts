@@ -143,7 +143,7 @@ test('what an owner decided is forgotten with the words it holds, and what is op
   expect(await rig.approvals.forget(['chat:1'], holds)).toBe(1);
   expect(await rig.standing.forget(['chat:1'], holds)).toBe(1);
   expect(await rig.allows('git pull zeppelin')).toBe(false);
-  expect(await rig.approvals.open()).toHaveLength(1);
+  expect(await rig.questions.open()).toHaveLength(1);
 });
 
 describe('the longer choices', () => {

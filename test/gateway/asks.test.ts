@@ -14,6 +14,7 @@ import {
   chatId,
   DEFAULT_ACCOUNT,
   messageId,
+  nativeId,
   turnId,
 } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
@@ -55,13 +56,17 @@ async function makeRig() {
     sentAt: clock.now(),
     receivedAt: clock.now(),
   });
-  const ask = ({ asks }: ReturnType<typeof process>, newest = says('go on')) =>
+  const ask = (
+    { asks }: Pick<ReturnType<typeof process>, 'asks'>,
+    newest = says('go on'),
+    turn = `${SESSION}#1`,
+  ) =>
     asks.ask(
       {
         question: { text: 'Which one?', choices: ['this', 'that'], allowsWords: true },
         ...{ rights: NO_RIGHTS, isTainted: true, ordinal: 0 },
       },
-      { session: SESSION, turnId: turnId(`${SESSION}#1`), newest },
+      { session: SESSION, turnId: turnId(turn), newest },
     );
   return {
     ...{ clock, store, process, says, ask },
@@ -78,7 +83,7 @@ test('a question nobody answered is told the model once, and answered no more', 
   const { questions, asks } = rig.process();
   const stop = new AbortController();
   const running = questions.run(stop.signal);
-  expect(await rig.ask({ questions, asks })).toMatch(/was sent/);
+  expect(await rig.ask({ asks })).toMatch(/was sent/);
   const [open] = await questions.open();
   await rig.clock.advance(ASK_HOURS * 3_600_000);
   await expect.poll(() => questions.open()).toEqual([]);
@@ -94,15 +99,10 @@ test('a question nobody answered is told the model once, and answered no more', 
   await running;
 });
 
-test('a question that was stored and not asked is asked by the next process, with its taint and rights', async () => {
+test('a question is on disk with what it answers, and gone from it once words answer it', async () => {
   await using rig = await makeRig();
-  const { asks } = rig.process();
-  await rig.ask({ ...rig.process(), asks });
-  for (const { key } of await rig.store.scope('questions').list('')) {
-    await rig.store.scope('questions').delete(key);
-  }
+  await rig.ask(rig.process());
   const next = rig.process();
-  await next.asks.takeUp();
   expect(await next.questions.open()).toMatchObject([{ markdown: 'Which one?' }]);
   const stranger = await next.asks.bind(SESSION, rig.says('2', 'somebody'));
   expect(stranger.message.note).toBeUndefined();
@@ -113,14 +113,35 @@ test('a question that was stored and not asked is asked by the next process, wit
   expect(await next.questions.open()).toEqual([]);
 });
 
+test('a question that was answered by words is closed where the process died before it did', async () => {
+  await using rig = await makeRig();
+  await rig.ask(rig.process());
+  // A question on its way is left alone.
+  const { claimed } = await rig.store.claimDeliveries(CHAT.channel, () => 10);
+  const sent = { kind: 'sent', nativeIds: [nativeId('77')] } as const;
+  for (const delivery of claimed) await rig.store.settle(delivery, sent);
+  const state = rig.store.scope('questions');
+  const rows = await state.list('');
+  const { asks } = rig.process();
+  await asks.bind(SESSION, rig.says('2.'));
+  for (const { key, value } of rows) await state.set(key, value);
+  const next = rig.process();
+  const stop = new AbortController();
+  const watching = next.questions.watch(stop.signal);
+  await expect.poll(() => next.questions.open()).toEqual([]);
+  stop.abort();
+  await watching;
+});
+
 test('a question nobody comes back to is kept for a month and no longer', async () => {
   await using rig = await makeRig();
   await rig.ask(rig.process());
   await rig.clock.advance(29 * 86_400_000);
   const rows = () => rig.store.scope('asks').list('');
-  await rig.process().asks.takeUp();
-  expect(await rows()).toHaveLength(1);
+  const later = (n: number) => rig.ask(rig.process(), rig.says(`later ${n}`), `${SESSION}#${n}`);
+  await later(2);
+  expect(await rows()).toHaveLength(2);
   await rig.clock.advance(2 * 86_400_000);
-  await rig.process().asks.takeUp();
-  expect(await rows()).toEqual([]);
+  await later(3);
+  expect(await rows()).toHaveLength(2);
 });

@@ -53,7 +53,7 @@ const BOOKS = [
   [
     'drafts',
     'draft:1',
-    (state: KeyValueStore) => editedBy(openDraftRows(memoryRows(state)), chat, newest),
+    (state: KeyValueStore) => editedBy(openDraftRows(memoryRows(state)), () => true, newest),
   ],
   [
     'mails',

@@ -204,8 +204,10 @@ export async function makePeopleRig(
       ...stopCommands({ bus, subagentService: NO_SUBAGENTS, workflows: NO_WORKFLOWS, jobs }),
       ...approvalCommands({
         // What nobody foresaw.
-        approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },
-        drafts: { open: async () => [], askAgain: async () => 0 },
+        questions: {
+          open: () => Promise.reject(new Error('broken')),
+          askAgain: questions.askAgain,
+        },
         standing: { list: async () => [], takeBack: async () => 0 },
         mediumOf,
         persons: people.persons,

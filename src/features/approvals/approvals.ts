@@ -5,13 +5,20 @@
 import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
-import { MediaError } from '../../kernel/media/media.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, previewOf } from '../../kernel/message/message.ts';
 import { unwrapped, verbatim } from '../../kernel/message/untrusted.ts';
-import type { Answered, Chooser, QuestionHandler } from '../../kernel/questions/question-rows.ts';
-import { moveOn, openOf } from '../../kernel/questions/question-rows.ts';
+import {
+  type Answered,
+  type Chooser,
+  moveOn,
+  openOf,
+  outcomeMessage,
+  type QuestionHandler,
+  rowOf,
+  subjectOf,
+} from '../../kernel/questions/question-rows.ts';
 import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import {
   asciiText,
@@ -64,9 +71,6 @@ export const APPROVAL_TEXTS = {
   ASKED:
     'Not run yet: an owner is asked to allow it. What comes of it reaches you as a message. Do not call it ' +
     'again or try another way; tell the user that it waits for an approval.',
-  NO_ROOM:
-    'Permission denied: this call needs the approval of an owner, and its text could not be stored to be ' +
-    'shown to them. Nothing was done. Tell the user.',
   TOO_MANY:
     'Permission denied: this call needs the approval of an owner, and too many calls wait already. ' +
     'Nothing was done. Tell the user.',
@@ -75,26 +79,6 @@ export const APPROVAL_TEXTS = {
   LOST: '[A call that an owner allowed is not known any more. Nothing was done.]',
   ENDED: 'What asked for it was stopped meanwhile; nothing is done.',
 } as const;
-
-/** Its text is the name of the call, until the turn that takes it up asks for the result. */
-function resultMessage(approval: Approval, now: number): InboundMessage {
-  const { id, chat, session, rights, person, paidBy, replyTo, isTainted } = approval;
-  return {
-    id: messageId(`approval/${id}`),
-    chat,
-    session,
-    sender: {
-      ...{ kind: 'system', source: 'approval', rights, person },
-      ...(paidBy === undefined ? {} : { paidBy }),
-      ...(isTainted ? { isTainted } : {}),
-    },
-    addressing: 'direct',
-    ...(replyTo === undefined ? {} : { replyTo }),
-    text: id,
-    sentAt: now,
-    receivedAt: now,
-  };
-}
 
 export function resultText(tool: string, state: ApprovalState): string {
   if (state.kind !== 'done') {
@@ -163,14 +147,7 @@ export function createApprovals(deps: ApprovalsDeps) {
     // A known call may be decided at this moment, so it is not overwritten.
     if (known === undefined) await calls.change(id, (each) => each ?? stored);
     await calls.expire(clock.now() - CALL_KEPT_MS);
-    try {
-      await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat());
-    } catch (error) {
-      if (!(error instanceof MediaError)) throw error;
-      log.warn('text of an approval not stored', { tool: call.tool, error });
-      await calls.change(id, () => 'remove');
-      return refusedWith(APPROVAL_TEXTS.NO_ROOM);
-    }
+    await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat());
     log.info('approval requested', { tool: call.tool, session: turn.session });
     return waiting(isOwnerHere);
   }
@@ -184,22 +161,13 @@ export function createApprovals(deps: ApprovalsDeps) {
       matter: matterOf(approval, days === 0 ? '' : ruleHint(approval.scope)),
       choices: choicesOf(approval, days),
       approvers: 'owners',
-      subject: `approval:${hashOf(approval)}:${approval.id}`,
+      subject: subjectOf('approval', approval.id, hashOf(approval)),
       expiresInMs: lifetimeOf(approval),
     });
   }
 
-  /** The call of a question, where it still is what was shown. */
-  async function asked(rest: string): Promise<Approval | undefined> {
-    const colon = rest.indexOf(':');
-    const approval = await calls.get(rest.slice(colon + 1));
-    return approval !== undefined && hashOf(approval) === rest.slice(0, colon)
-      ? approval
-      : undefined;
-  }
-
   async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<Answered> {
-    const approval = await asked(rest);
+    const approval = await rowOf(rest, calls, hashOf);
     if (approval === undefined) return 'This call is not known any more; nothing is done.';
     const chosen = TERMS.find((term) => term === action);
     const term = mayStand(approval) ? chosen : undefined;
@@ -207,10 +175,8 @@ export function createApprovals(deps: ApprovalsDeps) {
     const { kind } = approval.state;
     if (kind === 'done') return `Allowed. ${outcomeWords(approval.state)}`;
     if (kind === 'expired') return DECIDED;
-    if (kind === 'open' && !(await deps.isAwaited(approval.chat))) {
-      await moveOn(calls, approval.id, ['open'], { kind: 'expired' });
-      return APPROVAL_TEXTS.ENDED;
-    }
+    const ended = kind === 'open' ? await settled(rest) : undefined;
+    if (ended !== undefined) return ended;
     const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
     if (term !== undefined && kind === 'open' && mayStand(approval)) {
       const about = approval.scope ?? approval.arguments;
@@ -226,7 +192,9 @@ export function createApprovals(deps: ApprovalsDeps) {
     const words =
       term === undefined ? 'Allowed, this once.' : ruleGiven(term, standing.days(), approval.scope);
     if (kind === 'running') return { words, isUnderWay: true };
-    const message = resultMessage(approval, clock.now());
+    // Its text is the name of the call, until the turn that takes it up asks for the result.
+    const named = { id: questionId(approval), source: 'approval', text: approval.id } as const;
+    const message = outcomeMessage({ ...approval, turn: approval }, named, clock.now());
     const rows = [calls.write(approval.id, { ...approval, state })];
     try {
       await bus.accept([{ kind: 'queue', message }], { rows });
@@ -240,12 +208,20 @@ export function createApprovals(deps: ApprovalsDeps) {
   }
 
   async function expired(rest: string): Promise<string | undefined> {
-    const approval = await asked(rest);
+    const approval = await rowOf(rest, calls, hashOf);
     if (approval?.state.kind !== 'open') return undefined;
     if (!(await moveOn(calls, approval.id, ['open'], { kind: 'expired' }))) return undefined;
     const why = `answered within ${durationWords(lifetimeOf(approval))}`;
     await tell(approval, `No owner ${why}`);
     return `Expired: nobody ${why}. Nothing is done.`;
+  }
+
+  /** What asked was ended by hand. */
+  async function settled(rest: string): Promise<string | undefined> {
+    const approval = await rowOf(rest, calls, hashOf);
+    if (approval === undefined || (await deps.isAwaited(approval.chat))) return undefined;
+    await moveOn(calls, approval.id, ['open'], { kind: 'expired' });
+    return APPROVAL_TEXTS.ENDED;
   }
 
   /** The chat that asked, where it does not show the question. */
@@ -271,15 +247,8 @@ export function createApprovals(deps: ApprovalsDeps) {
       // No rule is made while untrusted content is in view.
       return oneByOne(() => request(call.isTainted ? once : call, turn));
     },
-    open: () => openOf(calls),
     /** What was decided in these conversations and holds the words; how many. */
     forget: (chats: readonly string[], holds: Holds) => eraseCalls(calls, chats, holds),
-    /** Asks what is open anew, in this chat; returns how many. */
-    async askAgain(chat: ChatRef): Promise<number> {
-      const open = await openOf(calls);
-      const again = open.map((one) => questions.askAgain(questionId(one), chat));
-      return (await Promise.all(again)).filter((result) => result === 'asked').length;
-    },
     /** Says below the question what came of the call, once it was run. */
     async tellOutcome(approval: Approval): Promise<void> {
       const words = outcomeWords(approval.state);
@@ -301,7 +270,7 @@ export function createApprovals(deps: ApprovalsDeps) {
       }
       return told;
     },
-    handler: { answer, expired } satisfies QuestionHandler,
+    handler: { answer, expired, settled } satisfies QuestionHandler,
   };
 }
 

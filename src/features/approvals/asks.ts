@@ -13,7 +13,7 @@ import {
   stillOpenNote,
 } from '../../kernel/access/person.ts';
 import { narrowed, type Rights } from '../../kernel/access/rights.ts';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { MessageBus, RowWrite } from '../../kernel/bus/bus.ts';
 import type { AskTurn } from '../../kernel/guards.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import {
@@ -43,7 +43,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 type AsksDeps = {
   readonly asks: Rows<Ask>;
   readonly bus: Pick<MessageBus, 'accept'>;
-  readonly questions: Pick<Questions, 'ask' | 'withdraw' | 'open'>;
+  readonly questions: Pick<Questions, 'ask' | 'withdraw'>;
   readonly clock: Clock;
   readonly log: Logger;
 };
@@ -101,8 +101,8 @@ export function createAsks(deps: AsksDeps) {
       at: clock.now(),
       state: { kind: 'open' },
     };
-    await add(ask);
-    await pose(ask);
+    await pose(ask, [asks.write(id, ask)]);
+    await forgetEarlier(session);
     log.info('question asked', { session });
     return SENT;
   }
@@ -119,14 +119,13 @@ export function createAsks(deps: AsksDeps) {
     return (await asks.list()).filter((ask) => ask.session === session);
   }
 
-  async function add(ask: Ask): Promise<void> {
-    await asks.change(ask.id, () => ask);
-    const earlier = (await asksOf(ask.session)).filter((each) => !isOpen(each));
+  async function forgetEarlier(session: SessionKey): Promise<void> {
+    const earlier = (await asksOf(session)).filter((each) => !isOpen(each));
     for (const { id } of earlier.slice(0, -KEPT_PER_SESSION)) await asks.change(id, () => 'remove');
   }
 
-  async function pose({ id, chat, question, asked, at }: Ask) {
-    await questions.ask({
+  async function pose({ id, chat, question, asked, at }: Ask, beside: readonly RowWrite[] = []) {
+    const posed = {
       id: questionId(id),
       chat,
       markdown: question.text,
@@ -134,7 +133,8 @@ export function createAsks(deps: AsksDeps) {
       approvers: asked,
       subject: `${ASK_SUBJECT}:${id}`,
       expiresInMs: Math.max(1, at + LIFETIME_MS - clock.now()),
-    });
+    };
+    await questions.ask(posed, beside);
   }
 
   async function answer(id: string, action: string, who: PersonSender): Promise<string> {
@@ -211,16 +211,15 @@ export function createAsks(deps: AsksDeps) {
         isOver: (ask) => !isOpen(ask),
         textOf: ({ question, state }) => ({ question, state }),
       }),
-    /** Sends and closes the questions that a killed process left. */
-    async takeUp(): Promise<void> {
-      await asks.erase(({ at }) => at < clock.now() - KEEP_MS);
-      const waiting = new Set((await questions.open()).map(({ id }) => id));
-      for (const each of await asks.list()) {
-        if (each.state.kind === 'open') await pose(each);
-        else if (waiting.has(questionId(each.id))) await questions.withdraw(questionId(each.id));
-      }
-    },
-    handler: { answer, expired } satisfies QuestionHandler,
+    handler: {
+      answer,
+      expired,
+      /** Answered by words, or replaced by another question. */
+      async settled(id) {
+        const ask = await asks.get(id);
+        return ask === undefined || isOpen(ask) ? undefined : 'Already answered.';
+      },
+    } satisfies QuestionHandler,
   };
 }
 

@@ -28,7 +28,7 @@ export {
   TERMS,
   type Term,
 } from './allow-rules.ts';
-export { APPROVED_CALLS, type Approval, hasPlace, wordsOf } from './approval-rows.ts';
+export { APPROVED_CALLS, type Approval, hasPlace } from './approval-rows.ts';
 export type { Approvals } from './approvals.ts';
 
 export const APPROVALS = port<Approvals>('approvals');
@@ -65,7 +65,7 @@ export function install(kernel: Kernel): void {
     }),
   );
   add.answers('approval', approvals.handler, 'approval');
-  add.answers(ASK_SUBJECT, { ...asks.handler, takeUp: () => asks.takeUp() });
+  add.answers(ASK_SUBJECT, asks.handler);
   for (const kept of [asks, approvals, standing]) add.personalData(kept);
   add.routes(['GET /api/approvals', 'POST /api/approvals/revoke'], async () =>
     ruleRoutes({ standing, owner: LOCAL_OWNER, audit: kernel.measuring.audit }),

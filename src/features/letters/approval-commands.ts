@@ -11,18 +11,11 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Approvals } from '../approvals/index.ts';
-import {
-  type AllowRules,
-  endWords,
-  type ShownAllowRule,
-  shortId,
-  wordsOf,
-} from '../approvals/index.ts';
+import { type AllowRules, endWords, type ShownAllowRule, shortId } from '../approvals/index.ts';
 import { AUTOMATIC, setApprovals, withPerson } from '../people/index.ts';
-import type { Drafts } from './drafts.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {
@@ -34,8 +27,7 @@ export const APPROVAL_COMMANDS = {
 } satisfies CommandTable;
 
 type ApprovalCommandDeps = {
-  readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
-  readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
+  readonly questions: Pick<Questions, 'open' | 'askAgain'>;
   readonly standing: Pick<AllowRules, 'list' | 'takeBack'>;
   readonly persons: Pick<Persons, 'author' | 'get' | 'find' | 'change'>;
   /** The medium of a channel. */
@@ -57,6 +49,8 @@ export function approvalCommands(deps: ApprovalCommandDeps): readonly Command[] 
 }
 
 const MAX_ABOUT_CHARS = 300;
+/** Mails and unknown senders have lists of their own. */
+const LISTED = /^(?:approval|draft|reflection|budget):/;
 
 async function setPolicy(
   origin: CommandOrigin,
@@ -82,22 +76,17 @@ async function revoke(id: string, { standing }: ApprovalCommandDeps): Promise<st
 
 async function showApprovals(
   { message: { chat } }: CommandOrigin,
-  { approvals, drafts, standing, mediumOf }: ApprovalCommandDeps,
+  { questions, standing, mediumOf }: ApprovalCommandDeps,
 ): Promise<string> {
-  const calls = await approvals.open();
-  const letters = await drafts.open();
-  const waiting = [
-    ...calls.map((call) => `- ${wordsOf(call).sentence} Asked by ${call.asker}.`),
-    ...letters.map(({ name, turn }) => `- a draft for ${verbatim(name)}, asked by ${turn.asker}`),
-  ];
+  const open = (await questions.open()).filter(({ subject }) => LISTED.test(subject));
+  const waiting = open.map(({ markdown }) => `- ${markdown.split('\n', 1).join('')}`);
   const always = alwaysLines(await standing.list());
   if (waiting.length === 0) return ['Nothing waits for your yes.', ...always].join('\n');
   if (mediumOf(chat.channel) === 'mail') {
     const hint = 'Decide in a chat: a mail may hold words of others.';
     return [...waiting, hint, ...always].join('\n');
   }
-  await approvals.askAgain(chat);
-  await drafts.askAgain(chat);
+  for (const { id } of open) await questions.askAgain(id, chat);
   return [...waiting, 'I ask each of them again here.', ...always].join('\n');
 }
 

@@ -2,7 +2,6 @@
 // were sent to. Cached in memory, because every message is checked for being a new text.
 
 import { createHash } from 'node:crypto';
-import { isSameChat } from '../../kernel/access/person.ts';
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
@@ -79,10 +78,10 @@ export const openDraftRows = (rows: OpenRows): DraftRows => ({
 /** The letter whose new text this message is, also when the message is redelivered. */
 export async function editedBy(
   { drafts }: DraftRows,
-  chat: ChatRef,
+  isHere: (draft: Draft) => boolean,
   message: MessageId,
 ): Promise<Draft | undefined> {
-  const here = (await drafts.list()).filter(({ shownIn }) => isSameChat(shownIn, chat));
+  const here = (await drafts.list()).filter(isHere);
   const taken = here.find((draft) => draft.editedBy === message);
   const editing = here.filter(({ state }) => state === 'editing');
   return taken ?? chosenLast(editing, ({ changedAt }) => changedAt);

@@ -7,8 +7,13 @@ import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import { chatsOf, isSameChat, type Person } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
-import { MediaError } from '../../kernel/media/media.ts';
-import { type AccountRef, accountName, chatId, messageId } from '../../kernel/message/ids.ts';
+import {
+  type AccountRef,
+  accountName,
+  chatId,
+  type MessageId,
+  messageId,
+} from '../../kernel/message/ids.ts';
 import {
   type ChatRef,
   chatRefOf,
@@ -17,7 +22,12 @@ import {
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
-import type { Answered, Chooser, Question } from '../../kernel/questions/question-rows.ts';
+import {
+  type Answered,
+  type Chooser,
+  type Question,
+  rowOf,
+} from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -54,7 +64,7 @@ import { mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
 type DraftsDeps = {
   readonly rows: DraftRows;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
-  readonly questions: Pick<Questions, 'ask' | 'askAgain' | 'withdraw'>;
+  readonly questions: Pick<Questions, 'ask' | 'open' | 'withdraw'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly targets: Targets;
@@ -112,15 +122,7 @@ export function createDrafts(deps: DraftsDeps) {
       log.info('letter sent', { to: accountName(chat), session: turn.session });
       return ok(toldOf({ ...draft, state: 'sent' }));
     }
-    await drafts.change(id, () => draft);
-    try {
-      await questions.ask(questionOf(draft, now, standing.days()));
-    } catch (error) {
-      if (!(error instanceof MediaError)) throw error;
-      log.warn('text of a letter not stored', { session: turn.session, error });
-      await drafts.change(id, () => 'remove');
-      return failed(DRAFT_TEXTS.NO_ROOM);
-    }
+    await questions.ask(questionOf(draft, now, standing.days()), [drafts.write(id, draft)]);
     log.info('letter shown to an owner', { to: accountName(chat), session: turn.session });
     return ok(toldOf(draft));
   }
@@ -167,15 +169,8 @@ export function createDrafts(deps: DraftsDeps) {
     await bus.accept([{ kind: 'queue', message: outcomeOf(ended, clock.now()) }]);
   }
 
-  /** The draft of a question, where it still is what was shown. */
-  async function asked(rest: string): Promise<Draft | undefined> {
-    const colon = rest.indexOf(':');
-    const draft = await drafts.get(rest.slice(colon + 1));
-    return draft !== undefined && hashOfDraft(draft) === rest.slice(0, colon) ? draft : undefined;
-  }
-
   async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<Answered> {
-    const draft = await asked(rest);
+    const draft = await rowOf(rest, drafts, hashOfDraft);
     if (draft === undefined) return NOT_KNOWN;
     const { state } = draft;
     const term = draft.isTainted ? undefined : TERMS.find((each) => each === action);
@@ -195,7 +190,8 @@ export function createDrafts(deps: DraftsDeps) {
       await end(draft, 'dropped');
       return 'Dropped: nothing is sent.';
     }
-    const next = await changed(draft, action === 'edit' ? 'editing' : 'open');
+    const where = at === undefined ? {} : { shownIn: at };
+    const next = await changed(draft, action === 'edit' ? 'editing' : 'open', where);
     return next === 'decided' ? TOO_LATE : { words: '', next };
   }
 
@@ -203,7 +199,7 @@ export function createDrafts(deps: DraftsDeps) {
   async function changed(
     draft: Draft,
     state: 'open' | 'editing',
-    change: Partial<Pick<Draft, 'letter' | 'editedBy'>> = {},
+    change: Partial<Pick<Draft, 'letter' | 'editedBy' | 'shownIn'>>,
   ): Promise<Question | 'decided'> {
     const now = clock.now();
     const version = draft.version + 1;
@@ -214,9 +210,19 @@ export function createDrafts(deps: DraftsDeps) {
     return stored === undefined ? 'decided' : questionOf(next, now, standing.days());
   }
 
+  /** Whose next text the message in this chat may be, or was before it came again. */
+  async function editedIn(chat: ChatRef, message: MessageId): Promise<Draft | undefined> {
+    const open = await questions.open();
+    const isHere = (draft: Draft) => {
+      const question = open.find(({ id }) => id === questionId(draft));
+      return isSameChat(question?.chat ?? draft.shownIn, chat);
+    };
+    return editedBy(rows, isHere, message);
+  }
+
   /** A message that is here again finds what it did, and only asks where that was not done. */
   async function take({ id, chat, text }: InboundMessage): Promise<void> {
-    const draft = await editedBy(rows, chat, id);
+    const draft = await editedIn(chat, id);
     if (draft === undefined) return;
     if (draft.editedBy === id) {
       if (draft.state === 'open')
@@ -225,7 +231,7 @@ export function createDrafts(deps: DraftsDeps) {
     }
     const isKept = text.trim().toLowerCase() === '/cancel';
     const letter = { ...draft.letter, markdown: deps.redact(text.trim()) };
-    const change = isKept ? { editedBy: id } : { letter, editedBy: id };
+    const change = { editedBy: id, shownIn: chat, ...(isKept ? {} : { letter }) };
     const question = await changed(draft, 'open', change);
     if (question === 'decided') return;
     await questions.withdraw(questionId(draft));
@@ -233,13 +239,11 @@ export function createDrafts(deps: DraftsDeps) {
   }
 
   async function expired(rest: string): Promise<string | undefined> {
-    const draft = await asked(rest);
+    const draft = await rowOf(rest, drafts, hashOfDraft);
     if (draft === undefined || !isWaiting(draft)) return undefined;
     await end(draft, 'expired');
     return DRAFT_TEXTS.expired(draft.name, DRAFT_HOURS);
   }
-
-  const waiting = async () => (await drafts.list()).filter(isWaiting);
 
   return {
     /** Sends the letter or shows it to an owner; returns the text for the model. */
@@ -253,31 +257,18 @@ export function createDrafts(deps: DraftsDeps) {
       const isOwner = role === 'owner' && sender.kind === 'person';
       const isHere = addressing === 'direct' && group === undefined && attachments.length === 0;
       if (!isOwner || sender.verified === 'unverified' || !isHere) return undefined;
-      if ((await editedBy(rows, chat, message.id)) === undefined || text.trim() === '') return;
+      if ((await editedIn(chat, message.id)) === undefined || text.trim() === '') return;
       return () => oneByOne(() => take(message));
     },
-    /** Those nobody has decided about, oldest first. */
-    open: waiting,
     /** What was decided about letters of these conversations that hold the words; how many. */
     forget: (chats: readonly string[], holds: Holds) => eraseLetters(rows, chats, holds),
-    /** Asks what is open anew, in this chat; returns how many. */
-    async askAgain(chat: ChatRef): Promise<number> {
-      const open = await waiting();
-      for (const draft of open) {
-        await drafts.change(draft.id, (each) => each && { ...each, shownIn: chat });
-        await questions.askAgain(questionId(draft), chat);
-      }
-      return open.length;
-    },
     handler: {
       answer,
       expired,
       /** Sends questions that a killed process did not send. */
       async takeUp() {
-        for (const draft of await waiting()) {
-          const question = questionOf(draft, clock.now(), standing.days());
-          if (question !== undefined) await questions.ask(question);
-        }
+        for (const draft of (await drafts.list()).filter(isWaiting))
+          await questions.ask(questionOf(draft, clock.now(), standing.days()));
       },
     },
   };

@@ -6,7 +6,7 @@ import { POSTING } from '../../kernel/guards.ts';
 import { whereNew } from '../../kernel/intake/receive.ts';
 import { type AccountName, accountName } from '../../kernel/message/ids.ts';
 import { createMinuteText, readHours } from '../../lib/time/zone-time.ts';
-import { APPROVALS, STANDING } from '../approvals/index.ts';
+import { STANDING } from '../approvals/index.ts';
 import { approvalCommands } from './approval-commands.ts';
 import { openDraftRows } from './draft-rows.ts';
 import { createDrafts, createTargets } from './drafts.ts';
@@ -69,7 +69,7 @@ export function install(kernel: Kernel): void {
   kernel.provide(POSTING, drafts.post);
   kernel.add.command(
     ...approvalCommands({
-      ...{ approvals: kernel.use(APPROVALS), drafts, standing, mediumOf },
+      ...{ questions, standing, mediumOf },
       persons: people.persons,
     }),
   );

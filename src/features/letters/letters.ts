@@ -5,15 +5,10 @@ import { z } from 'zod';
 import { MAX_ADDRESS_CHARS, recipientOf } from '../../channels/email/rules/address.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { accountName, chatId, messageId } from '../../kernel/message/ids.ts';
-import {
-  type ChatRef,
-  type InboundMessage,
-  type Letter,
-  sessionKeyOf,
-} from '../../kernel/message/message.ts';
+import { accountName, chatId } from '../../kernel/message/ids.ts';
+import { type ChatRef, type Letter, sessionKeyOf } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
-import type { Question } from '../../kernel/questions/questions.ts';
+import { outcomeMessage, type Question, subjectOf } from '../../kernel/questions/question-rows.ts';
 import { type Matter, shownText } from '../../kernel/questions/rules/question-text.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
 import { type AllowedCall, hasPlace, TERM_WORDS, TERMS, type Term } from '../approvals/index.ts';
@@ -97,9 +92,6 @@ export function fullness(
 // owner when it expired.
 
 export const DRAFT_TEXTS = {
-  NO_ROOM:
-    'An owner has to see this before it goes out, and its text could not be stored to be shown to them. ' +
-    'Nothing was sent.',
   TOO_MANY: 'Too many drafts wait for an owner already. Nothing was sent.',
   TOO_MANY_NEW: 'Five new addresses were written to within a day, which is all. Nothing was sent.',
   NOT_KNOWN: 'This draft is not known any more; nothing is sent.',
@@ -132,25 +124,12 @@ export function toldOf(draft: Draft): string {
 }
 
 /** The message that tells the conversation what came of its letter, with the rights it had. */
-export function outcomeOf(draft: Draft, now: number): InboundMessage {
-  const { id, turn, rights, isTainted, state } = draft;
-  const { chat, session, person, paidBy, replyTo } = turn;
-  return {
-    id: messageId(`draft/${id}/${state}`),
-    chat,
-    session,
-    sender: {
-      ...{ kind: 'system', source: 'draft', rights, person },
-      ...(paidBy === undefined ? {} : { paidBy }),
-      ...(isTainted ? { isTainted } : {}),
-    },
-    addressing: 'direct',
-    ...(replyTo === undefined ? {} : { replyTo }),
-    text: outcomeText(draft),
-    sentAt: now,
-    receivedAt: now,
-  };
-}
+export const outcomeOf = (draft: Draft, now: number) =>
+  outcomeMessage(
+    draft,
+    { id: `draft/${draft.id}/${draft.state}`, source: 'draft', text: outcomeText(draft) },
+    now,
+  );
 
 function outcomeText(draft: Draft): string {
   const { state, editedBy } = draft;
@@ -210,7 +189,7 @@ export function questionOf(draft: Draft, now: number, alwaysDays: number): Quest
     ...shown,
     choices: [...first, { label: 'Drop', action: 'drop' }, ...(mayStand ? longer : [])],
     approvers: 'owners',
-    subject: `draft:${hashOfDraft(draft)}:${draft.id}`,
+    subject: subjectOf('draft', draft.id, hashOfDraft(draft)),
     expiresInMs: Math.max(0, at + LIFETIME_MS - now),
   };
 }

@@ -32,7 +32,6 @@ import { createKnownAs } from '../../kernel/people/persons.ts';
 import {
   createUnknownSenderAnswers,
   type Decisions,
-  decidedElsewhere,
   issueUnknownSenderCode,
   UNKNOWN_SENDER_CHOICES,
   UNKNOWN_SENDER_CODE_MINUTES,
@@ -44,7 +43,6 @@ import {
   unknownSenderId,
   unknownSenderQuestion,
 } from '../../kernel/people/unknown-senders.ts';
-import { type OpenQuestion, textOf } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { createAgainHandler } from '../../kernel/turns/edits.ts';
@@ -108,12 +106,8 @@ export function install(kernel: Kernel): void {
   add.task({
     name: 'questions',
     run: async (signal) => {
-      await Promise.all([questions.run(signal), buttons.run(signal)]);
+      await Promise.all([questions.run(signal), questions.watch(signal), buttons.run(signal)]);
     },
-  });
-  add.task({
-    name: 'decided elsewhere',
-    run: (signal) => closeDecided({ ...people, bus, questions, clock }, signal),
   });
   kernel.provide(RECEIVER, receiver);
   kernel.provide(GROUP_TALK, groupTalk);
@@ -242,50 +236,4 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceUnknownSende
   }
 
   return (unknownSender, at) => lanes.run('notices', () => announce(unknownSender, at));
-}
-
-// Closes notices about unknown senders who were decided by other means: a command, the command
-// line, another owner. Their buttons are removed and the outcome is shown.
-
-type DecidedElsewhereDeps = {
-  readonly bus: Pick<MessageBus, 'outbound'>;
-  readonly questions: Pick<Questions, 'open' | 'withdraw'>;
-  readonly strangers: Pick<UnknownSenders, 'list'>;
-  readonly decisions: Pick<Decisions, 'find'>;
-  readonly clock: Clock;
-};
-
-/** The command line decides in a process of its own. */
-const LOOK_MS = 2000;
-const SUBJECT = `${UNKNOWN_SENDER_SUBJECT}:`;
-
-export async function closeDecided(deps: DecidedElsewhereDeps, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await closeThose(deps);
-    await deps.clock.sleep(LOOK_MS, signal).catch(() => undefined);
-  }
-}
-
-async function closeThose(deps: DecidedElsewhereDeps): Promise<void> {
-  const open = (await deps.questions.open()).filter(({ subject }) => subject.startsWith(SUBJECT));
-  if (open.length === 0) return;
-  // Read after the questions, because the sender is stored before the question.
-  const waiting = new Set((await deps.strangers.list()).map(unknownSenderQuestion));
-  for (const question of open) {
-    if (waiting.has(question.id)) continue;
-    // A notice that is not delivered yet would keep its buttons.
-    const sent = await deps.bus.outbound(textOf(question));
-    if (sent?.parts.length === 0) continue;
-    await deps.questions.withdraw(question.id, decidedElsewhere(await outcomeOf(question, deps)));
-  }
-}
-
-async function outcomeOf(
-  { subject }: OpenQuestion,
-  { decisions }: DecidedElsewhereDeps,
-): Promise<string> {
-  const [channel, ...rest] = subject.slice(SUBJECT.length).split(':');
-  const [found] = await decisions.find(rest.join(':'), channel);
-  if (found?.role === 'blocked') return 'they are blocked.';
-  return found?.role === undefined ? 'nothing is left to do here.' : 'they are let in.';
 }

@@ -353,6 +353,17 @@ export function createUnknownSenderAnswers({ strangers, decisions }: UnknownSend
           return 'Unknown choice.';
       }
     },
+    /** By a command, the command line, the page or another owner. */
+    async settled(rest: string, question: string): Promise<string | undefined> {
+      // Who wrote again since is asked about by another question.
+      if ((await strangers.list()).some((one) => unknownSenderQuestion(one) === question))
+        return undefined;
+      const [channel, ...id] = rest.split(':');
+      const [found] = await decisions.find(id.join(':'), channel);
+      if (found?.role === 'blocked') return decidedElsewhere('they are blocked.');
+      const isLetIn = found?.role !== undefined;
+      return decidedElsewhere(isLetIn ? 'they are let in.' : 'nothing is left to do here.');
+    },
   };
 }
 

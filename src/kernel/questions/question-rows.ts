@@ -4,9 +4,18 @@
 import { z } from 'zod';
 import { flag, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { AdmittedRole } from '../access/admission.ts';
+import type { Rights } from '../access/rights.ts';
+import type { AskingTurn } from '../guards.ts';
 import type { OutboundAttachment } from '../message/attachment.ts';
 import { type MessageId, messageId, type SessionKey, type UserId } from '../message/ids.ts';
-import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../message/message.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  idsOf,
+  type PersonSender,
+  type SystemSender,
+  sessionKeyOf,
+} from '../message/message.ts';
 import { jsonRows, type OpenRows, type Rows } from '../rows.ts';
 import { type Holds, isOfChats } from '../sessions/rules/forgetting.ts';
 import type { Matter } from './rules/question-text.ts';
@@ -171,6 +180,8 @@ export type QuestionHandler = {
   answer(rest: string, action: string, ...chooser: Chooser): Promise<Answered>;
   /** Nobody answered in time. What the person is told, where it is more than that. */
   expired?(rest: string): Promise<string | undefined> | Promise<void>;
+  /** It was decided by other means, or nothing is left to decide: what stands below it. */
+  settled?(rest: string, question: string): Promise<string | undefined>;
   /** At the start, before any question: asks what a process that is gone had not come to ask. */
   takeUp?(): Promise<void>;
 };
@@ -192,6 +203,54 @@ export const isOpen = ({ state }: Pending) => state.kind === 'open';
 /** Those nobody has decided about, in the order of the collection. */
 export const openOf = async <T extends Pending>(rows: Rows<T>): Promise<readonly T[]> =>
   (await rows.list()).filter(isOpen);
+
+/** Subject of a question about a row: it is good while the row is what was shown. */
+export const subjectOf = (kind: string, id: string, hash: string) => `${kind}:${hash}:${id}`;
+
+/** The row that such a subject is about, where it still is what was shown. */
+export async function rowOf<T extends object>(
+  rest: string,
+  rows: Rows<T>,
+  hashOf: (row: T) => string,
+): Promise<T | undefined> {
+  const colon = rest.indexOf(':');
+  const row = await rows.get(rest.slice(colon + 1));
+  return row !== undefined && hashOf(row) === rest.slice(0, colon) ? row : undefined;
+}
+
+/** The message that begins a turn with what came of a decision: for who asked, with the rights of then. */
+export function outcomeMessage(
+  { rights, isTainted, turn }: Decided,
+  { id, source, text }: { id: string; source: SystemSender['source']; text: string },
+  now: number,
+): InboundMessage {
+  const { chat, session, person, paidBy, replyTo } = turn;
+  return {
+    ...{
+      id: messageId(id),
+      chat,
+      session,
+      text,
+      addressing: 'direct',
+      sentAt: now,
+      receivedAt: now,
+    },
+    sender: {
+      ...{ kind: 'system', source, rights, person },
+      ...(paidBy === undefined ? {} : { paidBy }),
+      ...(isTainted ? { isTainted } : {}),
+    },
+    ...(replyTo === undefined ? {} : { replyTo }),
+  };
+}
+
+type Decided = {
+  readonly rights: Rights;
+  readonly isTainted: boolean;
+  readonly turn: Pick<AskingTurn, 'chat' | 'session' | 'person' | 'paidBy'> & {
+    readonly replyTo?: AskingTurn['replyTo'];
+  };
+};
 
 /** Whether the row was in one of the states of `from`, and is in `state` now. */
 export async function moveOn<T extends Pending>(

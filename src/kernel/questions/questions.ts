@@ -10,7 +10,7 @@ import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageBus, RowWrite } from '../bus/bus.ts';
 import type { Contributed } from '../contributions.ts';
 import type { SpendButtons } from '../delivery/undelivered.ts';
-import type { MediaStore } from '../media/media.ts';
+import { MediaError, type MediaStore } from '../media/media.ts';
 import type { OutboundAttachment } from '../message/attachment.ts';
 import { type AccountName, accountName, type MessageId } from '../message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
@@ -32,7 +32,7 @@ export type { Answered, Question, QuestionHandler } from './question-rows.ts';
 
 type QuestionsDeps = {
   readonly rows: QuestionRows;
-  readonly bus: Pick<MessageBus, 'send'>;
+  readonly bus: Pick<MessageBus, 'outbound' | 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
   randomBytes(size: number): Uint8Array;
@@ -54,6 +54,8 @@ const NOT_YOURS = 'This is not yours to decide.';
 const EXPIRED = 'Expired: nobody answered in time.';
 /** Longer than what any tool takes. */
 const MAX_FILE_BYTES = 50_000_000;
+/** Between two looks at what was settled elsewhere. */
+const LOOK_MS = 2000;
 /** What is under way for longer tells nothing any more. */
 const UNDER_WAY_MS = 86_400_000;
 
@@ -77,19 +79,24 @@ export function createQuestions(deps: QuestionsDeps) {
     await bus.send({ id: textOf({ id, round }), chat, markdown: text, ...files, choices: shown });
   }
 
-  /** The sentence, with what it is about. @throws MediaError */
-  async function worded({ chat, markdown, matter, expiresInMs }: Question) {
+  /** The sentence, with what it is about. */
+  async function worded(asked: Question, hasFiles: boolean) {
+    const { id, markdown, matter, expiresInMs } = asked;
     if (matter === undefined) return { markdown };
-    const there = deps.channel(accountName(chat));
-    const hasFiles = there === undefined || there.attachments !== undefined;
     const { file, ...text } = questionText(markdown, matter, expiresInMs, hasFiles);
     if (file === undefined) return text;
-    const content = Buffer.from(file.text);
-    const { id: media, sizeBytes } = await deps.media.put(content, { maxBytes: MAX_FILE_BYTES });
-    const attachment: OutboundAttachment = {
-      ...{ kind: 'document', media, sizeBytes, name: file.name, mimeType: 'text/plain' },
-    };
-    return { ...text, attachments: [attachment] };
+    try {
+      const content = Buffer.from(file.text);
+      const { id: media, sizeBytes } = await deps.media.put(content, { maxBytes: MAX_FILE_BYTES });
+      const attachment: OutboundAttachment = {
+        ...{ kind: 'document', media, sizeBytes, name: file.name, mimeType: 'text/plain' },
+      };
+      return { ...text, attachments: [attachment] };
+    } catch (error) {
+      if (!(error instanceof MediaError)) throw error;
+      log.warn('text of a question not stored as a file', { question: id, error });
+      return worded(asked, false);
+    }
   }
 
   async function pose(
@@ -123,13 +130,15 @@ export function createQuestions(deps: QuestionsDeps) {
     buttons.begin();
   }
 
-  async function ask(asked: Question) {
+  async function ask(asked: Question, beside: readonly RowWrite[] = []) {
     const { id, chat, choices, approvers, subject, expiresInMs } = asked;
     const known = await rows.open.get(id);
     if (known !== undefined) return known.chosen === undefined ? send(known) : undefined;
     const askedAt = clock.now();
     const times = { round: 0, askedAt, expiresAt: askedAt + expiresInMs };
-    return pose({ id, chat, ...(await worded(asked)), approvers, subject, ...times }, choices);
+    const there = deps.channel(accountName(chat));
+    const text = await worded(asked, there === undefined || there.attachments !== undefined);
+    return pose({ id, chat, ...text, approvers, subject, ...times }, choices, beside);
   }
 
   async function carryOut(open: OpenQuestion): Promise<string> {
@@ -231,11 +240,29 @@ export function createQuestions(deps: QuestionsDeps) {
     await rows.open.change(id, (open) => open && { ...open, isNumbered: false });
   }
 
+  /** Closes what was settled by other means than an answer. */
+  async function closeSettled(): Promise<void> {
+    for (const open of await rows.open.list()) {
+      const { handler, rest } = handlerOf(open);
+      if (handler?.settled === undefined || open.chosen !== undefined) continue;
+      // One still on its way would keep its buttons.
+      if ((await bus.outbound(textOf(open)))?.parts.length === 0) continue;
+      const words = await handler.settled(rest, open.id);
+      if (words !== undefined) await oneByOne(() => withdraw(open.id, words));
+    }
+  }
+
+  async function withdraw(id: string, outcome: string) {
+    const open = await rows.open.get(id);
+    if (open !== undefined && open.underWay === undefined) await close(open, outcome, '');
+  }
+
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
 
   return {
-    /** Sends the question with its choices; durable when resolved. */
-    ask: (question: Question) => oneByOne(() => ask(question)),
+    /** Sends the question with its choices; durable when resolved, with these rows where it is new. */
+    ask: (question: Question, beside?: readonly RowWrite[]) =>
+      oneByOne(() => ask(question, beside)),
     /** Asks an open question anew, here; what was to be pressed before is no longer good. */
     askAgain: (id: string, chat: ChatRef): Promise<'asked' | 'closed'> =>
       oneByOne(async () => {
@@ -294,11 +321,7 @@ export function createQuestions(deps: QuestionsDeps) {
         return (await decide(token, { by: owner, isOutside: true }, isTheirs)).words;
       }),
     /** It needs no answer any more; `outcome` is added to its text where the platform can. */
-    withdraw: (id: string, outcome = ''): Promise<void> =>
-      oneByOne(async () => {
-        const open = await rows.open.get(id);
-        if (open !== undefined && open.underWay === undefined) await close(open, outcome, '');
-      }),
+    withdraw: (id: string, outcome = ''): Promise<void> => oneByOne(() => withdraw(id, outcome)),
     /**
      * What came of an answer that was under way: stands below the question too from then on. `said`: in
      * a message where the platform does not change texts.
@@ -310,6 +333,13 @@ export function createQuestions(deps: QuestionsDeps) {
         if (open !== undefined && underWay !== undefined)
           await close(open, `${underWay} ${shown}`, said);
       }),
+    /** Closes, until aborted, what is settled elsewhere: the command line decides in a process of its own. */
+    async watch(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        await closeSettled();
+        await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+      }
+    },
     /** Takes up what a process that is gone left, then closes questions when their time is up. */
     async run(signal: AbortSignal): Promise<void> {
       for (const handler of Object.values(deps.handlers())) await handler.takeUp?.();
