@@ -1,5 +1,5 @@
 // CONTRACT of a channel: a small required part plus optional powers, so that "can edit" and "has an
-// edit method" cannot disagree. Shared code never asks for a channel's name; what differs is
+// edit method" cannot disagree. Shared code never asks for a channel's name; differences are
 // declared here. Every channel passes test/contract/channel.ts.
 
 import type {
@@ -36,47 +36,49 @@ export type ChannelStatus =
   /** Stays down until a person acts; `remedy` says how. */
   | { readonly kind: 'stopped'; readonly reason: string; readonly remedy: string };
 
-/** `press`: the id of the message that was the press. Must not block. */
+/** `press`: the id of the message that represents the press. Must not block. */
 export type ShowOutcome = (press: MessageId, markdown: string) => void;
 
-/** What a channel may use of the gateway. Each account has its own: rows, cursor, status. */
+/** The gateway's interface for a channel. Each account has its own: rows, cursor, status. */
 export interface ChannelHost {
   /**
-   * Hands over messages and the cursor behind them; `record` entries are those the channel itself
-   * refused, with the gate that stopped them. Resolves once all are durable or refused; only then
-   * may the channel acknowledge upstream.
+   * Hands over messages and the cursor after them; `record` entries are those that the channel
+   * itself refused, with the reason. Resolves once all are durable or refused; only then may the
+   * channel acknowledge upstream.
    * @throws BusFullError: nothing was stored, try again later without acknowledging.
    */
   receive(
     batch: readonly InboundEntry[],
     options?: {
       readonly cursor?: ChannelCursor;
-      /** What came of a press, in Markdown, to be shown at what was pressed; it is said in the chat too. */
+      /**
+       * The outcome of a press, in Markdown, to be shown at the button; it is sent in the chat too.
+       */
       readonly pressed?: ShowOutcome;
     },
   ): Promise<void>;
   cursor(): Promise<string | undefined>;
   /**
-   * Whether this account is the one that answers what came to several accounts of the channel: the
-   * first in which the sender is let in. `key` names every copy of it. Durable.
+   * Whether this account is the one that answers a message which several accounts of the channel
+   * received: the first that admits the sender. `key` identifies every copy of it. Durable.
    */
   answers(key: string, message: InboundMessage): Promise<boolean>;
-  /** Whether the gate refuses the message now because nobody let its sender in. */
+  /** Whether admission refuses the message now because nobody let its sender in. */
   isUnknownSender(message: InboundMessage): Promise<boolean>;
-  /** Whether the gate lets its sender in now, as more than a guest. */
+  /** Whether admission lets its sender in now, as more than a guest. */
   isTrusted(message: InboundMessage): Promise<boolean>;
   report(status: ChannelStatus): void;
-  /** Tells the owner of trouble with this account, on another one. */
+  /** Notifies the owner of a problem with this account, on another one. */
   alert(text: string): void;
-  /** Tells the owner what is no trouble: on this account where they are reached there, else elsewhere. */
+  /** Sends the owner another notice: on this account if it reaches them, else elsewhere. */
   tell(text: string): void;
   /**
-   * Aborts at a graceful stop: nothing more is to be taken in, while answers under way may still be
+   * Aborts at a graceful stop: the channel accepts nothing more, while running answers may still be
    * sent. A channel that sends without `run` returns from it then.
    */
   readonly closing: AbortSignal;
   /**
-   * A message this channel had sent came back undeliverable; kept for `trace`. Of several reports
+   * Records that a message of this channel came back undeliverable, for `trace`. Of several reports
    * the first counts.
    */
   bounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
@@ -88,27 +90,27 @@ export interface ChannelHost {
 
 export type DraftOptions = {
   readonly replyTo?: MessageId;
-  /** Where the platform can tell, a draft placed again under its name is the one that stands there. */
+  /** If the platform supports it, placing a draft again under its name finds the existing one. */
   readonly name?: string;
   readonly signal: AbortSignal;
 };
 
-/** The platform lets us replace a text we sent: answers stream as a draft. */
+/** The platform permits replacing a sent text: answers stream as a draft. */
 export interface Editing {
   /** Shortest time between two edits of one chat, milliseconds. */
   readonly minIntervalMs: number;
   /**
-   * A draft placed again under its name soon after, also by another process, is the one that stands
-   * there: one whose placing was cut off is found so.
+   * Placing a draft again soon after under its name, also in another process, finds the existing
+   * one: so a draft whose placement was interrupted is found.
    */
   readonly isFoundAgain?: true;
   /** Shows the first draft. @throws DeliveryError */
   place(chat: ChatRef, markdown: string, options: DraftOptions): Promise<NativeId>;
-  /** Replaces the draft; a text too long for one message shows its beginning. @throws DeliveryError */
+  /** Replaces the draft; a text too long for one message shows its start. @throws DeliveryError */
   edit(chat: ChatRef, draft: NativeId, markdown: string, signal: AbortSignal): Promise<void>;
   /**
-   * Shows the end of a text that is too long for the draft behind it; to be called after `edit`. Returns
-   * the draft that is both together from now on. @throws DeliveryError
+   * Shows the end of a text that is too long after the draft; call it after `edit`. Returns the
+   * draft that represents both from now on. @throws DeliveryError
    */
   editEnd?(
     chat: ChatRef,
@@ -116,7 +118,7 @@ export interface Editing {
     markdown: string,
     signal: AbortSignal,
   ): Promise<NativeId>;
-  /** Takes a draft away that will get no final text. @throws DeliveryError */
+  /** Removes a draft that will get no final text. @throws DeliveryError */
   remove(chat: ChatRef, draft: NativeId, signal: AbortSignal): Promise<void>;
 }
 
@@ -126,29 +128,29 @@ export interface Typing {
   show(chat: ChatRef, signal: AbortSignal): Promise<void>;
 }
 
-/** We can set a sign on what people write. */
+/** Reactions of the agent on people's messages. */
 export interface Reactions {
-  /** Set while a message is worked on; undefined: none. */
+  /** Set while the agent works on a message; undefined: none. */
   readonly acknowledgement?: string;
-  /** Sets the sign on a message, or takes ours away. @throws DeliveryError */
+  /** Sets the reaction on a message, or removes it. @throws DeliveryError */
   react(to: MessageId, emoji: string | undefined, signal: AbortSignal): Promise<void>;
 }
 
-/** What we sent can be taken out of the chat again. */
+/** Sent messages can be deleted from the chat. */
 export interface Retracting {
   /**
-   * Takes these messages of ours away; one that is gone already is no failure.
-   * @throws DeliveryError where the platform keeps one of them, e.g. because it is too old.
+   * Deletes these sent messages; one that is already gone is no failure.
+   * @throws DeliveryError if the platform keeps one of them, e.g. because it is too old.
    */
   retract(chat: ChatRef, parts: readonly NativeId[], signal: AbortSignal): Promise<void>;
 }
 
-/** The door shows whole pictures of a turn itself (web page, terminal). Must not block. */
+/** The channel shows complete snapshots of a turn itself (web page, terminal). Must not block. */
 export interface LiveView {
   show(update: LiveUpdate): void;
 }
 
-/** What a person who connects an account is shown, in order; the last is `done` or `failed`. */
+/** The steps shown to a person who links an account, in order; the last is `done` or `failed`. */
 export type LoginStep =
   | { readonly kind: 'progress'; readonly text: string }
   /** Replaces the code shown before it. `expiresAt`: epoch milliseconds. */
@@ -159,20 +161,20 @@ export type LoginStep =
   | { readonly kind: 'failed'; readonly reason: string; readonly remedy: string };
 
 export type LoginOptions = {
-  /** International number, digits only: a code to type is offered beside the QR. */
+  /** International number, digits only: adds a code to type to the QR code. */
   readonly phoneNumber?: string;
 };
 
-/** An account is connected by a person's phone rather than by a credential in the configuration. */
+/** An account is linked by a person's phone rather than by a credential in the configuration. */
 export interface Login {
   /**
-   * Connects an account; an account that was stopped but is still connected is taken up again. A
-   * second call ends the first. What was half made when the signal aborts is cleaned up.
+   * Links an account; a stopped account that is still linked is resumed. A second call ends the
+   * first. An unfinished login is cleaned up when the signal aborts.
    */
   begin(options: LoginOptions, signal: AbortSignal): AsyncIterable<LoginStep>;
 }
 
-/** A readiness that is switched by its owner; not ready at first. */
+/** A readiness that its owner switches; not ready at first. */
 export function createReadiness(): Readiness & { set(isReady: boolean): void } {
   const calls = new Set<() => void>();
   let isReady = false;
@@ -196,7 +198,7 @@ export function createReadiness(): Readiness & { set(isReady: boolean): void } {
 export class AttachmentError extends NanobotError {
   override readonly name = 'AttachmentError';
   readonly reason: string;
-  /** Another try would come to the same. */
+  /** A retry would have the same result. */
   readonly isFinal: boolean;
   constructor(
     code: string,
@@ -209,7 +211,7 @@ export class AttachmentError extends NanobotError {
   }
 }
 
-/** A message could not be taken out of the inbox; `reason` is for the person who wanted it. */
+/** A message could not be moved out of the inbox; `reason` is for the person who requested it. */
 export class ArchiveError extends NanobotError {
   override readonly name = 'ArchiveError';
   readonly reason: string;
@@ -219,30 +221,30 @@ export class ArchiveError extends NanobotError {
   }
 }
 
-/** The door carries files: `OutboundMessage.attachments` are sent, and what people send is fetched. */
+/** The channel carries files: sends `OutboundMessage.attachments` and fetches what people send. */
 export interface Attachments {
   /** Largest file it sends. */
   readonly maxUploadBytes: number;
-  /** All files of a message go out in one piece, and are no larger than that together. */
+  /** All files of a message are sent in one piece of at most this total size. */
   readonly isInOnePiece?: true;
-  /** Longest caption, UTF-16 units; a longer one goes out as a text of its own. */
+  /** Longest caption, UTF-16 units; a longer one is sent as a separate text. */
   readonly maxCaptionUnits: number;
-  /** The content behind a reference this channel wrote. @throws AttachmentError */
+  /** The content of a reference that this channel wrote. @throws AttachmentError */
   fetch(ref: string, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
-/** A text of ours can be sent so that it comes back by itself. */
+/** The channel can send a text that comes back to itself. */
 export interface SelfTest {
   /** The name of each hop once it is done; `nonce` is letters and digits. @throws NanobotError */
   run(nonce: string, signal: AbortSignal): AsyncIterable<string>;
 }
 
-/** Whether a message is answered, as the limits of its account have it. */
+/** Whether a message is answered under the limits of its account. */
 export type Admission =
   | { readonly kind: 'answer' }
-  /** `until`: when it is asked again, epoch milliseconds. */
+  /** `until`: when to ask again, epoch milliseconds. */
   | { readonly kind: 'wait'; readonly until: number; readonly reason: string }
-  /** `notice`: what the person is told. */
+  /** `notice`: the text for the person. */
   | { readonly kind: 'refuse'; readonly reason: string; readonly notice?: string };
 
 export interface Channel {
@@ -254,15 +256,17 @@ export interface Channel {
   readonly readiness?: Readiness;
   /** How long an answer is worth delivering, milliseconds. */
   readonly lifetimeMs: number;
-  /** It calls `SendContext.requestBegins` before each request that may not be repeated unseen. */
+  /**
+   * It calls `SendContext.requestBegins` before each request that must not be repeated unmarked.
+   */
   readonly announcesRequests?: true;
-  /** A late text (`SendContext.isLate`) shows by a reply what it answers. */
+  /** A late text (`SendContext.isLate`) quotes the message it answers. */
   readonly quotesWhenLate?: true;
-  /** Rapid messages are one question here; false where each line stands alone (terminal). */
+  /** Rapid messages are one question; false if each line is separate (terminal). */
   readonly coalesces: boolean;
   /**
-   * Receives until `host.closing`, and goes on until aborted where sending needs it; rejects with
-   * ChannelError when it cannot go on. `send` and the powers work only until it is aborted.
+   * Receives until `host.closing`, and continues until aborted if sending needs it; rejects with
+   * ChannelError when it cannot continue. `send` and the powers work only until it is aborted.
    */
   run(host: ChannelHost, signal: AbortSignal): Promise<void>;
   /** Sends or, with `context.draft`, turns the draft into the final text. @throws DeliveryError */
@@ -277,32 +281,34 @@ export interface Channel {
   readonly login?: Login;
   /** Absent: the door carries no files. */
   readonly attachments?: Attachments;
-  /** Texts can have something to press below them; absent: the gateway numbers the labels. */
+  /** Texts can have buttons; absent: the gateway numbers the labels. */
   readonly choices?: 'buttons';
   readonly reactions?: Reactions;
   readonly retracting?: Retracting;
-  /** Absent: a test goes to an owner, and is taken away again by `retracting`. */
+  /** Absent: a test goes to an owner, and is deleted by `retracting`. */
   readonly selfTest?: SelfTest;
   /**
-   * Takes the buttons away from a text we sent, which says `now` from then on; again, it says something
-   * else. Whether the text stands in the chat and could be changed. @throws DeliveryError
+   * Removes the buttons of a sent text, which says `now` from then on; a repeat changes the text
+   * again. Returns whether the text is in the chat and could be changed. @throws DeliveryError
    */
   closeChoices?(chat: ChatRef, part: NativeId, signal: AbortSignal, now?: string): Promise<boolean>;
   /**
-   * Takes a message out of the inbox, where the platform has such a thing; one that is not there any
-   * more is no failure. @throws ArchiveError
+   * Moves a message out of the inbox, if the platform has one; a message that is no longer there is
+   * no failure. @throws ArchiveError
    */
   archive?(id: MessageId, signal: AbortSignal): Promise<void>;
   readonly inbox?: Inbox;
-  /** Asked before a model is; `hasBegun`: an earlier try of the turn may have asked one. */
+  /**
+   * Called before the model call; `hasBegun`: an earlier try of the turn may have called a model.
+   */
   admit?(message: InboundMessage, hasBegun: boolean): Promise<Admission>;
   /** What a limit holds back and why, for status displays. */
   waiting?(): string | undefined;
 }
 
-// CONTRACT of a mailbox that can be looked into.
+// CONTRACT of a mailbox that can be read.
 
-/** A mailbox of the owner's that the agent may look into at their word; nothing in it changes. */
+/** A mailbox of the owner that the agent may read on request; nothing in it changes. */
 export interface Inbox {
   /** Newest first. @throws InboxError */
   find(question: InboxQuestion, signal: AbortSignal): Promise<readonly InboxMail[]>;
@@ -318,17 +324,18 @@ export class InboxError extends NanobotError {
   }
 }
 
-// What the agent may look up in a mailbox of its owner's: the newest mails, or those that hold words.
+// What the agent may search for in a mailbox of its owner: the newest mails, or those that contain
+// words.
 
 export type InboxQuestion = {
-  /** Each stands somewhere in the mail; none: whatever is newest. */
+  /** Each must occur in the mail; empty: the newest mails. */
   readonly words: readonly string[];
   readonly isUnreadOnly: boolean;
   readonly count: number;
 };
 
 export type InboxMail = {
-  /** Good for `read` of the same mailbox. */
+  /** Valid for `read` of the same mailbox. */
   readonly id: string;
   readonly from: string;
   readonly subject: string;
@@ -338,7 +345,7 @@ export type InboxMail = {
 };
 
 export type InboxText = InboxMail & {
-  /** Visible text with what it quotes. */
+  /** Visible text, including quotes. */
   readonly text: string;
   readonly attachments: readonly string[];
 };

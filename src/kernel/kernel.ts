@@ -1,5 +1,5 @@
-// Opens what exists before the first feature: the foundations, who people are, where owners are reached, what is
-// asked of whom, and the registries that features contribute to.
+// Opens what exists before the first feature: the foundations, people, owners, questions, and the
+// registries that features contribute to.
 
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -114,10 +114,10 @@ export async function openKernel(
   };
 }
 
-// What everything else of the gateway stands on: configuration, clock, log, the store with its bus, sessions and
-// files. Nothing here knows of channels or of the agent.
+// The foundations of the gateway: configuration, clock, log, the store with its bus, sessions and
+// files. Nothing here knows channels or the agent.
 
-/** About a second; larger stores are checked by the doctor. */
+/** About a second; doctor checks larger stores. */
 const CHECK_UP_TO_BYTES = 100_000_000;
 
 /** @throws StoreError */
@@ -188,10 +188,10 @@ function openLog(
   return createLogger({ level, destination, redact: (text) => live.redact(text) });
 }
 
-// The store as the bus gets it: no text that goes out to a chat, and no reason that traces show,
-// holds the value of a secret. Texts of ours name commands as they are typed here.
+// The store as the bus gets it: values of secrets are redacted from texts for chats and from
+// reasons in traces. Texts of the program give commands the form used on this machine.
 
-/** What the agent says while its turn runs. */
+/** Texts of the agent while its turn runs. */
 const SAID_BY_AGENT = /\/say\/\d+$/;
 
 function redactedStore(store: BusStore, redact: Redactor, typed: Typed): BusStore {
@@ -220,10 +220,9 @@ function redactedStore(store: BusStore, redact: Redactor, typed: Typed): BusStor
   };
 }
 
-// Conversations as they are written down: without the values of configured secrets, whoever wrote
-// or said them.
+// Conversations as they are stored: values of configured secrets are redacted, whoever wrote them.
 
-/** What nobody writes: masked by chance it would no longer mean the same. */
+/** Fields that no person writes: accidental redaction would change their meaning. */
 const NO_WORDS = [
   'role',
   'turnId',
@@ -246,7 +245,7 @@ const NO_WORDS = [
   'signature',
 ];
 
-/** The sessions of a gateway: masks secrets on the way in, and tells the watchers what was written. */
+/** The sessions of a gateway: redacts secrets on write, and notifies the watchers. */
 export function watchedSessions(
   store: SessionStore,
   redact: Redactor,

@@ -23,97 +23,108 @@ export type ToolContext = {
   readonly clock: Clock;
   /** Absolute path of the folder that file tools are confined to. */
   readonly workspace: string;
-  /** What the turn may do; the agent has asked them already for the call's own access. */
+  /** The rights of the turn; the agent has checked the call's own access already. */
   readonly rights: Rights;
-  /** The conversation shows words of others. */
+  /** The conversation shows untrusted content. */
   readonly isTainted: boolean;
-  /** Of a call that an owner allowed: what it stood on when they were asked, as `sealOf` said. */
+  /** For an approved call: what it depended on when the owner was asked, as `sealOf` returned. */
   readonly seal?: string | undefined;
-  /** Of a call that an owner allowed: when they were asked, epoch milliseconds. */
+  /** For an approved call: when the owner was asked, epoch milliseconds. */
   readonly askedAt?: number;
-  /** When the message arrived that the call serves, epoch milliseconds; left out outside of a turn. */
+  /**
+   * When the message arrived that the call serves, epoch milliseconds; absent outside of a turn.
+   */
   readonly requestedAt?: number | undefined;
-  /** Left out: every tool that there is may be used. */
+  /** Absent: every existing tool may be used. */
   mayUse?(tool: string): boolean;
-  /** Whose turn it is: no tool reaches the notes of others. */
+  /** The person of the turn: no tool reaches other people's notes. */
   readonly person: TurnPerson;
-  /** Whose message it answers, who pays for its model calls; left out outside of a turn. */
+  /**
+   * The message that is answered, whose sender and chat pay for model calls; absent outside of a
+   * turn.
+   */
   readonly payer?: Payer;
-  /** What came with the messages of this conversation, oldest first; left out outside of a turn. */
+  /** Attachments of this conversation's messages, oldest first; absent outside of a turn. */
   readonly attached?: readonly AttachedMedia[];
-  /** It came with a message that holds only the person's own words; left out outside of a turn. */
+  /** Whether its message contains only the person's own content; absent outside of a turn. */
   isOwnMedia?(media: MediaId): boolean;
-  /** Of a tool that taints: this result holds nothing that others wrote. */
+  /** For a tool that taints: marks this result as free of untrusted content. */
   own?(): void;
-  /** Shows the model an image with the result; left out outside of a turn. */
+  /** Shows the model an image with the result; absent outside of a turn. */
   show?(image: AttachedMedia): void;
   /**
-   * Hands over a text for somebody else, which is sent or shown to an owner first; what came of it.
-   * Left out outside of a turn. @throws ToolError
+   * Posts a letter, which is sent or shown to an owner first; returns the outcome. Absent outside
+   * of a turn. @throws ToolError
    */
   post?(letter: Letter): Promise<string>;
   /**
-   * Asks the person of the chat; what to tell the model. The answer begins a later turn. Left out
-   * outside of a turn. @throws ToolError
+   * Asks the person of the chat; returns a text for the model. The answer starts a later turn.
+   * Absent outside of a turn. @throws ToolError
    */
   ask?(question: PersonQuestion): Promise<string>;
   /** Sends a text, files or both to the current chat at once; a retry of the call sends once. */
   say(markdown: string, attachments?: readonly OutboundAttachment[]): Promise<void>;
 };
 
-/** Another name models use for a tool; `implies`: arguments that name stands for, where none are given. */
+/** Another name models use for a tool; `implies`: arguments it implies if none are given. */
 type ToolAlias =
   | string
   | { readonly name: string; readonly implies: Readonly<Record<string, unknown>> };
 
 export type Tool<Input = unknown> = {
   readonly name: string;
-  /** Case, `_` and `-` do not count. A real name always wins over an alias. */
+  /** Ignores case, `_` and `-`. A real name always takes precedence over an alias. */
   readonly aliases?: readonly ToolAlias[];
-  /** Other names of a parameter, by the name that is meant. */
+  /** Other names of a parameter, by its real name. */
   readonly parameterAliases?: ParameterAliases;
   readonly description: string;
-  /** When to use it and when not; goes into the system prompt. */
+  /** When to use it and when not; part of the system prompt. */
   readonly guidance?: string;
-  /** What it does to the world; a turn that never may is not offered it. */
+  /** Its kind of access; a turn without that right is not offered the tool. */
   readonly access: ToolAccess;
-  /** What this call does, where that depends on its input or on what was read before. */
+  /** The access of this call, if it depends on its input or on what was read before. */
   accessOf?(input: Input, isTainted: boolean): ToolAccess;
-  /** How far the effects of this call go; left out: they can leave this machine. */
+  /** The extent of this call's effects; absent: they can leave this machine. */
   reachOf?(input: Input): Reach;
-  /** Some of its calls concern only the asker's own notes or reminders: see `own` of the rights. */
+  /**
+   * Some of its calls concern only the sender's own notes or reminders: see `own` of the rights.
+   */
   readonly isForOneself?: true;
-  /** This call only hands over a letter: whether an owner is asked is found out from that. */
+  /** This call only posts a letter, which decides whether an owner is asked. */
   isPosted?(input: Input): boolean;
-  /** The address on the net that this call asks. */
+  /** The URL that this call requests. */
   urlOf?(input: Input): string;
-  /** Its result holds words of others: the toolbox wraps it, and the conversation is tainted. */
+  /**
+   * Its result contains untrusted content: the toolbox wraps it, and the conversation is tainted.
+   */
   readonly taints?: true;
-  /** Of a tool that taints: whether this input, or what it found, is only what the person wrote. */
+  /**
+   * For a tool that taints: whether this input, or what it found, is only the person's own text.
+   */
   isOwn?(input: Input, found: string): boolean;
-  /** Such a result is shown as it is, where it has to be copied to the letter. */
+  /** Such a result is shown unchanged, if it must be copied exactly. */
   readonly isVerbatim?: true;
   readonly input: z.ZodType<Input>;
-  /** JSON Schema of the arguments as the model is shown it; left out: that of `input`. */
+  /** JSON Schema of the arguments for the model; absent: that of `input`. */
   readonly schema?: Readonly<Record<string, unknown>>;
   /**
-   * Whether it can work now: its key is there, its program was found. Asked at every model call, so
-   * it only looks at what is known already. A tool that cannot work does not exist for the model.
+   * Whether it can work now: its key is set, its program was found. Called at every model call, so
+   * it only uses what is known already. A tool that cannot work does not exist for the model.
    */
   isAvailable?(): boolean;
   /** Why it is not available, for people and for the model. */
   unavailableBecause?(): string;
-  /** Longest run of this call, milliseconds, where it is not the configured one of all tools. */
+  /** Longest run of this call, milliseconds, if it differs from the configured one of all tools. */
   timeoutMs?(input: Input): number;
-  /** What an allow rule given for this call is bound to; left out: to all its arguments. */
+  /** What an allow rule for this call is bound to; absent: all its arguments. */
   standing?(input: Input): StandingTerms;
-  /** What an owner is asked before this call; left out: its arguments, a line each. */
+  /** The approval request for this call; absent: its arguments, a line each. */
   requestOf?(input: Input, at: RequestMoment): RequestWords | undefined;
-  /** An owner is asked each time, also where the rights let it run. */
+  /** An owner is asked each time, even if the rights permit it. */
   readonly alwaysAsks?: true;
   /**
-   * What the call stands on beside its arguments, e.g. the content of a program, a line each. An owner
-   * who is asked says yes to that as well, and `run` compares it as late as it can. @throws ToolError
+   * What the call depends on besides its arguments, e.g. the content of a program, a line each. An
+   * approval covers that as well, and `run` compares it as late as possible. @throws ToolError
    */
   sealOf?(input: Input, context: Pick<ToolContext, 'workspace'>): Promise<string>;
   /** Short text for people that says what a call is about, e.g. the path. */
@@ -122,28 +133,28 @@ export type Tool<Input = unknown> = {
   run(input: Input, context: ToolContext): Promise<string>;
 };
 
-/** When and for whom something is asked for. `timeZone`: empty = the machine's. */
+/** Time and zone of an approval request. `timeZone`: empty = the machine's. */
 export type RequestMoment = { readonly now: number; readonly timeZone: string };
 
-/** What an allow rule holds for, beside the tool and what it stands on. */
+/** What an allow rule covers, besides the tool and what the call depends on. */
 export type StandingTerms = {
-  /** Equal for calls that an owner would take for the same one. */
+  /** Equal for calls that an owner would consider the same. */
   readonly pattern: string;
-  /** What that is, for people; left out: exactly this call. */
+  /** A description for people; absent: exactly this call. */
   readonly scope?: string;
-  /** The first approval is meant for all later calls too. */
+  /** The first approval covers all later calls too. */
   readonly asksOnce?: boolean;
 };
 
-/** `text` is no longer than the toolbox's limit, the lines around words of others not counted. */
+/** `text` is within the toolbox's limit, not counting the lines around untrusted content. */
 export type ToolOutcome = {
   readonly status: 'ok' | 'failed';
   readonly text: string;
-  /** All of it, where `text` had to be cut; without lines around words of others. */
+  /** All of it, if `text` had to be cut; without the lines around untrusted content. */
   readonly whole?: string;
-  /** Of a call that failed: why. */
+  /** Of a failed call: why. */
   readonly failure?: ToolFailureKind;
-  /** It holds words of others. */
+  /** It contains untrusted content. */
   readonly isForeign?: true;
 };
 
@@ -164,36 +175,40 @@ export type BoundCall =
       accessIn(turn: { readonly isTainted: boolean }): ToolAccess;
       readonly reach: Reach;
       readonly isPosted: boolean;
-      /** The address on the net that it asks. */
+      /** The URL that it requests. */
       readonly url: string | undefined;
-      /** The arguments as they were understood, JSON: bound again, they mean the same call. */
+      /** The arguments as interpreted, JSON: bound again, they mean the same call. */
       readonly arguments: string;
       readonly detail: string;
-      /** What a yes is bound to beside the arguments; an outcome where it could not be run anyway. */
+      /**
+       * What an approval is bound to besides the arguments; an outcome if the call could not run
+       * anyway.
+       */
       seal(context: Pick<ToolContext, 'workspace'>): Promise<string | undefined | ToolOutcome>;
       request?(at: RequestMoment): RequestWords | undefined;
       /** An owner is asked each time, whatever the rights are. */
       readonly alwaysAsks?: boolean;
-      /** Left out: an owner is asked each time. To be asked for after `seal`. */
+      /** Absent: an owner is asked each time. Call it after `seal`. */
       standing?(): StandingTerms;
       run(context: ToolContext): Promise<ToolOutcome>;
     }
   /** Unknown tool or bad input; `outcome` explains the valid shape to the model. */
   | { readonly kind: 'refused'; readonly name: string; readonly outcome: ToolOutcome };
 
-/** A tool that is switched on and cannot work. */
+/** A tool that is switched on but cannot work. */
 export type MissingTool = { readonly name: string; readonly reason: string };
 
 export interface Toolbox {
-  /** What a turn of these rights is offered, of the tools it may use. */
+  /** The tools offered to a turn with these rights, of those it may use. */
   offered(rights: Rights, mayUse?: (tool: string) => boolean): OfferedTools;
   /** `argumentsJson` is the model's text, verbatim. */
   bind(name: string, argumentsJson: string): BoundCall;
   missing(): readonly MissingTool[];
 }
 
-// What a tool tells the model, from descriptions/<tool>.md: the first paragraph goes with the
-// tool's schema, the rest, when to use it and when not, into the system prompt. Read at start-up.
+// The description of a tool for the model, from descriptions/<tool>.md: the first paragraph is part
+// of the tool's schema, the rest, when to use it and when not, of the system prompt. Read at
+// start-up.
 
 export function readDescription(tool: string) {
   const text = readFileSync(new URL(`./descriptions/${tool}.md`, import.meta.url), 'utf8').trim();

@@ -35,7 +35,7 @@ const MAIL_TOOLS = ['send_email'];
 export function toolboxSettings(config: Pick<Config, 'agents' | 'channels' | 'memory' | 'tools'>) {
   const { disabled, timeoutSecs, web } = config.tools;
   return {
-    /** Names of tools the agent does not get. */
+    /** Names of tools that the agent does not get. */
     disabled: [
       ...disabled,
       ...(config.memory.enabled ? [] : MEMORY_TOOLS),
@@ -52,19 +52,19 @@ export function toolboxSettings(config: Pick<Config, 'agents' | 'channels' | 'me
 // to the limit here. One of the three places where errors are caught.
 
 type ToolboxDeps = {
-  /** In a stable order; asked at every use, because tools of servers come and go. */
+  /** In a stable order; called at every use, because tools of servers come and go. */
   readonly tools: () => readonly Tool[];
-  /** Asked at every use, so that a changed configuration holds from the next turn on. */
+  /** Read at every use, so that a changed configuration applies from the next turn on. */
   readonly settings: () => ToolboxSettings;
   readonly clock: Clock;
   readonly log: Logger;
 };
 
-/** Above any content a tool accepts, with room for JSON escapes. */
+/** Above any content that a tool accepts, with room for JSON escapes. */
 const MAX_ARGUMENT_CHARS = 12_000_000;
 /** Of one result that is too long to be shown. */
 const MAX_WHOLE_CHARS = 1_000_000;
-/** Before the second try of a call that failed on the way. */
+/** Before the second try of a call that failed with a temporary error. */
 const RETRY_MS = 500;
 const RESULT_HINT = 'ask for less at a time, for example a range of lines';
 export function createToolbox(deps: ToolboxDeps): Toolbox {
@@ -194,7 +194,9 @@ async function runTool(
   }
 }
 
-/** Once more after a passing failure, where asking again changes nothing; within the same deadline. */
+/**
+ * Retries once after a temporary failure, if a repeat changes nothing; within the same deadline.
+ */
 async function tryTwice(tool: Tool, input: unknown, context: ToolContext): Promise<string> {
   try {
     return await tool.run(input, context);
@@ -205,7 +207,7 @@ async function tryTwice(tool: Tool, input: unknown, context: ToolContext): Promi
   }
 }
 
-/** A failure too may say what others wrote. */
+/** A failure may contain untrusted content too. */
 function shown(tool: Tool, input: unknown, outcome: ToolOutcome): ToolOutcome {
   if (tool.taints !== true || tool.isOwn?.(input, outcome.text) === true) return outcome;
   if (tool.isVerbatim === true) return { ...outcome, isForeign: true };
@@ -231,7 +233,7 @@ export const QUERY_NAMES = ['q', 'search_query', 'search', 'text'] as const;
 // The tools by name, with aliases and suggestions, and the texts of failures shown to the model.
 
 export type CatalogDeps = {
-  /** In a stable order: the prompt cache of the model holds as long as nothing changes. */
+  /** In a stable order: the model's prompt cache stays valid as long as nothing changes. */
   readonly tools: () => readonly Tool[];
   readonly settings: () => { readonly disabled: readonly string[] };
 };
@@ -241,7 +243,7 @@ export type Listed = { readonly tool: Tool; readonly spec: OfferedTool };
 type FoundTool =
   | (Listed & {
       readonly kind: 'found';
-      /** Arguments that the name stands for. */
+      /** Arguments that the name implies. */
       readonly implied: Readonly<Record<string, unknown>>;
     })
   | { readonly kind: 'unknown'; readonly reason: string };
@@ -260,7 +262,7 @@ function createCatalog({ tools, settings }: CatalogDeps) {
     return tools().filter(({ name }) => !disabled.includes(name));
   };
   return {
-    /** What is switched on and can work. */
+    /** Tools that are switched on and can work. */
     usable: () => enabled().filter(isUsable).map(listed),
     missing: (): readonly MissingTool[] =>
       enabled()
@@ -291,7 +293,9 @@ function specOf(tool: Tool): OfferedTool {
 
 type Meant = { readonly tool: Tool; readonly implied: Readonly<Record<string, unknown>> };
 
-/** Also under a name space (`functions.read_file`), other spellings and the usual other names. */
+/**
+ * Also finds a name with a name space (`functions.read_file`), other spellings and common aliases.
+ */
 function meantBy(name: string, tools: readonly Tool[]): Meant | undefined {
   const plain = plainName(name);
   const byName =
@@ -319,8 +323,8 @@ function unknownName(name: string, tools: readonly Tool[]): string {
   return `there is no tool with this name.${hint} Tools: ${names.join(', ')}.`;
 }
 
-// Runs a tool until it ends, its time is up or the turn is stopped; a tool that does not listen to
-// its signal is left behind, it never holds the turn.
+// Runs a tool until it ends, its time is up or the turn is stopped; a tool that ignores its signal
+// is abandoned, so that it never blocks the turn.
 
 /** @throws ToolError timeout, cancelled, or what the work throws */
 async function runWithDeadline<T>(
@@ -337,8 +341,8 @@ const cancelled = () => new ToolError('cancelled', 'the turn was stopped');
 const timedOut = (timeoutMs: number) =>
   new ToolError('timeout', `the tool did not end within ${timeoutMs / 1000} s`);
 
-// A tool's failure as the sentence the model reads: what kind, what happened. Failures nobody
-// expected are told in general words; their details belong in the log.
+// A tool's failure as a sentence for the model: what kind, what happened. Unexpected failures are
+// described in general terms; their details belong in the log.
 
 export type ToolFailure = {
   readonly kind: ToolFailureKind;
@@ -346,7 +350,7 @@ export type ToolFailure = {
   readonly message: string;
   readonly text: string;
   readonly isExpected: boolean;
-  /** It came on the way: the same call may work a moment later. */
+  /** The error is temporary: the same call may work a moment later. */
   readonly isTransient: boolean;
 };
 
@@ -396,7 +400,7 @@ export function describeFailure(error: unknown): ToolFailure {
   return { ...failureOf('execution', text), isExpected: false };
 }
 
-/** Said in plain words: a model that does not understand a refusal tries again. */
+/** In plain words: a model that does not understand a refusal tries again. */
 const REFUSALS: readonly ToolFailureKind[] = ['permission', 'blocked'];
 
 export function failureOf(kind: ToolFailureKind, message: string): ToolFailure {

@@ -1,6 +1,6 @@
-// The calls that create, change and remove our messages, and the cards that texts go out in (JSON 2.0):
-// Markdown and buttons. Lark takes a message of one `uuid` once within an hour, so a repeat within that time
-// is the same message.
+// The calls that create, change and remove sent messages, and the cards for texts (JSON 2.0):
+// Markdown and buttons. Lark accepts a message of one `uuid` once within an hour, so a repeat
+// within that time is the same message.
 // open.feishu.cn/document/server-docs/im-v1/message/create, .../reply, .../patch, .../delete
 // open.feishu.cn/document/feishu-cards/card-json-v2-structure
 
@@ -52,7 +52,7 @@ export function createMessages(api: LarkApi) {
     );
 
   return {
-    /** An answer to what is gone goes into the chat by itself. @throws LarkCallError */
+    /** An answer to a deleted message goes to the chat without a quote. @throws LarkCallError */
     async create(
       target: Target,
       body: Body,
@@ -66,7 +66,7 @@ export function createMessages(api: LarkApi) {
       try {
         return await post(`im/v1/messages/${answering}/reply`, reply, {}, signal);
       } catch (error) {
-        // What belongs into a thread is not said outside of it without a word about that.
+        // What belongs to a thread is not sent outside of it without a note.
         if (!isNotThere(error) || chat.thread !== undefined) throw error;
       }
       return into(target, named, signal);
@@ -87,23 +87,23 @@ function receiverKind(id: string): 'open_id' | 'union_id' | 'chat_id' {
   return id.startsWith('on_') ? 'union_id' : 'chat_id';
 }
 
-// The cards our texts go out in (JSON 2.0): Markdown, and buttons whose press comes back as an event.
+// The cards for texts (JSON 2.0): Markdown, and buttons whose press comes back as an event.
 // open.feishu.cn/document/feishu-cards/card-json-v2-structure
 
-/** As seen; what is sent for it stays below the 30 KB of a card (im-v1/message/create). */
+/** As shown; the data sent for it stays below the 30 KB of a card (im-v1/message/create). */
 export const TEXT_UNITS = 4000;
-/** Labels longer than this, all together, stand below each other. */
+/** If all labels together are longer, the buttons stand below each other. */
 const ROW_CHARS = 32;
 const SUMMARY_CHARS = 80;
 
 export type Card = {
   readonly runs: readonly Run[];
   readonly choices?: readonly Choice[];
-  /** The thread it stands in: a press does not say. */
+  /** Its thread: a press does not contain it. */
   readonly thread?: string;
 };
 
-/** `isPlain`: without markup, where Lark does not take it. */
+/** `isPlain`: without markup, if Lark refuses it. */
 export function cardJson({ runs, choices = [], thread }: Card, isPlain = false): string {
   const text = isPlain
     ? { tag: 'div', text: { tag: 'plain_text', content: runsText(runs) } }
@@ -111,7 +111,7 @@ export function cardJson({ runs, choices = [], thread }: Card, isPlain = false):
   const summary = headOf(runsText(runs).trim(), SUMMARY_CHARS);
   return JSON.stringify({
     schema: '2.0',
-    // Only a card that is the same for all can be changed later.
+    // Only a card that is the same for everybody can be changed later.
     config: { update_multi: true, summary: { content: summary } },
     body: { elements: [text, ...buttonRows(choices, thread)] },
   });
@@ -131,8 +131,8 @@ function buttonRows(choices: readonly Choice[], thread: string | undefined): rea
   return [{ tag: 'column_set', flex_mode: 'flow', columns }];
 }
 
-// Cards with buttons that can still be pressed. To take the buttons away Lark wants the whole card again,
-// so it is kept without them until then.
+// Cards with active buttons. To remove the buttons Lark requires the whole card again, so it is
+// stored without them until then.
 
 export type OpenCards = ReturnType<typeof createOpenCards>;
 
@@ -149,7 +149,9 @@ export function createOpenCards(
     async keep(id: NativeId, { runs }: Card): Promise<void> {
       await state()?.set(PREFIX + id, cardJson({ runs }));
     },
-    /** The card reads `now` from then on, where that is given; whether it does. @throws DeliveryError */
+    /**
+     * Sets the card's text to `now`, if given; returns whether it shows it. @throws DeliveryError
+     */
     async close(id: NativeId, signal: AbortSignal, now?: string): Promise<boolean> {
       const kept = await state()?.get(PREFIX + id);
       if (kept === undefined) return false;
@@ -164,7 +166,7 @@ export function createOpenCards(
       }
       return now === undefined || isOne;
     },
-    /** Forgets cards nobody has pressed for long. */
+    /** Deletes cards without presses for a long time. */
     async expire(): Promise<void> {
       await state()?.expire(PREFIX, clock.now() - LIFETIME_MS);
     },

@@ -1,5 +1,5 @@
-// One text as a Telegram message: rendered, sent where its chat is now, or put in the place of a draft. Sent
-// messages are retracted and lose their buttons here.
+// One text as a Telegram message: rendered, sent to the current id of its chat, or put in place of
+// a draft. Also retracts sent messages and removes their buttons.
 
 import type { SendContext } from '../../kernel/bus/bus.ts';
 import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
@@ -41,7 +41,7 @@ type ShownTexts = ReturnType<typeof createShownTexts>;
 
 const MAX_SHOWN = 500;
 
-/** What drafts show, as far as it is sure: a message is not changed to what it shows. */
+/** What drafts show, as far as known: a message is not changed to the same text. */
 export function createShownTexts() {
   const texts = new RecentMap<string, string>(MAX_SHOWN);
   const keyOf = (chat: number, message: NativeId) => `${chat}/${message}`;
@@ -65,7 +65,7 @@ export type PartsDeps = {
 /** A body in HTML mode, or as plain text without any. */
 export type Body = { readonly text: string; readonly parse_mode?: 'HTML' };
 
-/** Tries the marked-up body, and the plain text where Telegram refuses the markup. */
+/** Tries the body with markup, and plain text if Telegram refuses the markup. */
 export async function withFallback<T>(
   runs: readonly Run[],
   log: Logger,
@@ -81,7 +81,10 @@ export async function withFallback<T>(
   return call({ text: plain.length <= MESSAGE_UNITS ? plain : runsText(runs) });
 }
 
-/** Turns the draft into the text while it can be changed, or sends it anew. @throws DeliveryError */
+/**
+ * Turns the draft into the text while it can be edited, or sends a new message.
+ * @throws DeliveryError
+ */
 export async function sendText(
   post: Post,
   draft: NativeId | undefined,
@@ -94,7 +97,7 @@ export async function sendText(
   return sendNew(post, deps);
 }
 
-/** Telegram asks for no more than about one message a second in a chat. */
+/** Telegram permits about one message a second in a chat. */
 export async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
   await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);
   if (!signal.aborted) return;
@@ -107,7 +110,7 @@ export async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
 
 export type Post = PostPlace & {
   readonly runs: readonly Run[];
-  /** Said in front of it, e.g. that nobody knows whether an earlier try of this part arrived. */
+  /** Precedes the text, e.g. that an earlier try of this part may have arrived. */
   readonly marks: readonly string[];
   /** Buttons below it. */
   readonly keyboard: Keyboard | undefined;
@@ -135,7 +138,7 @@ async function rewrite(
   } catch (error) {
     if (isUnchanged(error)) return draft;
     if (isGone(error)) return undefined;
-    // An edit done twice leaves the same text.
+    // A repeated edit leaves the same text.
     throw toDeliveryError(error, true);
   }
 }
@@ -146,8 +149,8 @@ const markup = (keyboard: Keyboard | undefined): { reply_markup?: Keyboard } =>
 export const NO_PREVIEW = { is_disabled: true } as const;
 
 /**
- * A group that moved is followed; where a topic is gone the text goes to the same group outside of
- * it and says so, never into another topic.
+ * Follows a group that moved; if a topic was deleted the text goes to the same group outside of it
+ * with a note, never into another topic.
  * @throws DeliveryError
  */
 export const sendNew = (post: Post, deps: PartsDeps): Promise<NativeId> =>
@@ -159,12 +162,12 @@ export const sendNew = (post: Post, deps: PartsDeps): Promise<NativeId> =>
 
 export type PostPlace = {
   readonly chat: number;
-  /** The topic it belongs to. */
+  /** Its topic. */
   readonly thread: number | undefined;
   readonly replyTo: number | undefined;
 };
 
-/** A group that moved is followed; a topic that is gone is left for its group. @throws DeliveryError */
+/** Follows a group that moved; replaces a deleted topic by its group. @throws DeliveryError */
 export async function followed<T>(
   { chat, thread, replyTo }: PostPlace,
   moves: GroupMoves,
@@ -207,8 +210,8 @@ async function sendOnce(post: Post, { api, log }: PartsDeps): Promise<NativeId> 
   return toNativeId(sent.message_id);
 }
 
-// What becomes of messages of ours after they were sent: their buttons are taken away, with a word of
-// what came of them, or they themselves.
+// Changes of sent messages: their buttons are removed and the outcome is shown, or they are
+// deleted.
 
 export function createOwnMessages(
   api: BotApi,
@@ -220,7 +223,7 @@ export function createOwnMessages(
     message_id: fromNativeId(part),
   });
 
-  /** A bot deletes what it sent within 48 hours (Bot API, deleteMessage); older messages stay. */
+  /** A bot can delete its messages within 48 hours (Bot API, deleteMessage); older ones stay. */
   async function remove(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<unknown> {
     try {
       await api.deleteMessage(target(chat, part), signal);

@@ -41,7 +41,7 @@ const INTENTS = 'intent/';
 const RECENT = 'recent/';
 
 const inKey = (value: number) => String(value).padStart(KEY_DIGITS, '0');
-/** Another one each time: what came of it may change. */
+/** Different each time: the outcome may change. */
 const closedId = (id: MessageId, at: number) => messageId(`${id}/closed/${at}`);
 const goneId = (id: MessageId) => messageId(`${id}/gone`);
 const headKey = (chat: string) => `chat/${chat}`;
@@ -183,7 +183,10 @@ export class ChatLog {
     return true;
   }
 
-  /** Removes the buttons below the message with this number and sets its text to `now`; false where it is gone. */
+  /**
+   * Removes the buttons below the message with this number and sets its text to `now`; false if the
+   * message was removed.
+   */
   async closeChoices(chat: string, seq: number, at: number, now = ''): Promise<boolean> {
     const value = await this.#state.get(saidKey(chat, seq));
     const [said] = value === undefined ? [] : parsed(saidSchema, value);

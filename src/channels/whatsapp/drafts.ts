@@ -1,6 +1,6 @@
-// The content of outgoing messages: text, files with their captions, and drafts that are edited while the
-// answer grows. An edit is a message of its own with its own id, place in the pace and row; one that would
-// have to wait is left out.
+// The content of outgoing messages: text, files with their captions, and drafts that are edited
+// while the answer grows. An edit is a message of its own with its own id, pacing slot and row; one
+// that would have to wait is skipped.
 
 import type { AnyMessageContent, WAMessageKey } from '@whiskeysockets/baileys';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
@@ -19,13 +19,13 @@ import type { Transmitter } from './transmit.ts';
 
 /** Longest text of one message, UTF-16 units, marks included. */
 export const MESSAGE_UNITS = 4000;
-/** Each edit counts as a message; faster ones would only be left out. */
+/** Each edit counts as a message; faster ones would only be skipped. */
 export const MIN_EDIT_INTERVAL_MS = 3000;
-/** WhatsApp takes edits for this long after the message. */
+/** WhatsApp accepts edits for this long after the message. */
 const EDIT_WINDOW_MS = 15 * 60_000;
 /** And deletions for everybody for this long. */
 const DELETE_WINDOW_MS = 48 * 3_600_000;
-/** Source text beyond this cannot be part of one message, whatever its marks. */
+/** Source text beyond this does not fit in one message, whatever its markup. */
 const MAX_SOURCE_CHARS = 4 * MESSAGE_UNITS;
 
 export type EditsDeps = {
@@ -52,7 +52,7 @@ export type Edits = ReturnType<typeof createEdits>;
 export function createEdits(deps: EditsDeps) {
   const { transmitter, sent, pacer, clock } = deps;
 
-  /** The message as we sent it, while it may be edited. */
+  /** The sent message, while it may be edited. */
   async function editable(draft: NativeId): Promise<SentMessage | undefined> {
     const row = await sent.get(draft);
     const isYoung = row !== undefined && clock.now() - row.at < EDIT_WINDOW_MS;
@@ -105,7 +105,7 @@ export function createEdits(deps: EditsDeps) {
   };
   return {
     ...power,
-    /** Changes what a text of ours says; false where it can no longer be edited. @throws DeliveryError */
+    /** Changes a sent text; false if it can no longer be edited. @throws DeliveryError */
     async closeChoices(
       { chat }: ChatRef,
       part: NativeId,
@@ -121,7 +121,9 @@ export function createEdits(deps: EditsDeps) {
       await transmitter.send({ id, chat, jid: row.jid, content, rows }, signal);
       return true;
     },
-    /** Makes the draft the final text; false where it can no longer be edited. @throws DeliveryError */
+    /**
+     * Makes the draft the final text; false if it can no longer be edited. @throws DeliveryError
+     */
     async finish(
       { draft, message, chat, text, rows }: FinalEdit,
       signal: AbortSignal,
@@ -149,7 +151,7 @@ const tooOld = () =>
     code: 'whatsapp_too_old',
   });
 
-/** No preview: it would be fetched from an address that a stranger may have chosen. */
+/** No preview: it would be fetched from a URL that may be untrusted content. */
 export const textContent = (text: string) => ({ text, linkPreview: null });
 
 const keyOf = (id: string, jid: string): WAMessageKey => ({ remoteJid: jid, fromMe: true, id });
@@ -157,13 +159,13 @@ const keyOf = (id: string, jid: string): WAMessageKey => ({ remoteJid: jid, from
 const beginning = (markdown: string) =>
   beginningForWhatsApp(markdown.slice(0, MAX_SOURCE_CHARS), MESSAGE_UNITS);
 
-// Files of an answer as WhatsApp messages: each one of its own, with its caption where that kind of
-// message has one. The content is encrypted and uploaded by the library when the message is made.
+// Files of an answer as WhatsApp messages: each one separately, with its caption if that kind of
+// message has one. The library encrypts and uploads the content when the message is created.
 
 /** Longest caption a person can write, UTF-16 units. */
 export const CAPTION_UNITS = 1024;
 
-/** What becomes one WhatsApp message. */
+/** Content of one WhatsApp message. */
 export type Unit =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'file'; readonly file: OutboundAttachment; readonly caption?: string };
@@ -186,14 +188,14 @@ function fileUnits(file: OutboundAttachment): readonly Unit[] {
   return [{ kind: 'file', file }, ...textUnits(caption)];
 }
 
-/** @throws DeliveryError where the media store does not have the file any more */
+/** @throws DeliveryError if the file is no longer in the media store */
 export async function contentOfUnit(unit: Unit, media: MediaStore): Promise<AnyMessageContent> {
   if (unit.kind === 'text') return textContent(unit.text);
   const content = Buffer.from(await contentToSend(unit.file, media));
   return fileContent(unit.file, content, unit.caption);
 }
 
-/** A preview is not made: it would be made by reading the file with another program's library. */
+/** No preview: creating one would parse the file with another library. */
 const NO_PREVIEW = { jpegThumbnail: '' } as const;
 
 function fileContent(
@@ -212,7 +214,7 @@ function fileContent(
     case 'audio':
       return { audio: content, mimetype: mimeType, seconds: 0 };
     case 'voice':
-      // Phones play nothing else as spoken.
+      // Phones play only this as a voice message.
       return { audio: content, mimetype: 'audio/ogg; codecs=opus', ptt: true, seconds: 0 };
     case 'sticker':
     case 'document':

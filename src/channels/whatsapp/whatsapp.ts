@@ -1,5 +1,6 @@
-// WhatsApp as a channel: one linked account. A run wires the parts that share its link: the vault keeps the
-// identity, the link the connection, the inbox what comes in and the outbox what goes out.
+// WhatsApp as a channel: one linked account. A run connects the parts that share its link: the
+// vault stores the identity, the link keeps the connection, the inbox handles inbound and the
+// outbox outbound messages.
 
 import {
   DEFAULT_CONNECTION_CONFIG,
@@ -38,13 +39,16 @@ import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts'
 type WhatsAppDeps = {
   /** 0 to 1; spreads waits. */
   readonly random: () => number;
-  /** Who may write, as configured now. */
+  /** The current allow list. */
   allowFrom(): readonly string[];
 };
 
-/** Longest text a person can send in one message, UTF-16 units; ours are cut shorter, see drafts.ts. */
+/**
+ * Longest text a person can send in one message, UTF-16 units; answers are split into shorter ones,
+ * see drafts.ts.
+ */
 const INBOUND_UNITS = 65_536;
-/** What is sent is held in memory, encrypted and uploaded; WhatsApp itself takes far more. */
+/** Outbound files are held in memory, encrypted and uploaded; WhatsApp itself accepts far more. */
 const MAX_UPLOAD_BYTES = 100_000_000;
 /** A paced answer may wait until the next day, see `pacing.firstContactsPerDay`. */
 const LIFETIME_MS = 3 * 86_400_000;
@@ -52,7 +56,7 @@ const LIFETIME_MS = 3 * 86_400_000;
 export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps): Channel {
   const { socketUrl, ackReaction, streaming } = config;
   const readiness = createReadiness();
-  /** Of the run under way, or of the next. */
+  /** Of the current run, or of the next. */
   let opened = Promise.withResolvers<Session>();
   let loginWanted = Promise.withResolvers<void>();
   let session: Session | undefined;
@@ -128,7 +132,7 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
   };
 }
 
-/** Where what is stored is damaged, a person decides to begin anew: by a login. */
+/** If the stored link is damaged, a person decides to start anew: by a login. */
 async function vaultOf(host: ChannelHost, loginWanted: () => Promise<void>): Promise<Vault> {
   try {
     return await openVault(host);
@@ -142,14 +146,14 @@ async function vaultOf(host: ChannelHost, loginWanted: () => Promise<void>): Pro
   }
 }
 
-// One run of the channel: the parts that share the account's link, wired and running together. What
-// each does is in its own file; this is the only one that knows them all.
+// One run of the channel: creates the parts that share the account's link and runs them together.
+// This is the only file that knows them all.
 
 type SessionDeps = WhatsAppDeps & {
   readonly config: WhatsAppConfig;
   readonly host: ChannelHost;
   readonly vault: Vault;
-  /** Reports whether the connection is open and of use. */
+  /** Reports whether the connection is open and usable. */
   onReady(isReady: boolean): void;
 };
 
@@ -157,7 +161,7 @@ type Session = {
   readonly link: Link;
   readonly outbox: Outbox;
   readonly mediaAgain: MediaAgain;
-  /** Until aborted; where one part fails, all end and the error is thrown. */
+  /** Runs until aborted; if one part fails, all end and the error is thrown. */
   run(signal: AbortSignal): Promise<void>;
 };
 
@@ -168,7 +172,7 @@ async function openSession(deps: SessionDeps): Promise<Session> {
   const undecryptable = createUndecryptable(host);
   const groupMembers = createGroupMembers(clock);
 
-  /** Before the socket can deliver anything. */
+  /** Called before the socket can deliver anything. */
   function onSocket(socket: WASocket): Disposable {
     const stack = new DisposableStack();
     stack.use(outbox.attach(socket));
@@ -238,9 +242,10 @@ async function openSession(deps: SessionDeps): Promise<Session> {
   };
 }
 
-// Baileys' Signal sessions, made safe: every call is one unit of work of the vault, outside Baileys'
-// own transactions, and a decrypted message is stored in the same transaction as the ratchet that
-// can never decrypt it again. Baileys sends the delivery receipt only after such a call returned.
+// Makes Baileys' Signal sessions safe: every call is one unit of work of the vault, outside
+// Baileys' own transactions, and a decrypted message is stored in the same transaction as the
+// ratchet that can never decrypt it again. Baileys sends the delivery receipt only after such a
+// call returned.
 
 type SessionRepositoryDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly vault: Vault;
@@ -258,7 +263,7 @@ export function createSessionRepository(
     const lookup = createLidLookup(ask, clock, log);
     const { makeSignalRepository } = DEFAULT_CONNECTION_CONFIG;
     const inner = makeSignalRepository({ creds, keys: units.keys }, logger, lookup);
-    /** What Baileys still does for a connection that has ended can reach nobody: no key is used up for it. */
+    /** Calls of Baileys for an ended connection reach nobody: they use up no key. */
     const alone: Alone = (task) =>
       units.run(async (unit) => {
         signal.throwIfAborted();
@@ -316,8 +321,8 @@ function receiving(
   { ledger, log, signal }: SessionRepositoryDeps & { readonly signal: AbortSignal },
 ): Receiving {
   /**
-   * Baileys acknowledges a message it could not handle, and the server forgets it. One that could not
-   * be stored stays unanswered instead: the server sends it again on the next connection.
+   * Baileys acknowledges a message it could not handle, and the server deletes it. One that could
+   * not be stored stays unanswered instead: the server sends it again on the next connection.
    */
   async function unanswered<T>(call: () => Promise<T>): Promise<T> {
     try {
@@ -362,7 +367,10 @@ function receiving(
   };
 }
 
-/** Fills the mapping's memory before the lock is taken, so that nobody waits for the network in it. */
+/**
+ * Fills the mapping's cache before the lock is taken, so that nothing waits for the network under
+ * the lock.
+ */
 async function lookedUp<T>(
   { lidMapping }: SignalRepositoryWithLIDStore,
   jid: string,

@@ -1,6 +1,6 @@
-// CONTRACT of the message bus. Two durable topics, inbound and outbound, in one store: inbox and
-// outbox are not extra parts, they are these topics. Every method is one durable transaction; a
-// resolved promise means "on disk, fsynced". Every implementation passes test/contract/bus.ts.
+// CONTRACT of the message bus. Two durable topics, inbound and outbound, in one store; they are the
+// inbox and the outbox. Every method is one durable transaction; a resolved promise means "on disk,
+// fsynced". Every implementation passes test/contract/bus.ts.
 
 import type { SetAside, UnknownPolicy } from '../message/delivery.ts';
 import type {
@@ -24,29 +24,34 @@ import type {
 
 export type { UnknownPolicy } from '../message/delivery.ts';
 
-/** What the gate decided about one message before it reached the bus. */
+/** The decision about one message before it reaches the bus. */
 export type InboundEntry =
   | { readonly kind: 'queue'; readonly message: InboundMessage }
-  /** Kept only for dedupe and `trace`: refused, buffered or handled elsewhere. Its text is not stored. */
+  /**
+   * Stored only for dedupe and `trace`: refused, buffered or handled elsewhere. Its text is not
+   * stored.
+   */
   | { readonly kind: 'record'; readonly message: InboundMessage; readonly gate: string };
 
-/** An account's place in the platform's stream, committed together with the messages before it. */
+/**
+ * An account's position in the platform's stream, committed together with the messages before it.
+ */
 export type ChannelCursor = AccountRef & {
   /** Opaque to the bus; the channel writes and reads it. */
   readonly value: string;
 };
 
 /**
- * `applied`: a change (`InboundMessage.amends`) of a message that still waited, which has the new text
- * now or is withdrawn; or one without effect, because what it changes is unknown, somebody else's or
- * the same. A change that comes later is `accepted`: it waits in the session as a message of its own.
+ * `applied`: a change (`InboundMessage.amends`) of a message that still waited, which has the new
+ * text now or is withdrawn; or one without effect, because its target is unknown, somebody else's
+ * or the same. A later change is `accepted`: it waits in the session as a message of its own.
  */
 export type AcceptResult = 'accepted' | 'duplicate' | 'applied';
 
 /** An inbound message with its place in the session's order. */
 export type QueuedMessage = { readonly seq: number; readonly message: InboundMessage };
 
-/** The unit of work: all that waits in one session, claimed by one worker under an epoch. */
+/** The unit of work: all waiting messages of one session, claimed by one worker under an epoch. */
 export interface Turn {
   /** `session#firstSeq`; the same on every retry. */
   readonly id: TurnId;
@@ -59,53 +64,56 @@ export interface Turn {
   /** Aborted by `cancel` (reason: TurnCancelled), else by TurnInterrupted. */
   readonly signal: AbortSignal;
   /**
-   * Claims the session's followers that have arrived since, in order; empty when there are none. A
-   * retried turn (attempt > 1) gets none: its second try has the messages of the first, so that what
-   * a dead process had recorded of them is answered once; later tries have the first message alone,
-   * so that one that fails every turn is found out by itself. Followers that a dead try had already
-   * shown the model still belong to the turn: the handler knows them and says so in `throughSeq`.
+   * Claims the session's followers that have arrived since, in order; empty if there are none. A
+   * retried turn (attempt > 1) gets none: its second try has the messages of the first, so that the
+   * recorded results of a dead process are used once; later tries have only the first message, so
+   * that one that fails every turn is isolated. Followers that a dead try had already shown the
+   * model still belong to the turn: the handler knows them and reports them in `throughSeq`.
    */
   join(): Promise<readonly QueuedMessage[]>;
-  /** Resolves when a follower waits that `join` would hand out; rejects when `signal` aborts. */
+  /** Resolves when a follower waits that `join` would return; rejects when `signal` aborts. */
   arrival(signal: AbortSignal): Promise<void>;
 }
 
 export type TurnResult = {
   /**
-   * Every message of the session up to and including this sequence number becomes done: also one that
-   * an earlier try of the turn had and this one was not given.
+   * Every message of the session up to and including this sequence number becomes done: also one
+   * that an earlier try of the turn had and this one did not get.
    */
   readonly throughSeq: number;
   /** Become outbound messages `turnId/0`, `turnId/1`, ... */
   readonly outbound: readonly OutboundDraft[];
-  /** Why nothing came of the first message, for its trace. */
+  /** Why the first message had no result, for its trace. */
   readonly note?: string;
 };
 
-/** Resolving commits inbox-done and outbox-queued in one fenced transaction. Throwing is a failed try. */
+/**
+ * Resolving commits inbox-done and outbox-queued in one fenced transaction. Throwing is a failed
+ * try.
+ */
 export type TurnHandler = (turn: Turn) => Promise<TurnResult>;
 
 export type WorkOptions = {
   readonly signal: AbortSignal;
-  /** Sessions held at once; the place in the model's concurrency is taken later, by the handler. */
+  /** Sessions held at once; the handler takes the model permit later. */
   maxOpenTurns(): number;
   /**
-   * Tries that may fail before the message is set aside. A process mostly ends for reasons that are not
-   * in the message: it is suspected after three deaths, and set aside after twice as many as this that
-   * came while no other suspect was at work.
+   * Failed tries before the message becomes a dead letter. A process mostly ends for reasons
+   * unrelated to the message: it is a suspect after three deaths, and becomes a dead letter after
+   * twice as many deaths as this while no other suspect was running.
    */
   readonly maxAttempts: number;
-  /** How long running turns may go on after `signal` aborts, milliseconds; 0 unless given. */
+  /** How long running turns may continue after `signal` aborts, milliseconds; default 0. */
   readonly drainMs?: number;
   /** The process is short of open files, memory, disk space or processes; the turns wait. */
   onShortage?(what: string): void;
-  /** What the chat is told when a message is set aside after its last failed try. */
+  /** The text for the chat when a message becomes a dead letter after its last failed try. */
   onPoison(turn: Turn): readonly OutboundDraft[];
 };
 
 export type DeliverOptions = { readonly signal: AbortSignal; readonly concurrency: number };
 
-/** Best-effort pictures of running turns; a slow reader sees only the newest per chat. */
+/** Best-effort snapshots of running turns; a slow reader sees only the newest per chat. */
 export interface LiveTopic {
   publish(update: LiveUpdate): void;
   /** Every update of the account, newest per turn; ends when the signal aborts. */
@@ -119,13 +127,13 @@ export class TurnCancelled extends Error {
 
 /**
  * Why a turn's signal was aborted at shutdown or when its claim was lost. The handler throws: its
- * messages stay in the queue and the try is not counted.
+ * messages stay in the queue and the try does not count.
  */
 export class TurnInterrupted extends Error {
   override readonly name = 'TurnInterrupted';
 }
 
-/** Thrown by a handler whose turn may not run yet: its messages wait as if they had not been tried. */
+/** Thrown by a handler whose turn may not run yet: its messages wait and the try does not count. */
 export class TurnDeferred extends Error {
   override readonly name = 'TurnDeferred';
   /** Epoch milliseconds. */
@@ -136,9 +144,9 @@ export class TurnDeferred extends Error {
   }
 }
 
-/** Where one is reached the channels stop acknowledging. */
+/** When one is reached the channels stop acknowledging. */
 export type BusLimits = {
-  /** Messages waiting in one session, those of its running turn not counted. */
+  /** Waiting messages of one session, without those of its running turn. */
   readonly maxPendingPerChat: number;
   readonly maxPending: number;
 };
@@ -147,7 +155,7 @@ export type BusLimits = {
 export type LiveDraft = {
   readonly turnId: TurnId;
   readonly chat: ChatRef;
-  /** Undefined where it was about to be placed, and nobody noted what came of it. */
+  /** Undefined if it was about to be placed and the outcome was not recorded. */
   readonly nativeId?: NativeId;
   readonly replyTo?: MessageId;
 };
@@ -161,33 +169,35 @@ export type RowChange = {
 
 /** A row of a collection to write in the transaction of another write. */
 export type RowWrite = RowChange & {
-  /** To be called after the commit: brings the memory of its collection up to date. */
+  /** Call after the commit: updates the memory of its collection. */
   committed(): Promise<void>;
 };
 
-/** What is known of messages under way: asked of the bus, and kept by its store. */
+/** Data about messages in the queues: read through the bus, stored by its store. */
 export interface BusRecords {
   cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
-  /** A sent message came back undeliverable: its trace says so. Of several reports the first counts. */
+  /** A sent message came back undeliverable: recorded in its trace. The first report counts. */
   markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
-  /** The turn's draft, also one that an earlier process placed. */
+  /** The turn's draft, including one that an earlier process placed. */
   draft(turnId: TurnId): Promise<LiveDraft | undefined>;
-  /** Drafts whose turn is over and has no final text on its way; take them away, then forget them. */
+  /**
+   * Drafts whose turn is over and has no final text to be sent; remove them, then drop their rows.
+   */
   orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
   forgetDraft(turnId: TurnId): Promise<void>;
   /** Whether something is still to be sent in the chat. */
   isDelivering(chat: ChatRef): Promise<boolean>;
   /** A message as it was stored; undefined once its content was deleted (see `gc`). */
   inbound(id: MessageId): Promise<InboundMessage | undefined>;
-  /** A text of ours, wherever it is on its way; undefined once its content was deleted. */
+  /** An outbound text in any state; undefined once its content was deleted. */
   outbound(id: MessageId): Promise<SentText | undefined>;
-  /** The text of ours that stands in the chat under the platform's id. */
+  /** The outbound text that is in the chat under the platform's id. */
   sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
-  /** Everything a turn said: what was not sent yet is dropped, what was is returned. */
+  /** All texts of a turn: drops those not sent yet, returns those that were sent. */
   takeBack(turnId: TurnId): Promise<TakenBack>;
   /**
-   * Messages of an account that surely did not arrive, oldest first, 100 at most: those that wait, and
-   * those set aside since then (epoch milliseconds).
+   * Messages of an account that certainly did not arrive, oldest first, 100 at most: those that
+   * wait, and those set aside since then (epoch milliseconds).
    */
   stranded(account: AccountName, since: number): Promise<readonly OutboundMessage[]>;
   dead(): Promise<readonly DeadLetter[]>;
@@ -205,10 +215,11 @@ export interface BusRecords {
 
 export interface MessageBus extends BusRecords, AsyncDisposable {
   /**
-   * Stores messages and the channel's cursor together. A known id is a duplicate and changes nothing.
-   * @throws BusFullError when a limit was reached before: nothing was stored, do not acknowledge
-   * upstream. A batch that begins below the limits is taken whole.
-   * `rows` are written in the same transaction, unless all of the batch are duplicates.
+   * Stores messages and the channel's cursor together. A known id is a duplicate and changes
+   * nothing.
+   * @throws BusFullError if a limit was reached before: nothing was stored, do not acknowledge
+   * upstream. A batch that starts below the limits is accepted whole. `rows` are written in the
+   * same transaction, unless all of the batch are duplicates.
    */
   accept(
     batch: readonly InboundEntry[],
@@ -221,17 +232,17 @@ export interface MessageBus extends BusRecords, AsyncDisposable {
   /** Queues a message outside a turn. Its chosen id makes a repeat a no-op. */
   send(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
   readonly live: LiveTopic;
-  /** Remembers that the turn's draft is about to be placed, so that a later process looks for it. */
+  /** Records that the turn's draft is about to be placed, so that a later process looks for it. */
   placingDraft(turnId: TurnId, chat: ChatRef, replyTo: MessageId | undefined): Promise<void>;
   /**
-   * Remembers the turn's draft in the chat: it is handed to `SendContext.draft` of the message that
-   * `finalizes` the turn, and forgotten when that message was sent.
+   * Records the turn's draft in the chat: it is passed to `SendContext.draft` of the message that
+   * `finalizes` the turn, and dropped when that message was sent.
    */
   recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void>;
   /**
-   * Withdraws what waits in the session, aborts its running turn, and sends nothing further of its
-   * turns' answers. A turn that throws after that is withdrawn too; one that returns a result is
-   * finished with it.
+   * Withdraws the session's waiting messages, aborts its running turn, and sends no further part of
+   * its turns' answers. A turn that throws after that is withdrawn too; one that returns a result
+   * is finished with it.
    */
   cancel(session: SessionKey, reason: string): Promise<CancelResult>;
   /** Runs `run` while this process leads the resource: one poller per account. */
@@ -240,17 +251,17 @@ export interface MessageBus extends BusRecords, AsyncDisposable {
     run: (signal: AbortSignal, epoch: number) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Sends the other message instead; `too late` where this one may have gone out. */
+  /** Sends the other message instead; `too late` if this one may have been sent. */
   divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
   /** Puts dead letters back in their queues; returns how many. */
   retry(ids: readonly MessageId[]): Promise<number>;
 }
 
-// CONTRACT of what brings messages out: the bus hands them over, one try at a time, and is told how each
-// ended. Part of bus.ts.
+// CONTRACT of a courier, which sends messages: the bus passes them to it, one try at a time, and
+// gets the outcome. Part of bus.ts.
 
 export type Receipt = {
-  /** Ids of what now stands in the chat, in order. */
+  /** Ids of the messages now in the chat, in order. */
   readonly nativeIds: readonly NativeId[];
 };
 
@@ -258,27 +269,30 @@ export type SendContext = {
   readonly signal: AbortSignal;
   /** 1 on the first try. */
   readonly attempt: number;
-  /** The moment the text is made for, epoch milliseconds: the same again once a part has arrived. */
+  /** The time for which the text is made, epoch milliseconds: fixed once a part has arrived. */
   readonly textAt: number;
-  /** It comes so late that it should show what it answers. */
+  /** It is so late that it should show what it answers. */
   readonly isLate?: true;
-  /** Parts that an earlier try surely delivered; never sent again. */
+  /** Parts that an earlier try certainly delivered; never sent again. */
   readonly sentParts: readonly NativeId[];
-  /** An earlier try may or may not have arrived; a channel that sends again says so in the text. */
+  /** An earlier try may have arrived; a channel that sends again marks the text. */
   readonly repeatsUnknown: boolean;
   /** The platform message that shows this turn's live draft and should become the final text. */
   readonly draft?: NativeId;
   /**
-   * Durably records that a request is about to be written that may not be repeated unseen. To be called
-   * right before each where the channel `announcesRequests`; until then the try is surely not in doubt.
-   * @throws DeliveryError not_sent where the message may not be sent any more
+   * Durably records the start of a request that must not be repeated unmarked. If the channel
+   * `announcesRequests`, call it right before each one; until then the try is certainly not in
+   * doubt.
+   * @throws DeliveryError not_sent if the message must not be sent any more
    */
   requestBegins(): Promise<void>;
-  /** Durably records that the next part stands in the chat; the last one along with the send's end. */
+  /**
+   * Durably records that the next part is in the chat; the last one together with the send's end.
+   */
   partSent(id: NativeId, isLast?: boolean): Promise<void>;
 };
 
-/** Whether messages can be sent now, where sending needs a connection that comes and goes. */
+/** Whether messages can be sent now, if sending needs a connection that comes and goes. */
 export interface Readiness {
   readonly isReady: boolean;
   /** Calls back each time it becomes ready, until disposed. */
@@ -291,47 +305,47 @@ export interface Courier {
   readonly onUnknown: UnknownPolicy;
   /** How long a message is worth delivering, milliseconds. */
   readonly lifetimeMs: number;
-  /** While it is not ready messages wait without a try. Absent: a try always makes sense. */
+  /** While it is not ready messages wait without a try. Absent: a try is always useful. */
   readonly readiness?: Readiness;
   /** It calls `requestBegins`; otherwise a try may have arrived as soon as it is claimed. */
   readonly announcesRequests?: true;
   /** @throws DeliveryError */
   send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
-  /** Whether the platform has this message; undefined where it cannot tell yet. */
+  /** Whether the platform has this message; undefined if it cannot tell yet. */
   reconcile?(
     message: OutboundMessage,
     signal: AbortSignal,
   ): Promise<Receipt | 'absent' | undefined>;
   /**
-   * Told in the moment in which a message is given up: what it queues at once is stored in the same
+   * Called synchronously when a message is given up: what it queues is stored in the same
    * transaction.
    */
   setAside?(message: OutboundMessage, aside: SetAside): void;
 }
 
-// What the bus tells about messages and texts that it holds: a part of its contract, see bus.ts.
+// What the bus reports about messages and texts that it holds: part of its contract, see bus.ts.
 
-/** What became of one of our texts. */
+/** The state of an outbound text. */
 export type SentText = {
   readonly id: MessageId;
   readonly chat: ChatRef;
   readonly markdown: string;
-  /** How many go with it. */
+  /** Number of its files. */
   readonly files: number;
-  /** The platform's ids of what stands in the chat, in order. */
+  /** The platform's ids of its messages in the chat, in order. */
   readonly parts: readonly NativeId[];
 };
 
 export type TakenBack = {
   readonly sent: readonly SentText[];
-  /** One of them is being sent at the moment: it may yet arrive. */
+  /** One of them is being sent at the moment: it may still arrive. */
   readonly isUnderWay: boolean;
 };
 
 export type CancelResult = {
   readonly withdrawn: number;
   readonly running: boolean;
-  /** Answers that had not gone out, or not whole, and are not sent any further. */
+  /** Answers that were not sent, or only partly, and are not sent any further. */
   readonly unsent: number;
 };
 
@@ -339,7 +353,7 @@ export type DeadLetter = {
   readonly id: MessageId;
   readonly direction: 'inbound' | 'outbound';
   readonly session: SessionKey;
-  /** `unknown`: an outbound message of which nobody knows whether it arrived. */
+  /** `unknown`: an outbound message whose arrival is unknown. */
   readonly state: 'dead' | 'unknown';
   readonly reason: string;
   readonly attempts: number;
@@ -348,11 +362,11 @@ export type DeadLetter = {
   readonly at: number;
 };
 
-/** The newest message of a person in a session that is no command, besides one. */
+/** The newest message of a person in a session that is no command, except one. */
 export type LastMessage = {
   readonly session: SessionKey;
   readonly besides: MessageId;
-  /** Where several people write: whose. */
+  /** If several people write: whose. */
   readonly by?: UserId;
 };
 
@@ -374,6 +388,6 @@ export type BusStats = {
   readonly outboundQueued: number;
   readonly dead: number;
   readonly unknown: number;
-  /** Epoch milliseconds of the oldest message that waits, undefined when none does. */
+  /** Epoch milliseconds of the oldest waiting message, undefined if there is none. */
   readonly oldestPendingAt: number | undefined;
 };

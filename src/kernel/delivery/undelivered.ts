@@ -1,6 +1,5 @@
-// Says that a message was given up: in the chat where somebody asked for it, and where that is refused too
-// or nobody asked, to the owner.
-// One notice for a burst, and none about a notice to the owner.
+// Reports that a message was given up: in the chat where it was requested, and if that fails too or
+// nobody requested it, to the owner. One notice for a burst, and none about a notice to the owner.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -34,16 +33,16 @@ import type { OpenRows } from '../rows.ts';
 const REPEAT_MS = 3_600_000;
 const MAX_REMEMBERED = 1000;
 const NOTICE = 'undelivered/';
-/** Names every notice to the owner. */
+/** Prefix of the id of every notice to the owner. */
 export const ALERT = 'alert/';
 
 type UndeliveredDeps = {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Where the owner is told something about an account. */
+  /** The chat for notices to the owner about an account. */
   noticeChat(about: AccountName): Promise<ChatRef>;
-  /** Tells the owner on another account than this one. */
+  /** Notifies the owner on an account other than this one. */
   alert(account: AccountName, text: string): void;
   tell(text: string, about: AccountName): void;
 };
@@ -101,7 +100,8 @@ function ownerText(chat: ChatRef, aside: SetAside): string {
   );
 }
 
-// What goes out with an answer, by what it is; and in words, for a door that carries no files.
+// The kinds of files in an answer, by content type; and as text, for a channel that carries no
+// files.
 
 const KINDS: readonly (readonly [RegExp, AttachmentKind])[] = [
   [/^image\/(?:png|jpeg|webp)$/, 'image'],
@@ -109,21 +109,24 @@ const KINDS: readonly (readonly [RegExp, AttachmentKind])[] = [
   [/^audio\//, 'audio'],
 ];
 
-/** As what a content of that type is sent; what a phone does not show by itself is a document. */
+/**
+ * The kind as which a content of that type is sent; what a phone does not display itself is a
+ * document.
+ */
 export function sentKindOf(mimeType: string): AttachmentKind {
   return KINDS.find(([types]) => types.test(mimeType))?.[1] ?? 'document';
 }
 
 const MAX_NAME_CHARS = 120;
 
-/** A file name without folders, controls and signs that some system gives a meaning. */
+/** A file name without folders, controls and characters with a meaning on some system. */
 export function fileNameOf(text: string): string {
   const last = text.toWellFormed().split(/[/\\]/).at(-1) ?? '';
   const name = last.replace(/[\p{C}<>:"|?*]/gu, '_').replace(/^[.\s]+|[.\s]+$/g, '');
   return name === '' ? 'file' : tailOf(name, MAX_NAME_CHARS);
 }
 
-/** The message with its files as lines that say they stayed behind. */
+/** The message with its files replaced by lines that name them. */
 export function withoutFiles(message: OutboundMessage): OutboundMessage {
   const { attachments = [], ...rest } = message;
   if (attachments.length === 0) return message;
@@ -139,7 +142,7 @@ export function withoutFiles(message: OutboundMessage): OutboundMessage {
 
 const UNSENT = { kind: 'unread', reason: '' } as const;
 
-/** Files that one message of the platform can hold together, in their order. */
+/** Groups files that one message of the platform can hold, in order. */
 export function albumsOf(
   attachments: readonly OutboundAttachment[],
   groupOf: (attachment: OutboundAttachment) => string | undefined,
@@ -156,7 +159,7 @@ export function albumsOf(
   return albums;
 }
 
-/** @throws DeliveryError where the media store does not have the file any more */
+/** @throws DeliveryError if the file is no longer in the media store */
 export async function contentToSend(
   { media }: OutboundAttachment,
   store: MediaStore | undefined,
@@ -173,9 +176,9 @@ export const mediaGone = () =>
     code: 'media_gone',
   });
 
-// Takes the buttons away from questions that are closed, however they were. What is to be taken away is
-// on disk until it was, so that a kill leaves none for good; a press of one that stayed meanwhile is told
-// that it comes too late.
+// Removes the buttons from closed questions, however they were closed. The task is on disk until it
+// is done, so that a kill leaves no button permanently; a press of a remaining one is answered as
+// too late.
 
 type SpentButtonsDeps = {
   readonly rows: OpenRows;
@@ -188,27 +191,27 @@ type SpentButtonsDeps = {
 const DEADLINE_MS = 15_000;
 const LOOKS = 5;
 const LOOK_MS = 300;
-/** At the start a door may not be open yet. */
+/** At the start a channel may not be running yet. */
 const TRY_AGAIN_MS = 30_000;
-/** Most platforms let nobody change a text after that. */
+/** Most platforms permit no changes of a text after that. */
 const KEEP_MS = 48 * 3_600_000;
 
-/** What came of a question. */
+/** The outcome of a question. */
 export type Outcome = {
-  /** What its text is from then on, where the platform changes texts; empty: as it was. */
+  /** Its text from then on, if the platform can change texts; empty: unchanged. */
   readonly now?: string;
-  /** What is said in a message where it does not. */
+  /** The text of a separate message if it cannot. */
   readonly said?: string;
 };
 
-/** Takes away what can be pressed below the text, and says what came of it. */
+/** Removes the buttons below the text, and shows the outcome. */
 export type SpendButtons = (
   text: MessageId,
   outcome?: Outcome,
 ) => {
-  /** To be stored with what closes the question. */
+  /** Store them with what closes the question. */
   readonly rows: readonly RowWrite[];
-  /** To be called when they are stored. */
+  /** Call it when they are stored. */
   begin(): void;
 };
 
@@ -221,12 +224,12 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
   const lanes = createLanes();
   const left = deps.rows<Required<Outcome>>({
     ...{ scope: 'spent-buttons', prefix: '' },
-    // Rows of earlier versions hold nothing, or words that nobody misses.
+    // Rows of earlier versions hold nothing, or a text that is not needed.
     read: (row) => jsonRow(row, OUTCOME) ?? { now: '', said: '' },
     write: (outcome) => JSON.stringify(outcome),
   });
 
-  /** Somebody may answer before it is noted what the platform calls the question. */
+  /** A person may answer before the platform's id of the question is recorded. */
   async function sentText(text: MessageId) {
     const signal = AbortSignal.timeout(DEADLINE_MS);
     for (let looks = LOOKS; ; looks -= 1) {
@@ -236,7 +239,7 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
     }
   }
 
-  /** One after the other, and what came last is what the text says. */
+  /** One after the other; the text shows the last outcome. */
   const close = (text: MessageId) => lanes.run(text, () => closeAsLeft(text));
 
   async function closeAsLeft(text: MessageId): Promise<void> {
@@ -255,12 +258,12 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
     await left.change(text, (row) => (row?.now === outcome?.now ? 'remove' : undefined));
   }
 
-  /** Whether the text says it now. */
+  /** Whether the text shows it now. */
   async function shown({ chat, parts, files }: SentText, now: string): Promise<boolean> {
     const part = parts[Math.max(0, parts.length - 1 - files)];
     if (part === undefined) return false;
     const signal = AbortSignal.timeout(DEADLINE_MS);
-    // Of a text in several parts the last alone would say all of it.
+    // For a text in several parts, the last one alone would show all of it.
     const isWhole = parts.length <= 1 + files && now !== '';
     const { closeChoices } = channel(accountName(chat)) ?? {};
     const isChanged = await closeChoices?.(chat, part, signal, isWhole ? now : undefined);
@@ -287,7 +290,7 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
         begin: () => close(text).catch((error: unknown) => failed(text, error)),
       };
     },
-    /** What a process that is gone had not come to; ends when there is nothing left of it. */
+    /** Finishes what an earlier process left; ends when nothing of it is left. */
     async run(signal: AbortSignal): Promise<void> {
       try {
         while ((await closeLeft()) > 0) await clock.sleep(TRY_AGAIN_MS, signal);

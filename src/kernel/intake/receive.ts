@@ -1,5 +1,5 @@
-// The way in: every message a channel hands over passes the gate (gate.ts), becomes durable together with
-// the channel's cursor, and only then may the channel acknowledge it.
+// The intake: every message that a channel hands over passes admission, becomes durable together
+// with the channel's cursor, and only then may the channel acknowledge it.
 
 import { createHash } from 'node:crypto';
 import type { ShowOutcome } from '../../channels/channel.ts';
@@ -30,7 +30,7 @@ import type { Gated, GroupIntake, IntakeStep } from './group-intake.ts';
 type ReceiveDeps = Omit<GateDeps, 'reply'> & {
   readonly groups: GroupIntake;
   readonly fairUse: FairUse;
-  /** A message was taken in. */
+  /** A message was accepted. */
   arrived(message: InboundMessage): void;
 };
 
@@ -54,7 +54,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
 
   const gate = createGate({ ...deps, reply });
 
-  /** The counts are stored with the messages, and taken back with them. */
+  /** The counts are stored with the messages, and reverted with them. */
   async function store({ batch, store: storeCounts, settle }: Weighed, options: AcceptOptions) {
     let results: readonly AcceptResult[] = [];
     try {
@@ -68,7 +68,9 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     }
   }
 
-  /** In order, behind the gate: what a command of the batch changed holds for those behind it. */
+  /**
+   * In order, after admission: changes by a command of the batch apply to the messages after it.
+   */
   async function routed(gated: readonly Gated[]): Promise<readonly Gated[]> {
     const result: Gated[] = [];
     for (const item of gated) {
@@ -78,7 +80,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     return result;
   }
 
-  /** It is stored and never comes again: what fails is said, and keeps nothing from the others. */
+  /** It is stored and never comes again: a failure is reported and does not stop the others. */
   async function followed({ entry: { message }, afterwards }: Gated, show?: ShowOutcome) {
     try {
       await afterwards?.(show);
@@ -102,10 +104,10 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   };
 }
 
-// What came to several accounts of a channel is answered by one: the first in which its sender is let
-// in. Which one that is, is on disk before anything is answered.
+// A message that several accounts of a channel received is answered by one: the first that admits
+// its sender. The choice is on disk before anything is answered.
 
-/** A copy that comes later than that is answered once more. */
+/** A copy that comes later than that is answered again. */
 const KEEP_MS = 30 * 86_400_000;
 const SWEEP_MS = 86_400_000;
 
@@ -121,7 +123,7 @@ type SharedArrivalsDeps = {
   hasSeveral(channel: string): boolean;
 };
 
-/** The account that answers the message, of which `key` names every copy. */
+/** The account that answers the message; `key` identifies every copy. */
 export type SharedArrivals = (
   account: AccountName,
   key: string,
@@ -159,8 +161,9 @@ export function createSharedArrivals(deps: SharedArrivalsDeps): SharedArrivals {
   };
 }
 
-// The gate: what becomes of each message before anything is stored. The judge says who may speak here; then one step
-// after the other looks at the message until one decides, also what is done before and after it is durable.
+// The intake steps: what becomes of each message before anything is stored. The judge decides who
+// may talk to the agent; then one step after the other sees the message until one decides,
+// including what is done before and after it is durable.
 
 type GateDeps = {
   readonly bus: MessageBus;
@@ -175,11 +178,11 @@ type GateDeps = {
   readonly order: readonly string[];
   /** Those of features. */
   readonly steps: readonly IntakeStep[];
-  /** Begins to fetch what a queued message carries. */
+  /** Starts to fetch the attachments of a queued message. */
   fetchAttachments(message: InboundMessage): void;
   /** Tells an owner. */
   tellOwner(text: string): void;
-  /** Remembers where an owner wrote last. */
+  /** Records where an owner wrote last. */
   ownerWroteIn(chat: ChatRef): Promise<void>;
   reply(message: InboundMessage, markdown: string): Promise<void>;
 };
@@ -202,7 +205,7 @@ export function createGate(deps: GateDeps): Gate {
   };
 }
 
-/** What was said before something was asked for is no answer to it when it is handed over again. */
+/** A message from before a question is no answer to it when it is handed over again. */
 export function whereNew(bus: Pick<MessageBus, 'trace'>, { before, ...gated }: Gated): Gated {
   const once = async () => {
     if ((await bus.trace(gated.entry.message.id)) === undefined) await before?.();
@@ -210,7 +213,7 @@ export function whereNew(bus: Pick<MessageBus, 'trace'>, { before, ...gated }: G
   return { ...gated, before: once };
 }
 
-/** An owner who is alone with the agent. */
+/** An owner in a private chat. */
 export const isOwnerDirect = (message: InboundMessage, verdict: SettledVerdict): boolean =>
   verdict.kind === 'admit' && verdict.role === 'owner' && message.addressing === 'direct';
 
@@ -284,7 +287,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
     return {
       entry: { kind: 'record', message, gate: 'answer to a question' },
       counts: { role, as: 'command' },
-      // Before it is stored, so that a kill behind it loses no decision.
+      // Before it is stored, so that a kill afterwards loses no decision.
       before: () => deps.questions.choose(message, role),
       async afterwards(show) {
         const { words = '', isSaid } = (await deps.questions.press(message, role)) ?? {};
@@ -295,14 +298,14 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
     };
   }
 
-  /** A change or a reaction asks nothing: whoever may not speak here changes nothing. */
+  /** A change or a reaction asks nothing: a sender who is not admitted changes nothing. */
   async function noted(message: InboundMessage, verdict: SettledVerdict): Promise<Gated> {
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
       return refused(message, 'a change or reaction by an unknown sender', log);
     }
     const press = await thumbed(message, deps);
     if (press !== undefined) return pressed({ ...message, press }, verdict);
-    // A changed text may ask the model again, as a new one does.
+    // A changed text may cause a model call, as a new one does.
     const as = message.amends?.kind === 'edited' ? 'message' : 'command';
     return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as } };
   }
@@ -310,7 +313,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
   function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Gated {
     const command = commands.find(asked.text);
     const as = command === undefined ? 'message' : 'command';
-    // Our own machinery is limited where it is set up.
+    // Internal senders have limits of their own.
     const counts = role === undefined ? {} : ({ counts: { role, as } } as const);
     if (command?.timing !== 'immediate') {
       const afterwards = async () => deps.fetchAttachments(asked);
@@ -330,7 +333,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
     };
   }
 
-  /** Undefined where the code is no good. */
+  /** Undefined if the code is invalid. */
   async function redeem(message: InboundMessage, code: string): Promise<Gated | undefined> {
     const { sender, chat } = message;
     if (sender.kind !== 'person') return undefined;
@@ -351,22 +354,23 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
 const isNote = ({ amends, reaction }: InboundMessage) =>
   amends !== undefined || reaction !== undefined;
 
-// What becomes of a message that the gate lets nobody answer: a record of why, and a line in the log.
+// What becomes of a message that must not be answered: a record of the reason, and a line in the
+// log.
 
 export function refused(message: InboundMessage, reason: string, log: Logger): Gated {
   return {
     entry: { kind: 'record', message, gate: reason },
     async afterwards() {
       const fields = { channel: message.chat.channel, messageId: message.id, reason };
-      // Talk in groups that are not ours may be a lot.
+      // Talk in groups that are not listed may be frequent.
       if (message.addressing === 'ambient') log.debug('message refused', fields);
       else log.info('message refused', fields);
     },
   };
 }
 
-// A thumb on a question that offers a yes and a no, on doors without buttons: up is the first choice,
-// down the last. Who may decide is the question's, as for any other answer.
+// A thumb reaction on a question with two choices, on channels without buttons: up is the first
+// choice, down the last. The question decides who may answer, as for any other answer.
 
 type ThumbDeps = {
   readonly bus: Pick<MessageBus, 'sentAs'>;
@@ -376,7 +380,7 @@ type ThumbDeps = {
 const UP = '👍';
 const DOWN = '👎';
 
-/** The token of the choice that the reaction stands for; undefined where it answers nothing. */
+/** The token of the choice that the reaction represents; undefined if it answers nothing. */
 export async function thumbed(
   { chat, reaction }: InboundMessage,
   { bus, questions }: ThumbDeps,
@@ -386,7 +390,7 @@ export async function thumbed(
   const sent = await bus.sentAs(sessionKeyOf(chat), reaction.to);
   if (sent === undefined) return undefined;
   const tokens = await questions.tokensOf(sent.id);
-  // Of more than two choices no thumb says which is meant.
+  // With more than two choices a thumb is ambiguous.
   if (tokens.length !== 2) return undefined;
   return tokens.at(sign === UP ? 0 : -1);
 }

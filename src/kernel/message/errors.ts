@@ -1,10 +1,13 @@
-// The named errors every layer shares. An error says three things: a code for logs and tests, what
-// the person is told (or nothing), and what to do now. Errors are caught in three places only: the
+// The named errors of every layer. An error says three things: a code for logs and tests, the text
+// for the person (or none), and what to do now. Errors are caught in three places only: the
 // toolbox, the dispatcher and `supervise`.
 
-/** What the code that sees the error should do next. */
+/** What the code that catches the error should do next. */
 export type Remedy =
-  /** `isOwnRule`: a rule of ours forbids it, not the platform, and tells the person itself. */
+  /**
+   * `isOwnRule`: forbidden by a rule of this program, not the platform, which tells the person
+   * itself.
+   */
   | { readonly kind: 'never'; readonly isOwnRule?: true }
   | { readonly kind: 'backoff' }
   | { readonly kind: 'after'; readonly delayMs: number };
@@ -18,7 +21,7 @@ export const after = (delayMs: number): Remedy => ({ kind: 'after', delayMs });
 export class NanobotError extends Error {
   override readonly name: string = 'NanobotError';
   readonly code: string;
-  /** A sentence for the person in the chat; undefined where they need not know. */
+  /** A sentence for the person in the chat; undefined if they need not know. */
   readonly userText: string | undefined;
 
   constructor(
@@ -33,8 +36,8 @@ export class NanobotError extends Error {
 }
 
 /**
- * A send that did not succeed. `not_sent`: the platform surely has nothing. `unknown`: the request
- * may have arrived before its answer was lost.
+ * A failed send. `not_sent`: the platform certainly has nothing. `unknown`: the request may have
+ * arrived before its response was lost.
  */
 export class DeliveryError extends NanobotError {
   override readonly name = 'DeliveryError';
@@ -65,8 +68,8 @@ export class BusFullError extends NanobotError {
 }
 
 /**
- * A channel that cannot go on. `remedy` tells its supervisor whether to start it again: `never` for
- * a refused credential, `backoff` otherwise.
+ * A channel cannot continue. `remedy` tells its supervisor whether to restart it: `never` for a
+ * refused credential, `backoff` otherwise.
  */
 export class ChannelError extends NanobotError {
   override readonly name = 'ChannelError';
@@ -81,10 +84,10 @@ export class ChannelError extends NanobotError {
   }
 }
 
-/** Why a model call failed; decides on retries, fallbacks and what the person is told. */
+/** Why a model call failed; decides on retries, fallbacks and the text for the person. */
 export type ProviderFailure =
   | { readonly kind: 'rate_limited'; readonly retryAfterMs?: number }
-  /** `billing`: the key is fine, the account has nothing left to spend. */
+  /** `billing`: the key is valid, but the account has no credit. */
   | { readonly kind: 'auth'; readonly reason?: 'billing' }
   | { readonly kind: 'unknown_model' }
   | {
@@ -95,12 +98,12 @@ export type ProviderFailure =
       readonly isLoading?: true;
     }
   | { readonly kind: 'network' }
-  /** The server sends what it is asked to another address; nothing was sent there. */
+  /** The server redirects requests to another address; nothing was sent there. */
   | { readonly kind: 'redirected'; readonly to: string }
   | { readonly kind: 'timeout'; readonly stage: 'first_token' | 'idle' | 'whole_call' }
   | {
       readonly kind: 'context_overflow';
-      /** Of the window, in tokens, where the words of the refusal name it. */
+      /** Size of the window, in tokens, if the refusal names it. */
       readonly contextTokens?: number;
     }
   | { readonly kind: 'rejected'; readonly status?: number }
@@ -142,21 +145,21 @@ export const TOOL_FAILURE_KINDS = [
   'execution',
   'cancelled',
   'blocked',
-  // Not run yet: the person is asked in this chat, see approvals.
+  // Not run yet: an approval is requested in this chat, see approvals.
   'waiting',
 ] as const;
 export type ToolFailureKind = (typeof TOOL_FAILURE_KINDS)[number];
 
 /**
- * A tool that could not do what was asked; the toolbox turns it into a result the model sees.
- * `isTransient`: it failed on the way (a lost connection, no answer in time), and the same call may
+ * A tool could not do what was requested; the toolbox turns it into a result for the model.
+ * `isTransient`: a temporary error (a lost connection, no answer in time), and the same call may
  * work a moment later.
  */
 export class ToolError extends NanobotError {
   override readonly name = 'ToolError';
   readonly kind: ToolFailureKind;
   readonly isTransient: boolean;
-  /** Belongs to the result as well and into no log: what a program wrote. */
+  /** Part of the result but never logged: a program's output. */
   readonly output: string | undefined;
   constructor(
     kind: ToolFailureKind,
@@ -174,7 +177,7 @@ export class ToolError extends NanobotError {
   }
 }
 
-/** A conversation that could not be read or saved, e.g. because the disk is full. */
+/** A conversation could not be read or saved, e.g. because the disk is full. */
 export class SessionError extends NanobotError {
   override readonly name = 'SessionError';
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
@@ -185,7 +188,7 @@ export class SessionError extends NanobotError {
   }
 }
 
-/** A configuration the gateway refuses, with every problem found. */
+/** A configuration that the gateway refuses, with every problem found. */
 export class ConfigError extends NanobotError {
   override readonly name = 'ConfigError';
   readonly problems: readonly ConfigProblem[];
@@ -200,12 +203,12 @@ export type ConfigProblem = {
   readonly path: string;
   readonly problem: string;
   readonly remedy: string;
-  /** Where it stands in the file, counted from 1; undefined where it is not written there. */
+  /** Its position in the file, counted from 1; undefined if it is not written there. */
   readonly line?: number;
   readonly column?: number;
 };
 
-/** What the process or its machine may be short of; no message is to blame for that. */
+/** Resources that the process or its machine may be short of; no message causes that. */
 const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: 'open files',
   ENFILE: 'open files',
@@ -217,7 +220,7 @@ const SHORTAGES: Readonly<Record<string, string>> = {
 };
 const MAX_CAUSES = 8;
 
-/** What the process was short of when this happened; undefined for any other error. */
+/** The resource whose shortage caused this; undefined for any other error. */
 export function shortageOf(error: unknown): string | undefined {
   let at: unknown = error;
   for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth += 1) {
@@ -225,14 +228,14 @@ export function shortageOf(error: unknown): string | undefined {
     const code: unknown = Reflect.get(at, 'code');
     const what = typeof code === 'string' ? SHORTAGES[code] : undefined;
     if (what !== undefined) return what;
-    // Node's module loader says it in words only.
+    // Node's module loader reports it as text only.
     if (/too many open files/i.test(at.message)) return SHORTAGES['EMFILE'];
     at = at instanceof AggregateError ? at.errors[0] : at.cause;
   }
   return undefined;
 }
 
-/** In place of an error whose text must not be kept. */
+/** Replaces an error whose text must not be stored. */
 export class ShortageError extends NanobotError {
   override readonly name = 'ShortageError';
   readonly what: string;

@@ -22,7 +22,7 @@ import type {
   TelemetryRecord,
 } from './telemetry.ts';
 
-/** A call that failed of it was never run. */
+/** A call with such a failure was never run. */
 const NOT_RUN: ReadonlySet<ToolFailureKind> = new Set([
   'permission',
   'waiting',
@@ -36,13 +36,13 @@ type TurnCalls = ReturnType<typeof createTurnCalls>;
 export function createTurnCalls(telemetry: Telemetry) {
   const turns = new Map<TurnId, FollowedCalls>();
   return {
-    /** Once the call has ended. */
+    /** Called when the call has ended. */
     called(record: ModelCallRecord): void {
       const turn = record.turnId === undefined ? undefined : turns.get(record.turnId);
       if (turn === undefined) telemetry.record(record);
       else turn.called(record);
     },
-    /** From the turn's beginning on; closed when it is over. */
+    /** From the turn's start on; closed when it is over. */
     follow(turnId: TurnId): FollowedCalls {
       const turn = new FollowedCalls(telemetry, () => {
         if (turns.get(turnId) === turn) turns.delete(turnId);
@@ -64,7 +64,7 @@ type Answered = {
 class FollowedCalls implements Disposable {
   readonly #telemetry: Telemetry;
   readonly #forget: () => void;
-  /** The newest; what it asked for is told next, where it is one of the turn's own. */
+  /** The newest; its tool calls are reported next, if it is one of the turn's own. */
   #newest: ModelCallRecord | undefined;
   #answered: Answered | undefined;
 
@@ -121,7 +121,7 @@ class FollowedCalls implements Disposable {
   }
 }
 
-/** Where the end of the audit file is kept in the store. */
+/** The scope of the end of the audit file in the store. */
 export const AUDIT_SCOPE = 'audit';
 
 type TelemetryParts = {
@@ -133,7 +133,7 @@ type TelemetryParts = {
 
 export type Measuring = {
   readonly telemetry: Telemetry;
-  /** Where model calls are told of. */
+  /** Gets model calls. */
   readonly calls: TurnCalls;
   readonly audit: EffectLog;
   /** Left out where it is switched off. */
@@ -166,22 +166,23 @@ export async function buildTelemetry(
 
 const SILENT: EffectLog = { note: () => undefined, enter: async () => undefined };
 
-// Spans for OpenTelemetry: a turn is a trace, its model calls, tool calls and deliveries are spans in it.
-// Ids derive from the turn's, so that whatever is recorded of it finds its trace, also after a restart.
+// Spans for OpenTelemetry: a turn is a trace, its model calls, tool calls and deliveries are spans
+// in it. Ids derive from the turn's, so that every record of it finds its trace, also after a
+// restart.
 
 type SpanSettings = {
-  /** Of a collector that takes OTLP over HTTP, with its path, e.g. http://localhost:4318/v1/traces. */
+  /** Of a collector for OTLP over HTTP, with its path, e.g. http://localhost:4318/v1/traces. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly serviceName: string;
 };
 
-/** Of one hand-over to the collector, its retries included. */
+/** Of one export to the collector, including its retries. */
 const EXPORT_TIMEOUT_MS = 3000;
 /** At the end of the process. */
 const LAST_EXPORT_MS = 1000;
 const SUCCESS = 0;
-/** Of failures that are told of. */
+/** Of reported failures. */
 const MAX_KINDS = 10;
 
 interface Spans extends Telemetry, AsyncDisposable {}
@@ -233,7 +234,7 @@ export async function openSpans(settings: SpanSettings, { clock, log }: SpanDeps
       span.end(record.at + record.durationMs);
     },
     async [Symbol.asyncDispose]() {
-      // What cannot be handed over by then is lost, and nothing waits for it.
+      // What is not exported by then is lost, and nothing waits for it.
       const isOver = new AbortController();
       const grace = clock.sleep(LAST_EXPORT_MS, isOver.signal).catch(() => undefined);
       await Promise.race([provider.shutdown().catch(() => undefined), grace]);
@@ -242,7 +243,7 @@ export async function openSpans(settings: SpanSettings, { clock, log }: SpanDeps
   };
 }
 
-/** A collector that does not take spans is told of once for each kind of failure. */
+/** A collector that refuses spans is reported once for each kind of failure. */
 function telling(exporter: SpanExporter, log: Logger): SpanExporter {
   const told = new Set<string>();
   return {
@@ -261,7 +262,7 @@ function telling(exporter: SpanExporter, log: Logger): SpanExporter {
   };
 }
 
-/** Its code, or that of what caused it: a status of HTTP, or a name such as ECONNREFUSED. */
+/** Its code, or that of its cause: an HTTP status, or a name such as ECONNREFUSED. */
 function failureKind(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const { code } = error as { readonly code?: unknown };
@@ -281,7 +282,7 @@ const contextOf = (turnId: string, traceFlags: number): SpanContext => ({
   isRemote: true,
 });
 
-/** The root span of a turn has the ids that its children name. */
+/** The root span of a turn has the ids to which its children refer. */
 class TurnIds {
   next: string | undefined;
 
@@ -296,7 +297,7 @@ function randomHex(chars: number): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(chars / 2))).toString('hex');
 }
 
-/** Attributes follow the conventions for generative AI where there are such. */
+/** Attributes follow the conventions for generative AI if there are any. */
 function described(record: TelemetryRecord): Named {
   switch (record.kind) {
     case 'turn': {
@@ -349,7 +350,7 @@ function described(record: TelemetryRecord): Named {
   }
 }
 
-/** Answers are called after their turn, `<turn>/<n>`. */
+/** Answers are named after their turn, `<turn>/<n>`. */
 function turnOf(messageId: string): string | undefined {
   return /^(.+)\/\d+$/.exec(messageId)?.[1];
 }

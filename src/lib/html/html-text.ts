@@ -59,7 +59,7 @@ export function htmlText(html: string, options: HtmlTextOptions = {}): string {
   return new ShownText(options).read(childNodes);
 }
 
-/** All elements below, in the order of the text. */
+/** All descendant elements, in document order. */
 export function* elementsOf(
   parent: DefaultTreeAdapterTypes.ParentNode,
 ): Generator<Element, void, void> {

@@ -27,9 +27,12 @@ import type { ExecRequest, ExecSettings } from './plan-run.ts';
 import { INTERPRETERS, type Interpreter, removeOldFolders } from './scripts.ts';
 import { type ExecConfig, MAX_EXEC_SECS } from './settings.ts';
 
-/** For ending a run and telling of it. */
+/** For ending a run and reporting it. */
 export const END_MS = 10_000;
-/** No program was run, so that all of it is ours: what one wrote never begins so. */
+/**
+ * No program was run, so all of it is the program's own text: output of a program never starts like
+ * this.
+ */
 export const wasRefused = (found: string) =>
   /^(?:Permission denied|Error \((?:not_found|invalid_arguments)\)): /.test(found);
 
@@ -38,7 +41,7 @@ const MAX_ARGUMENTS = 1000;
 const MAX_ARGUMENT_CHARS = 100_000;
 const MAX_DETAIL_CHARS = 300;
 
-/** No program's argument can hold the byte that ends it. */
+/** No program's argument can contain the byte that ends it. */
 const word = z
   .string()
   .max(MAX_ARGUMENT_CHARS)
@@ -86,7 +89,7 @@ export function createExec(executor: Executor, own?: Provenance): Tool<Input> {
     },
     access: 'execute',
     reachOf: () => (executor.isIsolated() ? 'machine' : 'outside'),
-    // It may show what lies in any file.
+    // It may show the content of any file.
     taints: true,
     isOwn: (_input, found) => wasRefused(found),
     input,
@@ -115,10 +118,10 @@ function programWords({ argv, script, interpreter = 'sh', cwd = '.' }: Input, ex
 const folderName = (cwd: string) =>
   /^[\w./-]+$/.test(cwd) ? `${cwd.replace(/\/+$/, '')}/` : verbatim(asciiText(cwd));
 
-/** Quoted where it could be taken for several, or for a sign of a shell. */
+/** Quoted if it could be read as several words, or as shell syntax. */
 const shellWord = (text: string) => (/^[\w@%+=:,./^~-]+$/.test(text) ? text : JSON.stringify(text));
 
-/** What it writes where untrusted content is in its reach is recorded as such. */
+/** Its output is recorded as untrusted if untrusted content is within its reach. */
 function recorded(
   request: ExecRequest,
   context: ToolContext,
@@ -148,7 +151,7 @@ function requestOf(wanted: Input, executor: Executor): ExecRequest {
   return { ...common, work: { kind: 'argv', argv: [program, ...args] } };
 }
 
-// From the configuration to what the executor works with.
+// Converts the configuration to the executor's settings.
 
 const MEGABYTE = 1_000_000;
 
@@ -171,8 +174,8 @@ export function execSettings(config: ExecConfig): ExecSettings {
   };
 }
 
-// Tool: runs a piece of code. Without files of the workspace nothing but the code goes in, and so
-// nothing of others comes out.
+// Tool: runs a piece of code. Without files of the workspace its only input is the code, so its
+// output contains no untrusted content.
 
 const BY_LANGUAGE = {
   javascript: 'node',
@@ -237,7 +240,7 @@ function codeRequest(
   };
 }
 
-/** Where no /proc is mounted Node does not know where it lies itself. */
+/** Without /proc Node cannot determine its own path. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -275,7 +278,7 @@ export function openExecutor({ live, clock, log, home, env }: ExecParts): Execut
     owner,
     config: () => live.config.tools.exec,
   });
-  // Beside the start: nobody has to wait for it later.
+  // In parallel with the start, so that nothing waits for it later.
   sandbox();
   const tidying = removeOldFolders(clock.now() - OLD_MS);
   tidying.catch((error: unknown) => log.warn('old scripts not removed', { error }));

@@ -1,5 +1,5 @@
-// CONTRACT and implementation of what runs programs for the tools, one at a time in a workspace, and
-// the text of an outcome for the model.
+// CONTRACT and implementation of the executor, which runs programs for the tools, one at a time in
+// a workspace, and the text of an outcome for the model.
 
 import { stripVTControlCharacters } from 'node:util';
 import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts';
@@ -13,14 +13,14 @@ import type { ExecLimits, Sandbox } from './sandbox.ts';
 import { setAside } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
 
-/** Share of bytes that are no text from which on an output is told instead of shown. */
+/** From this share of non-text bytes on, an output is described instead of shown. */
 const BINARY_SHARE = 0.1;
 const REPLACEMENT = '\uFFFD';
 const CONTROLS = /[^\P{Cc}\n\t]/gu;
 
 /**
- * The result of a run that succeeded. `notes`: what was done about files it made.
- * @throws ToolError with the output, of one that did not succeed
+ * The result of a successful run. `notes`: actions on files that it created.
+ * @throws ToolError with the output of a run that failed
  */
 function toldOutcome(report: RunReport, limits: ExecLimits, notes: readonly string[]): string {
   const { ending, output, errors } = report;
@@ -93,20 +93,22 @@ function isBinary(bytes: Buffer): boolean {
   return strange > Math.max(8, text.length * BINARY_SHARE);
 }
 
-/** Without colours and what moves the cursor; of a line that was written over, what stood last. */
+/** Without colours and cursor movements; of an overwritten line, the last version. */
 function readable(bytes: Buffer): string {
   const lines = stripVTControlCharacters(bytes.toString('utf8')).replace(/\r\n/g, '\n').split('\n');
   const last = lines.map((line) => line.replace(/\r+$/, '').split('\r').at(-1) ?? '');
   return last.join('\n').replace(CONTROLS, '').replace(/\n+$/, '');
 }
 
-// CONTRACT and making of what runs programs for the tools, one at a time in a workspace: two at once
-// could exchange what the other's confinement is made from. How a run is confined is planned in
-// plan-run.ts.
+// CONTRACT and factory of the executor, which runs programs for the tools, one at a time in a
+// workspace: two at once could replace the files on which the other's confinement is based.
+// plan-run.ts plans the confinement.
 
 export type Executor = ReturnType<typeof createExecutor>;
 
-/** They run no other program, send nothing and write nothing but their output, whatever they are given. */
+/**
+ * Run no other program, send nothing and write nothing but their output, whatever the arguments.
+ */
 const PLAIN_PROGRAMS: ReadonlySet<string> = new Set([
   ...['ls', 'cat', 'head', 'tail', 'wc', 'cut', 'tr', 'nl', 'od', 'cmp', 'comm', 'diff', 'stat'],
   ...['file', 'du', 'df', 'date', 'cal', 'grep', 'basename', 'dirname', 'realpath', 'readlink'],
@@ -129,7 +131,7 @@ export function createExecutor(deps: ExecDeps) {
         if (shields === undefined) return;
         for (const name of await setAside(workspace, shields)) moved.add(name);
       };
-      // While it runs as well: other turns read the rules meanwhile, and a process may die.
+      // Also while it runs: other turns read the rules meanwhile, and the process may die.
       const report = await runConfined({ ...plan.run, atEachLook: tidy }, clock, signal);
       await tidy();
       const notes = [...moved].map(
@@ -138,7 +140,7 @@ export function createExecutor(deps: ExecDeps) {
       return toldOutcome(report, plan.run.limits, notes);
     });
   }
-  /** Nothing that others wrote can reach a program that gets no files. */
+  /** No untrusted content can reach a program that gets no files. */
   const isIsolated = () => {
     const found = deps.sandbox();
     const isConfined = found.kind === 'found' && found.sandbox.kind !== 'off';
@@ -151,21 +153,22 @@ export function createExecutor(deps: ExecDeps) {
       return found.kind === 'missing' ? `${found.reason}. ${found.remedy}` : 'it is switched off';
     },
     isIsolated,
-    /** In words, behind where it runs. */
+    /** A description, to follow the place where it runs. */
     confinement(): string {
       const found = deps.sandbox();
       if (found.kind !== 'found' || found.sandbox.kind === 'off') return 'without a sandbox';
       return deps.settings().hasNetwork ? 'with network' : 'no network';
     },
-    /** Programs may read other folders than the workspace and those of the system. */
+    /** Programs may read folders other than the workspace and those of the system. */
     seesMore: () => deps.settings().readOnly.length > 0,
     defaultTimeoutMs: () => deps.settings().limits.timeoutMs,
-    /** What the command stands on beside its words, as a text. @throws ToolError */
+    /** What the command depends on besides its arguments, as text. @throws ToolError */
     seal: (request: ExecRequest, workspace: string) =>
       sealOfRequest(request, workspace, { ...deps, sandbox: sandboxOf(deps) }),
     /**
-     * What an allow rule is bound to: what is run, where and how long, and how it is confined. A program
-     * that only reads and prints is allowed with any arguments, in its folder and the sandbox.
+     * What an allow rule is bound to: what is run, where and how long, and how it is confined. A
+     * program that only reads and prints is allowed with any arguments, in its folder and the
+     * sandbox.
      */
     standing({ work, folder, timeoutMs }: ExecRequest): StandingTerms {
       const { hasNetwork, readOnly, passedOn } = deps.settings();
@@ -178,7 +181,7 @@ export function createExecutor(deps: ExecDeps) {
       }
       return { pattern: JSON.stringify([work, folder, timeoutMs, confined]) };
     },
-    /** What it wrote. @throws ToolError */
+    /** Its output. @throws ToolError */
     run: (request: ExecRequest, context: ToolContext) =>
       request.folder === undefined
         ? run(request, context)

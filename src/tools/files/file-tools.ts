@@ -13,7 +13,7 @@ import type { Provenance } from './provenance.ts';
 
 export type WorkspaceAccess = {
   readonly files: GuardedFiles;
-  /** Left out: everything in the workspace counts as untrusted. */
+  /** Absent: everything in the workspace counts as untrusted. */
   readonly own?: Provenance | undefined;
 };
 
@@ -24,7 +24,7 @@ const MAX_WRITE_BYTES = 5_000_000;
 export const MAX_PATH_CHARS = 4096;
 
 /**
- * To be asked by every tool that takes a path. One person's turn does not reach another's notes.
+ * Call in every tool that takes a path. One person's turn does not reach another's notes.
  * @throws ToolError
  */
 export function checkNotes(path: string, { person }: Pick<ToolContext, 'person'>): void {
@@ -38,7 +38,7 @@ function workspaceFor(path: string, context: ToolContext): string {
   return context.workspace;
 }
 
-// Files as text: what is no text is refused, because neither a model nor an exact edit can use it.
+// Files as text: binary content is refused, because neither a model nor an exact edit can use it.
 
 const NUL = 0;
 
@@ -73,7 +73,7 @@ export function createListDir({ files, own }: WorkspaceAccess) {
     aliases: ['ls', 'LS', 'dir', 'list_files', 'list_directory', 'list_folder', 'tree'],
     parameterAliases: { path: PATH_NAMES },
     access: 'read',
-    // Who unpacks an archive lets others name files.
+    // An unpacked archive can contain untrusted file names.
     taints: true,
     isVerbatim: true,
     input: listInput,
@@ -131,7 +131,7 @@ export function createReadFile({ files, own }: WorkspaceAccess) {
     ],
     parameterAliases: { path: PATH_NAMES, lines: ['line_range', 'range', 'view_range'] },
     access: 'read',
-    // Where a file came from nobody knows any more.
+    // The origin of a file is no longer known.
     taints: true,
     isOwn: ({ path }) => isOwnFile(path),
     isVerbatim: true,
@@ -281,8 +281,8 @@ export function createEditFile({ files, own }: WorkspaceAccess) {
   });
 }
 
-// Replacing one exact passage of a text. Anything but a single match is refused with the places, so
-// that the next try can be right.
+// Replaces one exact passage of a text. Anything but a single match is refused with the places, so
+// that the next try can succeed.
 
 type EditResult =
   | { readonly kind: 'edited'; readonly text: string; readonly line: number }
@@ -311,7 +311,9 @@ function replaceExactly(text: string, oldText: string, newText: string): EditRes
 const refuse = (reason: string): EditResult => ({ kind: 'refused', reason });
 const toCrlf = (text: string) => text.replace(/\r?\n/g, '\r\n');
 
-/** Where the passage begins, overlapping places included; no more than are needed to show them. */
+/**
+ * Start positions of the passage, including overlapping ones; no more than are needed to show them.
+ */
 function placesOf(text: string, wanted: string): readonly number[] {
   const places: number[] = [];
   let at = text.indexOf(wanted);
@@ -342,7 +344,7 @@ function describePlaces(text: string, places: readonly number[]): string {
   return [advice, ...shown, ...(isCut ? ['[more places not shown]'] : [])].join('\n');
 }
 
-/** Points at lines that differ only in white space, the usual cause. */
+/** Points out lines that differ only in white space, the usual cause. */
 function describeAbsence(text: string, oldText: string): string {
   const wanted = squeeze(oldText.split('\n').find((line) => line.trim() !== '') ?? '');
   const similar = text

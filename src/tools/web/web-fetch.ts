@@ -1,5 +1,5 @@
-// Tool: reads one address of the web, a page as Markdown of its visible content. Allowed addresses are
-// decided in lib/net/safe-fetch.ts.
+// Tool: reads one URL, a page as Markdown of its visible content. lib/net/safe-fetch.ts decides
+// which addresses are allowed.
 
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -14,7 +14,7 @@ import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
 import type { FromReader, PageSource, ReadPage, ToReader } from './readable-page.ts';
 
-/** `label` says in words what it is. */
+/** `label`: a description of the type. */
 type FetchedKind =
   | { readonly kind: 'page' }
   | { readonly kind: 'text'; readonly text: string }
@@ -49,7 +49,9 @@ function fetchedKind(body: Uint8Array, contentType: string): FetchedKind {
   return text === undefined ? { kind: 'other', label: 'binary data' } : { kind: 'text', text };
 }
 
-/** Undefined for what is no text in the character set it claims, or in any where it claims none. */
+/**
+ * Undefined if it is not valid text in its declared character set, or in any if it declares none.
+ */
 function decoded(body: Uint8Array, contentType: string): string | undefined {
   const charset = /charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1];
   if (charset === undefined) return decodeText(body);
@@ -65,7 +67,7 @@ function decoderFor(charset: string): TextDecoder | undefined {
   }
 }
 
-/** `maxResultChars`: what the toolbox lets through of one result. */
+/** `maxResultChars`: the toolbox's limit for one result. */
 type WebFetchSettings = ReturnType<typeof webSettings>;
 
 export type WebFetchDeps = {
@@ -83,12 +85,12 @@ type WebText = {
   readonly text: string;
 };
 
-/** The pages read last are kept for a short time: a long one is read on from where it was cut. */
+/** The pages read last are cached for a short time: a long one is continued where it was cut. */
 const MAX_PAGES = 4;
 const KEPT_MS = 5 * 60_000;
 const MAX_URL_CHARS = 8192;
 const MAX_TEXT_CHARS = 1_000_000;
-/** For what stands around the text. */
+/** Reserved for the lines around the text. */
 const FRAME_CHARS = 700;
 const MIN_PART_CHARS = 500;
 const MAX_SHOWN_URL_CHARS = 300;
@@ -146,7 +148,7 @@ export function createWebFetch(deps: WebFetchDeps) {
       }
       const key = `${context.session} ${address}`;
       const kept = cache.get(key);
-      // Reading on must go on in the same text.
+      // Continuing must use the same text.
       const isKept = offset > 0 && kept !== undefined && kept.until > context.clock.now();
       const found = isKept ? kept.page : await load(address, context, deps);
       cache.set(key, { page: found, until: context.clock.now() + KEPT_MS });
@@ -236,12 +238,12 @@ function webSettings({ config, defaults }: LiveConfig) {
   return { timeoutMs: timeoutSecs * 1000, maxBytes, maxDecompressedBytes, maxResultChars };
 }
 
-// The main thread's side of reading pages: starts the thread at the first page, gives each a limited
-// time and memory, and stops the thread that exceeds them or has nothing to do.
+// The main thread's side of reading pages: starts the thread with the first page, gives each a
+// limited time and memory, and stops a thread that exceeds them or is idle.
 
 const READ_LIMIT_MS = 10_000;
 const START_LIMIT_MS = 30_000;
-/** The thread costs memory while nobody reads. */
+/** An idle thread still costs memory. */
 const IDLE_LIMIT_MS = 60_000;
 const MAX_HEAP_MB = 384;
 const MAX_STACK_MB = 8;
@@ -252,9 +254,9 @@ const WORKER_URL = new URL(`./reading-worker${extname(import.meta.url)}`, import
 
 type PageReaderDeps = {
   readonly clock: Clock;
-  /** Longest time for one page; 10 s where it is left out. */
+  /** Longest time for one page; default: 10 s. */
   readonly limitMs?: number;
-  /** Shared with other readers; its own where it is left out. */
+  /** Shared with other readers; default: its own. */
   readonly memory?: ReaderMemory;
 };
 
@@ -273,7 +275,7 @@ export class PageReader implements AsyncDisposable {
     this.#memory = memory;
   }
 
-  /** @throws ToolError where the page cannot be read; the signal's reason */
+  /** @throws ToolError if the page cannot be read; the signal's reason */
   async read(page: PageSource, signal: AbortSignal): Promise<ReadPage> {
     const turn = this.#last.then(() => {
       signal.throwIfAborted();
@@ -301,7 +303,7 @@ export class PageReader implements AsyncDisposable {
       if (answer.kind === 'read') return answer.page;
       throw new ToolError('execution', answer.kind === 'failed' ? answer.problem : BROKEN);
     } catch (error) {
-      // Whatever it is busy with, nobody waits for it any more.
+      // The thread may still be busy; nothing waits for it any more.
       await this.#stop();
       throw error;
     } finally {
@@ -311,7 +313,7 @@ export class PageReader implements AsyncDisposable {
     }
   }
 
-  /** What the thread says next. */
+  /** The next message of the thread. */
   async #answer(worker: Worker, limitMs: number, signal: AbortSignal): Promise<FromReader> {
     const next = Promise.withResolvers<FromReader>();
     const fail = (problem: string) => next.resolve({ kind: 'failed', problem });

@@ -81,7 +81,7 @@ export function claimDeliveries(
   return { claimed, nextAt: next?.at };
 }
 
-/** For the one process that delivers: whatever is being sent was sent by a process that is gone. */
+/** For the one delivering process: whatever is being sent belonged to an earlier process. */
 export function recoverDeliveries(
   tx: Transaction,
   account: AccountName,
@@ -119,7 +119,7 @@ function claimedDelivery(row: OutboundRow, now: number): ClaimedDelivery {
 const HELD = `id = ? AND attempts = ? AND owner = ? AND state = 'sending'`;
 const heldBy = (hold: DeliveryHold, owner: string): SqlValue[] => [hold.id, hold.attempt, owner];
 
-/** False where it may not be sent (any more): it was stopped, or is held by another process. */
+/** False if it must not be sent (any more): it was stopped, or is held by another process. */
 export function requestBegins(tx: Transaction, hold: DeliveryHold): boolean {
   const changes = tx.change(
     `UPDATE outbound SET requesting = 1 WHERE ${HELD} AND stopped IS NULL`,
@@ -128,7 +128,7 @@ export function requestBegins(tx: Transaction, hold: DeliveryHold): boolean {
   return changes > 0;
 }
 
-/** What was in doubt was about this part; the next one has not been tried yet. */
+/** The doubt was about this part; the next one has not been tried yet. */
 export function partSent(tx: Transaction, hold: DeliveryHold, part: NativeId): boolean {
   const row = tx.first<{ parts: string; stopped: string | null }>(
     `SELECT parts, stopped FROM outbound WHERE ${HELD}`,
@@ -186,7 +186,7 @@ export function settle(
   return 'settled';
 }
 
-/** Nothing further of it is sent; what stands in the chat counts as sent, as `takeBack` has it. */
+/** Sends no further part of it; what is in the chat counts as sent, as in `takeBack`. */
 function close(tx: Transaction, id: MessageId, reason: string): void {
   tx.change(
     `UPDATE outbound SET state = CASE parts WHEN '[]' THEN 'dropped' ELSE 'sent' END, reason = ?,
@@ -199,9 +199,9 @@ function close(tx: Transaction, id: MessageId, reason: string): void {
   );
 }
 
-/** Of the answers of a session's turns nothing further is sent; returns how many had not gone out whole. */
+/** Sends nothing further of the answers of a session's turns; returns how many were incomplete. */
 export function stopAnswers(tx: Transaction, session: SessionKey, reason: string): number {
-  // '$' is the character behind '#'.
+  // '$' is the character after '#'.
   const open = tx.all<{ id: MessageId; lane: string; state: string }>(
     `SELECT id, lane, state FROM outbound
      WHERE state IN ('queued', 'sending') AND id >= ? AND id < ?`,
@@ -221,7 +221,7 @@ export function stopAnswers(tx: Transaction, session: SessionKey, reason: string
 
 /**
  * Of several reports on one message the first counts. One may come before the send is settled, or
- * about a send of which nobody knew whether it arrived.
+ * about a send with an unknown outcome.
  */
 export function markBounced(
   tx: Transaction,
@@ -251,7 +251,7 @@ export function isDelivering(tx: Transaction, chat: ChatRef): boolean {
   return row !== undefined;
 }
 
-/** The lane's oldest open row becomes due, where it is not being sent or waiting for a retry. */
+/** Makes the lane's oldest open row due, unless it is being sent or waits for a retry. */
 export function promote(tx: Transaction, lane: string): void {
   tx.change(
     `UPDATE outbound SET ready_at = ?1 WHERE ready_at IS NULL AND state = 'queued' AND ord =
@@ -260,7 +260,7 @@ export function promote(tx: Transaction, lane: string): void {
   );
 }
 
-// What stands where: a message as it came in, and what of our texts is in the chats.
+// Lookups: a message as it was received, and which outbound texts are in the chats.
 
 type SentRow = { body: string | null; parts: string; state: string; lane: string };
 
@@ -275,8 +275,8 @@ export function readOutbound(tx: Transaction, id: MessageId): SentText | undefin
 }
 
 /**
- * Newest first: a platform may count from the beginning again. A reaction does not tell its topic, so
- * those of the chat count too.
+ * Newest first: a platform may restart its numbering. A reaction does not name its topic, so those
+ * of the whole chat count.
  */
 export function sentAs(tx: Transaction, session: SessionKey, part: NativeId): SentText | undefined {
   const row = tx.first<SentRow>(
@@ -300,7 +300,7 @@ export function hasWrittenTo(tx: Transaction, { thread: _topic, ...chat }: ChatR
 }
 
 export function takeBack(tx: Transaction, turn: TurnId): TakenBack {
-  // '0' is the character behind '/'.
+  // '0' is the character after '/'.
   const named = [`${turn}/`, `${turn}0`];
   const dropped = tx.all<{ lane: string }>(
     `UPDATE outbound SET state = 'dropped', reason = 'taken back', settled_at = ?, ready_at = NULL

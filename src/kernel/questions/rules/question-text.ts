@@ -1,48 +1,51 @@
-// What a person reads before they decide: a sentence, who asks, and below it the exact text that the
-// decision is about. Nothing in it is hidden or looks like something else; what does not fit on a screen
-// comes as a file. Cases X04 and X05.
+// The text of a question before a decision: a sentence, who asks, and below it the exact text that
+// the decision is about. Nothing in it is hidden or deceptive; what does not fit on a screen comes
+// as a file. Cases X04 and X05.
 
 import { verbatim } from '../../message/untrusted.ts';
 
-/** Longest text that is shown within the question, characters after escaping; a longer one is a file. */
+/** Longest text shown within the question, characters after escaping; a longer one is a file. */
 export const MAX_INLINE_CHARS = 1500;
-/** Of a longer text, what the question itself shows. */
+/** The part of a longer text that the question itself shows. */
 const BEGINNING_CHARS = 500;
 const HOUR_MS = 3_600_000;
 
-/** What a question is about, where more has to be seen than its sentence. */
+/** The subject of a question, if its sentence does not show everything. */
 export type Matter = {
-  /** Who asks for it, in words of ours or escaped. */
+  /** Who requests it, as our own or escaped text. */
   readonly asker: string;
-  /** Untrusted content was in view when it was asked for. */
+  /** Untrusted content was in view when it was requested. */
   readonly isTainted: boolean;
-  /** Exactly what is decided about, escaped: by `shownText` or `asciiText`. Left out: the sentence says it all. */
+  /**
+   * The exact subject of the decision, escaped by `shownText` or `asciiText`. Absent: the sentence
+   * says it all.
+   */
   readonly text?: string;
-  /** What that is called as a file. */
+  /** Its name as a file. */
   readonly file?: string;
-  /** What else there is to know before deciding. */
+  /** Further information for the decision. */
   readonly hint?: string;
 };
 
-/** A request in words: a sentence, and the exact text that the sentence has no room for. */
+/** A request as text: a sentence, and the exact text that does not fit in it. */
 export type RequestWords = {
-  /** Markdown, with a question mark; whatever is not ours in it by `inlineCode` or `verbatim`. */
+  /** Markdown, with a question mark; untrusted parts escaped by `inlineCode` or `verbatim`. */
   readonly sentence: string;
   readonly text?: string;
-  /** What the text is called as a file. */
+  /** The text's name as a file. */
   readonly file?: string;
 };
 
 export type QuestionText = {
   /** Stays in the chat after the decision. */
   readonly markdown: string;
-  /** Goes with the decision. */
+  /** Removed with the decision. */
   readonly tail: string;
-  /** All of a text that does not fit. */
+  /** The whole of a text that does not fit. */
   readonly file?: { readonly name: string; readonly text: string };
 };
 
-/** `hasFiles`: the chat takes files; else all of the text stands in the question. */
+/** `hasFiles`: the chat supports files; otherwise the question contains all of the text. */
 export function questionText(
   sentence: string,
   { asker, isTainted, text = '', file = 'request.txt', hint = '' }: Matter,
@@ -73,12 +76,12 @@ export function durationWords(ms: number): string {
   return hours === 1 ? '1 hour' : `${hours} hours`;
 }
 
-/** The text with everything escaped that is not seen or not what it seems. */
+/** The text with all invisible or deceptive characters escaped. */
 export function shownText(text: string): string {
   return blanksEscaped(mixedScriptsEscaped(text).replace(NOT_SEEN, escaped));
 }
 
-/** For what machines read: nothing but ASCII stays as it is. */
+/** For text that machines read: escapes everything but ASCII. */
 export const asciiText = (text: string): string => blanksEscaped(text.replace(NOT_ASCII, escaped));
 
 const blanksEscaped = (text: string) =>
@@ -87,13 +90,13 @@ const blanksEscaped = (text: string) =>
 /** Longest text within a sentence, characters. */
 const MAX_IN_SENTENCE_CHARS = 200;
 
-/** The text as a code span, where that shows it as it is, and short. */
+/** The text as a code span, if that shows it unchanged and it is short. */
 export function inlineCode(text: string, escaping = shownText): string | undefined {
   const code = verbatim(escaping(text));
   return text.length <= MAX_IN_SENTENCE_CHARS && code === `\`${text}\`` ? code : undefined;
 }
 
-/** Arguments, a line each: `key: value`; what has several lines stands below its key, indented. */
+/** Arguments, a line each: `key: value`; a value of several lines is below its key, indented. */
 export function argumentLines(json: string): string {
   const lines = Object.entries(JSON.parse(json) as object).map(
     ([key, value]: [string, unknown]) => {
@@ -105,7 +108,7 @@ export function argumentLines(json: string): string {
   return lines.join('\n');
 }
 
-/** Could be taken for something else than a text. */
+/** Could be mistaken for a value other than text. */
 const LIKE_JSON = /^(?:[-\d[{"].*|true|false|null|\s.*|)$/;
 
 /** As a code block that nothing in the text can end. */
@@ -117,13 +120,13 @@ export function fenced(text: string): string {
 const NOT_ASCII = /[^\n\x20-\x7e]/g;
 const NOT_SEEN =
   /(?!\n)[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}|\p{Default_Ignorable_Code_Point}|\u2800|[\u{FE00}-\u{FE0F}]/gu;
-/** Not the indentation of ours, which stands at the beginning of a line. */
+/** Excludes the program's own indentation at the start of a line. */
 const LONG_BLANK = /(?<=\S) {3,}/g;
 const WORD = /[\p{L}\p{M}\p{N}_@.-]+/gu;
 const LATIN = /\p{Script=Latin}/u;
 const OTHER_LETTER = /(?!\p{Script=Latin}|\p{Script=Common}|\p{Script=Inherited})\p{L}/gu;
 
-/** In a word of Latin letters one of another script only looks like one. */
+/** In a word of Latin letters, a letter of another script is a look-alike. */
 function mixedScriptsEscaped(text: string): string {
   return text.replace(WORD, (word) =>
     LATIN.test(word) ? word.replace(OTHER_LETTER, escaped) : word,
