@@ -1,4 +1,5 @@
-// CONTRACT of the HTTP routes that features contribute. The server authenticates each request before it reads the
+// CONTRACT of the HTTP routes that features contribute. The server authenticates each request
+// before it reads the
 // body, and loads the code of a group of routes with the first request for one of them.
 
 import type { z } from 'zod';

@@ -25,7 +25,8 @@ export async function isOnReadOnlyMount(path: string): Promise<boolean> {
   try {
     const real = await realpath(path);
     const mounts = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n');
-    // proc(5): the fifth field is the mount point, the sixth its options; later mounts cover earlier ones.
+    // proc(5): the fifth field is the mount point, the sixth its options; later mounts cover
+    // earlier ones.
     const [nearest] = mounts
       .map((line) => line.split(' '))
       .map(([, , , , point = '', options = '']) => ({ point: unescaped(point), options }))

@@ -73,9 +73,10 @@ async function byServiceRecords(
   const imap = await find('_imaps', 'tls');
   const smtp = (await find('_submissions', 'tls')) ?? (await find('_submission', 'starttls'));
   if (imap === undefined || smtp === undefined) return undefined;
-  const foreign = [imap.host, smtp.host].find((host) => !`.${host}`.endsWith(`.${domain}`));
+  const otherHost = [imap.host, smtp.host].find((host) => !`.${host}`.endsWith(`.${domain}`));
   // DNS can be forged, so a person must confirm (RFC 6186 section 6).
-  const hint = foreign && `DNS names ${foreign} as mail server. Check that this is your provider.`;
+  const hint =
+    otherHost && `DNS names ${otherHost} as mail server. Check that this is your provider.`;
   return { imap, smtp, username: address, ...(hint === undefined ? {} : { hint }) };
 }
 

@@ -291,8 +291,7 @@ export type TokenEndpoint = { readonly tokenUrl: string; readonly scope: string 
 /**
  * By IMAP host, so that company domains at these providers are recognised.
  * @see https://developers.google.com/workspace/gmail/imap/xoauth2-protocol
- * @see
- * https://learn.microsoft.com/exchange/client-developer/legacy-protocols/how-to-authenticate-an-imap-pop-smtp-application-by-using-oauth
+ * @see https://learn.microsoft.com/exchange/client-developer/legacy-protocols/how-to-authenticate-an-imap-pop-smtp-application-by-using-oauth
  */
 const ENDPOINTS: readonly (TokenEndpoint & { readonly imapHosts: readonly string[] })[] = [
   {

@@ -225,7 +225,9 @@ export interface MessageBus extends BusRecords, AsyncDisposable {
     batch: readonly InboundEntry[],
     options?: { readonly cursor?: ChannelCursor; readonly rows?: readonly RowWrite[] },
   ): Promise<readonly AcceptResult[]>;
-  /** Runs turns until the signal aborts, one per session at a time; then waits for those running. */
+  /**
+   * Runs turns until the signal aborts, one per session at a time; then waits for those running.
+   */
   work(handler: TurnHandler, options: WorkOptions): Promise<void>;
   /** Delivers one channel's messages until the signal aborts, in order per chat. */
   deliver(courier: Courier, options: DeliverOptions): Promise<void>;

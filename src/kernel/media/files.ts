@@ -1,4 +1,5 @@
-// The media store in a folder: `<2 hex>/<sha256>`, written atomically, with the content type detected
+// The media store in a folder: `<2 hex>/<sha256>`, written atomically, with the content type
+// detected
 // from the first bytes. The modification time is the time of last use.
 
 import { createHash, randomUUID } from 'node:crypto';

@@ -1,4 +1,5 @@
-// Builds metrics, spans and the audit log as configured, and completes the records of model calls with
+// Builds metrics, spans and the audit log as configured, and completes the records of model calls
+// with
 // the outcome of the tools they requested.
 
 import { createHash } from 'node:crypto';

@@ -1,4 +1,5 @@
-// HTTP requests to untrusted addresses (no private networks, bounded redirects, size and time), with
+// HTTP requests to untrusted addresses (no private networks, bounded redirects, size and time),
+// with
 // decompression under the same size limit.
 
 import type { Transform } from 'node:stream';

@@ -141,7 +141,9 @@ export function findSnippet(text: string, query: string): string | undefined {
 // Invisible characters that change what is read: direction marks, tags, zero widths (case J04).
 // Joiners between letters and variation selectors are in normal use.
 
-/** Bidirectional controls (UAX 9), tags, zero widths, invisible operators, fillers, other controls. */
+/**
+ * Bidirectional controls (UAX 9), tags, zero widths, invisible operators, fillers, other controls.
+ */
 const HIDDEN =
   /(?!\t|\n|\r|\f|\u200C|\u200D)[\p{Cc}\u00AD\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u206F\u3164\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E007F}]|(?<!^)\uFEFF|\u{E0100}/u;
 /** Joiners are meaningful only between letters and symbols. */

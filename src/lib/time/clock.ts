@@ -43,7 +43,9 @@ type BackoffOptions = {
   readonly random: () => number;
 };
 
-/** The wait before try `failures + 1`: between half and all of min · 2^(failures-1), at most max. */
+/**
+ * The wait before try `failures + 1`: between half and all of min · 2^(failures-1), at most max.
+ */
 export function backoffMs(failures: number, options: BackoffOptions): number {
   const ceiling = Math.min(options.maxMs, options.minMs * 2 ** Math.max(0, failures - 1));
   return Math.round(ceiling / 2 + (ceiling / 2) * options.random());

@@ -1,4 +1,5 @@
-// Names of models: vendor prefixes, defaults, peers, prices per million tokens, and what a model can do by its name.
+// Names of models: vendor prefixes, defaults, peers, prices per million tokens, and what a model
+// can do by its name.
 
 import type { CapabilityOverride } from '../../features/local-models/settings.ts';
 import type { Price } from '../../features/spending/rules/spending.ts';

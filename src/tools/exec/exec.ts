@@ -1,4 +1,5 @@
-// Tools that run a program, a short script or a piece of code in the workspace, and their construction
+// Tools that run a program, a short script or a piece of code in the workspace, and their
+// construction
 // from the configuration.
 
 import { createHash } from 'node:crypto';

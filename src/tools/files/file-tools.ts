@@ -1,4 +1,5 @@
-// Access of the file tools to the workspace, and the tools that list, read, write and edit its files.
+// Access of the file tools to the workspace, and the tools that list, read, write and edit its
+// files.
 
 import { z } from 'zod';
 import { isOwnFile, writeAccessOf } from '../../agent/rules/taint.ts';
@@ -54,7 +55,8 @@ export function decodeText(content: Uint8Array): string {
   }
 }
 
-// Tools for the workspace: list a folder, read, write and edit a text file. An edit needs exactly one
+// Tools for the workspace: list a folder, read, write and edit a text file. An edit needs exactly
+// one
 // match.
 
 const MAX_ENTRIES = 500;

@@ -61,7 +61,9 @@ export function withoutComments(value: string): string {
   return result;
 }
 
-/** Message ids (`<left@right>`) of a field, in order, without duplicates; malformed ones dropped. */
+/**
+ * Message ids (`<left@right>`) of a field, in order, without duplicates; malformed ones dropped.
+ */
 export function messageIdsIn(value: string | undefined): readonly string[] {
   const ids = value?.match(/<[^<>\s@]{1,200}@[^<>\s@]{1,200}>/g) ?? [];
   return [...new Set(ids)];

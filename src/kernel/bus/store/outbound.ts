@@ -1,5 +1,6 @@
 // The outbound topic: answers in order per lane (one chat). Only the oldest open row of a lane can
-// be claimed; its try is fenced by the attempt number. The column `channel` holds names of accounts.
+// be claimed; its try is fenced by the attempt number. The column `channel` holds names of
+// accounts.
 
 import type { DeliveryHistory, Settlement } from '../../message/delivery.ts';
 import {

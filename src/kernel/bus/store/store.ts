@@ -51,7 +51,9 @@ export interface KeyValueStore {
     prefix: string,
     options?: { readonly limit?: number; readonly after?: string; readonly newestFirst?: boolean },
   ): Promise<readonly KeyValueEntry[]>;
-  /** Deletes rows of the prefix last written before `before` (epoch milliseconds); returns how many. */
+  /**
+   * Deletes rows of the prefix last written before `before` (epoch milliseconds); returns how many.
+   */
   expire(prefix: string, before: number): Promise<number>;
 }
 

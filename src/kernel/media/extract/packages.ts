@@ -1,4 +1,5 @@
-// Documents that are ZIP packages of XML parts: EPUB books, OpenDocument files and PowerPoint slides.
+// Documents that are ZIP packages of XML parts: EPUB books, OpenDocument files and PowerPoint
+// slides.
 
 import { posix } from 'node:path';
 import { htmlText } from '../../../lib/html/html-text.ts';
