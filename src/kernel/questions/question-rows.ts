@@ -1,5 +1,5 @@
-// The questions that wait for an answer: on disk, and in memory as they are on disk, so that no
-// message costs a look into the store.
+// The questions that wait for an answer: stored on disk and cached in memory, so that no message
+// costs a read of the store.
 
 import { z } from 'zod';
 import { flag, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
@@ -22,7 +22,7 @@ import type { Matter } from './rules/question-text.ts';
 
 export type OpenQuestion = {
   readonly id: string;
-  /** How often it was asked before. */
+  /** Number of earlier times it was asked. */
   readonly round: number;
   readonly chat: ChatRef;
   /** What stays in the chat after the decision. */
@@ -43,16 +43,16 @@ export type OpenQuestion = {
   readonly expiresAt: number;
   /** Nothing was written in its chat since. */
   readonly isNumbered: boolean;
-  /** It was answered, and what that does may not have been done. */
+  /** It was answered, and the effect may not have run yet. */
   readonly chosen?: {
     readonly action: string;
     readonly by: PersonSender;
-    /** The press, whose reply tells what came of it. */
+    /** The press, whose reply reports the outcome. */
     readonly message?: MessageId;
-    /** It was chosen outside of any chat. */
+    /** It was answered outside of any chat. */
     readonly isOutside?: true;
   };
-  /** What was said of what was chosen, where more is to be told: see `outcome`. */
+  /** The text shown for the choice, if an outcome follows: see `outcome`. */
   readonly underWay?: string;
 };
 
@@ -63,7 +63,7 @@ const OPEN = rowShape<OpenQuestion>({
   ...{ askedAt: number, expiresAt: number, isNumbered: flag },
 });
 
-/** The text that asks it. */
+/** The id of the text that asks it. */
 export const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>): MessageId =>
   messageId(`question/${id}/${round}`);
 
@@ -71,7 +71,7 @@ const SCOPE = 'questions';
 /** A message that was not confirmed to its platform comes again sooner. */
 const USED_LIFETIME_MS = 7 * 86_400_000;
 
-/** Whether somebody may answer in this chat. */
+/** Whether the sender may answer in this chat. */
 export function mayDecide(
   open: OpenQuestion,
   sender: PersonSender,
@@ -89,9 +89,9 @@ export function mayDecide(
 }
 
 export type QuestionRows = {
-  /** That wait for an answer, oldest first. */
+  /** Open questions, oldest first. */
   readonly open: Rows<OpenQuestion>;
-  /** Presses that were carried out before they were stored themselves, by the id of their message. */
+  /** Presses that ran before they were stored themselves, by the id of their message. */
   readonly used: Rows<{ readonly token: string }>;
 };
 
@@ -116,7 +116,7 @@ export async function byToken(
   return all.find(({ choices }) => choices.some((choice) => choice.token === token));
 }
 
-/** The newest of the chat, while a number answers it. */
+/** The newest question of the chat, while a number answers it. */
 export async function numberedIn(
   { open }: QuestionRows,
   chat: ChatRef,
@@ -132,29 +132,29 @@ export async function numberedIn(
 export const expireUsed = ({ used }: QuestionRows, now: number): Promise<number> =>
   used.expire(now - USED_LIFETIME_MS);
 
-/** Of several rows the owner means the one chosen last. */
+/** Of several rows, the one that the owner chose last. */
 export const chosenLast = <T>(
   rows: readonly T[],
   chosenAt: (row: T) => number | undefined,
 ): T | undefined =>
   rows.toSorted((one, other) => (chosenAt(one) ?? 0) - (chosenAt(other) ?? 0)).at(-1);
 
-// CONTRACT of the questions that people answer by a press or a number: what is asked, and what an answer
-// does.
+// CONTRACT of the questions that people answer by a press or a number: the question, and the effect
+// of an answer.
 
 export type Question = {
-  /** The same id is asked once. */
+  /** A question with the same id is asked once. */
   readonly id: string;
   /** The only chat in which it can be answered. */
   readonly chat: ChatRef;
   /** A sentence, Markdown. */
   readonly markdown: string;
-  /** Who asks for it, and the exact text that is decided about. */
+  /** Who requests it, and the exact text of the decision. */
   readonly matter?: Matter;
   readonly choices: readonly {
     readonly label: string;
     readonly action: string;
-    /** Beside a yes and a no: no thumb means it. */
+    /** A choice besides yes and no: no thumb reaction means it. */
     readonly hasNoThumb?: true;
   }[];
   readonly approvers: 'owners' | readonly UserId[];
@@ -164,8 +164,8 @@ export type Question = {
 };
 
 /**
- * The words for the person, which stand below the question from then on. `next`: what they are asked next;
- * `isUnderWay`: what came of it is told later, see `outcome`.
+ * The text for the person, shown below the question from then on. `next`: the next question;
+ * `isUnderWay`: the outcome follows later, see `outcome`.
  */
 export type Answered =
   | string
@@ -176,23 +176,24 @@ export type Chooser = readonly [who: PersonSender, at?: ChatRef | undefined];
 
 /** Every step may be repeated after a crash. */
 export type QuestionHandler = {
-  /** Carries out the choice. */
+  /** Executes the choice. */
   answer(rest: string, action: string, ...chooser: Chooser): Promise<Answered>;
-  /** Nobody answered in time. What the person is told, where it is more than that. */
+  /** The question expired. Returns the text for the person if it is more than that. */
   expired?(rest: string): Promise<string | undefined> | Promise<void>;
   /** It was decided by other means, or nothing is left to decide: what stands below it. */
   settled?(rest: string, question: string): Promise<string | undefined>;
-  /** At the start, before any question: asks what a process that is gone had not come to ask. */
+  /** At the start, before any question: asks what an earlier process had left to ask. */
   takeUp?(): Promise<void>;
 };
 
-// Pending decisions: rows that wait for the answer of a person and say in `state` how far they are. A row
-// is open until it is decided, by a press, by words or by the time; of several that decide, the first counts.
+// Pending decisions: rows that wait for a person's answer and record their progress in `state`. A
+// row is open until it is decided by a press, by text or by expiry; of several decisions, the first
+// counts.
 
 type Pending = {
   readonly id: string;
   readonly session: SessionKey;
-  /** `open`: nobody has decided. */
+  /** `open`: not decided yet. */
   readonly state: { readonly kind: string };
 };
 
@@ -200,7 +201,7 @@ type KindOf<T extends Pending> = T['state']['kind'];
 
 export const isOpen = ({ state }: Pending) => state.kind === 'open';
 
-/** Those nobody has decided about, in the order of the collection. */
+/** The open ones, in the order of the collection. */
 export const openOf = async <T extends Pending>(rows: Rows<T>): Promise<readonly T[]> =>
   (await rows.list()).filter(isOpen);
 
@@ -265,7 +266,7 @@ export async function moveOn<T extends Pending>(
   return moved !== undefined;
 }
 
-/** Removes what was decided in these conversations and holds the words; how many. */
+/** Removes decided rows of these conversations that contain the words; returns how many. */
 export const eraseDecided = <T extends Pending>(
   rows: Rows<T>,
   chats: readonly string[],

@@ -1,6 +1,7 @@
-// Questions that people answer by a press or a number, over restarts: each choice has a random token,
-// good once, in one chat, for those who may decide. What an answer does, its handler knows. Only what
-// a person sent is ever an answer; nothing the agent writes comes here. Cases T09 and A07.
+// Questions that people answer by a press or a number, across restarts: each choice has a random
+// token, valid once, in one chat, for those who may decide. The handler knows the effect of an
+// answer. Only what a person sent is ever an answer; nothing that the agent writes comes here.
+// Cases T09 and A07.
 
 import type { Channel } from '../../channels/channel.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -38,9 +39,9 @@ type QuestionsDeps = {
   randomBytes(size: number): Uint8Array;
   /** By kind of subject. */
   handlers(): Readonly<Record<string, QuestionHandler>>;
-  /** Nobody has to press below this question any more. */
+  /** Removes the buttons of a question that is closed. */
   spendButtons: SpendButtons;
-  /** Where choices cannot be pressed, their numbers are the answers. */
+  /** On channels without buttons, the numbers of choices are the answers. */
   channel(account: AccountName): Pick<Channel, 'choices' | 'attachments'> | undefined;
   readonly media: Pick<MediaStore, 'put'>;
 };
@@ -52,21 +53,21 @@ const NO_LONGER = 'This can no longer be answered: it was already decided or has
 const NOT_YET = 'Your answer is saved, but could not be carried out yet. I try again.';
 const NOT_YOURS = 'This is not yours to decide.';
 const EXPIRED = 'Expired: nobody answered in time.';
-/** Longer than what any tool takes. */
+/** Larger than any tool's result. */
 const MAX_FILE_BYTES = 50_000_000;
 /** Between two looks at what was settled elsewhere. */
 const LOOK_MS = 2000;
-/** What is under way for longer tells nothing any more. */
+/** The outcome of a choice older than this is no longer reported. */
 const UNDER_WAY_MS = 86_400_000;
 
-/** `isSaid`: they stand in the chat already, below the question or as a message. */
+/** `isSaid`: the text is in the chat already, below the question or as a message. */
 export type Pressed = { readonly words: string; readonly isSaid: boolean };
 
 export type Questions = ReturnType<typeof createQuestions>;
 
 export function createQuestions(deps: QuestionsDeps) {
   const { rows, bus, clock, log } = deps;
-  /** Two presses at once must not both count. */
+  /** Of two concurrent presses only one may count. */
   const lanes = createLanes();
   let changed = Promise.withResolvers<void>();
   const hasButtons = (chat: ChatRef) => deps.channel(accountName(chat))?.choices !== undefined;
@@ -116,8 +117,8 @@ export function createQuestions(deps: QuestionsDeps) {
   }
 
   /**
-   * Nobody can decide it any more. `shown`: what stands below it from then on; `said`: what is said in a
-   * message where the platform does not change texts.
+   * Closes the question. `shown`: what is below it from then on; `said`: the text of a message if
+   * the platform cannot change texts.
    */
   async function close(open: OpenQuestion, shown: string, said: string, underWay?: string) {
     const now = shown === '' ? '' : `${open.markdown}\n\n${shown}`;
@@ -163,7 +164,7 @@ export function createQuestions(deps: QuestionsDeps) {
     return { handler, rest: subject.slice(colon + 1) };
   }
 
-  /** Notes the choice; why it does not count, or undefined. */
+  /** Records the choice; returns why it does not count, or undefined. */
   async function choose(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
     const open = await byToken(rows, token);
     const choice = open?.choices.find((each) => each.token === token);
@@ -183,7 +184,7 @@ export function createQuestions(deps: QuestionsDeps) {
     chosen: Omit<Chosen, 'action'>,
     isTheirs: IsTheirs,
   ): Promise<Pressed> {
-    // Carried out, and answered, by a process that had it before.
+    // An earlier process executed and answered it.
     if (chosen.message !== undefined && (await rows.used.get(chosen.message))?.token === token)
       return { words: '', isSaid: true };
     const known = await byToken(rows, token);
@@ -209,7 +210,7 @@ export function createQuestions(deps: QuestionsDeps) {
     for (const open of await rows.open.list()) if (open.chosen === undefined) await send(open);
   }
 
-  /** Carries out what was chosen and could not be done then. */
+  /** Executes a choice that could not be executed earlier. */
   async function finish(open: OpenQuestion) {
     const { chosen } = open;
     const { token } = open.choices.find(({ action }) => action === chosen?.action) ?? {};
@@ -227,7 +228,7 @@ export function createQuestions(deps: QuestionsDeps) {
     log.info('question expired', { question: open.id });
   }
 
-  /** As it stands now: it may have been answered or asked again meanwhile. */
+  /** In its current state: it may have been answered or asked again meanwhile. */
   async function takeUp(id: string) {
     const open = await rows.open.get(id);
     if (open === undefined || dueAt(open) > clock.now()) return;
@@ -263,7 +264,7 @@ export function createQuestions(deps: QuestionsDeps) {
     /** Sends the question with its choices; durable when resolved, with these rows where it is new. */
     ask: (question: Question, beside?: readonly RowWrite[]) =>
       oneByOne(() => ask(question, beside)),
-    /** Asks an open question anew, here; what was to be pressed before is no longer good. */
+    /** Asks an open question again, here; its earlier buttons become invalid. */
     askAgain: (id: string, chat: ChatRef): Promise<'asked' | 'closed'> =>
       oneByOne(async () => {
         const open = await rows.open.get(id);
@@ -273,13 +274,16 @@ export function createQuestions(deps: QuestionsDeps) {
         buttons.begin();
         return 'asked';
       }),
-    /** Notes what a press chose, so that it is carried out whatever becomes of this process. */
+    /** Records the choice of a press, so that it is executed whatever happens to this process. */
     async choose({ id, press, sender, chat }: InboundMessage, role: AdmittedRole): Promise<void> {
       if (press === undefined || sender.kind !== 'person') return;
       const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
       await oneByOne(() => choose(press, { by: sender, message: id }, isTheirs));
     },
-    /** Carries it out: the words for who pressed; undefined where the message is no press. */
+    /**
+     * Executes it: returns the text for the person who pressed; undefined if the message is no
+     * press.
+     */
     async press(
       { id, press, sender, chat }: InboundMessage,
       role: AdmittedRole,
@@ -290,8 +294,8 @@ export function createQuestions(deps: QuestionsDeps) {
       return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
     },
     /**
-     * The token that a number stands for, as the next words after a question on a channel without
-     * buttons; undefined where the message is none. Other words go to the agent, and from then on
+     * The token that a number means, as the next text after a question on a channel without
+     * buttons; undefined if the message is none. Other text goes to the agent, and from then on
      * numbers too.
      */
     async numbered({ id, chat, text, addressing, group }: InboundMessage) {
@@ -305,26 +309,31 @@ export function createQuestions(deps: QuestionsDeps) {
       if (choice === undefined) await oneByOne(() => wordsBetween(open.id));
       return choice?.token;
     },
-    /** Of what a thumb can mean below this text, a question where there are no buttons; else none. */
+    /**
+     * The tokens that a thumb reaction to this text can mean, for a question without buttons; else
+     * none.
+     */
     async tokensOf(text: MessageId): Promise<readonly string[]> {
       const open = (await rows.open.list()).find((one) => textOf(one) === text);
       if (open === undefined || open.chosen !== undefined || hasButtons(open.chat)) return [];
       const meant = open.choices.filter(({ hasNoThumb }) => hasNoThumb !== true);
       return meant.map(({ token }) => token);
     },
-    /** What waits for an answer, oldest first. */
+    /** Open questions, oldest first. */
     open: async () => (await rows.open.list()).filter(({ chosen }) => chosen === undefined),
-    /** An owner's choice made outside any chat, by what only the question's readers know. */
+    /**
+     * An owner's choice made outside any chat, by a token that only readers of the question know.
+     */
     answer: (token: string, owner: PersonSender): Promise<string> =>
       oneByOne(async () => {
         const isTheirs = ({ approvers }: OpenQuestion) => approvers === 'owners';
         return (await decide(token, { by: owner, isOutside: true }, isTheirs)).words;
       }),
-    /** It needs no answer any more; `outcome` is added to its text where the platform can. */
+    /** It needs no answer any more; `outcome` is added to its text if the platform supports it. */
     withdraw: (id: string, outcome = ''): Promise<void> => oneByOne(() => withdraw(id, outcome)),
     /**
-     * What came of an answer that was under way: stands below the question too from then on. `said`: in
-     * a message where the platform does not change texts.
+     * The outcome of a choice that was running: shown below the question from then on. `said`: the
+     * text of a message if the platform cannot change texts.
      */
     outcome: (id: string, shown: string, said: string): Promise<void> =>
       oneByOne(async () => {
@@ -340,7 +349,7 @@ export function createQuestions(deps: QuestionsDeps) {
         await clock.sleep(LOOK_MS, signal).catch(() => undefined);
       }
     },
-    /** Takes up what a process that is gone left, then closes questions when their time is up. */
+    /** Resumes what an earlier process left, then closes questions when they expire. */
     async run(signal: AbortSignal): Promise<void> {
       for (const handler of Object.values(deps.handlers())) await handler.takeUp?.();
       await oneByOne(recover);
@@ -359,20 +368,20 @@ type Choices = Question['choices'];
 type Chosen = NonNullable<OpenQuestion['chosen']>;
 type IsTheirs = (open: OpenQuestion) => boolean;
 
-// Which questions have to be taken up.
+// Which questions are due.
 
 /** Timers take no more than 2^31 ms. */
 const MAX_SLEEP_MS = 86_400_000;
 
 const LEAST_SLEEP_MS = 1000;
 
-/** When it has to be taken up: at once where it was answered and what that does was not done yet. */
+/** When it is due: at once if it was answered and the effect has not run yet. */
 function dueAt({ chosen, expiresAt, underWay }: OpenQuestion): number {
   if (underWay !== undefined) return expiresAt + UNDER_WAY_MS;
   return chosen === undefined ? expiresAt : 0;
 }
 
-/** One that cannot be taken up now does not keep the others. @throws what it threw */
+/** A question that fails does not stop the others. @throws its error */
 async function eachDue(
   all: readonly OpenQuestion[],
   now: number,
@@ -383,8 +392,8 @@ async function eachDue(
   if (failed !== undefined) throw failed.reason;
 }
 
-// The handlers of answers to questions, as features contribute them. Decisions among them are entered in the
-// audit file, whether they came by a button, a number or the page.
+// The handlers of answers to questions, as features contribute them. Their decisions are recorded
+// in the audit file, whether they came by a button, a number or the page.
 
 export type Handlers = Readonly<Record<string, QuestionHandler>>;
 
