@@ -279,7 +279,7 @@ export interface Channel {
   readonly typing?: Typing;
   readonly liveView?: LiveView;
   readonly login?: Login;
-  /** Absent: the door carries no files. */
+  /** Absent: the channel carries no files. */
   readonly attachments?: Attachments;
   /** Texts can have buttons; absent: the gateway numbers the labels. */
   readonly choices?: 'buttons';

@@ -76,9 +76,9 @@ export async function openKernel(
     quotesOwn,
   });
   const chosen = () => live.config.notices.channel;
-  const door = createOwnerChats({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
+  const chats = createOwnerChats({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
   const isChat = (account: AccountName) => mediumOf(account) === 'chat';
-  const owners = createOwners({ door, channels, bus, clock, log, isChat });
+  const owners = createOwners({ chats, channels, bus, clock, log, isChat });
   const buttons = createSpentButtons({ rows, bus, clock, log, channel: channels.get });
   const questions = createQuestions({
     ...{ rows: openQuestionRows(rows), bus, clock, log, randomBytes },
@@ -220,7 +220,7 @@ function redactedStore(store: BusStore, redact: Redactor, typed: Typed): BusStor
   };
 }
 
-// Conversations as they are stored: values of configured secrets are redacted, whoever wrote them.
+// Conversations as they are stored: values of configured secrets are redacted; by whichever part wrote them.
 
 /** Fields that no person writes: accidental redaction would change their meaning. */
 const NO_WORDS = [

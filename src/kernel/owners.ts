@@ -143,7 +143,7 @@ export interface Owners {
 }
 
 type OwnersDeps = {
-  readonly door: OwnerChats;
+  readonly chats: OwnerChats;
   readonly channels: ChannelDirectory;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
@@ -151,9 +151,9 @@ type OwnersDeps = {
   isChat(account: AccountName): boolean;
 };
 
-export function createOwners({ door, channels, bus, clock, log, isChat }: OwnersDeps): Owners {
+export function createOwners({ chats, channels, bus, clock, log, isChat }: OwnersDeps): Owners {
   const lastAt = new Map<string, number>();
-  const noticeChat = (about?: AccountName) => door.notices(channels.isThere, about);
+  const noticeChat = (about?: AccountName) => chats.notices(channels.isThere, about);
   let keep: KeepNote = async () => false;
 
   function isRepeated(key: string): boolean {
@@ -173,7 +173,7 @@ export function createOwners({ door, channels, bus, clock, log, isChat }: Owners
     log.warn('owner notified', { channel: troubled });
     const isFit = (name: AccountName) => name !== troubled && channels.isRunning(name);
     const markdown = troubled === undefined ? text : `**${troubled}:** ${text}`;
-    door
+    chats
       .notices(isFit, about)
       .then((chat) => bus.send({ id: messageId(`${ALERT}${randomUUID()}`), chat, markdown }))
       .catch((error) => log.error('notice to the owner failed', { channel: troubled, error }));
@@ -184,9 +184,9 @@ export function createOwners({ door, channels, bus, clock, log, isChat }: Owners
   }
 
   return {
-    wroteIn: door.wroteIn,
-    chat: () => door.chat(channels.isThere),
-    askChat: () => door.chat((name) => channels.isThere(name) && isChat(name)),
+    wroteIn: chats.wroteIn,
+    chat: () => chats.chat(channels.isThere),
+    askChat: () => chats.chat((name) => channels.isThere(name) && isChat(name)),
     noticeChat,
     alert,
     tell(text, about) {

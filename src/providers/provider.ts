@@ -35,7 +35,7 @@ export type ModelRequest = {
   readonly temperature?: number;
   /** Tokens the model may think; undefined or 0: no thinking. */
   readonly thinkingBudget?: number;
-  /** Of the requested model; set by whoever resolved its name. */
+  /** Of the requested model; set by the caller that resolved its name. */
   readonly capabilities?: ModelCapabilities;
 };
 

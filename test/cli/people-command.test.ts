@@ -44,7 +44,7 @@ test('language, time zone and name are set, shown and taken back', async () => {
   expect((await run('people', 'set', 'Ann', '--language', 'auto')).code).toBe(0);
   expect(JSON.parse((await run('people', 'show', id, '--json')).stdout).language).toBeUndefined();
   expect((await run('people', 'show', id)).stdout).toContain('Europe/Berlin');
-  expect((await run('people', 'set', id, '--door', 'web')).code).toBe(0);
+  expect((await run('people', 'set', id, '--channel', 'web')).code).toBe(0);
   expect((await listed())[0].preferredDoor).toBe('web');
 });
 

@@ -88,7 +88,7 @@ function problemOf(host: string, port: number): Promise<string> {
   });
 }
 
-// Checks whether a sandbox confines programs that the agent runs, and which one.
+// Checks whether a sandbox isolates programs that the agent runs, and which one.
 
 const PROGRAMS_CHECK = 'programs';
 

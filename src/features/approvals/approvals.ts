@@ -59,7 +59,7 @@ type ApprovalsDeps = {
 // The outcome of a decided call, as the message that starts a turn and as text for the model.
 
 const HOUR_MS = 3_600_000;
-/** A job can wait for the evening; whoever has a program run sits beside it. */
+/** A job can wait for the evening; the person who has a program run waits for it. */
 const lifetimeOf = ({ access }: Pick<Approval, 'access'>) =>
   (access === 'schedule' ? 12 : 1) * HOUR_MS;
 
@@ -136,7 +136,7 @@ export function createApprovals(deps: ApprovalsDeps) {
       one.seal === call.seal;
     const same = known === undefined ? open.find(isSame) : undefined;
     if (same !== undefined) {
-      // Whoever asks again may not see where it was asked before.
+      // The next asker may not see where it was asked before.
       const isLater = isOwnerHere && same.turnId !== turn.turnId;
       if (isLater) await questions.askAgain(questionId(same), turn.chat);
       return waiting(isOwnerHere);

@@ -83,7 +83,7 @@ async function showApprovals(
   const always = alwaysLines(await standing.list());
   if (waiting.length === 0) return ['Nothing waits for your yes.', ...always].join('\n');
   if (mediumOf(chat.channel) === 'mail') {
-    const hint = 'Decide in a chat: a mail may hold words of others.';
+    const hint = 'Decide in a chat: a mail may hold untrusted content.';
     return [...waiting, hint, ...always].join('\n');
   }
   for (const { id } of open) await questions.askAgain(id, chat);

@@ -274,7 +274,7 @@ export function createDrafts(deps: DraftsDeps) {
   };
 }
 
-// Where a letter goes: a mail to its address, a text for a person to the door they like best. Somebody
+// Where a letter goes: a mail to its address, a text for a person to the channel they prefer. Somebody
 // nobody let in is never reached, and only an owner is told who could be.
 
 const MAX_NAMED = 20;

@@ -1,4 +1,4 @@
-// A letter as the gateway keeps it: where it goes, what makes two of them the same, and what a standing yes
+// A letter as the gateway keeps it: where it goes, what makes two of them the same, and what an allow rule
 // to letters is bound to.
 
 import { z } from 'zod';
@@ -37,7 +37,7 @@ export function redactedLetter(letter: Letter, redact: (text: string) => string)
 }
 
 /**
- * Letters from this conversation to exactly these people by exactly these doors, whatever they say.
+ * Letters from this conversation to exactly these people on exactly these channels, whatever they say.
  * Undefined where nobody alone asks.
  */
 export function standingOf({

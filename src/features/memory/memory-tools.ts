@@ -91,7 +91,7 @@ const isTheirs = (person: Person, { channel, account, chat }: ChatRef) =>
   (isLocalChannel(channel) && personChannelOf(person, channel) !== undefined);
 
 export const isLocalChannel = (channel: string) =>
-  LOCAL_CHANNELS.some((door) => door.channel === channel);
+  LOCAL_CHANNELS.some((local) => local.channel === channel);
 
 // Tool: searches facts, notes and extracts of conversations.
 

@@ -30,6 +30,8 @@ import { isTimeZone, quietHoursOf } from '../../lib/time/zone-time.ts';
 type SetFlags = {
   readonly name?: string;
   readonly role?: AdmittedRole;
+  readonly channel?: string;
+  /** The earlier name of `channel`. */
   readonly door?: string;
   readonly conversations?: Conversations;
   readonly [flag: string]: string | undefined;
@@ -67,7 +69,8 @@ export function peopleCommand(terminal: Terminal): Command {
       '--quiet <hours>',
       'hours without messages from the agent first, e.g. 22:00-07:00, or off',
     )
-    .option('--door <channel>', 'preferred channel when another one is down')
+    .option('--channel <channel>', 'preferred channel when another one is down')
+    .addOption(new Option('--door <channel>', 'the earlier name of --channel').hideHelp())
     .addOption(
       new Option(
         '--conversations <how>',
@@ -173,7 +176,8 @@ function zoneNamed(typed: string): string | undefined {
 
 /** @throws CommandFailure where nothing is to be changed or a value is invalid */
 function changesOf(flags: SetFlags): readonly Change[] {
-  const { name, role, door, conversations } = flags;
+  const { name, role, conversations } = flags;
+  const channel = flags.channel ?? flags.door;
   const changes: Change[] = [];
   if (name !== undefined) changes.push((record) => ({ ...record, name }));
   for (const [flag, [field, read, problem]] of Object.entries(CHOICES)) {
@@ -185,7 +189,7 @@ function changesOf(flags: SetFlags): readonly Change[] {
     }
     changes.push((record) => withChoice(record, field, value));
   }
-  if (door !== undefined) changes.push((record) => withPreferredChannel(record, door));
+  if (channel !== undefined) changes.push((record) => withPreferredChannel(record, channel));
   if (conversations !== undefined) {
     changes.push((record) => withConversations(record, conversations));
   }

@@ -1,7 +1,7 @@
 // People over HTTP: unknown senders, open questions and known people; and an owner's decisions
 // about them, by the same handlers as buttons, numbers and commands.
-//   GET  /api/people                {strangers, questions, persons, personCount}
-//   POST /api/people/strangers      {channel, userId, action}; {result: words}
+//   GET  /api/people                {`strangers`, questions, persons, personCount}
+//   POST `/api/people/strangers`     {channel, userId, action}; {result: words}
 //   POST /api/people/answers        {token} of a choice; {result: words}
 //   POST /api/people/approvals      {id, approvals} of a person: a policy, or auto; {result: words}
 

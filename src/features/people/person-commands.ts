@@ -35,7 +35,7 @@ export const AUTOMATIC = 'auto';
 export const PERSON_COMMANDS = {
   me: {
     summary: 'show or change what I keep about you',
-    usage: '/me [door <channel> | conversations shared | each]',
+    usage: '/me [channel <channel> | conversations shared | each]',
     access: PERSONAL,
     timing: 'immediate',
   },
@@ -99,7 +99,9 @@ export function personCommands(deps: PersonCommandDeps): readonly Command[] {
         const [setting, value = ''] = argument.toLowerCase().split(/\s+/);
         if (setting === '') return aboutMe(person);
         if (setting === 'conversations') return setConversations(person, origin, value, persons);
-        if (setting === 'door') return setPreferredChannel(person, value, persons);
+        // Earlier versions called it `door`.
+        if (setting === 'channel' || setting === 'door')
+          return setPreferredChannel(person, value, persons);
         return ME_HINT;
       }),
       language: own((person, argument) => setLanguage(person, argument, persons)),
@@ -187,7 +189,7 @@ async function setPreferredChannel(
 ): Promise<string> {
   const channel = personChannelOf(person, value);
   const channels = person.doors.map(({ channel }) => channel).join(', ');
-  if (channel === undefined) return `Usage: /me door <channel>. Your channels: ${channels}.`;
+  if (channel === undefined) return `Usage: /me channel <channel>. Your channels: ${channels}.`;
   await persons.change(person.id, (record) => withChoice(record, 'preferredDoor', channel.channel));
   return `If one of your channels is down, I try ${channel.channel} first.`;
 }
@@ -212,7 +214,7 @@ async function setConversations(
 
 const LANGUAGE_HINT = 'Change it with `/language de`, `/language German` or `/language auto`.';
 const ZONE_HINT = 'Usage: /timezone `Europe/Berlin`, or /timezone auto.';
-const ME_HINT = 'Usage: /me, /me door <channel>, or /me conversations shared | each.';
+const ME_HINT = 'Usage: /me, /me channel <channel>, or /me conversations shared | each.';
 const SHARED_NOW = 'All your channels share one conversation; I answer where you ask.';
 const EACH_NOW = 'Each of your channels has its own conversation.';
 const ONLY_DIRECT = 'This works only in a private chat with me.';

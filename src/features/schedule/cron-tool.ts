@@ -169,7 +169,7 @@ function quietWords(quietHours: string | undefined): string {
   );
 }
 
-// Tool: makes, shows and changes scheduled jobs of whoever asks.
+// Tool: makes, shows and changes scheduled jobs of the asking person.
 
 export type Schedules = JobAskers['schedules'];
 
@@ -279,7 +279,7 @@ function todoOf(asked: Input): Todo {
   }
   if (text === undefined) throw new ToolError('invalid_arguments', 'add needs a text');
   const isMoment = at !== undefined && every === undefined && cron === undefined;
-  // A moment is read when the job is made, by the clock of whoever asks.
+  // A moment is read when the job is made, in the time zone of the asking person.
   if (!isMoment) readSchedule({ at, every, cron }, time_zone ?? '', 0);
   return { kind: action, wish: { text, kind, name, at, every, cron, timeZone: time_zone, to } };
 }
@@ -300,7 +300,7 @@ type JobAskersDeps = {
   readonly service: JobService;
   readonly persons: Pick<Persons, 'author' | 'inChat' | 'of'>;
   readonly origins: Origins;
-  /** Who writes by a door of our own, whichever chat they open there. */
+  /** The sender on a local channel, in any chat there. */
   ownerAt(chat: ChatRef): PersonSender | undefined;
   readonly offerUndo: OfferUndo;
 };

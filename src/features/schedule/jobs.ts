@@ -164,7 +164,7 @@ export function createJobService(deps: JobServiceDeps) {
     changedJob(id, asker, (job) => ({ ...job, runAsked: now() }));
 
   return {
-    /** Whether a run could start, whoever asks. */
+    /** Whether a run could start for any person. */
     async check(wish: JobWish): Promise<void> {
       if (wish.kind === 'workflow') await checkWorkflow(wish.text);
       // A moment is in the time zone of the asking person.

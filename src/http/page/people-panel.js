@@ -114,14 +114,14 @@ export function createPeoplePanel(api, place, { onOpen }) {
     const nobody = 'Nobody is waiting.';
     return [
       strangers.length + questions.length === 0 ? element('p', {}, nobody) : '',
-      ...section('Unknown senders', strangers.map(strangerEntry)),
+      ...section('Unknown senders', strangers.map(unknownSenderEntry)),
       ...section('Waiting for your approval', questions.map(questionEntry)),
       ...section('Allow rules', rules.map(ruleEntry)),
       ...section('Known people', [...persons.map(personEntry), ...rest]),
     ];
   }
 
-  function strangerEntry({ channel, userId, name, excerpt, at, messages }) {
+  function unknownSenderEntry({ channel, userId, name, excerpt, at, messages }) {
     const who = name || userId;
     const buttons = DECISIONS.map(([action, label]) =>
       choice(label, `${action} ${channel} ${userId}`, () =>
@@ -131,7 +131,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
     const count = messages > 1 ? `${messages} messages, ` : '';
     return element(
       'li',
-      { className: 'person', data: { stranger: userId } },
+      { className: 'person', data: { sender: userId } },
       element('b', {}, element('bdi', {}, who)),
       element('span', { className: 'channel-state' }, `${channel} `, code(userId)),
       excerpt === '' ? undefined : element('blockquote', {}, element('bdi', {}, excerpt)),

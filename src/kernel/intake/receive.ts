@@ -234,7 +234,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
           ? redeemLink(message, judged.code, judged.otherwise, deps)
           : undefined,
     },
-    // A press is never a message for the agent, whoever pressed.
+    // A press is never a message for the agent, of any sender.
     {
       name: 'press',
       decide: (message, verdict) =>

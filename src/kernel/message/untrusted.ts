@@ -78,7 +78,7 @@ export function wrapUntrusted(
   ].join('\n');
 }
 
-// Conversations of earlier versions hold blocks marked "words of others".
+// Conversations of earlier versions hold blocks marked `words of others`.
 
 const BOUNDARY = /^\[((?:end of )?(?:untrusted|words of others)) [0-9a-f]{16}(?=[:\]])/gm;
 

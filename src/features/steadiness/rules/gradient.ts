@@ -18,7 +18,7 @@ const LIGHT_RESULT_CHARS = 400;
 const CONDENSED_CHARS = 240;
 /**
  * Matches a message that reports the end of a subagent: its result is nowhere else. Stored messages
- * say "helper".
+ * say `helper`.
  */
 const SUBAGENT_END = /\[A (?:subagent|helper) you started has ended/;
 
