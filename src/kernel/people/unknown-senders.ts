@@ -353,9 +353,9 @@ export function createUnknownSenderAnswers({ strangers, decisions }: UnknownSend
           return 'Unknown choice.';
       }
     },
-    /** By a command, the command line, the page or another owner. */
+    /** Settled by a command, the command line, the page or another owner. */
     async settled(rest: string, question: string): Promise<string | undefined> {
-      // Who wrote again since is asked about by another question.
+      // A sender who wrote again since has another question.
       if ((await strangers.list()).some((one) => unknownSenderQuestion(one) === question))
         return undefined;
       const [channel, ...id] = rest.split(':');

@@ -180,7 +180,7 @@ export type QuestionHandler = {
   answer(rest: string, action: string, ...chooser: Chooser): Promise<Answered>;
   /** The question expired. Returns the text for the person if it is more than that. */
   expired?(rest: string): Promise<string | undefined> | Promise<void>;
-  /** It was decided by other means, or nothing is left to decide: what stands below it. */
+  /** It was decided by other means, or nothing is left to decide: returns the text below it. */
   settled?(rest: string, question: string): Promise<string | undefined>;
   /** At the start, before any question: asks what an earlier process had left to ask. */
   takeUp?(): Promise<void>;
@@ -205,10 +205,10 @@ export const isOpen = ({ state }: Pending) => state.kind === 'open';
 export const openOf = async <T extends Pending>(rows: Rows<T>): Promise<readonly T[]> =>
   (await rows.list()).filter(isOpen);
 
-/** Subject of a question about a row: it is good while the row is what was shown. */
+/** Subject of a question about a row: valid while the row is what was shown. */
 export const subjectOf = (kind: string, id: string, hash: string) => `${kind}:${hash}:${id}`;
 
-/** The row that such a subject is about, where it still is what was shown. */
+/** The row of such a subject, if it still is what was shown. */
 export async function rowOf<T extends object>(
   rest: string,
   rows: Rows<T>,
@@ -219,7 +219,10 @@ export async function rowOf<T extends object>(
   return row !== undefined && hashOf(row) === rest.slice(0, colon) ? row : undefined;
 }
 
-/** The message that begins a turn with what came of a decision: for who asked, with the rights of then. */
+/**
+ * The message that starts a turn with the outcome of a decision: for the person who asked, with
+ * their rights at that time.
+ */
 export function outcomeMessage(
   { rights, isTainted, turn }: Decided,
   { id, source, text }: { id: string; source: SystemSender['source']; text: string },

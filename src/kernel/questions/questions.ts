@@ -55,7 +55,7 @@ const NOT_YOURS = 'This is not yours to decide.';
 const EXPIRED = 'Expired: nobody answered in time.';
 /** Larger than any tool's result. */
 const MAX_FILE_BYTES = 50_000_000;
-/** Between two looks at what was settled elsewhere. */
+/** Interval of checks for questions settled elsewhere. */
 const LOOK_MS = 2000;
 /** The outcome of a choice older than this is no longer reported. */
 const UNDER_WAY_MS = 86_400_000;
@@ -80,7 +80,7 @@ export function createQuestions(deps: QuestionsDeps) {
     await bus.send({ id: textOf({ id, round }), chat, markdown: text, ...files, choices: shown });
   }
 
-  /** The sentence, with what it is about. */
+  /** The sentence, with the subject. */
   async function worded(asked: Question, hasFiles: boolean) {
     const { id, markdown, matter, expiresInMs } = asked;
     if (matter === undefined) return { markdown };
@@ -241,12 +241,12 @@ export function createQuestions(deps: QuestionsDeps) {
     await rows.open.change(id, (open) => open && { ...open, isNumbered: false });
   }
 
-  /** Closes what was settled by other means than an answer. */
+  /** Closes questions that were settled by other means than an answer. */
   async function closeSettled(): Promise<void> {
     for (const open of await rows.open.list()) {
       const { handler, rest } = handlerOf(open);
       if (handler?.settled === undefined || open.chosen !== undefined) continue;
-      // One still on its way would keep its buttons.
+      // A question that is still being sent would keep its buttons.
       if ((await bus.outbound(textOf(open)))?.parts.length === 0) continue;
       const words = await handler.settled(rest, open.id);
       if (words !== undefined) await oneByOne(() => withdraw(open.id, words));
@@ -261,7 +261,10 @@ export function createQuestions(deps: QuestionsDeps) {
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
 
   return {
-    /** Sends the question with its choices; durable when resolved, with these rows where it is new. */
+    /**
+     * Sends the question with its choices; durable when resolved, together with these rows if it is
+     * new.
+     */
     ask: (question: Question, beside?: readonly RowWrite[]) =>
       oneByOne(() => ask(question, beside)),
     /** Asks an open question again, here; its earlier buttons become invalid. */
@@ -342,7 +345,10 @@ export function createQuestions(deps: QuestionsDeps) {
         if (open !== undefined && underWay !== undefined)
           await close(open, `${underWay} ${shown}`, said);
       }),
-    /** Closes, until aborted, what is settled elsewhere: the command line decides in a process of its own. */
+    /**
+     * Until aborted, closes questions that are settled elsewhere: the command line decides in a
+     * process of its own.
+     */
     async watch(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         await closeSettled();
