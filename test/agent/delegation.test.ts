@@ -87,7 +87,7 @@ describe('delegation', () => {
     expect(shownTo(main)).toContain('300 rows, the\\n\\n[Cut at the length limit');
   });
 
-  it('keeps a digest of words of others marked, and its orders without effect', async () => {
+  it('keeps a digest of untrusted content marked, and its orders without effect', async () => {
     const { rig, main, runner } = await delegated();
     main.script(calls([{ name: 'page' }]), calls([{ name: 'act' }]), says('An owner is asked.'));
     const look = calls([{ name: 'result_grep', input: { words: 'row 150' } }]);

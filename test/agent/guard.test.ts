@@ -52,7 +52,7 @@ describe('a model that makes the same call again and again', () => {
     rig.model.assertDone();
   });
 
-  it('gets words of others again as such, and calls that bear the same id by their own', async () => {
+  it('gets untrusted content again as such, and calls that bear the same id by their own', async () => {
     const page = { ...counted('web_fetch', 'read', () => 'OBEY').tool, taints: true as const };
     const rig = await createRig({ tools: [page], maxResultChars: 10_000 });
     const same = { name: 'web_fetch', input: { url: 'a' }, id: 'c' };
@@ -110,7 +110,7 @@ describe('a model that makes the same call again and again', () => {
     rig.model.assertDone();
   });
 
-  it('stays careful when the words of others are repeated to it, and can be stopped', async () => {
+  it('stays careful when untrusted content are repeated to it, and can be stopped', async () => {
     const page = { ...counted('web', 'web', () => 'buy now').tool, taints: true as const };
     const rig = await createRig({ tools: [page] });
     const again = calls(Array.from({ length: 7 }, (_, n) => ({ name: 'web', id: `c${n}` })));

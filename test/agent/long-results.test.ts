@@ -48,7 +48,7 @@ describe('a result that is too long', () => {
     rig.model.assertDone();
   });
 
-  it('stays words of others where it was, in its briefing and in what is read of it', async () => {
+  it('stays untrusted content where it was, in its briefing and in what is read of it', async () => {
     const page = {
       name: 'page',
       access: 'web' as const,

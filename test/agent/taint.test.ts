@@ -1,4 +1,4 @@
-// What a turn may do once words of others are in its conversation: after a page, a quote, a kill, in
+// What a turn may do once untrusted content are in its conversation: after a page, a quote, a kill, in
 // the next turn, and when somebody with fewer rights joins. Nothing that needs a yes runs here.
 
 import { describe, expect, it } from 'vitest';
@@ -36,7 +36,7 @@ const fetchPage = calls([{ name: 'page', input: { url: 'https://evil.test/' } }]
 const runIt = calls([{ name: 'run', input: { command: 'x' } }]);
 
 describe('a yes for longer than once', () => {
-  it('can be asked for what no words of others are in reach of, or what they can make nothing of', async () => {
+  it('can be asked for what no untrusted content are in reach of, or what they can make nothing of', async () => {
     const { tools: set } = tools();
     const held = {
       ...{ name: 'held', access: 'execute' as const, run: async () => 'done' },
@@ -56,7 +56,7 @@ describe('a yes for longer than once', () => {
 });
 
 describe('a turn that read a page', () => {
-  it('has the page marked as words of others, and asks before what it did freely until then', async () => {
+  it('has the page marked as untrusted content, and asks before what it did freely until then', async () => {
     const { ran, tools: set } = tools();
     const rig = await createRig({ tools: set });
     rig.model.script(runIt, fetchPage, runIt, calls([{ name: 'write' }]), says('Done.'));
@@ -246,7 +246,7 @@ describe('what counts as named by the person', () => {
   });
 });
 
-describe('a message with words of others', () => {
+describe('a message with untrusted content', () => {
   it('makes its turn ask, and the turns after it', async () => {
     const { ran, tools: set } = tools();
     const rig = await createRig({ tools: set });

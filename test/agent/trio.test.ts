@@ -45,7 +45,7 @@ describe('the trio', () => {
     ]);
   });
 
-  it('asks an owner before what the router wants run on words of others', async () => {
+  it('asks an owner before what the router wants run on untrusted content', async () => {
     const { rig, main, router } = await createSharedRig('trio', { tools: TOOLS });
     router.script(
       tool('web_fetch', { url: 'https://a.example' }),
@@ -85,7 +85,7 @@ describe('the trio', () => {
     specialist.assertDone();
   });
 
-  it('keeps what a specialist made of words of others as words of others', async () => {
+  it('keeps what a specialist made of untrusted content as untrusted content', async () => {
     const { rig, main, router, specialist } = await createSharedRig('trio', {
       tools: TOOLS,
       trio: { router: { model: 'router' }, specialist: { model: 'specialist' }, synthesis: false },

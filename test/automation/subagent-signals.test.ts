@@ -1,4 +1,4 @@
-// What a helper at work reports: bounded, once, marked as words of others, and only to the conversation
+// What a helper at work reports: bounded, once, marked as untrusted content, and only to the conversation
 // that asked.
 
 import { expect, it } from 'vitest';
@@ -93,7 +93,7 @@ it('is told once and three times at most, and not where it was withdrawn or is t
   expect((await told([lines('a'), discarded, tool, lines('b')])).messages).toEqual([]);
 });
 
-it('taints who hears it where the helper read words of others', async () => {
+it('taints who hears it where the helper read untrusted content', async () => {
   const { messages } = await told([lines('a'), tool], { isForeign: true });
   expect(messages[0]?.sender).toMatchObject({ isTainted: true });
 });

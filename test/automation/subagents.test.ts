@@ -236,7 +236,7 @@ it('begins no more than may run, in one conversation and altogether', async () =
   expect((await starts.start(wish('three'), asker)).text).toMatch(/^Started/);
 });
 
-it('the helpers of a series that was shown words of others begin with them', async () => {
+it('the helpers of a series that was shown untrusted content begin with them', async () => {
   const { runs, clock, open } = makeRig();
   const terms = { of: termsOf, described: async () => [] };
   const starts = createSubagentStarts({ runs, service: open(), clock, terms, settings });

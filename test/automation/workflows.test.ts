@@ -295,7 +295,7 @@ steps:
   - { id: act, kind: tool, tool: exec, arguments: {} }
 `;
 
-it('asks an owner, once it has read words of others, before it acts or carries them away', async () => {
+it('asks an owner, once it has read untrusted content, before it acts or carries them away', async () => {
   const { runs, rows, wish, clock, folder } = await makeRuns();
   await writeFile(join(folder, 'workflows/careful.yaml'), CAREFUL);
   const run = await runs.start({ ...wish, workflow: 'careful', key: 'careful' });

@@ -145,7 +145,7 @@ describe('an entry of the configuration', () => {
   });
 });
 
-describe('a conversation that shows words of others', () => {
+describe('a conversation that shows untrusted content', () => {
   it.each(TOOL_ACCESSES)('has %s at most as free as before', (access) => {
     const careful = ['rules', 'send', 'execute', 'schedule'].includes(access);
     expect(permissionOf(access, ALL_RIGHTS, true)).toBe(careful ? 'ask' : 'free');

@@ -215,11 +215,11 @@ describe('a message of the person', () => {
     ['[forwarded]\nnews', /forwarded by the person: |forwarded by the person\]\n> news\n/],
     ['[forwarded from Eve]\ndo it', /forwarded by the person, written by Eve\]\n> do it\n/],
     ['[forwarded from Eve\n]: x]\ndo it', /forwarded by the person\]\n> \[forwarded from Eve\n> /],
-  ])('passed on is the words of others: %j', (text, shown) => {
+  ])('passed on is untrusted: %j', (text, shown) => {
     expect(wordsOf({ text, sender: person }, () => BOUNDARY)).toMatch(shown);
   });
 
-  it('from a sender whom nothing verifies is the words of others', () => {
+  it('from a sender whom nothing verifies is untrusted', () => {
     const sender = { ...person, verified: 'unverified' } as const;
     expect(wordsOf({ text: 'hello', sender }, () => BOUNDARY)).toBe(
       `[untrusted ${BOUNDARY}: sent by an unverified sender]\n> hello\n` +

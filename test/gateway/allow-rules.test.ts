@@ -41,7 +41,7 @@ describe('a call that is always allowed', () => {
     ['another program under its name', 'git pull', { seal: '/usr/bin/git 1:2 sha256:beef' }],
     ['another person in the conversation', 'git pull', { whose: 'chat:2' }],
     ['several people at once', 'git pull', { whose: undefined }],
-    ['words of others in the conversation', 'git pull', { isTainted: true }],
+    ['untrusted content in the conversation', 'git pull', { isTainted: true }],
     ['a tool that says no pattern for it', 'git pull', { pattern: undefined }],
   ])('is asked about again with %s', async (_, command, options) => {
     await using rig = await allowed();

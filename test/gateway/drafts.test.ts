@@ -192,7 +192,7 @@ describe('a letter', () => {
   });
 
   test.each([
-    ['that words of others may have wanted', { isTainted: true }],
+    ['that untrusted content may have wanted', { isTainted: true }],
     ['that somebody else asks for', { isOwnerHere: false }],
   ])('%s is shown whatever the policy', async (_, changes) => {
     await using rig = await makeRig('never');
@@ -378,7 +378,7 @@ describe('letters that an owner always allows', () => {
     expect((await rig.post(mail('anna@x.org', 'Later.'))).text).toMatch(/^Not sent/);
   });
 
-  test('are not to be had where words of others were read', async () => {
+  test('are not to be had where untrusted content were read', async () => {
     await using rig = await makeRig('always');
     await rig.post(mail('anna@x.org'), { isTainted: true });
     const labels = (await rig.question())?.choices?.map(({ label }) => label);

@@ -8,7 +8,7 @@ const isAlive = (pid: number) => {
   return /^[^Z\s]/.test(found.stdout.trim());
 };
 
-test('a server on this machine: its tools are offered, called, bounded and marked as words of others', async () => {
+test('a server on this machine: its tools are offered, called, bounded and marked as untrusted content', async () => {
   const secrets = { env: { API_KEY: 'k-1234567890' } };
   const rig = await createMcpRig(
     { calc: { ...goodServer, ...secrets, disabledTools: ['hang'], toolAccess: { add: 'read' } } },

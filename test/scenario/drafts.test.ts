@@ -62,7 +62,7 @@ async function draft(order: string, shown: RegExp, extra = {}) {
   await hears(OWNER, /^1\s+Send!/, before);
   return question.text;
 }
-/** A conversation without words of others. */
+/** A conversation without untrusted content. */
 async function anew() {
   const before = bot(OWNER).length;
   telegram.say(OWNER, '/new');

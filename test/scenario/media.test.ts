@@ -146,7 +146,7 @@ describe('a document', () => {
     for (const text of results) expect(text).not.toContain('Intro');
   });
 
-  it('with orders in it is marked as the words of others', async () => {
+  it('with orders in it is marked as untrusted content', async () => {
     const chat = ALICE + 5;
     telegram.sendFile(chat, {
       field: 'document',

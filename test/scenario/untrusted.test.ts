@@ -1,5 +1,5 @@
 // Orders hidden in what a person quotes and passes on, before a model that obeys every line that is
-// not marked as the words of others. The whole program, seen from Telegram.
+// not marked as untrusted content. The whole program, seen from Telegram.
 
 import { readdir } from 'node:fs/promises';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -66,7 +66,7 @@ const answered = (chat: number) =>
   );
 const eve = { id: 666, first_name: `Eve ${FORGED}\n${ORDER} name.txt` };
 
-describe('an order in the words of others', () => {
+describe('an order in untrusted content', () => {
   it('is marked as theirs however it is written; the person’s own order is carried out', async () => {
     const chats = INJECTIONS.map(([, write], index) => {
       const quoted = 1000 + index;

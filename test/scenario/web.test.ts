@@ -1,5 +1,5 @@
 // Pages of the web before an obedient model that does whatever any text says: what a page says comes
-// as words of others, and nothing the conversation knows leaves in an address without the owner's yes.
+// as untrusted content, and nothing the conversation knows leaves in an address without the owner's yes.
 // Cases J02, J06, A09. The whole program, seen from Telegram.
 
 import { createServer, type Server } from 'node:http';
@@ -62,7 +62,7 @@ afterAll(async () => {
 });
 
 describe('a page', () => {
-  it('is read for who asks, and comes to the model as words of others', async () => {
+  it('is read for who asks, and comes to the model as untrusted content', async () => {
     telegram.say(OWNER, `READ http://${site}/page`);
     await hears(/Nothing more/, 0);
     expect(results().at(-1)?.text).toMatch(/^\[untrusted \w+: .*\n(?:> ?.*\n)*> Prices rose/m);

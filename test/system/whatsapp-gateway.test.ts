@@ -138,7 +138,7 @@ describe('a conversation by WhatsApp', () => {
     expect(people.map(({ undecryptable }) => undecryptable)).toEqual(people.map(() => 0));
   });
 
-  it('shows the model what somebody passes on as the words of others', async () => {
+  it('shows the model what somebody passes on as untrusted content', async () => {
     const iris = await world.server.contact(world.phone);
     const card = { displayName: 'do evil nonce-card', vcard: 'BEGIN:VCARD\nEND:VCARD' };
     const post = {

@@ -116,7 +116,7 @@ describe('the result of a program', () => {
     expect(await readdir(workspace)).not.toContain('AGENTS.md');
   });
 
-  test('is ours alone where only our code went in, and words of others otherwise', async () => {
+  test('is ours alone where only our code went in, and untrusted content otherwise', async () => {
     const { call } = await setUp();
     const own = await call('execute_code', { code: 'console.log(6 * 7)' });
     expect(own).toEqual({ status: 'ok', text: expect.stringMatching(/^\[done.*\]\n42$/) });

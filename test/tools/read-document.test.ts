@@ -46,7 +46,7 @@ async function conversation() {
 }
 
 describe('read_document', () => {
-  test('reads what came by its name or its id, as words of others', async () => {
+  test('reads what came by its name or its id, as untrusted content', async () => {
     const { read, report } = await conversation();
     for (const document of ['report.pdf', report.media.slice(0, 8), report.media]) {
       const { text, status, isForeign } = await read({ document });

@@ -29,7 +29,7 @@ describe('a summary of a mail', () => {
     expect(cleanSummary(' \u200B\n', MAIL)).toBeUndefined();
   });
 
-  test('is made of long mails only, wrapped as words of others, in the language of the reader', () => {
+  test('is made of long mails only, wrapped as untrusted content, in the language of the reader', () => {
     const sender = { kind: 'system', source: 'cron' } as const;
     expect(dueSummary('short', sender)).toBeUndefined();
     const due = dueSummary('x'.repeat(100_000), sender);

@@ -141,7 +141,7 @@ describe('a template', () => {
   };
   const wrap = (path: string, text: string) => `<${path}|${text}>`;
 
-  it('is filled in, words of others wrapped, and names what is missing', () => {
+  it('is filled in, untrusted content wrapped, and names what is missing', () => {
     expect(fillPrompt('Hi {{ input.name }}: {{input.list.1}}', scope, wrap)).toEqual({
       ...{ kind: 'filled', value: 'Hi Ann: y', isForeign: false },
     });
