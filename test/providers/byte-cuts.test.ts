@@ -54,6 +54,20 @@ describe.each(['openai', 'anthropic'] as const)('%s dialect', (dialect) => {
     }
   });
 
+  test('a piece is there while the server still writes', async () => {
+    await using server = await startLlmServer();
+    server.script({ chunks: ['Hello'], fault: { kind: 'stall' } });
+    const stop = new AbortController();
+    const events = simulated(dialect, server).stream(ask('hello'), stop.signal);
+    for await (const event of events) {
+      expect(event).toEqual({ type: 'text', delta: 'Hello' });
+      break;
+    }
+    stop.abort();
+    const [request] = server.requests;
+    await request?.abandoned;
+  });
+
   test('a stream that comes byte by byte gives the same answer', async () => {
     await using server = await startLlmServer();
     server.script({ ...REPLY, cutAt: 'every' });
