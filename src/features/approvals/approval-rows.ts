@@ -81,7 +81,7 @@ const DOES: Readonly<Record<ToolAccess, string>> = {
   say: 'speaks in the chat',
   write: 'changes files',
   rules: 'changes what I am told to do from now on',
-  send: 'speaks to somebody else',
+  send: 'writes to other people',
   execute: 'runs a program',
   schedule: 'changes scheduled jobs',
 };

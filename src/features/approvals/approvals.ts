@@ -102,7 +102,7 @@ function refusalNote(approval: Approval): string {
   const why =
     state.kind === 'denied'
       ? 'An owner refused'
-      : `Nobody answered within ${durationWords(lifetimeOf(approval))}, whether to allow`;
+      : `No owner decided within ${durationWords(lifetimeOf(approval))} about`;
   const call = detail === '' ? tool : `${tool} (${detail})`;
   return `[${why} the call of ${call} that waited: nothing was done. Do not call it again unless you are asked to.]`;
 }

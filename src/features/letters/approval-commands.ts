@@ -62,12 +62,12 @@ async function setPolicy(
     (await setApprovals(persons, id, policy)) ?? 'I no longer know them.';
   if (whom === '') return withPerson(origin, persons, set);
   const [person, ...others] = await persons.find(whom);
-  if (person === undefined) return `I know nobody called ${verbatim(whom)}.`;
+  if (person === undefined) return `No person is called ${verbatim(whom)}. /people shows them.`;
   return others.length > 0 ? 'Several people are called that: use an id of /people.' : set(person);
 }
 
 async function revoke(id: string, { standing }: ApprovalCommandDeps): Promise<string> {
-  if (id === '') return 'Say /approvals revoke with an id, or with all; /approvals shows them.';
+  if (id === '') return 'Usage: /approvals revoke <id> | all. /approvals shows the ids.';
   const taken = await standing.takeBack(id);
   if (taken === 'several') return 'Several begin so; say more of the id.';
   if (taken === 0) return 'There is none like that; /approvals shows them.';

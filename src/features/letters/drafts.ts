@@ -339,7 +339,9 @@ export function createTargets({ persons, isReached, mailboxes }: TargetDeps): Ta
     }
     const chat = one && isLetIn(one.person) ? (one.chat ?? chatFor(one.person)) : undefined;
     if (one === undefined || chat === undefined || !isReached(chat)) {
-      return refused(`Nobody who can be reached is meant by this.${await whoCanBe(isOwner)}`);
+      return refused(
+        `No person with this name or address can be reached.${await whoCanBe(isOwner)}`,
+      );
     }
     if (isSameChat(chat, from)) return refused('That is this chat: leave out `to`.');
     return { kind: 'found', chat, name: one.person.name || one.person.id };

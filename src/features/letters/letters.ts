@@ -107,7 +107,7 @@ export function whoGets({ name, letter }: Draft): string {
 }
 
 export const alwaysSent = (to: string, term: Term, days: number) =>
-  `Sent. What goes to ${verbatim(to)}, and to nobody else, goes out without you seeing it first ${TERM_WORDS[term](days)}, while no untrusted content is in view. /approvals revokes it.`;
+  `Sent. Further letters to ${verbatim(to)} alone are sent without asking you ${TERM_WORDS[term](days)}, while no untrusted content is in view. Revoke this with /approvals.`;
 
 /** For the model, at once. */
 export function toldOf(draft: Draft): string {

@@ -209,7 +209,7 @@ async function withOne(
   run: (person: Person) => string | Promise<string>,
 ): Promise<string> {
   const [person, ...others] = await persons.find(typed);
-  if (person === undefined) return `Nobody is called ${verbatim(typed)}. ${HINT}`;
+  if (person === undefined) return `No person is called ${verbatim(typed)}. ${HINT}`;
   if (others.length === 0) return run(person);
   const ids = [person, ...others].map(({ id }) => verbatim(id)).join(', ');
   return `Several people have this name. Which one: ${ids}.`;
@@ -222,7 +222,7 @@ function aboutOne(person: Person): string {
 }
 
 function listPeople(people: readonly Person[]): string {
-  if (people.length === 0) return 'Nobody has written to me yet.';
+  if (people.length === 0) return 'No person has written yet.';
   const shown = people.slice(0, MAX_LISTED).map((person) => `- ${personLine(person)}`);
   const more = people.length - shown.length;
   const rest = more === 0 ? [] : [`- and ${more} more: ${verbatim('nanobot people list')}`];
