@@ -322,7 +322,7 @@ export const UNKNOWN_SENDER_SUBJECT = 'stranger';
 
 /** The id of the question about them. */
 export const unknownSenderQuestion = ({ firstId }: Pick<UnknownSender, 'firstId'>) =>
-  `unknownSender/${firstId}`;
+  `stranger/${firstId}`;
 
 /** Added to the notice if the decision was made elsewhere. */
 export const decidedElsewhere = (words: string) => `**Decided elsewhere:** ${words}`;
