@@ -212,7 +212,7 @@ it('sends the letter that waits for the owner', async () => {
 it('answers the mail that was shown to the owner, in its thread', async () => {
   const before = bot(OWNER).length;
   telegram.press(OWNER, OWNER, 'Reply');
-  await telegram.waitFor(() => bot(OWNER).length > before);
+  await hears(OWNER, /Write the answer to anna@person\.test/);
   telegram.say(OWNER, 'At Luigi, nonce-reply.');
   await hears(OWNER, /anna@person\.test[\s\S]*nonce-reply/, before);
   telegram.press(OWNER, OWNER, 'Send');

@@ -147,7 +147,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
       'Waiting for your approval',
       'Known people',
     ]);
-    const stranger = await rig.page.innerText('[data-stranger]');
+    const stranger = await rig.page.innerText('[data-sender]');
     for (const part of [eve.name, '666', 'telegram', '3 messages', `${HOSTILE} **now**`]) {
       expect(stranger).toContain(part);
     }
@@ -176,10 +176,10 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     const { control, decided } = scriptedPeople();
     await using rig = await openPage({ browser, people: control });
     await openPanel(rig);
-    await button(rig, label, '[data-stranger]').click();
+    await button(rig, label, '[data-sender]').click();
     await rig.page.waitForSelector(`[role="status"] >> text=Done: ${action}.`);
     expect(decided).toEqual([`${action} telegram 666`]);
-    await eventually(async () => expect(await rig.page.locator('[data-stranger]').count()).toBe(0));
+    await eventually(async () => expect(await rig.page.locator('[data-sender]').count()).toBe(0));
     await rig.page.waitForSelector('#people-button >> text=1 waiting for you');
   });
 
@@ -236,10 +236,10 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await openPanel(rig);
     await rig.page.waitForSelector('text=Nobody is waiting.');
     set({ strangers: [eve] });
-    await rig.page.waitForSelector('[data-stranger]');
-    await button(rig, 'Block', '[data-stranger]').click();
+    await rig.page.waitForSelector('[data-sender]');
+    await button(rig, 'Block', '[data-sender]').click();
     await rig.page.waitForSelector('[role="status"] >> text=decided');
-    await eventually(async () => expect(await rig.page.locator('[data-stranger]').count()).toBe(0));
+    await eventually(async () => expect(await rig.page.locator('[data-sender]').count()).toBe(0));
   });
 
   it('can be decided about with the keyboard alone', async () => {
@@ -248,7 +248,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await rig.page.focus('#people-button');
     await rig.page.keyboard.press('Enter');
     await rig.page.waitForSelector('.person');
-    await button(rig, 'Allow once', '[data-stranger]').focus();
+    await button(rig, 'Allow once', '[data-sender]').focus();
     await rig.page.keyboard.press('Tab');
     await rig.page.keyboard.press('Tab');
     await rig.page.keyboard.press('Enter');
