@@ -8,7 +8,7 @@ import type { Kept } from '../../lib/text/cut.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { StandingTerms, ToolContext } from '../tool.ts';
 import { type ExecDeps, type ExecRequest, planRun, sealOfRequest } from './plan-run.ts';
-import { type RunEnding, type RunReport, runConfined } from './run-confined.ts';
+import { MOST_OUTPUT_BYTES, type RunEnding, type RunReport, runConfined } from './run-confined.ts';
 import type { ExecLimits, Sandbox } from './sandbox.ts';
 import { setAside } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
@@ -71,7 +71,7 @@ const EXCESS_WORDS = {
   memory: ({ memoryBytes }: ExecLimits) => `${megabytes(memoryBytes)} of memory`,
   processes: ({ maxProcesses }: ExecLimits) => `${maxProcesses} processes`,
   disk: ({ diskBytes }: ExecLimits) => `${megabytes(diskBytes)} on the disk`,
-  output: () => 'output',
+  output: () => `${megabytes(MOST_OUTPUT_BYTES)} of output`,
 } as const;
 
 const secondsOf = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;

@@ -207,7 +207,7 @@ const GRACE_MS = 1000;
 /** Time until the group is killed if killing the first process did not end it. */
 const LAST_RESORT_MS = 2000;
 /** Limits the reading of output that is not kept. */
-const MOST_OUTPUT_BYTES = 1_000_000_000;
+export const MOST_OUTPUT_BYTES = 1_000_000_000;
 const MARK = 'NANOBOT_RUN';
 /** Exit code of docker and podman when they failed themselves. */
 const NOBODY_KNOWS = 125;

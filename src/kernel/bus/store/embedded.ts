@@ -156,30 +156,26 @@ async function collectGarbage(
   return cleared;
 }
 
-const REVISION_KNOWN_MS = 20;
-
 /** SQLite counts commits of other connections; reading the count uses shared memory only. */
 function outsideWrites(database: DatabaseSync): Pick<EmbeddedStore, 'revision' | 'changedOutside'> {
   const statement = database.prepare('PRAGMA data_version');
-  /** Read some thirty times per message, and for each piece of an answer. */
-  let known = Number.NaN;
-  let knownUntil = Number.NEGATIVE_INFINITY;
+  /** Read some thirty times per message; cached until the next event-loop turn. */
+  let known: number | undefined;
+  const forget = () => {
+    known = undefined;
+  };
   function revision(): number {
-    const now = performance.now();
-    if (now < knownUntil) return known;
-    knownUntil = now + REVISION_KNOWN_MS;
-    return read();
-  }
-  function read(): number {
+    if (known !== undefined) return known;
+    setImmediate(forget);
     known = Number(statement.get()?.['data_version']);
     return known;
   }
-  let seen = read();
+  let seen = revision();
   return {
     revision,
     changedOutside() {
       const before = seen;
-      seen = read();
+      seen = revision();
       return seen !== before;
     },
   };
