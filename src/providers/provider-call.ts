@@ -32,7 +32,7 @@ export type ProviderDeps = {
 };
 
 // The request itself, without the vendors' packages and without `fetch`: their work for each piece
-// of a stream is a third of the processor time of a turn, and loading them delays the first answer
+// of a stream is up to 30 % of the processor time of a turn, and loading them delays the first answer
 // (ADR 0027).
 
 /** The part of a `Response` that is used. */
