@@ -56,9 +56,16 @@ function post(url: string, { method, headers, body, signal }: Asked): Promise<An
     new URL(url).protocol === 'https:' ? 'node:https' : 'node:http',
   );
   return new Promise((resolve, reject) => {
-    const asked = request(url, { method, headers, signal });
+    const asked = request(url, { method, headers });
+    // Ended without an error: the option `signal` has one thrown where nobody listens, if the connection is
+    // just going back to its pool.
+    const end = () => void asked.destroy();
+    signal.addEventListener('abort', end, { once: true });
+    asked.once('close', () => signal.removeEventListener('abort', end));
     asked.on('error', reject);
     asked.once('response', (answer) => {
+      // A reader gets the error itself; without one it must not end the process.
+      answer.on('error', () => undefined);
       const get = (name: string) => answer.headers[name]?.toString() ?? null;
       resolve({ status: answer.statusCode ?? 0, headers: { get }, body: answer });
     });
