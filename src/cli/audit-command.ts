@@ -138,7 +138,7 @@ async function turnLines(
   turnId: string,
 ): Promise<readonly string[]> {
   const { loadConfig } = await import('../kernel/config/files/config-file.ts');
-  const { openSessionMaintenance } = await import('../features/memory/session-maintenance.ts');
+  const { openSessionCare } = await import('../features/conversations/session-care.ts');
   const { priceOf } = await import('../providers/rules/model-names.ts');
   const { amountOf } = await import('../features/spending/rules/spending.ts');
   const { models, limits } = (await loadConfig(home, env)).config;
@@ -158,7 +158,9 @@ async function turnLines(
       steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
     }
   }
-  const care = await openSessionMaintenance(home, env, clock);
+  const care = await openSessionCare(home, env, clock);
+  const unwritten = await care.complete();
+  if (unwritten.has(session)) throw unwritten.get(session);
   let rest = '';
   for await (const piece of care.export(session, 'jsonl')) {
     const lines = `${rest}${piece}`.split('\n');

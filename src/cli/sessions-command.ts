@@ -2,7 +2,8 @@
 // deleted files.
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { SessionMaintenance } from '../kernel/sessions/maintenance.ts';
+import type { SessionCare } from '../features/conversations/session-care.ts';
+import { reasonOf } from '../kernel/sessions/file-lines.ts';
 import { momentText, parseLimit, parseSpan, spanText } from './flag-values.ts';
 import {
   CommandFailure,
@@ -87,13 +88,29 @@ function addCare(command: Command, terminal: Terminal) {
     .action(() => index(terminal));
 }
 
-async function open(terminal: Terminal): Promise<SessionMaintenance> {
-  const { openSessionMaintenance } = await import('../features/memory/session-maintenance.ts');
-  return openSessionMaintenance(terminal.home, terminal.env, terminal.clock);
+async function open(terminal: Terminal): Promise<SessionCare> {
+  const { openSessionCare } = await import('../features/conversations/session-care.ts');
+  return openSessionCare(terminal.home, terminal.env, terminal.clock);
+}
+
+/** A file that cannot be written or read is named, and the others are shown. */
+async function openToRead(terminal: Terminal): Promise<SessionCare> {
+  const care = await open(terminal);
+  for (const [session, error] of await care.complete()) {
+    noteUnreadable(terminal, `The newest entries of ${session} are not shown`, reasonOf(error));
+  }
+  return care;
+}
+
+function noteUnreadable(terminal: Terminal, what: string, reason: string) {
+  terminal.note(printable(`${what}: ${reason}. Give this user access to its file.`));
 }
 
 async function list(terminal: Terminal, { json, limit }: JsonFlag & { readonly limit: number }) {
-  const sessions = await (await open(terminal)).list({ limit });
+  const sessions = await (await openToRead(terminal)).list({ limit });
+  for (const { key, problem } of sessions) {
+    if (problem !== undefined) noteUnreadable(terminal, `${key} is not read`, problem);
+  }
   if (json === true) return terminal.printJson(sessions);
   const { chatNames } = await import('./chat-names.ts');
   const names = await chatNames(
@@ -123,7 +140,7 @@ async function exportSession(terminal: Terminal, name: string, format: 'md' | 'j
     );
   }
   let isEmpty = true;
-  for await (const piece of (await open(terminal)).export(sessionKey(name), format)) {
+  for await (const piece of (await openToRead(terminal)).export(sessionKey(name), format)) {
     isEmpty = false;
     terminal.output.write(piece);
   }
@@ -140,7 +157,9 @@ async function search(
   { json, limit }: JsonFlag & { readonly limit: number },
 ) {
   let count = 0;
-  for await (const hit of (await open(terminal)).search(query, { limit })) {
+  const unreadable = (error: unknown) =>
+    noteUnreadable(terminal, 'A file is not searched', reasonOf(error));
+  for await (const hit of (await openToRead(terminal)).search(query, { limit, unreadable })) {
     count += 1;
     const { at, session, role, snippet } = hit;
     if (json === true) terminal.print(JSON.stringify(hit));
@@ -156,10 +175,8 @@ async function purge(terminal: Terminal, olderThanMs: number, yes: boolean) {
     `Permanently delete all conversation files without a new entry for ${age}?`,
     yes,
   );
-  const { forgetStoredTexts } = await import('../features/memory/session-maintenance.ts');
-  const { files, bytes } = await (await open(terminal)).purge({ olderThanMs });
-  await forgetStoredTexts(terminal.home, terminal.clock, olderThanMs);
-  terminal.note(`Deleted ${countText(files, 'file')}, ${bytes} bytes.`);
+  const { purgedText } = await import('../features/conversations/session-care.ts');
+  terminal.note(purgedText(await (await open(terminal)).purge({ olderThanMs })));
 }
 
 async function archive(terminal: Terminal, olderThanMs: number) {
@@ -172,14 +189,13 @@ async function archive(terminal: Terminal, olderThanMs: number) {
 
 async function nuke(terminal: Terminal, yes: boolean) {
   await confirmOrStop(terminal, 'Permanently delete all conversations?', yes);
-  const { forgetStoredTexts } = await import('../features/memory/session-maintenance.ts');
-  const { sessions, files } = await (await open(terminal)).nuke();
-  await forgetStoredTexts(terminal.home, terminal.clock, 0);
-  terminal.note(`Deleted ${sessions} conversations, ${files} files.`);
+  const { countOf, purgedText } = await import('../features/conversations/session-care.ts');
+  const { sessions, ...purged } = await (await open(terminal)).nuke();
+  terminal.note(`Deleted ${countOf(sessions, 'conversation')}. ${purgedText(purged)}`);
 }
 
 async function index(terminal: Terminal) {
-  const { written, present } = await (await open(terminal)).index();
+  const { written, present } = await (await openToRead(terminal)).index();
   terminal.note(`Wrote ${written} extracts; ${present} were already there.`);
 }
 

@@ -19,6 +19,7 @@ import type { InboundMessage } from './message/message.ts';
 import type { Pairing } from './people/pairing.ts';
 import type { People } from './people/people.ts';
 import { createRows, type OpenRows } from './rows.ts';
+import type { Unwritten } from './sessions/journal.ts';
 
 /** The scope of pairings in the store. */
 export const PAIRING_SCOPE = 'people';
@@ -76,32 +77,39 @@ const MOVE_WAIT_MS = 10_000;
 const LOOK_AGAIN_MS = 100;
 
 /**
- * Moves conversation entries from the store into their files; waits for a running gateway to do it.
- * @throws StoreError, and HomeLockedError if that gateway makes no progress
+ * Moves conversation entries from the store into their files; waits for a running gateway to do it,
+ * but not for a file that cannot be written. Returns what stays in the store. @throws StoreError
  */
-export async function completeSessions(home: Home, clock: Clock): Promise<void> {
-  if (!hasState(home)) return;
+export async function completeSessions(home: Home, clock: Clock): Promise<Unwritten> {
+  if (!hasState(home)) return new Map();
   const store = await openStore(home, { clock, log: silentLogger });
   const all = { after: 0, limit: Number.MAX_SAFE_INTEGER };
   const placeOf = ({ file, place }: EntryRow) => `${file} ${place}`;
   const until = clock.monotonic() + MOVE_WAIT_MS;
   try {
     const wanted = new Set((await store.entries(all)).map(placeOf));
-    while ((await store.entries(all)).some((row) => wanted.has(placeOf(row)))) {
+    for (;;) {
+      const left = (await store.entries(all)).filter((row) => wanted.has(placeOf(row)));
+      if (left.length === 0) return new Map();
+      const { completeSessionFiles, unwritableOf } = await import('./sessions/journal.ts');
       const held = await holdHome(home.lock, { pid: process.pid }).catch((error) => {
-        if (!(error instanceof HomeLockedError) || clock.monotonic() > until) throw error;
+        if (!(error instanceof HomeLockedError)) throw error;
+        return error;
       });
-      if (held === undefined) await clock.sleep(LOOK_AGAIN_MS);
-      else await completeHeld(home, clock, store).finally(() => held[Symbol.asyncDispose]());
+      if (!(held instanceof HomeLockedError)) {
+        const deps = { folder: home.sessions, store, clock, log: silentLogger };
+        return await completeSessionFiles(deps).finally(() => held[Symbol.asyncDispose]());
+      }
+      const unwritable = unwritableOf(home.sessions, left);
+      if (left.every(({ session }) => unwritable.has(session))) return unwritable;
+      if (clock.monotonic() > until) {
+        return new Map([...left.map(({ session }) => [session, held] as const), ...unwritable]);
+      }
+      await clock.sleep(LOOK_AGAIN_MS);
     }
   } finally {
     await store[Symbol.asyncDispose]();
   }
-}
-
-async function completeHeld(home: Home, clock: Clock, store: EmbeddedStore): Promise<void> {
-  const { completeSessionFiles } = await import('./sessions/journal.ts');
-  await completeSessionFiles({ folder: home.sessions, store, clock, log: silentLogger });
 }
 
 /** Creates the store if it does not exist. @throws StoreError */

@@ -174,7 +174,12 @@ describe('sessions', () => {
   });
 
   test('nuke leaves no word of a conversation in the home', async () => {
-    expect((await run('sessions', 'nuke', '--yes')).code).toBe(0);
+    const { code, stderr } = await run('sessions', 'nuke', '--yes');
+    expect(code).toBe(0);
+    expect(stderr).toMatch(
+      /Deleted 2 conversations\. Deleted 2 files .* 1 log file\. The audit stays/,
+    );
+    await expect(stat(join(home.path, 'metrics.jsonl'))).rejects.toThrow('ENOENT');
     expect(JSON.parse((await run('sessions', 'list', '--json')).stdout)).toEqual([]);
     const trace = JSON.parse((await run('trace', 'last', '--json')).stdout);
     expect(JSON.stringify(trace)).not.toContain('bicycle');

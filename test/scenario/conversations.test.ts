@@ -1,6 +1,8 @@
 // What people see of their conversations, and bring back after /new and /undo: the whole program, seen
 // from Telegram and from the model.
 
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
@@ -81,9 +83,52 @@ describe('what people are shown of their conversations', () => {
     const mine = await answerTo(OTHER, '/sessions');
     expect(mine).toMatch(/telegram:811, this one: 2 messages, 1 kB, last/);
     expect(mine).not.toContain('telegram:810');
-    expect(await answerTo(OTHER, '/sessions all')).toBe(
-      'Only my owner can list everyone’s conversations.',
+    for (const text of ['/sessions all', '/ss all purge 1h yes', '/ss list all', '/ss index']) {
+      expect(await answerTo(OTHER, text)).toBe('Only my owner can use everyone’s conversations.');
+    }
+    for (const text of ['/ss show telegram:810', '/ss export telegram:810', '/ss show 2']) {
+      expect(await answerTo(OTHER, text)).toContain('There is no such conversation');
+    }
+    expect(await answerTo(OTHER, '/ss search nonce-long')).toBe('Nothing was found.');
+    expect(await answerTo(OTHER, '/ss search NONCE-other')).toMatch(
+      /^. .*, telegram:811, user: hello nonce-other$/m,
     );
+  });
+
+  it('is shown in the chat where it is short, and else a file', async () => {
+    expect(await answerTo(OTHER, '/ss show')).toMatch(/User · .* UTC\nhello nonce-other\n/);
+    const fileOf = () => telegram.chat(PERSON).messages.flatMap(({ file }) => file ?? []);
+    await answerTo(PERSON, '/sessions show 1');
+    await telegram.waitFor(() => bot(PERSON).find(({ text }) => /is in the file \(/.test(text)));
+    await telegram.waitFor(() => fileOf()[0]);
+    expect(fileOf()[0]?.name).toMatch(/^conversation-[\d-]+\.md$/);
+    expect(fileOf()[0]?.content.toString()).toContain('nonce-long words words');
+    telegram.say(PERSON, '/sessions export jsonl');
+    const exported = await telegram.waitFor(() => fileOf()[1]);
+    expect(JSON.parse(exported.content.toString().split('\n')[0] ?? '')).toMatchObject({
+      session_key: 'telegram:810',
+    });
+  });
+
+  it('is deleted by its age after a yes, with its metrics, and nothing of others', async () => {
+    expect(await answerTo(OTHER, '/ss archive 1h')).toMatch(/^Moved 0 files/);
+    expect(await answerTo(OTHER, '/ss purge 1')).toMatch(/^Usage: /);
+    expect(await answerTo(OTHER, '/ss purge 1h')).toContain('No conversation file is without');
+    expect(await answerTo(OTHER, '/ss purge 0h')).toMatch(
+      /This deletes 1 file \(\d+ bytes\).* Send \/ss purge 0h yes to do it\.$/,
+    );
+    expect(await answerTo(OTHER, '/ss list')).toContain('telegram:811, this one');
+    const ofOther = async () =>
+      (await readFile(join(world.home.path, 'metrics.jsonl'), 'utf8'))
+        .split('\n')
+        .filter((line) => line.includes('telegram:811')).length;
+    expect(await ofOther()).toBeGreaterThan(0);
+    expect(await answerTo(OTHER, '/ss purge 0h yes')).toMatch(
+      /^Deleted 1 file \(\d+ bytes\), \d+ lines? of metrics and traces\. The audit stays/,
+    );
+    expect(await ofOther()).toBe(0);
+    expect(await answerTo(OTHER, '/ss search nonce-other')).toBe('Nothing was found.');
+    expect(await answerTo(PERSON, '/ss search nonce-six')).toContain('telegram:810, user');
   });
 });
 

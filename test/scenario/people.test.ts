@@ -78,6 +78,14 @@ it('keeps the notes of others out of an owner’s turn; a command shows them and
   );
   telegram.say(OWNER, '/sessions all');
   expect(await hears(OWNER.id, /messages, /)).toMatch(/^. Anna \(telegram:701\): /m);
+  telegram.say(OWNER, '/sessions all search nonce');
+  await hears(OWNER.id, /^. .*telegram:701, user: /m);
+  telegram.say(OWNER, '/sessions export telegram:701');
+  await hears(OWNER.id, /The conversation telegram:701 is in the file/);
+  telegram.say(OWNER, '/sessions index');
+  await hears(OWNER.id, /^Wrote \d+ extracts to memory\/sessions/);
+  telegram.say(OWNER, '/sessions all archive');
+  await hears(OWNER.id, /^Moved 0 files to the archive/);
 });
 
 it("answers in a person's language and time zone, also after a restart", async () => {

@@ -1,7 +1,7 @@
 // The session journal at each point where a process may die between the commit of entries and the deletion
 // of their rows, and with files that are not what they were when the rows were committed.
 
-import { appendFile, readdir, readFile, rm, truncate } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { holdHome } from '../../src/kernel/bus/store/home-lock.ts';
@@ -20,7 +20,7 @@ import {
 } from '../../src/kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { createSessionMaintenance } from '../../src/kernel/sessions/maintenance.ts';
-import { encodeEntry } from '../../src/kernel/sessions/rules/file.ts';
+import { encodeEntry, formatName } from '../../src/kernel/sessions/rules/file.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { type Clock, systemClock } from '../../src/lib/time/clock.ts';
 import { message } from '../contract/bus-bench.ts';
@@ -252,6 +252,20 @@ describe('a command', () => {
     const held = await holdHome(home.lock, {});
     await completeSessions(home, systemClock).finally(() => held[Symbol.asyncDispose]());
     expect(await recorded()).toEqual(BEFORE);
+  });
+
+  test('names the session whose file the gateway cannot write, at once', async () => {
+    const { home } = await homeWithRows(createMovableClock());
+    const held = await holdHome(home.lock, {});
+    const name = formatName({ stem: stemOf(KEY), day: '2026-01-15', part: 1 });
+    await mkdir(join(home.sessions, name), { recursive: true });
+    const unwritten = await completeSessions(home, createMovableClock()).finally(() =>
+      held[Symbol.asyncDispose](),
+    );
+    expect([...unwritten]).toEqual([
+      [KEY, expect.objectContaining({ message: expect.stringContaining(name) })],
+    ]);
+    expect([...(await completeSessions(home, systemClock)).keys()]).toEqual([KEY]);
   });
 
   test('deletes everything beside a gateway whose journal is full', async () => {

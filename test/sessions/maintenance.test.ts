@@ -14,6 +14,9 @@ const ANNA = sessionKey('telegram:1');
 const BERT = sessionKey('telegram:2');
 const DURABLE = { durable: true };
 const DAY_MS = 86_400_000;
+const unreadable = (error: unknown) => {
+  throw error;
+};
 
 /** Anna spoke on two days, Bert on the first only. Now it is ten days later. */
 async function createHistory() {
@@ -126,13 +129,13 @@ describe('the care of session files', () => {
     ['.*', undefined, 0],
   ])('finds %j by words, not by patterns', async (query, session, count) => {
     const { care } = await createHistory();
-    const hits = await Array.fromAsync(care.search(query, { limit: 10 }));
+    const hits = await Array.fromAsync(care.search(query, { limit: 10, unreadable }));
     expect(hits.map((hit) => hit.session)).toEqual(Array(count).fill(session));
   });
 
   test('stops searching at the limit', async () => {
     const { care } = await createHistory();
-    expect(await Array.fromAsync(care.search('answer', { limit: 2 }))).toHaveLength(2);
+    expect(await Array.fromAsync(care.search('answer', { limit: 2, unreadable }))).toHaveLength(2);
   });
 
   test('purges by the last entry, and a running store goes on with a new file', async () => {
@@ -150,7 +153,15 @@ describe('the care of session files', () => {
     const names = await fileNames();
     const unreadable = join(folder, names.find((name) => name.startsWith(stemOf(ANNA))) ?? '');
     await withUnreadable([dirname(folder), workspace], unreadable, async () => {
-      expect((await care.list()).map(({ key }) => key)).toEqual([ANNA, BERT]);
+      const listed = await care.list();
+      expect(listed.map(({ key, problem }) => [key, problem !== undefined])).toEqual([
+        [ANNA, true],
+        [BERT, false],
+      ]);
+      const failures: unknown[] = [];
+      const search = { limit: 10, unreadable: (error: unknown) => failures.push(error) };
+      expect(await Array.fromAsync(care.search('there', search))).toHaveLength(2);
+      expect(String(failures)).toContain(`open '${unreadable}'`);
       await care.purge({ olderThanMs: 5 * DAY_MS });
     });
     expect((await fileNames()).filter((name) => name.startsWith(stemOf(BERT)))).toEqual([]);

@@ -1,12 +1,11 @@
 // The chat commands about one's conversations: /new, /undo, /restore, /context (what the next call
-// uses of the model's context window) and /sessions.
+// uses of the model's context window). /sessions is loaded on use.
 
 import type { Agent, CompactionReport } from '../../agent/agent.ts';
 import { COMPACTION_ENGINES, type CompactionEngine } from '../../agent/compaction-settings.ts';
 import type { ContextReport } from '../../agent/rules/context-fit.ts';
 import type { Revisions } from '../../agent/thread.ts';
 import type { Channel } from '../../channels/channel.ts';
-import { chatsOf, type Person } from '../../kernel/access/person.ts';
 import type { MessageBus, SentText } from '../../kernel/bus/bus.ts';
 import {
   CONVERSATION,
@@ -16,16 +15,10 @@ import {
   commandsOf,
   PERSONAL,
 } from '../../kernel/commands/command-access.ts';
-import type { Routes } from '../../kernel/intake/routes.ts';
 import { DeliveryError } from '../../kernel/message/errors.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import { type AccountName, accountName } from '../../kernel/message/ids.ts';
-import {
-  chatRefOf,
-  type InboundMessage,
-  isSameSender,
-  sessionKeyOf,
-} from '../../kernel/message/message.ts';
+import { type InboundMessage, isSameSender } from '../../kernel/message/message.ts';
 import { firstWords, verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
@@ -33,9 +26,6 @@ import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { taintText } from './why-command.ts';
-
-const MAX_LISTED = 20;
-const KILOBYTE = 1000;
 
 export const CONVERSATION_COMMANDS = {
   new: { summary: 'begin a new conversation', access: CONVERSATION, timing: 'in_order' },
@@ -52,37 +42,27 @@ export const CONVERSATION_COMMANDS = {
     timing: 'in_order',
   },
   sessions: {
-    summary: 'list your conversations',
-    usage: '/sessions [all]',
-    access: PERSONAL,
-    timing: 'immediate',
+    summary: 'your conversations: list, show, search, export, archive, purge',
+    usage:
+      '/sessions [all] [list | show [number] | search <words> | export [number] [md | jsonl] | archive [30d] | purge <age> | index]',
+    aliases: ['ss'],
+    access: { ...PERSONAL, audited: true },
+    timing: 'in_order',
   },
 } satisfies CommandTable;
-
-type ConversationInfo = {
-  readonly key: SessionKey;
-  readonly messages: number;
-  readonly bytes: number;
-  /** Epoch milliseconds. */
-  readonly updatedAt: number;
-};
 
 /** The operations of people on their conversations. */
 export interface ConversationService extends Pick<Revisions, 'restorable' | 'restore' | 'outcome'> {
   /** What the next call of this conversation would use, for the sender. */
   context(message: InboundMessage): Promise<ContextReport>;
-  /** Newest first; the named ones, or the newest of all. */
-  sessions(
-    which: readonly SessionKey[] | { readonly newest: number },
-  ): Promise<readonly ConversationInfo[]>;
 }
 
 type ConversationCommandDeps = {
   readonly conversations: ConversationService;
   readonly people: {
-    readonly persons: Pick<Persons, 'author' | 'get' | 'inChat'>;
-    readonly routes: Pick<Routes, 'sessionOf'>;
+    readonly persons: Pick<Persons, 'author'>;
   };
+  sessions(origin: CommandOrigin, argument: string): Promise<string>;
   beginAnew(session: SessionKey, message: InboundMessage): Promise<void>;
   /** Undoes the last exchange; returns the text for the person. */
   undo(origin: CommandOrigin): Promise<string>;
@@ -101,7 +81,7 @@ export function conversationCommands(deps: ConversationCommandDeps): readonly Co
       const taint = taintText(report, message.receivedAt, await zoneOf(message, deps));
       return [contextText(report), ...(report.untrusted.length === 0 ? [] : [taint])].join('\n\n');
     },
-    sessions: (origin, argument) => sessions(origin, argument, deps),
+    sessions: (origin, argument) => deps.sessions(origin, argument),
   });
 }
 
@@ -175,72 +155,6 @@ function contextText(report: ContextReport): string {
 }
 
 const count = (tokens: number) => tokens.toLocaleString('en-US');
-
-async function sessions(
-  origin: CommandOrigin,
-  argument: string,
-  deps: ConversationCommandDeps,
-): Promise<string> {
-  const { message, session, role } = origin;
-  const { conversations, people } = deps;
-  const zone = await zoneOf(message, deps);
-  if (argument === 'all') {
-    if (role !== 'owner') return 'Only my owner can list everyone’s conversations.';
-    const all = await conversations.sessions({ newest: MAX_LISTED });
-    return listText(all, session, zone, await namesOf(all, deps));
-  }
-  if (argument !== '')
-    return 'Usage: /sessions lists your conversations, /sessions all lists everyone’s (owner only).';
-  const person = await people.persons.author(message);
-  const known = person === undefined ? undefined : await people.persons.get(person.id);
-  const keys = await keysOf(known, session, deps);
-  const own = await conversations.sessions(keys);
-  const hint = own.length > 1 ? '\n\nContinue one on another channel with /continue.' : '';
-  return `${listText(own, session, zone)}${hint}`;
-}
-
-/** The person's sessions on all channels, and the session of this chat. */
-async function keysOf(
-  person: Person | undefined,
-  here: SessionKey,
-  { people }: ConversationCommandDeps,
-): Promise<readonly SessionKey[]> {
-  const chats = person === undefined ? [] : chatsOf(person);
-  const routed = await Promise.all(chats.map((chat) => people.routes.sessionOf(chat)));
-  const shared = person?.session === undefined ? [] : [person.session];
-  return [...new Set([here, ...shared, ...routed, ...chats.map(sessionKeyOf)])];
-}
-
-/** The persons of private chats. */
-async function namesOf(
-  all: readonly ConversationInfo[],
-  { people }: ConversationCommandDeps,
-): Promise<ReadonlyMap<SessionKey, string>> {
-  const names = new Map<SessionKey, string>();
-  for (const { key } of all) {
-    const chat = chatRefOf(key);
-    const person = chat === undefined ? undefined : await people.persons.inChat(chat);
-    if (person !== undefined && person.name !== '') names.set(key, person.name);
-  }
-  return names;
-}
-
-function listText(
-  all: readonly ConversationInfo[],
-  here: SessionKey,
-  timeZone: string,
-  names: ReadonlyMap<SessionKey, string> = new Map(),
-): string {
-  if (all.length === 0) return 'Nothing was said yet.';
-  const lines = all.map(({ key, updatedAt, messages, bytes }) => {
-    const mark = key === here ? ', this one' : '';
-    const size = `${Math.max(1, Math.round(bytes / KILOBYTE))} kB`;
-    const name = names.get(key);
-    const shown = name === undefined ? verbatim(key) : `${verbatim(name)} (${verbatim(key)})`;
-    return `- ${shown}${mark}: ${messages} messages, ${size}, last ${minuteText(updatedAt, timeZone)}`;
-  });
-  return lines.join('\n');
-}
 
 // The command `/undo`: removes the last answer from the chat, where the platform allows it, and
 // hides the exchange from the model. A repetition of the command after a crash undoes nothing

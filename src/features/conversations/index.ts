@@ -1,10 +1,10 @@
 // Installs the chat commands about conversations: state, reset, compaction and explanations.
 
 import { AGENT } from '../../agent/install.ts';
+import type { Command } from '../../kernel/commands/command-access.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { turnId } from '../../kernel/message/ids.ts';
 import { sessionOf } from '../../kernel/message/message.ts';
-import { createSessionMaintenance } from '../../kernel/sessions/maintenance.ts';
 import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
 import { ASKS } from '../approvals/index.ts';
 import { MEMORY } from '../memory/index.ts';
@@ -26,7 +26,7 @@ export function install(kernel: Kernel): void {
   const undo = createUndo({ agent, bus, log, channel: channels.get });
   add.command(
     ...conversationCommands({
-      ...{ conversations, people, undo },
+      ...{ conversations, people, undo, sessions: createSessionsCommand(kernel) },
       // A reset drops pending questions and ends turns in progress.
       async beginAnew(session, message) {
         await memory.takesUp(session, message);
@@ -59,6 +59,26 @@ export function install(kernel: Kernel): void {
   );
 }
 
+/** Loaded on use. */
+function createSessionsCommand(kernel: Kernel): Command['run'] {
+  const { live, clock, home, store, sessionFiles, people } = kernel;
+  const memory = kernel.use(MEMORY);
+  return async (origin, argument) => {
+    const { createSessionCare } = await import('./session-care.ts');
+    const { sessionsAnswer } = await import('./sessions-command.ts');
+    const care = createSessionCare({
+      ...{ home, clock, workspace: live.defaults.workspace, complete: sessionFiles.complete },
+      withIndex: (work) => work(memory.index),
+      withStore: (work) => work(store),
+    });
+    return sessionsAnswer(origin, argument, {
+      ...{ care, chatsOf: memory.chatsOf, handOut: memory.handOutPart },
+      personIn: (chat) => people.persons.inChat(chat),
+      zoneOf: async (message) => (await people.persons.author(message))?.timeZone ?? '',
+    });
+  };
+}
+
 /** Asks nobody: there is no turn. */
 const NO_TURN = {
   steer: async () => [],
@@ -69,13 +89,9 @@ const NO_TURN = {
 };
 
 function createConversationService(kernel: Kernel): ConversationService {
-  const { live, clock, sessionFiles, settings, people, origins } = kernel;
+  const { live, settings, people, origins } = kernel;
   const agent = kernel.use(AGENT);
   const personOf = createTurnPersonOf(people.persons);
-  const care = () =>
-    createSessionMaintenance({
-      ...{ folder: sessionFiles.folder, workspace: live.defaults.workspace, clock },
-    });
   return {
     async context(message) {
       const session = sessionOf(message);
@@ -91,10 +107,6 @@ function createConversationService(kernel: Kernel): ConversationService {
         messages: [{ seq: 0, message, rights, isForeign: false }],
         settings: turnSettingsOf(chosen, live.defaults),
       });
-    },
-    async sessions(which) {
-      await sessionFiles.complete();
-      return 'newest' in which ? care().list({ limit: which.newest }) : care().of(which);
     },
     outcome: (session, turn) => agent.outcome(session, turn),
     restorable: (session) => agent.restorable(session),

@@ -60,27 +60,43 @@ export function createDataExport(deps: DataExportDeps) {
         '\n\n',
       );
     },
-    /** Sends the file; returns the answer for the person. */
-    async handOut(asking: Asking, format: ExportFormat): Promise<string> {
-      const { message, person } = asking;
-      const day = isoTime(deps.clock.now()).slice(0, 10);
-      const name = `nanobot-${day}.${format}`;
-      const all = () => inBlocks(allOf(asking, format, deps));
-      const file = await stored(all(), { name, format, chat: message.chat }, deps);
-      if (file !== undefined) {
-        await deps.handedOut.note(person.notes, file.media);
-        const id = messageId(`${message.id}/export`);
-        await deps.bus.send({ id, chat: message.chat, markdown: '', attachments: [file] });
-        return `Everything I keep about you is in the file (${sizeWords(file.sizeBytes)}).`;
-      }
-      if (person.notes !== '') {
-        return 'Your data is larger than this chat can carry. My owner can give it to you.';
-      }
-      const path = exportPath(person.notes, day, format);
-      await deps.reader.files.write(deps.reader.workspace(), path, all());
-      return `Everything I keep about you is in \`${path}\` of the workspace.`;
-    },
+    /** Sends all of it as a file; returns the answer for the person. */
+    handOut: (asking: Asking, format: ExportFormat) =>
+      sendAsFile(asking, format, { what: 'Everything I keep about you', name: 'nanobot' }, () =>
+        allOf(asking, format, deps),
+      ),
+    /** Sends a part of it in the same way. */
+    handOutPart: (
+      asking: Asking,
+      format: ExportFormat,
+      what: string,
+      content: () => AsyncIterable<string>,
+    ) => sendAsFile(asking, format, { what, name: 'conversation' }, content),
   };
+
+  async function sendAsFile(
+    { message, person }: Asking,
+    format: ExportFormat,
+    { what, name }: { readonly what: string; readonly name: 'nanobot' | 'conversation' },
+    content: () => AsyncIterable<string>,
+  ): Promise<string> {
+    const day = isoTime(deps.clock.now()).slice(0, 10);
+    const all = () => inBlocks(content());
+    const of = { name: `${name}-${day}.${format}`, format, chat: message.chat };
+    const file = await stored(all(), of, deps);
+    if (file !== undefined) {
+      await deps.handedOut.note(person.notes, file.media);
+      const id = messageId(`${message.id}/export`);
+      await deps.bus.send({ id, chat: message.chat, markdown: '', attachments: [file] });
+      return `${what} is in the file (${sizeWords(file.sizeBytes)}).`;
+    }
+    if (person.notes !== '') {
+      return 'Your data is larger than this chat can carry. My owner can give it to you.';
+    }
+    const path = exportPath(person.notes, name === 'nanobot' ? day : `${day}-${name}`, format);
+    await deps.reader.files.write(deps.reader.workspace(), path, all());
+    return `${what} is in \`${path}\` of the workspace.`;
+  }
 }
 
 /** Undefined where the chat cannot carry such a file. */

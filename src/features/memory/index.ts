@@ -3,7 +3,7 @@
 
 import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { CHANNELS } from '../../channels/index.ts';
-import { createTextIndex } from '../../kernel/bus/store/text-index.ts';
+import { createTextIndex, type TextIndex } from '../../kernel/bus/store/text-index.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { maxFileBytes } from '../../kernel/media/files.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
@@ -62,6 +62,10 @@ export type Memory = {
   takesUp(session: SessionKey, message: InboundMessage): Promise<void>;
   /** The notes in a folder of the workspace. */
   notesOf: MemoryService['notesOf'];
+  handOutPart: MemoryService['handOutPart'];
+  /** The keys of the sender's own chats, without topics. */
+  chatsOf(message: InboundMessage): Promise<readonly string[]>;
+  readonly index: TextIndex;
 };
 
 export const MEMORY = port<Memory>('memory');
@@ -138,5 +142,8 @@ export function install(kernel: Kernel): void {
     ...{ files, notes, past, watch, working },
     takesUp: async (session, message) => watch.opened(session, await personOf(message)),
     notesOf: (of) => service.notesOf(of),
+    handOutPart: (...part) => service.handOutPart(...part),
+    chatsOf: async (message) => chatsOf(await service.askingOf(message)),
+    index,
   });
 }

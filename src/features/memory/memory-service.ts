@@ -28,6 +28,8 @@ type MemoryServiceDeps = {
   readonly questions: Pick<Questions, 'ask'>;
 };
 
+type Part = Parameters<DataExport['handOutPart']> extends [Asking, ...infer Rest] ? Rest : never;
+
 /** The subject kind of the question. */
 export const FORGET_SUBJECT = 'forget';
 
@@ -50,6 +52,10 @@ export function createMemoryService(deps: MemoryServiceDeps) {
     notesOf: async (folder: string) => (await handOut()).notesOf(folder),
     handOut: async (message: InboundMessage, format: 'md' | 'jsonl') =>
       (await handOut()).handOut(await askingOf(message), format),
+    /** Sends conversations that the sender may read as a file; returns the answer for them. */
+    handOutPart: async (message: InboundMessage, ...part: Part) =>
+      (await handOut()).handOutPart(await askingOf(message), ...part),
+    askingOf,
     /** Lists what would be erased and asks for confirmation; returns the list. */
     async forget(message: InboundMessage, words: string): Promise<string> {
       if (holdsWords(words) === undefined || message.sender.kind !== 'person') return FORGET_HINT;

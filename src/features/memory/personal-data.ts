@@ -208,7 +208,7 @@ type HandedOutDeps = {
 
 /** Rows begin with the notes folder; it is empty for owners. */
 const PREFIX = 'of:';
-const EXPORT = /^export-\d{4}-\d{2}-\d{2}\.(?:md|jsonl)$/;
+const EXPORT = /^export-\d{4}-\d{2}-\d{2}(?:-conversation)?\.(?:md|jsonl)$/;
 const EMPTIED = 'Something in here was deleted. /export writes the file again.\n';
 
 export const exportPath = (notes: string, day: string, format: string) =>

@@ -243,7 +243,7 @@ async function forget(terminal: Terminal, typed: string) {
   const { config } = await loadConfig(terminal.home, terminal.env);
   const notes = join(config.agents.defaults.workspace, PEOPLE_FOLDER, person.id);
   await rm(notes, { recursive: true, force: true });
-  const { forgetIndexed } = await import('../memory/session-maintenance.ts');
+  const { forgetIndexed } = await import('../conversations/session-care.ts');
   await forgetIndexed(terminal.home, config.agents.defaults.workspace);
   terminal.note(
     'Person and notes deleted. Allow lists of channels still apply; conversations are kept, see "nanobot sessions".',

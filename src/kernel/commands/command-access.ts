@@ -62,6 +62,8 @@ export type CommandOrigin = {
 type CommandFacts = {
   readonly summary: string;
   readonly usage?: string;
+  /** Other names, which no menu shows. */
+  readonly aliases?: readonly string[];
   readonly access: CommandAccess;
   /** `immediate`: answered at once, even while a turn runs; `in_order`: queued like a message. */
   readonly timing: 'immediate' | 'in_order';

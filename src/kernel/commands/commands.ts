@@ -67,7 +67,7 @@ export function createCommands({ contributed, audit }: CommandsDeps): Commands {
     find(text) {
       const name = parseCommand(text)?.name;
       if (name === undefined) return undefined;
-      const found = all().find((command) => command.name === name);
+      const found = all().find((command) => isNamed(command, name));
       if (found !== undefined || meantBy(name, all()) === undefined) return found;
       const run: Command['run'] = async (origin) => didYouMean(name, allowedTo(origin));
       return { ...BASIC_COMMANDS.help, name: 'help', run };
@@ -116,7 +116,10 @@ function standingOf({ message, role }: Giver): Parameters<typeof mayGive>[1] {
 // The text of `/help`: the commands a person may use, by subject, short enough for a phone; and the
 // answer to a mistyped command.
 
-type Named = Pick<Command, 'name' | 'summary' | 'usage'>;
+type Named = Pick<Command, 'name' | 'summary' | 'usage' | 'aliases'>;
+
+const isNamed = ({ name, aliases = [] }: Named, asked: string) =>
+  name === asked || aliases.includes(asked);
 
 /** In display order. */
 export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] = [
@@ -150,7 +153,7 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
 /** `asked`: the command to describe, or `all`; empty: the names of `mine` by groups. */
 function helpText(mine: readonly Named[], asked: string): string {
   const wanted = asked.toLowerCase().replace(/^\//, '').trim();
-  const one = mine.find(({ name }) => name === wanted);
+  const one = mine.find((command) => isNamed(command, wanted));
   if (one !== undefined) return `${one.usage ?? `/${one.name}`}: ${one.summary}`;
   const groups = COMMAND_GROUPS.flatMap(([title, names]) => {
     const commands = names.flatMap((name) => mine.find((each) => each.name === name) ?? []);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { mapLimited } from '../../lib/async.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import { orUndefined, readDecoded } from './file-lines.ts';
+import { hasErrorCode, orUndefined, readDecoded, reasonOf } from './file-lines.ts';
 import {
   compareAge,
   decodeStem,
@@ -35,6 +35,8 @@ type SessionInfo = {
   /** Epoch milliseconds, as is `updatedAt`. */
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** Why a file of it cannot be read. */
+  readonly problem?: string;
 };
 
 /** Names of session files, oldest first; empty if the folder is missing. */
@@ -95,10 +97,14 @@ const latest = (files: readonly StoredFile[]) => Math.max(...files.map((file) =>
 
 async function describe(stem: string, files: readonly StoredFile[]): Promise<SessionInfo> {
   const [first] = files;
-  // A file that cannot be read, or was deleted meanwhile, is listed without its messages.
-  const header = first && (await readHeader(first.path).catch(() => undefined));
+  // A file that cannot be read is listed without its messages, one that was deleted as empty.
+  let problem: string | undefined;
+  const unreadable = (error: unknown) => {
+    if (!hasErrorCode(error, 'ENOENT')) problem ??= reasonOf(error);
+  };
+  const header = first && (await readHeader(first.path).catch(unreadable));
   let messages = 0;
-  for (const file of files) messages += await countMessages(file).catch(() => 0);
+  for (const file of files) messages += (await countMessages(file).catch(unreadable)) ?? 0;
   return {
     key: header?.key ?? decodeStem(stem) ?? sessionKey(stem),
     files: files.length,
@@ -106,6 +112,7 @@ async function describe(stem: string, files: readonly StoredFile[]): Promise<Ses
     messages,
     createdAt: header?.createdAt ?? first?.modifiedAt ?? 0,
     updatedAt: latest(files),
+    ...(problem === undefined ? {} : { problem }),
   };
 }
 

@@ -209,20 +209,30 @@ type SearchHit = {
   readonly snippet: string;
 };
 
+export type SessionSearch = {
+  readonly limit: number;
+  accepts?(name: SessionFileName): boolean;
+  /** A file that cannot be read does not stop the search of the others. */
+  unreadable(error: unknown): void;
+};
+
 /** Newest file first, within a file oldest entry first. */
 export async function* searchSessions(
   folder: string,
   query: string,
-  limit: number,
+  { limit, accepts, unreadable }: SessionSearch,
 ): AsyncGenerator<SearchHit, void, void> {
   if (query.trim() === '') return;
   let left = limit;
-  for (const file of (await allFiles(folder)).toReversed()) {
-    if (left <= 0) return;
-    for await (const hit of searchFile(file, query)) {
-      if (left <= 0) return;
-      yield hit;
-      left -= 1;
+  for (const file of (await allFiles(folder, accepts)).toReversed()) {
+    try {
+      for await (const hit of searchFile(file, query)) {
+        if (left <= 0) return;
+        yield hit;
+        left -= 1;
+      }
+    } catch (error) {
+      if (!hasErrorCode(error, 'ENOENT')) unreadable(error);
     }
   }
 }

@@ -156,6 +156,10 @@ export function isUnbegun(scan: FileScan): boolean {
 
 type SystemErrorCode = 'ENOENT' | 'EEXIST' | 'EXDEV';
 
+/** For a person; the error of a file system names the file. */
+export const reasonOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
 export function hasErrorCode(error: unknown, code: SystemErrorCode): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -42,8 +42,9 @@ type ForgettablePlace = {
  * @throws the error that kept a conversation of these chats from its file: none of it is silently
  * skipped
  */
-function complain(unwritten: Unwritten, chats: readonly string[]): void {
-  for (const [session, error] of unwritten) if (isOfChats({ session }, chats)) throw error;
+export function complain(unwritten: Unwritten, chats?: readonly string[]): void {
+  for (const [session, error] of unwritten)
+    if (chats === undefined || isOfChats({ session }, chats)) throw error;
 }
 
 const THREAD_MARK = encodeKey(sessionKey('#'));

@@ -240,12 +240,26 @@ export class SessionJournal implements AsyncDisposable {
   }
 }
 
-/** For the only process in a home. @throws if a file cannot be written */
-export async function completeSessionFiles(deps: Omit<SessionJournalDeps, 'index'>): Promise<void> {
+/** For the only process in a home. */
+export async function completeSessionFiles(
+  deps: Omit<SessionJournalDeps, 'index'>,
+): Promise<Unwritten> {
   const index = createNewestIndex(deps.folder, deps.log);
   const journal = new SessionJournal({ ...deps, index });
-  const unwritten = await journal.move('synced').finally(() => journal[Symbol.asyncDispose]());
-  for (const error of unwritten.values()) throw error;
+  return journal.move('synced').finally(() => journal[Symbol.asyncDispose]());
+}
+
+/** Those of the rows whose file this process cannot write either, for another one's journal. */
+export function unwritableOf(folder: string, rows: readonly EntryRow[]): Unwritten {
+  const unwritten = new Map<SessionKey, unknown>();
+  for (const [file, [row]] of Map.groupBy(rows, (each) => each.file)) {
+    try {
+      closeSync(openSync(join(folder, file), constants.O_RDWR));
+    } catch (error) {
+      if (row !== undefined && !hasErrorCode(error, 'ENOENT')) unwritten.set(row.session, error);
+    }
+  }
+  return unwritten;
 }
 
 /**

@@ -14,14 +14,21 @@ import {
   type StoredFile,
   storedFiles,
 } from './catalog.ts';
-import { searchSessions } from './earlier.ts';
+import { type SessionSearch, searchSessions } from './earlier.ts';
 import { DAMAGED_SUFFIX, orUndefined, stemOf } from './file-lines.ts';
-import type { SessionFiles } from './forget.ts';
+import { ofChats, type SessionFiles } from './forget.ts';
 import { INDEX_FOLDER } from './index-file.ts';
 import { removeAllExtracts, removeExtract, writeExtracts } from './index-sessions.ts';
 import { purgeRequests, removeAllRequests, removeRequests } from './request-log.ts';
 import { markdownOfEntry } from './rules/earlier.ts';
-import { decodeLine, encodeEntry, encodeHeader, encodeKey, formatName } from './rules/file.ts';
+import {
+  decodeLine,
+  encodeEntry,
+  encodeHeader,
+  encodeKey,
+  formatName,
+  type SessionFileName,
+} from './rules/file.ts';
 
 export type FileCount = { readonly files: number; readonly bytes: number };
 
@@ -32,9 +39,9 @@ export type ArchiveReport = {
   readonly archived: FileCount;
 };
 
-type Aged = { readonly olderThanMs: number };
-
-export type SessionMaintenance = ReturnType<typeof createSessionMaintenance>;
+/** The keys of chats, without topics; absent: all. */
+type OfChats = { readonly chats?: readonly string[] | undefined };
+type Aged = OfChats & { readonly olderThanMs: number };
 
 // Exports a conversation as text for people (Markdown) or programs (JSONL), in pieces. The JSONL
 // form is that of the session files: one header, then one entry a line.
@@ -68,21 +75,22 @@ export function createSessionMaintenance(deps: SessionMaintenanceDeps) {
   const { folder, workspace, clock } = deps;
   return {
     /** Newest first; messages are counted only for the sessions returned. */
-    list: ({ limit }: { readonly limit?: number } = {}) => listSessions(folder, limit),
-    /** Those of these sessions that exist, newest first. */
-    of(sessions: readonly SessionKey[]) {
-      const stems = new Set(sessions.map(stemOf));
-      return listSessions(folder, undefined, ({ stem }) => stems.has(stem));
-    },
+    list: ({ limit, chats }: OfChats & { readonly limit?: number } = {}) =>
+      listSessions(folder, limit, ofThese(chats)),
     /** The whole conversation, including the archive, in pieces to be written in sequence. */
     export: (session: SessionKey, format: 'md' | 'jsonl') => exportSession(folder, session, format),
     /** Case-insensitive text search over all sessions, newest file first. */
-    search: (query: string, { limit }: { readonly limit: number }) =>
-      searchSessions(folder, query, limit),
+    search: (query: string, { chats, ...of }: OfChats & Omit<SessionSearch, 'accepts'>) =>
+      searchSessions(folder, query, { ...of, accepts: ofThese(chats) }),
+    /** What `purge` deletes. */
+    purgeable: async ({ olderThanMs, chats }: Aged): Promise<FileCount> =>
+      count(await oldFiles(folder, clock.now() - olderThanMs, ofThese(chats))),
     /** Deletes files whose last entry is older, including archived ones, and their extracts. */
-    purge: ({ olderThanMs }: Aged) => purgeFiles(folder, workspace, clock.now() - olderThanMs),
+    purge: ({ olderThanMs, chats }: Aged) =>
+      purgeFiles(folder, workspace, clock.now() - olderThanMs, ofThese(chats)),
     /** Moves files whose last entry is older to `archive/`, but never the newest of a session. */
-    archive: ({ olderThanMs }: Aged) => archiveFiles(folder, clock.now() - olderThanMs),
+    archive: ({ olderThanMs, chats }: Aged) =>
+      archiveFiles(folder, clock.now() - olderThanMs, ofThese(chats)),
     /** Deletes every session, including the archive and the extracts. */
     nuke: () => nukeFiles(folder, workspace),
     /**
@@ -98,14 +106,19 @@ export function createSessionMaintenance(deps: SessionMaintenanceDeps) {
 
 const TAIL_BYTES = 64 * 1024;
 
+type Accepts = (name: SessionFileName) => boolean;
+
+const ofThese = (chats: readonly string[] | undefined): Accepts =>
+  chats === undefined ? () => true : ofChats(chats);
+
 /** Deletes files whose last entry is older than `before` (epoch ms), including archived ones. */
 export async function purgeFiles(
   folder: string,
   workspace: string,
   before: number,
+  accepts: Accepts,
 ): Promise<FileCount> {
-  const files = [...(await storedFiles(folder)), ...(await archivedFiles(folder))];
-  const old = await filterOld(files, before);
+  const old = await oldFiles(folder, before, accepts);
   for (const { path, name } of old) {
     await removeExtract(workspace, name);
     await removeFile(path);
@@ -114,9 +127,21 @@ export async function purgeFiles(
   return count(old);
 }
 
+async function oldFiles(folder: string, before: number, accepts: Accepts) {
+  const files = [
+    ...(await storedFiles(folder, accepts)),
+    ...(await archivedFiles(folder, accepts)),
+  ];
+  return filterOld(files, before);
+}
+
 /** Moves old files to `archive/`, except the newest of each session. */
-export async function archiveFiles(folder: string, before: number): Promise<ArchiveReport> {
-  const groups = byStem(await storedFiles(folder));
+export async function archiveFiles(
+  folder: string,
+  before: number,
+  accepts: Accepts,
+): Promise<ArchiveReport> {
+  const groups = byStem(await storedFiles(folder, accepts));
   const replaced = [...groups.values()].flatMap((files) => files.slice(0, -1));
   const old = await filterOld(replaced, before);
   const archive = join(folder, ARCHIVE_FOLDER);
@@ -132,8 +157,8 @@ export async function archiveFiles(folder: string, before: number): Promise<Arch
   }
   return {
     moved: count(old),
-    active: count(await storedFiles(folder)),
-    archived: count(await archivedFiles(folder)),
+    active: count(await storedFiles(folder, accepts)),
+    archived: count(await archivedFiles(folder, accepts)),
   };
 }
 
@@ -151,7 +176,8 @@ export async function nukeFiles(
   return { ...count(files), sessions: byStem(files).size };
 }
 
-const archivedFiles = (folder: string) => storedFiles(join(folder, ARCHIVE_FOLDER));
+const archivedFiles = (folder: string, accepts?: Accepts) =>
+  storedFiles(join(folder, ARCHIVE_FOLDER), accepts);
 
 function count(files: readonly StoredFile[]): FileCount {
   return { files: files.length, bytes: files.reduce((sum, file) => sum + file.bytes, 0) };

@@ -199,9 +199,13 @@ type Voices = {
   readonly cost?: CostCounter;
 };
 
-/** All recorded turns, including the archive; empty where the session does not exist. */
+/**
+ * All recorded turns, including the archive; empty where the session does not exist. @throws if its
+ * file lacks what the store holds
+ */
 export async function readTurns(home: Home, session: SessionKey): Promise<readonly RecordedTurn[]> {
-  await completeSessions(home, systemClock);
+  const unwritten = await completeSessions(home, systemClock);
+  if (unwritten.has(session)) throw unwritten.get(session);
   const entries: TranscriptEntry[] = [];
   for await (const entry of readSession(home.sessions, stemOf(session))) entries.push(entry);
   return recordedTurns(entries);

@@ -1,0 +1,148 @@
+// The maintenance of stored conversations as people use it, in `nanobot sessions` and `/sessions`:
+// what is deleted goes from the files, the index, the store and the records of the program.
+
+import { existsSync } from 'node:fs';
+import { type EmbeddedStore, StoreError } from '../../kernel/bus/store/store.ts';
+import { createTextIndex, type TextIndex } from '../../kernel/bus/store/text-index.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
+import { loadConfig } from '../../kernel/config/files/config-file.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { completeSessions, hasState, withOpenState } from '../../kernel/home-state.ts';
+import { chatRefOf } from '../../kernel/message/message.ts';
+import { type PurgedRecords, purgeRecords } from '../../kernel/observe/purge-records.ts';
+import { complain } from '../../kernel/sessions/forget.ts';
+import { forgetMissing } from '../../kernel/sessions/index-sessions.ts';
+import type { Unwritten } from '../../kernel/sessions/journal.ts';
+import { createSessionMaintenance, type FileCount } from '../../kernel/sessions/maintenance.ts';
+import { silentLogger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+
+/** Where local channels store their messages; see kernel/delivery/manager.ts. */
+const LOCAL_SCOPES = ['channel:web:default', 'channel:terminal:default'];
+
+type CareParts = {
+  readonly home: Home;
+  readonly workspace: string;
+  readonly clock: Clock;
+  /** Brings what is committed into the files. */
+  complete(): Promise<Unwritten>;
+  /** Where it exists. */
+  withIndex(work: (index: TextIndex) => Promise<void>): Promise<void>;
+  withStore(work: (store: EmbeddedStore) => Promise<void>): Promise<void>;
+};
+
+type Aged = {
+  readonly olderThanMs: number;
+  /** The keys of chats, without topics; absent: all. */
+  readonly chats?: readonly string[] | undefined;
+};
+
+export type SessionCare = ReturnType<typeof createSessionCare>;
+
+export function createSessionCare(parts: CareParts) {
+  const { home, workspace, clock, complete, withIndex, withStore } = parts;
+  const files = createSessionMaintenance({ folder: home.sessions, workspace, clock });
+
+  /** Deletes what the store holds of conversations without an entry for this time. */
+  async function purgeStore({ olderThanMs, chats }: Aged): Promise<void> {
+    const before = clock.now() - olderThanMs + 1;
+    await withStore(async (store) => {
+      if (chats === undefined) {
+        await store.gc(olderThanMs);
+        for (const scope of LOCAL_SCOPES) await store.scope(scope).expire('', before);
+      }
+      for (const ref of (chats ?? []).flatMap((chat) => chatRefOf(chat) ?? [])) {
+        const scope = `channel:${ref.channel}:${ref.account}`;
+        if (!LOCAL_SCOPES.includes(scope)) continue;
+        await store.scope(scope).expire(`said/${ref.chat}/`, before);
+      }
+    });
+  }
+
+  async function purged(deleted: FileCount, aged: Aged): Promise<FileCount & PurgedRecords> {
+    await withIndex((index) => forgetMissing(index, home.sessions));
+    await purgeStore(aged);
+    const isEverything = aged.olderThanMs === 0 && aged.chats === undefined;
+    const before = isEverything ? Number.POSITIVE_INFINITY : clock.now() - aged.olderThanMs;
+    const records = await purgeRecords(home, { before, chats: aged.chats, isEverything });
+    return { ...deleted, ...records };
+  }
+
+  return {
+    ...files,
+    /** Before reading; what stays in the store is not shown. */
+    complete,
+    /** @throws the error that keeps entries of such a conversation from their file, as below */
+    async archive(aged: Aged) {
+      complain(await complete(), aged.chats);
+      return files.archive(aged);
+    },
+    async purge(aged: Aged) {
+      complain(await complete(), aged.chats);
+      return purged(await files.purge(aged), aged);
+    },
+    async nuke() {
+      complain(await complete());
+      const { sessions, ...deleted } = await files.nuke();
+      return { sessions, ...(await purged(deleted, { olderThanMs: 0 })) };
+    },
+  };
+}
+
+/** What a purge removed, and what it did not and why. */
+export function purgedText(
+  { files, bytes, lines, logs }: FileCount & PurgedRecords,
+  isEveryones = true,
+): string {
+  const what = `${countOf(files, 'file')} (${bytes} bytes), ${countOf(lines, 'line')} of metrics and traces`;
+  const rest =
+    'The audit stays, because its chain of hashes proves it whole, the costs, because budgets count ' +
+    'them, and files in media/ for media.keepDays days.';
+  if (isEveryones) return `Deleted ${what}, ${countOf(logs, 'log file')}. ${rest}`;
+  return `Deleted ${what}. ${rest} Logs stay for logging.keepDays days: they name no text and are not kept by chat.`;
+}
+
+export const countOf = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/**
+ * For a command; what a damaged store held of the session journal is lost.
+ * @throws ConfigError: the configuration says where the workspace is
+ */
+export async function openSessionCare(
+  home: Home,
+  env: Environment,
+  clock: Clock,
+): Promise<SessionCare> {
+  const { config } = await loadConfig(home, env);
+  return createSessionCare({
+    ...{ home, clock, workspace: config.agents.defaults.workspace },
+    complete: () =>
+      completeSessions(home, clock).catch((error): Unwritten => {
+        if (!(error instanceof StoreError) || error.code !== 'store_damaged') throw error;
+        return new Map();
+      }),
+    withIndex: (work) => withIndex(home, work),
+    async withStore(work) {
+      if (hasState(home)) await withOpenState(home, clock, ({ store }) => work(store));
+    },
+  });
+}
+
+async function withIndex(home: Home, work: (index: TextIndex) => Promise<void>): Promise<void> {
+  if (!existsSync(home.index)) return;
+  const index = createTextIndex({ path: home.index, log: silentLogger });
+  try {
+    await work(index);
+    await index.scrub();
+  } finally {
+    index[Symbol.dispose]();
+  }
+}
+
+/** Removes files that no longer exist from the full-text index. */
+export const forgetIndexed = (home: Home, workspace: string): Promise<void> =>
+  withIndex(home, async (index) => {
+    const { forgetMissingNotes } = await import('../memory/notes.ts');
+    await forgetMissing(index, home.sessions);
+    await forgetMissingNotes(index, workspace);
+  });
