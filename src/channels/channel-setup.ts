@@ -11,10 +11,12 @@ import type { Home } from '../kernel/config/files/home.ts';
 import { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { openMedia } from '../kernel/media/files.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
+import { channelScope } from '../kernel/message/ids.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Channel, ChannelHost, LoginOptions, LoginStep } from './channel.ts';
+import type { GrantRows } from './email/access-tokens.ts';
 import { type MailProof, proveMailbox } from './email/servers.ts';
 import type { EmailConfig } from './email/settings.ts';
 import { configuredAccount, createAccount } from './index.ts';
@@ -35,12 +37,13 @@ class LoginsProven extends Error {
 export async function checkMailLogins(
   config: EmailConfig,
   signal: AbortSignal,
+  state?: GrantRows,
 ): Promise<MailProof> {
   const onStep = (step: string) => {
     if (step === 'round trip') throw new LoginsProven();
   };
   try {
-    return await proveMailbox(config, signal, { onStep });
+    return await proveMailbox(config, signal, { onStep, state });
   } catch (error) {
     if (error instanceof LoginsProven) return { kind: 'proven' };
     throw error;
@@ -137,7 +140,7 @@ function hostFor(channel: Channel, { store, media, clock, log }: HostParts): Cha
     alert: () => log.warn('notice while linking'),
     tell: () => log.info('notice while linking'),
     closing: new AbortController().signal,
-    state: store.scope(`channel:${channel.name}:${channel.account}`),
+    state: store.scope(channelScope({ channel: channel.name, account: channel.account })),
     media,
     clock,
     log,

@@ -20,6 +20,7 @@ type LoginFlags = {
   readonly appId?: string;
   readonly appSecret?: string;
   readonly domain?: string;
+  readonly device?: boolean;
 } & CredentialFlags;
 
 const LOCAL_NAMES = ['web', 'terminal'];
@@ -63,7 +64,16 @@ export function channelsCommand(terminal: Terminal): Command {
       '--email-token-url <url>',
       'Email with OAuth2: token address, if the provider is unknown',
     )
+    .option(
+      '--email-authorize-url <url>',
+      'Email with OAuth2: consent address, if the provider is unknown',
+    )
+    .option(
+      '--email-device-url <url>',
+      'Email with OAuth2: address for codes of other devices, if the provider is unknown',
+    )
     .option('--email-scope <scope>', 'Email with OAuth2: scope, if the provider is unknown')
+    .option('--device', 'Email with OAuth2: log in by a code on another device')
     .option('--app-id <id>', 'Lark: app id from the developer console')
     .option('--app-secret <secret>', 'Lark: app secret; default: $LARK_APP_SECRET')
     .option('--domain <domain>', 'Lark: feishu, lark (outside China) or a URL')
@@ -136,9 +146,14 @@ async function stepOf(
   }
   const { setUpEmail } = await import('../channels/email/setup.ts');
   const { accountId } = await import('../kernel/message/ids.ts');
-  const { account: _, ...rest } = flags;
+  const { account: _, device, ...rest } = flags;
   const which = account === undefined ? {} : { account: accountId(account) };
-  const given = { ...rest, ...which, email: flags.email ?? '' };
+  const given = {
+    ...rest,
+    ...which,
+    ...defined({ emailDevice: device }),
+    email: flags.email ?? '',
+  };
   return ['Mail', () => setUpEmail(terminal, asker, given)];
 }
 

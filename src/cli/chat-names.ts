@@ -1,6 +1,7 @@
 // The display name of a conversation: the person of a private chat, the title of a chat of the web
 // page.
 
+import { channelScope } from '../kernel/message/ids.ts';
 import { chatRefOf } from '../kernel/message/message.ts';
 import { printable, type Terminal } from './terminal.ts';
 
@@ -16,7 +17,7 @@ export async function chatNames(
     const named = keys.map(async (key) => {
       const chat = chatRefOf(key);
       if (chat === undefined) return [key, ''] as const;
-      const state = store.scope(`channel:${chat.channel}:${chat.account}`);
+      const state = store.scope(channelScope(chat));
       const title = await chatTitle(state, chat.chat);
       const name = title ?? (await people.persons.inChat(chat))?.name ?? '';
       return [key, printable(name)] as const;

@@ -119,7 +119,7 @@ async function loadedChecks(
     ['prices', () => prices.checkPrices(terminal, config)],
     ['telegram', () => checks.checkTelegram(config)],
     ['lark', () => checks.checkLark(config)],
-    ['email', () => checks.checkMailboxes(config)],
+    ['email', () => checks.checkMailboxes(config, state)],
     ['voice', () => voice.checkVoice(terminal, config, isLive)],
     ['exec', () => checks.checkExec(terminal, config)],
     ['tools', () => tools.checkTools(terminal, config.gateway.token)],

@@ -234,7 +234,13 @@ export function onboardCommand(terminal: Terminal): Command {
     )
     .option('--email-refresh-token <token>', 'OAuth2: refresh token; default: $EMAIL_REFRESH_TOKEN')
     .option('--email-token-url <url>', 'OAuth2: token address, if the provider is unknown')
+    .option('--email-authorize-url <url>', 'OAuth2: consent address, if the provider is unknown')
+    .option(
+      '--email-device-url <url>',
+      'OAuth2: address for codes of other devices, if the provider is unknown',
+    )
     .option('--email-scope <scope>', 'OAuth2: scope, if the provider is unknown')
+    .option('--email-device', 'OAuth2: log in by a code on another device')
     .option('--email-username <name>', 'user name, if it is not the address')
     .option(
       '--email-allow <addresses>',

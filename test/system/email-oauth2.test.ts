@@ -2,6 +2,7 @@
 // loopback about every token.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { keepGrant } from '../../src/channels/email/access-tokens.ts';
 import { proveMailbox } from '../../src/channels/email/servers.ts';
 import type { EmailConfig } from '../../src/channels/email/settings.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -43,20 +44,21 @@ describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
     await running?.stop().catch(() => undefined);
     running = undefined;
     Object.assign(tokens, { refreshToken: REFRESH_TOKEN, lifetimeSecs: 3600, fault: undefined });
+    tokens.rotates = false;
   });
   afterAll(async () => {
     await servers?.[Symbol.asyncDispose]();
     await tokens?.[Symbol.asyncDispose]();
   });
 
-  const config = (): EmailConfig =>
+  const config = (refreshToken = REFRESH_TOKEN): EmailConfig =>
     emailConfig(servers, {
       password: '',
       oauth2: {
-        tokenUrl: tokens.tokenUrl,
+        ...{ tokenUrl: tokens.tokenUrl, authorizeUrl: '', deviceUrl: '' },
         clientId: 'the-client',
         clientSecret: 'client-secret',
-        refreshToken: REFRESH_TOKEN,
+        refreshToken,
         scope: 'mail',
       },
     });
@@ -114,6 +116,7 @@ describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
     expect(tokens.requests.at(-1)).toMatchObject({ refresh_token: 'second-refresh-token' });
     await running?.stop();
     const asked = tokens.requests.length;
+    tokens.revoke();
     await begin(host);
     expect(tokens.requests[asked]).toMatchObject({ refresh_token: 'second-refresh-token' });
     expect(everythingSaid(host)).not.toMatch(/refresh-token|access-token|client-secret/);
@@ -129,7 +132,37 @@ describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
       reason: 'the token server refused: the refresh token expired or was revoked (invalid_grant)',
       remedy: 'make a new refresh token and save it: nanobot channels login email',
     });
+    expect(host.alerts).toEqual([
+      'The mailbox agent@nanobot.test is no longer read or answered: the token server refused: the ' +
+        'refresh token expired or was revoked (invalid_grant). To go on, make a new refresh token ' +
+        'and save it: nanobot channels login email',
+    ]);
+    await expect(launchChannel(host, config(), deps()).ended).rejects.toThrow('invalid_grant');
+    expect(host.alerts).toHaveLength(1);
     expect(everythingSaid(host)).not.toMatch(/refresh-token|access-token|client-secret/);
+  });
+
+  it('works with a login whose refresh tokens are void after their first use', async () => {
+    const host = createMemoryHost(hastyClock);
+    Object.assign(tokens, { refreshToken: 'by-login', rotates: true, lifetimeSecs: 1e-6 });
+    const chosen = config('');
+    const before = tokens.violations.length;
+    await keepGrant(host.state, chosen.oauth2, AGENT, { refreshToken: 'by-login' });
+    running = await startChannel(host, chosen, deps());
+    await sendAsPerson(servers, { from: 'eve@person.test', subject: 'hi', text: 'Hello' });
+    await host.until(() => host.texts().length === 1, WAIT_MS);
+    await running.channel.send(answerTo(firstOf(host), 'Hello.'), sending());
+    expect(new Set(tokens.requests.map((form) => form['refresh_token'])).size).toBeGreaterThan(2);
+    expect(tokens.violations).toHaveLength(before);
+    await running.stop();
+    tokens.refreshToken = undefined;
+    tokens.revoke();
+    running = launchChannel(host, chosen, deps());
+    await expect(running.ended).rejects.toMatchObject({ code: 'mail_token_refused' });
+    expect(host.statuses.at(-1)).toMatchObject({
+      remedy: 'log in again: nanobot channels login email',
+    });
+    expect(host.alerts).toHaveLength(1);
   });
 
   it('stops, and keeps the answer, when the refresh token is refused while sending', async () => {
@@ -169,7 +202,7 @@ describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
     expect(await prove()).toMatchObject({
       kind: 'failed',
       step: 'imap',
-      remedy: expect.stringContaining('Create a new refresh token'),
+      remedy: expect.stringContaining('Log in again (nanobot channels login email)'),
     });
   });
 });

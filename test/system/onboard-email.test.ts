@@ -1,12 +1,12 @@
 // `nanobot onboard` with a real mailbox: both directions are proved before anything is saved.
 
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runNanobot, type TemporaryHome, temporaryHome } from '../cli/run-nanobot.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import { AGENT } from '../support/mail-servers-host.ts';
-import { startTokenServer, type TokenServer } from '../support/token-server.ts';
+import { CLIENT, startTokenServer, type TokenServer } from '../support/token-server.ts';
 
 const absent = mailServersAbsent();
 if (absent !== undefined) console.log(`skipped: onboarding a mailbox (${absent})`);
@@ -81,14 +81,77 @@ describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
     });
   });
 
+  describe('logging in with OAuth2', () => {
+    const env = () => ({
+      EMAIL_WORK_PASSWORD: servers.password,
+      EMAIL_CLIENT_SECRET: CLIENT.clientSecret,
+    });
+    const login = (...flags: readonly string[]) => [
+      ...['channels', 'login', 'email', '--email-client-id', CLIENT.clientId, ...flags],
+      ...['--email-token-url', tokens.tokenUrl, '--email-scope', 'mail'],
+    ];
+    const expectNoSecrets = async (...texts: readonly string[]) => {
+      const all = [...texts, JSON.stringify(await onDisk())].join();
+      expect(all).not.toMatch(/access-token-|refresh-token-\d|client-secret/);
+      expect((await stat(join(home.path, 'state.db'))).mode & 0o077).toBe(0);
+    };
+
+    it('opens the consent page in a browser and keeps the tokens out of the configuration', async () => {
+      tokens.rotates = true;
+      let opened: Promise<Response> | undefined;
+      const args = login('--email-authorize-url', tokens.authorizeUrl);
+      const { code, stdout, stderr } = await runNanobot(args, {
+        home: home.path,
+        env: { ...env(), EMAIL_PASSWORD: servers.password, DISPLAY: ':0' },
+        onOutput(printed) {
+          const [link] = /http\S+authorize\?\S+(?=\n)/.exec(printed) ?? [];
+          if (link !== undefined) opened ??= fetch(link);
+        },
+      });
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      expect(await (await opened)?.text()).toContain('The login is complete');
+      expect(stdout).toContain('Sending and receiving work.');
+      const { oauth2, password } = (await onDisk()).channels.email;
+      expect(password).toBe('');
+      expect(oauth2).toMatchObject({ clientSecret: `\${EMAIL_CLIENT_SECRET}` });
+      await expectNoSecrets(stdout, stderr);
+      expect(tokens.violations).toEqual([]);
+    });
+
+    it('shows a code for another device where there is no browser', async () => {
+      Object.assign(tokens, { interval: 0.1, isDeviceAllowed: true });
+      const run = { home: home.path, env: env() };
+      const { code, stdout, stderr } = await runNanobot(
+        login('--email-device-url', tokens.deviceUrl),
+        run,
+      );
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      expect(stdout).toContain('enter the code WDJB-MJHT');
+      await expectNoSecrets(stdout, stderr);
+      const doctor = await runNanobot(['doctor'], run);
+      expect(doctor.stdout).toContain('login accepted by');
+      expect(tokens.violations).toEqual([]);
+    });
+
+    it('says what to do once the consent was withdrawn', async () => {
+      tokens.refreshToken = undefined;
+      tokens.revoke();
+      const doctor = await runNanobot(['doctor'], { home: home.path, env: env() });
+      expect(doctor.stdout).toContain('(invalid_grant)');
+      expect(doctor.stdout).toContain('nanobot channels login email');
+      await expectNoSecrets(doctor.stdout, doctor.stderr);
+    });
+  });
+
   it('changes to OAuth2: the password goes, the refresh token stays in the environment', async () => {
     const env = {
       EMAIL_PASSWORD: servers.password,
       EMAIL_WORK_PASSWORD: servers.password,
       EMAIL_REFRESH_TOKEN: 'first-refresh-token',
+      EMAIL_CLIENT_SECRET: CLIENT.clientSecret,
     };
     const oauth2 = ['--email-client-id', 'the-client', '--email-token-url', tokens.tokenUrl];
-    tokens.refreshToken = undefined;
+    Object.assign(tokens, { rotates: false, refreshToken: undefined });
     const refused = await onboard(env, ...oauth2);
     expect(refused.stderr).toContain('(invalid_grant)');
     expect(refused.stdout + refused.stderr).not.toContain('first-refresh-token');

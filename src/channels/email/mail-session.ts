@@ -12,13 +12,9 @@ import {
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { supervise } from '../../lib/async.ts';
 import type { ChannelHost, Inbox } from '../channel.ts';
+import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
-import {
-  AUTH_REFUSED,
-  type MailAccount,
-  mailAccountOf,
-  TOKEN_REFUSED,
-} from './connection-settings.ts';
+import { AUTH_REFUSED, type MailAccount, mailAccountOf } from './connection-settings.ts';
 import { ImapConnection, type Mailbox, withConnection } from './imap-connection.ts';
 import { archiveMail, createInbox, folderFor, serverFilesSentMail, wasSent } from './inbox.ts';
 import { MailFiles } from './mail-files.ts';
@@ -113,7 +109,7 @@ export class MailSession {
       await this.reader[Symbol.asyncDispose]();
       await this.#files[Symbol.asyncDispose]();
     }
-    if (!signal.aborted) throw this.#refused();
+    if (!signal.aborted) throw await this.#refused();
   }
 
   async #superviseMailbox(signal: AbortSignal): Promise<void> {
@@ -233,15 +229,22 @@ export class MailSession {
     return listed.map((address) => address.toLowerCase());
   }
 
-  #refused(): ChannelError {
+  async #refused(): Promise<ChannelError> {
     const { host, at } = this;
-    if (this.#withdrawn.signal.aborted) {
+    const { credential } = this.account;
+    if (this.#withdrawn.signal.aborted && credential.kind === 'oauth2') {
       const reason = String(this.#withdrawn.signal.reason);
-      host.report({ kind: 'stopped', reason, remedy: newToken(at) });
+      const remedy = newLogin(at, this.config);
+      host.report({ kind: 'stopped', reason, remedy });
+      if (await credential.tokens.isNewlyRefused()) {
+        host.alert(
+          `The mailbox ${this.account.from} is no longer read or answered: ${reason}. To go on, ${remedy}`,
+        );
+      }
       return new ChannelError(TOKEN_REFUSED, reason, { remedy: NEVER });
     }
     const reason = `the IMAP server refused the login ${MAX_AUTH_FAILURES} times`;
-    const isToken = this.account.credential.kind === 'oauth2';
+    const isToken = credential.kind === 'oauth2';
     host.report({ kind: 'stopped', reason, remedy: isToken ? checkToken(at) : checkPassword(at) });
     return new ChannelError(AUTH_REFUSED, reason, { remedy: NEVER });
   }
@@ -251,8 +254,12 @@ const checkPassword = (at: AccountRef) =>
   `check user name and app password of the mailbox (${accountPath(at)}), then restart the channel`;
 const checkToken = (at: AccountRef) =>
   `check that IMAP and SMTP are switched on for the mailbox and that ${accountPath(at)}.oauth2.scope covers both, then restart the channel`;
-const newToken = ({ account }: AccountRef) =>
-  `make a new refresh token and save it: nanobot channels login email${account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`}`;
+
+function newLogin({ account }: AccountRef, { oauth2 }: EmailConfig): string {
+  const what = oauth2.refreshToken === '' ? 'log in again' : 'make a new refresh token and save it';
+  const which = account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`;
+  return `${what}: nanobot channels login email${which}`;
+}
 
 // A mail of a mailbox to itself, which tests both ways: sent by SMTP, received by IMAP. It carries
 // the mark of the program's own mails, so it is never answered (RFC 3834).

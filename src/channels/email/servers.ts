@@ -8,12 +8,8 @@ import { ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.
 import { within } from '../../lib/async.ts';
 import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
-import {
-  AUTH_REFUSED,
-  type MailServer,
-  mailAccountOf,
-  TOKEN_REFUSED,
-} from './connection-settings.ts';
+import { type GrantRows, TOKEN_REFUSED } from './access-tokens.ts';
+import { AUTH_REFUSED, type MailServer, mailAccountOf } from './connection-settings.ts';
 import { domainOf, normalizeAddress } from './rules/address.ts';
 import { type EmailConfig, usesOAuth2 } from './settings.ts';
 
@@ -175,7 +171,7 @@ const PROVIDERS: readonly Provider[] = [
     'outlook.office365.com',
     'smtp-mail.outlook.com',
     587,
-    'Microsoft does not accept passwords over IMAP; use OAuth2 (client id and refresh token).',
+    'Microsoft does not accept passwords over IMAP; use OAuth2 (a client id).',
   ],
   ['icloud.com me.com mac.com', 'imap.mail.me.com', 'smtp.mail.me.com', 587, APP_PASSWORD],
   [
@@ -240,6 +236,8 @@ type ProveOptions = {
   readonly onStep?: (step: MailProofStep) => void;
   readonly clock?: Clock;
   readonly certificateAuthority?: string;
+  /** Where the tokens of the mailbox are kept. */
+  readonly state?: GrantRows | undefined;
 };
 
 const REMEDIES: Readonly<Record<MailProofStep, string>> = {
@@ -251,7 +249,7 @@ const PASSWORD_REMEDY = 'Check the user name and password; many providers requir
 const TOKEN_REMEDY =
   'Check the user name, that IMAP and SMTP are enabled for the mailbox, and that the scope covers both.';
 const GRANT_REMEDY =
-  'Create a new refresh token; check client id, client secret, token address and scope.';
+  'Log in again (nanobot channels login email), or create a new refresh token; check client id, client secret, token address and scope.';
 
 /** Never rejects for failures of the mail servers; rejects only when the signal aborts. */
 export async function proveMailbox(
@@ -273,8 +271,8 @@ export async function proveMailbox(
       import('./smtp.ts'),
       import('./mail-session.ts'),
     ]);
-    const { certificateAuthority } = options;
-    const account = mailAccountOf(config, { clock, certificateAuthority });
+    const { certificateAuthority, state } = options;
+    const account = mailAccountOf(config, { clock, certificateAuthority, state });
     const mailbox = { account, folder: config.mailbox, clock };
     await withConnection(mailbox, signal, async (connection) => {
       await connection.open(config.mailbox);
@@ -307,9 +305,9 @@ const notArrived = () =>
 function remedyFor(
   { code }: ChannelError | DeliveryError,
   step: MailProofStep,
-  { oauth2 }: EmailConfig,
+  config: EmailConfig,
 ): string {
   if (code === TOKEN_REFUSED) return GRANT_REMEDY;
   if (code !== AUTH_REFUSED) return REMEDIES[step];
-  return usesOAuth2(oauth2) ? TOKEN_REMEDY : PASSWORD_REMEDY;
+  return usesOAuth2(config) ? TOKEN_REMEDY : PASSWORD_REMEDY;
 }

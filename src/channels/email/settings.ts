@@ -40,11 +40,19 @@ const security = z
 
 const oauth2Schema = z.strictObject({
   tokenUrl: text().describe('Token address. Empty: the provider’s own (Gmail, Outlook).'),
-  clientId: text(),
+  authorizeUrl: text().describe(
+    'Address of the consent page. Empty: the provider’s own (Gmail, Outlook).',
+  ),
+  deviceUrl: text().describe(
+    'Address that issues codes for a login on another device. Empty: the provider’s own (Outlook).',
+  ),
+  clientId: text().describe(
+    'Client id. If set and the password is empty, OAuth2 is used; "nanobot channels login email" logs in.',
+  ),
   clientSecret: secret().default('').describe('Client secret. Empty for a public client.'),
   refreshToken: secret()
     .default('')
-    .describe('Refresh token. If set, OAuth2 is used instead of the password.'),
+    .describe('A refresh token of your own, instead of the login. If set, OAuth2 is used.'),
   scope: text().describe('Scope. Empty: what the provider needs for IMAP and SMTP.'),
 });
 
@@ -152,10 +160,19 @@ export function emailConflicts(email: EmailConfig): Problems {
   return [...mailboxes, ...sharedAddresses(email)];
 }
 
-function oauth2Problems({ oauth2, imapHost }: EmailConfig, path: string): Problems {
-  if (!usesOAuth2(oauth2)) return [];
-  const { tokenUrl } = tokenEndpointOf(oauth2, imapHost);
+function oauth2Problems(email: EmailConfig, path: string): Problems {
+  const { oauth2, imapHost } = email;
+  if (!usesOAuth2(email)) return [];
+  const { tokenUrl } = providerOf(oauth2, imapHost);
   return [
+    ...(['authorizeUrl', 'deviceUrl'] as const).flatMap((key) =>
+      unless(
+        oauth2[key] === '' || isSafeTokenUrl(oauth2[key]),
+        `${path}.oauth2.${key}`,
+        'not an https address',
+        'Set it to the endpoint of your provider, e.g. https://...',
+      ),
+    ),
     ...unless(
       oauth2.clientId !== '',
       `${path}.oauth2.clientId`,
@@ -172,7 +189,7 @@ function oauth2Problems({ oauth2, imapHost }: EmailConfig, path: string): Proble
 }
 
 function serverProblems(email: EmailConfig, path: string): Problems {
-  const credential = usesOAuth2(email.oauth2) ? [] : (['password'] as const);
+  const credential = usesOAuth2(email) ? [] : (['password'] as const);
   const needed = ['imapHost', 'smtpHost', 'username', ...credential] as const;
   const kinds = ['imap', 'smtp'] as const;
   return [
@@ -281,46 +298,86 @@ function sharedAddresses(email: EmailConfig): Problems {
   return problems;
 }
 
-// OAuth2 for mailboxes: when it replaces the password, and where the large providers issue access
-// tokens. The channel requests the tokens.
+// OAuth2 for mailboxes: when it replaces the password, and where the large providers ask for consent
+// and issue tokens.
 
 export type OAuth2Settings = z.infer<typeof oauth2Schema>;
 
-export type TokenEndpoint = { readonly tokenUrl: string; readonly scope: string };
+export type OAuth2Provider = {
+  readonly authorizeUrl: string;
+  /** RFC 8628; empty: the provider offers none for mail. */
+  readonly deviceUrl: string;
+  readonly tokenUrl: string;
+  readonly scope: string;
+  /** Of the redirect to this machine, as providers let clients register it. */
+  readonly redirectHost: '127.0.0.1' | 'localhost';
+  /** Parameters of the consent page that make the provider issue a refresh token. */
+  readonly parameters: Readonly<Record<string, string>>;
+};
+
+type KnownProvider = OAuth2Provider & { readonly imapHosts: readonly string[] };
 
 /**
  * By IMAP host, so that company domains at these providers are recognised.
- * @see https://developers.google.com/workspace/gmail/imap/xoauth2-protocol
+ * @see https://developers.google.com/identity/protocols/oauth2/native-app
+ * @see https://learn.microsoft.com/entra/identity-platform/reply-url
  * @see https://learn.microsoft.com/exchange/client-developer/legacy-protocols/how-to-authenticate-an-imap-pop-smtp-application-by-using-oauth
  */
-const ENDPOINTS: readonly (TokenEndpoint & { readonly imapHosts: readonly string[] })[] = [
+const PROVIDERS: readonly KnownProvider[] = [
   {
     imapHosts: ['imap.gmail.com', 'imap.googlemail.com'],
+    authorizeUrl: 'https://accounts.google.com/o/oauth2/v2/auth',
+    // Google does not grant the mail scope to devices.
+    deviceUrl: '',
     tokenUrl: 'https://oauth2.googleapis.com/token',
     scope: 'https://mail.google.com/',
+    redirectHost: '127.0.0.1',
+    parameters: { access_type: 'offline', prompt: 'consent' },
   },
   {
     imapHosts: ['outlook.office365.com', 'imap-mail.outlook.com'],
+    authorizeUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/authorize',
+    deviceUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/devicecode',
     tokenUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/token',
     scope:
       'https://outlook.office.com/IMAP.AccessAsUser.All https://outlook.office.com/SMTP.Send offline_access',
+    // Any port is accepted for a registered http://localhost only.
+    redirectHost: 'localhost',
+    parameters: {},
   },
 ];
 
-/** A refresh token is set: login is by OAuth2 and the password is not used. */
-export const usesOAuth2 = (settings: OAuth2Settings) => settings.refreshToken !== '';
+const UNKNOWN_PROVIDER: OAuth2Provider = {
+  ...{ authorizeUrl: '', deviceUrl: '', tokenUrl: '', scope: '' },
+  ...{ redirectHost: '127.0.0.1', parameters: {} },
+};
 
-export function knownTokenEndpoint(imapHost: string): TokenEndpoint | undefined {
-  const host = imapHost.toLowerCase();
-  return ENDPOINTS.find((endpoint) => endpoint.imapHosts.includes(host));
+/** Login is by OAuth2 and the password is not used. */
+export function usesOAuth2({
+  oauth2,
+  password,
+}: Pick<EmailConfig, 'oauth2' | 'password'>): boolean {
+  return oauth2.refreshToken !== '' || (oauth2.clientId !== '' && password === '');
 }
 
-/** The token endpoint of this mailbox: the configured one, else the provider's own. */
-export function tokenEndpointOf(settings: OAuth2Settings, imapHost: string): TokenEndpoint {
-  const known = settings.tokenUrl === '' ? knownTokenEndpoint(imapHost) : undefined;
+export function knownProvider(imapHost: string): OAuth2Provider | undefined {
+  const host = imapHost.toLowerCase();
+  return PROVIDERS.find(({ imapHosts }) => imapHosts.includes(host));
+}
+
+/**
+ * The configured endpoints, else the provider's own; those of a configured token server are never
+ * mixed with those of another.
+ */
+export function providerOf(settings: OAuth2Settings, imapHost: string): OAuth2Provider {
+  const own = settings.tokenUrl === '' ? knownProvider(imapHost) : undefined;
+  const { authorizeUrl, deviceUrl, tokenUrl, scope, ...rest } = own ?? UNKNOWN_PROVIDER;
   return {
-    tokenUrl: settings.tokenUrl || (known?.tokenUrl ?? ''),
-    scope: settings.scope || (known?.scope ?? ''),
+    authorizeUrl: settings.authorizeUrl || authorizeUrl,
+    deviceUrl: settings.deviceUrl || deviceUrl,
+    tokenUrl: settings.tokenUrl || tokenUrl,
+    scope: settings.scope || scope,
+    ...rest,
   };
 }
 

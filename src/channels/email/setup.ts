@@ -2,30 +2,37 @@
 // password or OAuth2, tested both ways by one mail to itself. A secret from the environment is
 // saved by its name.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, type Settings, save, tryOut } from '../../cli/onboard/asker.ts';
-import { CommandFailure, EXIT, type Terminal } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, type Terminal, untilStopped } from '../../cli/terminal.ts';
 import type { JsonValue } from '../../kernel/config/json.ts';
+import { findRunningGateway, withOpenState } from '../../kernel/home-state.ts';
 import {
   type AccountId,
+  accountName,
   accountPath,
   channelName,
+  channelScope,
   DEFAULT_ACCOUNT,
 } from '../../kernel/message/ids.ts';
-import { discoverMailbox, type MailProof, proveMailbox } from '../channel-setup.ts';
+import { discoverMailbox, proveMailbox } from '../channel-setup.ts';
+import { type GrantRows, keepGrant } from './access-tokens.ts';
 import { domainOf } from './rules/address.ts';
 import {
   addressesOf,
   type EmailConfig,
-  knownTokenEndpoint,
+  knownProvider,
   mailboxesOf,
   mailboxSchema,
+  providerOf,
   usesOAuth2,
 } from './settings.ts';
 
 const EMAIL = channelName('email');
 const DISCOVERY_TIMEOUT_MS = 15_000;
 const PROOF_TIMEOUT_MS = 180_000;
+const CONSENT_TIMEOUT_MS = 15 * 60_000;
 
 export type EmailFlags = CredentialFlags & {
   /** An address, or false for --no-email. */
@@ -52,24 +59,95 @@ export async function setUpEmail(
   const isWanted = isRetry || flags.email !== undefined;
   if (!isWanted && !(await asker.confirm('Connect a mailbox?', false))) return undefined;
   const { account = DEFAULT_ACCOUNT } = flags;
+  const before = mailboxesOf((await currentConfig(terminal)).channels.email).get(account);
   const settings = await mailSettings(terminal, asker, flags, account);
   const { channels } = await tryOut(terminal, settings);
   const mailbox = mailboxesOf(channels.email).get(account) ?? channels.email;
-  const proof = await prove(asker, mailbox);
-  if (proof.kind !== 'proven') {
-    const problem = `${proof.step}: ${proof.problem.replace(/\.$/, '')}. ${proof.remedy}`;
-    throw new CommandFailure(EXIT.failure, `the mailbox test failed at ${problem}`);
-  }
+  await withOpenState(terminal.home, terminal.clock, async ({ store }) => {
+    const rows = store.scope(channelScope({ channel: EMAIL, account }));
+    if (usesOAuth2(mailbox) && mailbox.oauth2.refreshToken === '') {
+      await grantAccess(terminal, asker, mailbox, rows, flags.emailDevice === true);
+    }
+    await prove(asker, mailbox, rows);
+  });
   await save(terminal, settings);
+  if (isDeepStrictEqual(before, mailbox)) await restartRunning(terminal, account);
   return `email ${mailbox.from || mailbox.username}`;
 }
 
-async function prove(asker: Asker, email: EmailConfig): Promise<MailProof> {
-  return asker.during(
+/** @throws CommandFailure with the step that failed */
+async function prove(asker: Asker, email: EmailConfig, state: GrantRows): Promise<void> {
+  const proof = await asker.during(
     `Logging in to ${email.imapHost} and ${email.smtpHost}, and sending one test email to the mailbox itself`,
-    () => proveMailbox(email, AbortSignal.timeout(PROOF_TIMEOUT_MS)),
-    (proof) => (proof.kind === 'proven' ? 'Sending and receiving work.' : 'The test failed.'),
+    () => proveMailbox(email, AbortSignal.timeout(PROOF_TIMEOUT_MS), { state }),
+    ({ kind }) => (kind === 'proven' ? 'Sending and receiving work.' : 'The test failed.'),
   );
+  if (proof.kind === 'proven') return;
+  const problem = `${proof.step}: ${proof.problem.replace(/\.$/, '')}. ${proof.remedy}`;
+  throw new CommandFailure(EXIT.failure, `the mailbox test failed at ${problem}`);
+}
+
+/** A channel that stopped for want of a login starts again; changed settings restart it anyway. */
+async function restartRunning(terminal: Terminal, account: AccountId): Promise<void> {
+  if ((await findRunningGateway(terminal.home)) === undefined) return;
+  const { restartRemote, runningGateway } = await import('../../cli/login/remote-login.ts');
+  const name = accountName({ channel: EMAIL, account });
+  await restartRemote(await runningGateway(terminal), name);
+}
+
+/** The owner of the mailbox consents, in a browser or on another device; the tokens are stored. */
+async function grantAccess(
+  { env, clock }: Terminal,
+  asker: Asker,
+  { oauth2: settings, imapHost, username }: EmailConfig,
+  rows: GrantRows,
+  onDevice: boolean,
+): Promise<void> {
+  const { consentInBrowser, consentOnDevice } = await import('./consent.ts');
+  const provider = providerOf(settings, imapHost);
+  if (onDevice && provider.deviceUrl === '') {
+    const message = `${imapHost} offers no login on another device; run the command without --device`;
+    throw new CommandFailure(EXIT.usage, message);
+  }
+  const say = (text: string) => asker.say(text);
+  const consent = { settings, provider, username, clock, say };
+  const usesDevice = onDevice || (provider.deviceUrl !== '' && !hasBrowser(env, process.platform));
+  const grant = await untilStopped(
+    () => undefined,
+    (stop) => {
+      const signal = AbortSignal.any([stop, AbortSignal.timeout(CONSENT_TIMEOUT_MS)]);
+      if (usesDevice) return consentOnDevice({ ...consent, signal });
+      return consentInBrowser({ ...consent, signal }, pastedBy(asker));
+    },
+  ).catch(notGranted);
+  await keepGrant(rows, settings, username, grant);
+}
+
+function notGranted(error: unknown): never {
+  if (error instanceof Error && error.name === 'TimeoutError') {
+    throw new CommandFailure(EXIT.failure, 'nobody allowed the access within 15 minutes');
+  }
+  if (error instanceof Error && error.name === 'AbortError') {
+    throw new CommandFailure(EXIT.interrupted, 'Cancelled; nothing was saved.');
+  }
+  throw error;
+}
+
+function pastedBy(asker: Asker) {
+  if (!asker.interactive) return undefined;
+  const message = 'Is the browser on another machine? Paste the address at which it ends';
+  return (isValid: (answer: string) => boolean, signal: AbortSignal) =>
+    asker.text({
+      ...{ message, flag: '--device', signal },
+      check: (answer) => (isValid(answer) ? undefined : 'This is not the address of this login.'),
+    });
+}
+
+/** Whether a browser on this machine can be reached by the person at this terminal. */
+function hasBrowser(env: Terminal['env'], platform: string): boolean {
+  const has = (name: string) => (env[name] ?? '') !== '';
+  if (has('SSH_CONNECTION')) return false;
+  return platform !== 'linux' || has('DISPLAY') || has('WAYLAND_DISPLAY') || has('WSL_DISTRO_NAME');
 }
 
 async function mailSettings(
@@ -204,8 +282,12 @@ export type CredentialFlags = {
   readonly emailClientId?: string;
   readonly emailClientSecret?: string;
   readonly emailRefreshToken?: string;
+  readonly emailAuthorizeUrl?: string;
+  readonly emailDeviceUrl?: string;
   readonly emailTokenUrl?: string;
   readonly emailScope?: string;
+  /** Consent on another device. */
+  readonly emailDevice?: boolean;
 };
 
 type CredentialContext = {
@@ -226,9 +308,11 @@ async function credentialSettings(
   flags: CredentialFlags,
   context: CredentialContext,
 ): Promise<Settings> {
-  const settings = (await wantsOAuth2(terminal, asker, flags, context))
-    ? await oauth2Settings(terminal, asker, flags, context)
-    : await passwordSettings(terminal, asker, flags, context);
+  const login = await loginKind(terminal, asker, flags, context);
+  const settings =
+    login === 'password'
+      ? await passwordSettings(terminal, asker, flags, context)
+      : await oauth2Settings(terminal, asker, flags, context, login);
   // An empty value removes what is configured; nothing is written if nothing is.
   const { password, oauth2 } = context.written;
   const written = { password, ...oauth2 };
@@ -237,24 +321,34 @@ async function credentialSettings(
   return Object.fromEntries(Object.entries(settings).filter(isSaid));
 }
 
+type LoginKind = 'password' | 'consent' | 'refresh token';
+
 /**
  * Order: a flag or the environment, the earlier setup, then, for providers that commonly use it,
  * the person.
  */
-async function wantsOAuth2(
+async function loginKind(
   { env }: Terminal,
   asker: Asker,
   flags: CredentialFlags,
   { imapHost, before, variables }: CredentialContext,
-): Promise<boolean> {
-  if (flags.emailPassword !== undefined) return false;
-  if (flags.emailClientId !== undefined || flags.emailRefreshToken !== undefined) return true;
-  if ((env[`${variables}_REFRESH_TOKEN`] ?? '') !== '') return true;
-  if (before !== undefined && usesOAuth2(before.oauth2)) return true;
-  if (knownTokenEndpoint(imapHost) === undefined || !asker.interactive) return false;
-  return asker.confirm(
-    'Log in with OAuth2 (client id and refresh token) instead of a password?',
-    false,
+): Promise<LoginKind> {
+  if (flags.emailPassword !== undefined) return 'password';
+  const isGiven = flags.emailRefreshToken ?? env[`${variables}_REFRESH_TOKEN`] ?? '';
+  if (isGiven !== '') return 'refresh token';
+  if (flags.emailClientId !== undefined || flags.emailDevice === true) return 'consent';
+  if (before !== undefined && usesOAuth2(before)) {
+    return before.oauth2.refreshToken === '' ? 'consent' : 'refresh token';
+  }
+  if (knownProvider(imapHost) === undefined || !asker.interactive) return 'password';
+  return asker.choose<LoginKind>(
+    'How does nanobot log in to the mailbox?',
+    [
+      { value: 'password', label: 'With an app password' },
+      { value: 'consent', label: 'With OAuth2 in a browser', hint: 'needs a client id' },
+      { value: 'refresh token', label: 'With a refresh token that you have' },
+    ],
+    'password',
   );
 }
 
@@ -263,16 +357,20 @@ async function oauth2Settings(
   asker: Asker,
   flags: CredentialFlags,
   { imapHost, before, path, variables }: CredentialContext,
+  login: Exclude<LoginKind, 'password'>,
 ): Promise<Settings> {
   const oauth2 = `${path}.oauth2`;
   const known = before?.oauth2;
   const clientId = flags.emailClientId ?? known?.clientId ?? '';
-  const refreshToken = await secretSetting(
-    `${oauth2}.refreshToken`,
-    { given: flags.emailRefreshToken, variable: `${variables}_REFRESH_TOKEN`, env },
-    known?.refreshToken ?? '',
-    () => asker.secret({ message: 'Refresh token', flag: '--email-refresh-token' }),
-  );
+  const refreshToken =
+    login === 'consent'
+      ? { [`${oauth2}.refreshToken`]: '' }
+      : await secretSetting(
+          `${oauth2}.refreshToken`,
+          { given: flags.emailRefreshToken, variable: `${variables}_REFRESH_TOKEN`, env },
+          known?.refreshToken ?? '',
+          () => asker.secret({ message: 'Refresh token', flag: '--email-refresh-token' }),
+        );
   const clientSecret = await secretSetting(
     `${oauth2}.clientSecret`,
     { given: flags.emailClientSecret, variable: `${variables}_CLIENT_SECRET`, env },
@@ -285,21 +383,37 @@ async function oauth2Settings(
       clientId || (await asker.text({ message: 'OAuth2 client id', flag: '--email-client-id' })),
     ...refreshToken,
     ...clientSecret,
-    [`${oauth2}.tokenUrl`]: await tokenUrlOf(asker, flags.emailTokenUrl, imapHost, known),
+    ...(await endpointSettings(asker, flags, oauth2, imapHost, login, known)),
     [`${oauth2}.scope`]: flags.emailScope ?? known?.scope ?? '',
   };
 }
 
-/** Empty if the provider's own is known. */
-async function tokenUrlOf(
+/** Empty where the provider's own are known. */
+async function endpointSettings(
   asker: Asker,
-  given: string | undefined,
+  flags: CredentialFlags,
+  oauth2: string,
   imapHost: string,
+  login: LoginKind,
   known: EmailConfig['oauth2'] | undefined,
-): Promise<string> {
-  const settled = given ?? known?.tokenUrl ?? '';
-  if (settled !== '' || knownTokenEndpoint(imapHost) !== undefined) return settled;
-  return asker.text({ message: 'Token address of the provider', flag: '--email-token-url' });
+): Promise<Settings> {
+  const isKnown = knownProvider(imapHost) !== undefined;
+  const deviceUrl = flags.emailDeviceUrl ?? known?.deviceUrl ?? '';
+  const address = async (given: string | undefined, message: string, flag: string) =>
+    given || (isKnown ? '' : asker.text({ message, flag }));
+  const authorizeUrl = flags.emailAuthorizeUrl ?? known?.authorizeUrl ?? '';
+  const isNeeded = login === 'consent' && deviceUrl === '';
+  return {
+    [`${oauth2}.tokenUrl`]: await address(
+      flags.emailTokenUrl ?? known?.tokenUrl,
+      'Token address of the provider',
+      '--email-token-url',
+    ),
+    [`${oauth2}.authorizeUrl`]: isNeeded
+      ? await address(authorizeUrl, 'Consent address of the provider', '--email-authorize-url')
+      : authorizeUrl,
+    [`${oauth2}.deviceUrl`]: deviceUrl,
+  };
 }
 
 async function passwordSettings(

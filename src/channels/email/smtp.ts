@@ -5,13 +5,8 @@ import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import { after, BACKOFF, ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf } from '../../lib/json/json.ts';
-import {
-  type MailAccount,
-  type Secret,
-  TOKEN_REFUSED,
-  tlsOptionsOf,
-  withSecret,
-} from './connection-settings.ts';
+import { TOKEN_REFUSED } from './access-tokens.ts';
+import { type MailAccount, type Secret, tlsOptionsOf, withSecret } from './connection-settings.ts';
 
 const CONNECT_TIMEOUT_MS = 30_000;
 /** RFC 5321 section 4.5.3.2.6 grants the server ten minutes after the final dot. */

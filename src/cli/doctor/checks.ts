@@ -4,13 +4,14 @@
 import { constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { checkMailLogins, proveLark, proveTelegram } from '../../channels/channel-setup.ts';
-import { type EmailConfig, mailboxesOf } from '../../channels/email/settings.ts';
+import type { GrantRows } from '../../channels/email/access-tokens.ts';
+import { type EmailConfig, mailboxesOf, usesOAuth2 } from '../../channels/email/settings.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { OpenedState } from '../../kernel/home-state.ts';
 import { findRunningGateway } from '../../kernel/home-state.ts';
 import { ChannelError, NanobotError } from '../../kernel/message/errors.ts';
-import { accountName, channelName } from '../../kernel/message/ids.ts';
+import { accountName, channelName, channelScope } from '../../kernel/message/ids.ts';
 import { verifyAudit } from '../../kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../kernel/observe/build-telemetry.ts';
 import { isPermitted } from '../../lib/files/files.ts';
@@ -187,16 +188,28 @@ async function checkBot(
   }
 }
 
-export async function checkMailboxes({ channels }: Config): Promise<readonly Finding[]> {
+export async function checkMailboxes(
+  { channels }: Config,
+  state: OpenedState | undefined,
+): Promise<readonly Finding[]> {
   const mailboxes = [...mailboxesOf(channels.email)].filter(([, { enabled }]) => enabled);
-  const findings = mailboxes.map(([account, mailbox]) =>
-    checkMailbox(accountName({ channel: channelName('email'), account }), mailbox),
-  );
+  const findings = mailboxes.map(([account, mailbox]) => {
+    const at = { channel: channelName('email'), account };
+    return checkMailbox(accountName(at), mailbox, state?.store.scope(channelScope(at)));
+  });
   return Promise.all(findings);
 }
 
-async function checkMailbox(name: string, email: EmailConfig): Promise<Finding> {
-  const proof = await checkMailLogins(email, AbortSignal.timeout(CHANNEL_TIMEOUT_MS));
+async function checkMailbox(
+  name: string,
+  email: EmailConfig,
+  state: GrantRows | undefined,
+): Promise<Finding> {
+  if (state === undefined && usesOAuth2(email)) {
+    // The provider may void a refresh token at its use, and nothing could keep the next one.
+    return warn(name, 'OAuth2 is not tested before the first start', 'Start it: nanobot gateway');
+  }
+  const proof = await checkMailLogins(email, AbortSignal.timeout(CHANNEL_TIMEOUT_MS), state);
   if (proof.kind === 'proven')
     return ok(name, `login accepted by ${email.imapHost} and ${email.smtpHost}`);
   return fail(name, `${proof.step}: ${proof.problem}`, proof.remedy);

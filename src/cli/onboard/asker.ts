@@ -34,6 +34,8 @@ export type Question = {
   readonly optional?: boolean;
   /** The problem of an answer; undefined where it is valid. */
   readonly check?: (answer: string) => string | undefined;
+  /** Withdraws the question. */
+  readonly signal?: AbortSignal;
 };
 
 export interface Asker {
@@ -74,10 +76,13 @@ function personAsker({ typed }: Terminal): Asker {
   return {
     interactive: true,
     async text(question) {
-      const { message, flag } = question;
+      const { message, flag, signal } = question;
       const initial = before.get(flag) ?? question.initial;
       const given = initial === undefined ? {} : { initialValue: initial };
-      const answer = await prompts.text({ message, ...given, validate: validator(question) });
+      const answer = await prompts.text({
+        ...{ message, ...given, validate: validator(question) },
+        ...(signal === undefined ? {} : { signal }),
+      });
       const text = (answered(answer) ?? '').trim();
       before.set(flag, text);
       return text;

@@ -6,7 +6,13 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
-import { type MediaId, mediaId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import {
+  channelScope,
+  type MediaId,
+  mediaId,
+  messageId,
+  type SessionKey,
+} from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
@@ -139,7 +145,7 @@ async function inChannels(
 ): Promise<number> {
   let texts = 0;
   for (const ref of chats.flatMap((chat) => chatRefOf(chat) ?? [])) {
-    const scope = store.scope(`channel:${ref.channel}:${ref.account}`);
+    const scope = store.scope(channelScope(ref));
     if (isLocalChannel(ref.channel)) texts += await forgetSaid(scope, ref.chat, holds);
     const channel = channels.find(({ name }) => name === ref.channel);
     texts += (await channel?.erase?.(scope, ref.chat, holds)) ?? 0;

@@ -14,7 +14,7 @@ import type { Judge } from '../intake/fair-use.ts';
 import { createSharedArrivals, type Receiver, type SharedArrivals } from '../intake/receive.ts';
 import type { MediaStore } from '../media/media.ts';
 import { ChannelError } from '../message/errors.ts';
-import { type AccountName, accountNameOf } from '../message/ids.ts';
+import { type AccountName, accountNameOf, channelScope } from '../message/ids.ts';
 import { isLate, lateNote } from '../message/late.ts';
 import { type OutboundMessage, withNumbers } from '../message/message.ts';
 import type { ChannelRegister } from '../owners.ts';
@@ -213,7 +213,7 @@ function hostFor(
     answers: async (key, message) => (await deps.arrivals(name, key, message)) === name,
     alert: (text) => deps.alert(name, text),
     tell: (text) => deps.tell(text, name),
-    state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
+    state: deps.state.scope(channelScope({ channel: channel.name, account: channel.account })),
     clock: deps.clock,
     media: deps.media,
   };

@@ -106,6 +106,10 @@ export function accountOf(name: string): AccountRef {
   };
 }
 
+/** The scope of its rows in the store. */
+export const channelScope = ({ channel, account }: AccountRef): string =>
+  `channel:${channel}:${account}`;
+
 /** The path of its settings: `channels.email`, or `channels.email.accounts.work`. */
 export function accountPath({ channel, account }: AccountRef): string {
   const further = account === DEFAULT_ACCOUNT ? '' : `.accounts.${account}`;

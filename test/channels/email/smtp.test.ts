@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { afterEach, expect, it } from 'vitest';
-import { AccessTokens, type MailAccount } from '../../../src/channels/email/connection-settings.ts';
+import { AccessTokens } from '../../../src/channels/email/access-tokens.ts';
+import type { MailAccount } from '../../../src/channels/email/connection-settings.ts';
 import { sendBySmtp } from '../../../src/channels/email/smtp.ts';
 import { systemClock } from '../../../src/lib/time/clock.ts';
 import { startTokenServer } from '../../support/token-server.ts';
@@ -203,14 +204,14 @@ it('sends no access token to a server that takes none', async () => {
   await using server = await startTokenServer('agent');
   const { tokenUrl } = server;
   const settings = {
-    tokenUrl,
+    ...{ tokenUrl, authorizeUrl: '', deviceUrl: '' },
     clientId: 'the-client',
     clientSecret: '',
     refreshToken: 'first-refresh-token',
     scope: '',
   };
   const endpoint = { tokenUrl, scope: '' };
-  const tokens = new AccessTokens({ settings, endpoint, clock: systemClock });
+  const tokens = new AccessTokens({ settings, username: 'agent', endpoint, clock: systemClock });
   const error = await send(accountAt(port, { credential: { kind: 'oauth2', tokens } }));
   expect(error).toMatchObject({ code: 'mail_auth_refused', certainty: 'not_sent' });
   expect(seen).toEqual([]);

@@ -141,7 +141,7 @@ it('sends no password to a server whose certificate has expired, and says so', a
 it('sends no token to a server that takes none, least of all as a password', async () => {
   await using tokens = await startTokenServer('agent@nanobot.test');
   const oauth2 = {
-    tokenUrl: tokens.tokenUrl,
+    ...{ tokenUrl: tokens.tokenUrl, authorizeUrl: '', deviceUrl: '' },
     clientId: 'the-client',
     clientSecret: '',
     refreshToken: 'first-refresh-token',
