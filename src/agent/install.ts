@@ -122,6 +122,8 @@ function promptOf(kernel: Kernel, { notes: memory }: Memory): PromptSources {
     workspace: () => live.defaults.workspace,
     memoryText: async (notes) => (live.config.memory.enabled ? memory.promptText(notes) : ''),
     skills: kernel.use(SKILLS),
+    profiles: async () =>
+      (await Promise.all(kernel.contributed.profiles().map((read) => read()))).join('\n'),
   });
   return redactedPrompt(sources, (text) => live.redact(text));
 }
@@ -265,6 +267,7 @@ function createTurnOpener(
       asked: asked && { ...asked, fingerprints },
       lastCall: { call: undefined, squeeze: 0, hasWaited: false },
       expansion: { note: undefined },
+      requestedSkills: async (message) => (await deps.prompt.requestedSkills?.(message)) ?? [],
       limits: limitsOf(settings, turnLimits),
       thread: new Thread({ sessions, session, turnId, epoch, cleared, ...shown }),
       log: deps.log.child({ session, turnId }),

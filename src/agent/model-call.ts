@@ -183,6 +183,8 @@ function systemPrompt(
   return buildPrompt(
     {
       ...prepared.material,
+      profiles: isDescribed('spawn') ? prepared.material.profiles : '',
+      isChecked: settings.claimCheck,
       toolGuidance: toolbox.offered(rights.current, isDescribed).guidance,
       workspace: settings.workspace,
       platform: process.platform,

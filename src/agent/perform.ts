@@ -11,6 +11,8 @@ import {
   isImage,
   shortIdOf,
 } from '../kernel/message/attachment.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import type { MessageId } from '../kernel/message/ids.ts';
 import { sentNote } from '../kernel/message/late.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import type { UserEntry } from '../kernel/message/transcript.ts';
@@ -25,6 +27,8 @@ import { executeCalls, settleInterruptedCalls } from './execute.ts';
 import { expectedTokens, mayAct, planCall } from './model-call.ts';
 import { hardTokens } from './rules/compaction.ts';
 import { documentSize, documentText } from './rules/document-text.ts';
+import { requestedSkillText } from './rules/prompt.ts';
+import { type ModelSize, requestedSkillTokens } from './rules/tokens.ts';
 import { advance } from './rules/turn.ts';
 import { blockedRounds, takenUp } from './rules/turn-closing.ts';
 import type {
@@ -203,17 +207,65 @@ async function recordMessages(
   const { thread, clock, rights } = turn;
   const at = clock.now();
   for (const each of messages) rights.narrow(each.rights);
+  const fresh = messages.flatMap((each, index) =>
+    thread.hasMessage(each.message.id) ? [] : [{ each, words: texts[index] ?? each.message.text }],
+  );
+  const skills = await requestedSkills(
+    turn,
+    fresh.map(({ each }) => each),
+  );
   const entries = await Promise.all(
-    messages.map(async (each, index): Promise<readonly UserEntry[]> => {
-      if (thread.hasMessage(each.message.id)) return [];
-      return [await entryOf(turn, each, texts[index] ?? each.message.text, at)];
+    fresh.map(({ each, words }) => {
+      const own = skills.get(each.message.id);
+      return entryOf(turn, each, own === undefined ? words : `${words}\n\n${own}`, at);
     }),
   );
   // The message bus keeps the inbound messages until the end of the turn is on the disk.
-  await thread.record(entries.flat(), { durable: false });
+  await thread.record(entries, { durable: false });
   for (const { seq, message } of messages) {
     thread.consumed(seq);
     thread.requestedAt = message.receivedAt;
+  }
+}
+
+/** Enough to recognise the text of a skill. */
+const KNOWN_BY_CHARS = 300;
+
+/** By message, the text of the skills that it names and that are not in view yet. */
+async function requestedSkills(
+  turn: TurnContext,
+  messages: readonly TurnMessage[],
+): Promise<ReadonlyMap<MessageId, string>> {
+  const { thread, toolbox, rights } = turn;
+  const texts = new Map<MessageId, string>();
+  if (!toolbox.offered(rights.current).specs.some(({ name }) => name === READ_SKILL)) return texts;
+  const isKnown = (text: string, said: string) => said.includes(headOf(text, KNOWN_BY_CHARS));
+  for (const { message, isForeign } of messages) {
+    if (isForeign) continue;
+    const told = [...texts.values(), message.text].join('\n');
+    const wanted = (await turn.requestedSkills(message.text)).filter(
+      ({ text }) =>
+        !isKnown(text, told) &&
+        !thread.shown.some((entry) => 'text' in entry && isKnown(text, entry.text)),
+    );
+    if (wanted.length === 0) continue;
+    const each = Math.floor(requestedSkillTokens(sizeOf(turn)) / wanted.length);
+    texts.set(message.id, wanted.map((skill) => requestedSkillText(skill, each)).join('\n\n'));
+  }
+  return texts;
+}
+
+const READ_SKILL = 'read_skill';
+
+/** An unknown model is reported by its call. */
+function sizeOf({ models, input, settings }: TurnContext): ModelSize {
+  const contextTokens = settings.maxContextTokens;
+  try {
+    const handle = models.resolve(input.settings.model ?? models.defaultModel);
+    return { ...handle, contextTokens: Math.min(handle.contextTokens, contextTokens) };
+  } catch (error) {
+    if (error instanceof ProviderError) return { contextTokens, local: false };
+    throw error;
   }
 }
 

@@ -6,7 +6,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { WorkingNote } from '../features/memory/rules/memory-notes.ts';
 import type { StandingNote } from '../features/plans/rules/plan.ts';
-import { skillLine } from '../features/skills/rules/skill.ts';
+import { skillLine, skillsNamedIn, withOtherFiles } from '../features/skills/rules/skill.ts';
 import type { Skill, Skills } from '../features/skills/skills.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { ChatRef, LiveUpdate } from '../kernel/message/message.ts';
@@ -91,7 +91,7 @@ export function createPreparedContexts(
 /** The sources that do not depend on the turn. */
 type PromptMaterial = Pick<
   PromptParts,
-  'files' | 'channelContext' | 'memory' | 'memoryFile' | 'skills' | 'activeSkills'
+  'files' | 'channelContext' | 'memory' | 'memoryFile' | 'skills' | 'activeSkills' | 'profiles'
 > & {
   /** In a replay: the recorded prompt, which replaces all sources. */
   readonly whole?: PromptSection['parts'];
@@ -100,7 +100,11 @@ type PromptMaterial = Pick<
 export interface PromptSources {
   /** For a turn of the person with these notes. */
   read(channel: string, notes: string): Promise<PromptMaterial>;
+  /** The skills that a message names; none in a replay, whose messages contain them. */
+  requestedSkills?(message: string): Promise<readonly RequestedSkill[]>;
 }
+
+export type RequestedSkill = { readonly name: string; readonly text: string };
 
 type PromptSourcesDeps = {
   /** Absolute path; read at each turn. */
@@ -108,6 +112,8 @@ type PromptSourcesDeps = {
   /** Long-term memory for the prompt; empty where there is none. */
   memoryText(notes: string): Promise<string>;
   readonly skills: Skills;
+  /** One line per profile of subagents. */
+  profiles?(): string | Promise<string>;
 };
 
 /** Far above every prompt budget; a larger file is read up to here. */
@@ -152,20 +158,34 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
   return {
     async read(channel, notes) {
       const names = WORKSPACE_FILES.filter((name) => notes === '' || !OWNER_FILES.includes(name));
-      const [found, ownContext, memory, skills] = await Promise.all([
+      const [found, ownContext, memory, skills, profiles = ''] = await Promise.all([
         Promise.all(names.map(readFile)),
         readFile(`CONTEXT-${channel}.md`),
         deps.memoryText(notes),
         readSkills(),
+        deps.profiles?.(),
       ]);
       const channelContext = ownContext ?? (await readFile('CONTEXT.md'));
       return {
         files: found.filter((file) => file !== undefined),
         memory,
         memoryFile: notes + MEMORY_FILE,
+        profiles,
         ...skills,
         ...(channelContext === undefined ? {} : { channelContext }),
       };
+    },
+    async requestedSkills(message) {
+      if (!message.includes('skill') && !message.includes('-')) return [];
+      const ready = (await deps.skills.list()).filter(({ state }) => state.kind === 'ready');
+      const isActive = new Set(ready.flatMap(({ name, isAlways }) => (isAlways ? [name] : [])));
+      const names = ready.map(({ name }) => name).filter((name) => !isActive.has(name));
+      return Promise.all(
+        skillsNamedIn(message, names).map(async (name) => {
+          const { text, others } = await deps.skills.read(name);
+          return { name, text: withOtherFiles(text, others) };
+        }),
+      );
     },
   };
 }
@@ -202,7 +222,12 @@ export function redactedPrompt(sources: PromptSources, redact: Redactor): Prompt
         ...(channelContext === undefined ? {} : { channelContext: shown(channelContext) }),
         memory: redact(material.memory),
         skills: redact(material.skills),
+        profiles: redact(material.profiles),
       };
+    },
+    async requestedSkills(message) {
+      const found = (await sources.requestedSkills?.(message)) ?? [];
+      return found.map((skill) => ({ ...skill, text: redact(skill.text) }));
     },
   };
 }

@@ -12,7 +12,7 @@ import type { ModelHandle, ModelRegistry, ModelRequest } from '../providers/prov
 import type { OfferedTool, Toolbox } from '../tools/tool.ts';
 import type { Compactor, SpendingGuard, TurnInput } from './agent.ts';
 import type { CacheAlarm, RequestNotes } from './fingerprints.ts';
-import type { Prepared } from './prepared.ts';
+import type { Prepared, RequestedSkill } from './prepared.ts';
 import type { PromptSection } from './rules/prompt.ts';
 import { type CallBudget, correctedBy } from './rules/tokens.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
@@ -52,6 +52,7 @@ export type TurnContext = {
   readonly sessions: SessionStore;
   readonly thread: Thread;
   readonly reader: Pick<MediaReader, 'document'>;
+  requestedSkills(message: string): Promise<readonly RequestedSkill[]>;
   readonly correction: TokenCorrection;
   readonly spending: SpendingGuard;
   readonly compactor: Compactor;

@@ -36,6 +36,8 @@ type StillWanted = (chat: ChatRef['chat']) => Promise<boolean>;
 export interface Contributions {
   /** Read at every turn. */
   tools(source: () => readonly Tool[]): void;
+  /** One line per profile of what a turn can start, for its prompt. */
+  profiles(read: () => string | Promise<string>): void;
   sessionWatcher(watcher: SessionWatcher): void;
   /** Called for every message that was accepted for a turn, after the commit. */
   arrival(hear: (message: InboundMessage) => void): void;
@@ -89,6 +91,7 @@ export interface Contributed {
   intake(): readonly IntakeStep[];
   modelGuards(): readonly ModelGuard[];
   callGuards(): readonly CallGuard[];
+  profiles(): readonly (() => string | Promise<string>)[];
   sessionWatchers(): readonly SessionWatcher[];
   arrivals(): readonly ((message: InboundMessage) => void)[];
   reconfigured(): readonly (() => void | Promise<void>)[];
@@ -110,12 +113,14 @@ export function createRegistries(): Registries {
   const intake: IntakeStep[] = [];
   const modelGuards: ModelGuard[] = [];
   const callGuards: CallGuard[] = [];
+  const profiles: (() => string | Promise<string>)[] = [];
   const watchers: SessionWatcher[] = [];
   const arrivals: ((message: InboundMessage) => void)[] = [];
   const reconfigured: (() => void | Promise<void>)[] = [];
   const wanted = new Map<string, StillWanted>();
   return {
     add: {
+      profiles: (read) => void profiles.push(read),
       sessionWatcher: (watcher) => void watchers.push(watcher),
       arrival: (hear) => void arrivals.push(hear),
       reconfigured: (apply) => void reconfigured.push(apply),
@@ -142,6 +147,7 @@ export function createRegistries(): Registries {
         tools.flatMap((source) => source()).sort((one, other) => (one.name < other.name ? -1 : 1)),
       commands: () => commands,
       status: () => status,
+      profiles: () => profiles,
       routes: () => routes,
       tasks: () => tasks,
       personalData: () => personalData,

@@ -34,9 +34,10 @@ async function createCachedRig(dialect: (typeof DIALECTS)[number], options: RigO
     access: 'read' as const,
     run: async ({ page }: Readonly<Record<string, unknown>>) => `page ${page} of it `.repeat(20),
   };
+  const readSkill = { name: 'read_skill', access: 'read' as const, run: async () => '' };
   const rig = await createRig({
     models,
-    tools: [look],
+    tools: [look, readSkill],
     settings: { maxToolIterations: ROUNDS + 1, maxSameCalls: 99 },
     ...options,
   });
@@ -56,10 +57,10 @@ async function createCachedRig(dialect: (typeof DIALECTS)[number], options: RigO
     return { ...callTools(...asked), ...thinks };
   });
   let turn = 0;
-  const ask = async (thinkingBudget = 0) => {
+  const ask = async (thinkingBudget = 0, more = '') => {
     turn += 1;
     await rig.clock.advance(7 * 60_000);
-    const question = `question ${turn}: ${'what is on the next pages? '.repeat(8)}`;
+    const question = `question ${turn}: ${'what is on the next pages? '.repeat(8)}${more}`;
     await rig.run(rig.inputOf(turn, [question], { settings: { thinkingBudget } }));
   };
   /** Of each call but the first: what was read of the input of the call before. */
@@ -90,6 +91,23 @@ describe.each(DIALECTS)('the cache of the %s dialect', (dialect) => {
     await ask();
     expect((await shares()).filter((share) => share < SHARE)).toHaveLength(1);
     expect(JSON.stringify(server.requests[ROUNDS]?.body)).toContain('rounds of tool use remain');
+    server.assertDone();
+  });
+
+  it('holds where a message names a skill, which stands once beside that message', async () => {
+    const { rig, server, ask, shares } = await createCachedRig(dialect);
+    const text = `---\ndescription: brews tea\n---\n${'Warm the pot first. '.repeat(60)}`;
+    await rig.write('skills/tea-time/SKILL.md', text);
+    await ask();
+    for (let turn = 2; turn <= 4; turn += 1) await ask(0, 'Use the skill tea-time.');
+    expect((await shares()).filter((share) => share < SHARE)).toEqual([]);
+    const asked = JSON.stringify(server.requests.at(-1)?.body).split('[The skill tea-time, which');
+    expect(asked).toHaveLength(2);
+    expect(asked[1]).toMatch(
+      /^ this message names: follow it\.\]\\nWarm the pot.*\[End of the skill/,
+    );
+    const [user] = (await rig.transcript()).filter((entry) => entry.role === 'user').slice(1);
+    expect(user).toMatchObject({ text: expect.stringContaining('Warm the pot') });
     server.assertDone();
   });
 

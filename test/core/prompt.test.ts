@@ -15,6 +15,8 @@ const PARTS: PromptParts = {
   memory: 'the cat is called Mia',
   skills: '- tea: brews tea',
   activeSkills: '## calm\n\nNever shout.',
+  profiles: '- scout: looks for pages',
+  isChecked: true,
   toolGuidance: 'read before you write',
   workspace: '/home/ann/workspace',
   platform: 'linux',
@@ -37,10 +39,13 @@ describe('the system prompt', () => {
     const marks = [
       'You are nanobot',
       'channel email, chat thread-7',
+      'Do not invent facts',
+      'claims an action no tool did comes back',
       'agents text',
       'soul text',
       'letters are formal',
       'brews tea',
+      'scout: looks for pages',
       'read before you write',
       'the cat is called Mia',
       'says when it came (Europe/Berlin)',
@@ -70,6 +75,7 @@ describe('the system prompt', () => {
       memory: '',
       skills: '',
       activeSkills: '',
+      profiles: '',
       toolGuidance: '',
     });
     expect(whole).not.toContain('# ');
@@ -116,7 +122,7 @@ describe('budgets', () => {
   it.each([
     [
       { contextTokens: 4096, local: true },
-      { filesTokens: 300, memoryTokens: 100 },
+      { filesTokens: 300, memoryTokens: 100, profilesTokens: 100 },
     ],
     [
       { contextTokens: 128_000, local: true },
@@ -128,7 +134,7 @@ describe('budgets', () => {
     ],
     [
       { contextTokens: 128_000, local: false },
-      { filesTokens: 2560, memoryTokens: 1280 },
+      { filesTokens: 2560, memoryTokens: 1280, profilesTokens: 2560 },
     ],
     [
       { contextTokens: 2_000_000, local: false },

@@ -3,6 +3,7 @@ import {
   isSkillName,
   readManifest,
   skillLine,
+  skillsNamedIn,
   splitFrontMatter,
 } from '../../src/features/skills/rules/skill.ts';
 import { hiddenCharactersIn } from '../../src/lib/text/cut.ts';
@@ -87,6 +88,20 @@ describe('a skill in the list', () => {
     'a'.repeat(65),
     'a.',
   ])('is never called %j', (name) => expect(isSkillName(name)).toBe(false));
+});
+
+describe('a skill that a message names', () => {
+  it.each([
+    ['Please use the tea skill for this', ['tea']],
+    ['nimm den Skill "tea"', ['tea']],
+    ['skill: tea, then web-research', ['tea', 'web-research']],
+    ['Use the Web-Research skill.', ['web-research']],
+    ['tea with milk takes skill', []],
+    ['the teapot skill', []],
+    ['a cross-web-research-y thing', []],
+  ])('is found in %j', (message, names) => {
+    expect(skillsNamedIn(message, ['tea', 'web-research'])).toEqual(names);
+  });
 });
 
 describe('hidden characters', () => {

@@ -32,6 +32,7 @@ it("shows the owner's memory to the owner alone", async () => {
   const owners = await askedBy(OWNER, 'please say nonce-one');
   expect(owners).toContain('secret-of-olga');
   expect(owners).toContain('profile-of-olga');
+  expect(owners).toMatch(/# Subagent profiles\\n\\n- quick: .*\\n- researcher: /);
   const annas = await askedBy(ANNA, 'please say nonce-two');
   expect(annas).not.toContain('secret-of-olga');
   expect(annas).not.toContain('profile-of-olga');

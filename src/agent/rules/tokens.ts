@@ -119,6 +119,19 @@ const SKILLS: Budgets = {
   cloud: { divisor: 25, minTokens: 500, maxTokens: 20_000 },
   local: { divisor: 50, minTokens: 200, maxTokens: 1500 },
 };
+/** Names and purposes of the subagents' profiles. */
+const PROFILES: Budgets = {
+  cloud: { divisor: 50, minTokens: 200, maxTokens: 4000 },
+  local: { divisor: 100, minTokens: 100, maxTokens: 600 },
+};
+/** The text of skills that a message names; beside the message, not in the prompt. */
+const REQUESTED_SKILLS: Budgets = {
+  cloud: { divisor: 20, minTokens: 500, maxTokens: 20_000 },
+  local: { divisor: 20, minTokens: 200, maxTokens: 3000 },
+};
+
+export const requestedSkillTokens = (model: ModelSize) => scale(REQUESTED_SKILLS, model);
+
 /** Shares of the whole system prompt. */
 const CHANNEL_CONTEXT_SHARE = 0.08;
 const TOOL_GUIDANCE_SHARE = 0.08;
@@ -135,6 +148,7 @@ type PromptBudgets = {
   readonly channelContextTokens: number;
   readonly memoryTokens: number;
   readonly skillsTokens: number;
+  readonly profilesTokens: number;
   readonly guidanceTokens: number;
 };
 
@@ -149,6 +163,7 @@ export function promptBudgets(model: ModelSize): PromptBudgets {
     channelContextTokens: Math.floor(wholeTokens * CHANNEL_CONTEXT_SHARE),
     memoryTokens: scale(MEMORY, model),
     skillsTokens: scale(SKILLS, model),
+    profilesTokens: scale(PROFILES, model),
     guidanceTokens: Math.floor(wholeTokens * TOOL_GUIDANCE_SHARE),
   };
 }

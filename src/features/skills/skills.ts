@@ -13,7 +13,7 @@ import { NanobotError, ToolError } from '../../kernel/message/errors.ts';
 import { fileStamp, writeAtomic } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
-import { isSkillName } from './rules/skill.ts';
+import { isSkillName, withOtherFiles } from './rules/skill.ts';
 
 export type SkillState =
   | { readonly kind: 'ready' }
@@ -98,8 +98,7 @@ export function createReadSkill(skills: Pick<Skills, 'read'>): Tool<Input> {
         if (!(error instanceof SkillError)) throw error;
         throw new ToolError(KINDS[error.problem], error.message, { cause: error });
       });
-      if (others.length === 0 || file !== undefined) return text;
-      return `${text}\n\n[other files of this skill, read with read_skill and file: ${others.join(', ')}]`;
+      return file === undefined ? withOtherFiles(text, others) : text;
     },
   };
 }

@@ -81,8 +81,10 @@ export function install(kernel: Kernel): void {
     costOf: (model, usage) => knownCost(live, model, usage),
     modelOf: (name) => subagentModel(name, models()),
   });
+  const profiles = createProfileFiles(kernel.use(MEMORY).files, () => live.defaults.workspace);
+  add.profiles(() => (settings().enabled ? profiles.lines() : ''));
   const terms = createSubagentTerms({
-    profiles: createProfileFiles(kernel.use(MEMORY).files, () => live.defaults.workspace),
+    profiles,
     settings,
     modelOf: async (session) => (await kernel.settings.get(session)).model,
     advice: ({ kind, profile, model }) =>

@@ -1,7 +1,10 @@
 // Determines the terms of a subagent: its profile, bounded by the configuration and by the parent's
 // terms.
 
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { SessionKey } from '../../kernel/message/ids.ts';
+import { fileStamp } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { parseYaml, YamlError } from '../../lib/yaml.ts';
@@ -85,7 +88,7 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
       if (found.length === 0) return ['- none'];
       return found.map((each) =>
         each.kind === 'valid'
-          ? `- ${each.profile.name}: ${each.profile.description}`
+          ? profileLine(each.profile)
           : `- ${each.name} cannot be used: ${each.problem}`,
       );
     },
@@ -100,6 +103,8 @@ function advised(own: Terms, advice: Advice, limits: NonNullable<Profile['limits
   return { ...own, rounds, tokens, depth: advice.depth, ...isAdvised };
 }
 
+const profileLine = ({ name, description }: Profile) => `- ${name}: ${description}`;
+
 // Reads the profiles in the workspace. Links are not followed; an invalid file gives its problem.
 
 type ProfileFiles = ReturnType<typeof createProfileFiles>;
@@ -108,6 +113,8 @@ const MAX_PROFILES = 100;
 const MAX_BYTES = 65_536;
 
 export function createProfileFiles(files: GuardedFiles, workspace: () => string) {
+  let known: { readonly stamps: string; readonly lines: string } | undefined;
+
   async function names(): Promise<readonly string[]> {
     try {
       const { entries } = await files.list(workspace(), PROFILES_FOLDER, {
@@ -135,12 +142,40 @@ export function createProfileFiles(files: GuardedFiles, workspace: () => string)
     }
   }
 
+  function stamps(): string {
+    const folder = join(workspace(), PROFILES_FOLDER);
+    return namesIn(folder)
+      .map((name) => `${name} ${fileStamp(join(folder, name))}`)
+      .join('\n');
+  }
+
   return {
     /** By name. */
     list: async () => Promise.all((await names()).map(read)),
+    /** One line per valid profile; the files are read again when one of them changed. */
+    async lines(): Promise<string> {
+      const now = stamps();
+      if (now === '') return '';
+      if (known?.stamps === now) return known.lines;
+      const found = await Promise.all((await names()).map(read));
+      const lines = found.flatMap((each) =>
+        each.kind === 'valid' ? [profileLine(each.profile)] : [],
+      );
+      known = { stamps: now, lines: lines.join('\n') };
+      return known.lines;
+    },
     /** Undefined where no profile has this name. */
     async get(name: string): Promise<ReadProfile | undefined> {
       return isProfileName(name) && (await names()).includes(name) ? read(name) : undefined;
     },
   };
+}
+
+/** Synchronous, like file stamps: it runs at every turn. */
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).filter((name) => name.endsWith(PROFILE_ENDING));
+  } catch {
+    return [];
+  }
 }

@@ -134,3 +134,22 @@ export function skillLine(
   const lacks = missing.length === 0 ? '' : ` (cannot be used now, missing: ${missing.join(', ')})`;
   return `- ${name}: ${purpose}${lacks}`;
 }
+
+/** The text of a skill with the names of its other files. */
+export const withOtherFiles = (text: string, others: readonly string[]): string =>
+  others.length === 0
+    ? text
+    : `${text}\n\n[other files of this skill, read with read_skill and file: ${others.join(', ')}]`;
+
+/**
+ * The skills that a message asks for by name: beside the word "skill", because many names are
+ * ordinary words; a name with a hyphen is none and stands for itself.
+ */
+export function skillsNamedIn(message: string, names: readonly string[]): readonly string[] {
+  const text = message.toLowerCase();
+  return names.filter((name) => {
+    const own = `(?<![\\w-])["'\`*]?${name}["'\`*]?(?![\\w-])`;
+    const beside = `\\bskills?[: ]+${own}|${own} skill\\b`;
+    return new RegExp(name.includes('-') ? own : beside).test(text);
+  });
+}
