@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import type { Update } from '../support/bot-api-ledger.ts';
 import { echo } from '../support/llm-server.ts';
+import { laterBy } from '../support/shifted-clock.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 800;
@@ -14,9 +15,13 @@ const OTHER = 801;
 
 let world: TelegramWorld;
 
-async function start(extra: ConfigInput = {}): Promise<TelegramWorld> {
+async function start(
+  extra: ConfigInput = {},
+  env: Readonly<Record<string, string>> = {},
+): Promise<TelegramWorld> {
   world = await startTelegramWorld({
     respond: echo,
+    env,
     config: { coalesce: { quietMs: 100 }, ...extra },
     channel: { allowFrom: ['*'] },
   });
@@ -30,7 +35,7 @@ afterEach(() => world[Symbol.asyncDispose]());
 
 describe('a message that fails every time', () => {
   it('is set aside, the chat is told, and it can be tried again', async () => {
-    const { telegram, model } = await start();
+    const { telegram, model } = await start({}, laterBy(0));
     let isBroken = true;
     const never = new Promise<never>(() => undefined);
     model.respond((request) =>
@@ -41,11 +46,12 @@ describe('a message that fails every time', () => {
     telegram.say(PERSON, 'hello nonce-poison');
     // Each try ends with the process.
     for (let tries = 1; tries <= MAX_DEATHS; tries += 1) {
-      await model.received(tries);
+      await world.gateway.skipUntil(() => model.requests.length >= tries);
       await world.restart();
     }
     telegram.say(OTHER, 'hello nonce-fine');
     expect(await botSays(OTHER, /nonce-fine/)).toBe('nonce-fine');
+    await world.gateway.skipUntil(() => botTexts(PERSON).length === 1);
     expect(await botSays(PERSON, /set it aside/)).toContain('“hello nonce-poison”');
     const listed = await world.nanobot('dead', 'list', '--json');
     const [letter] = JSON.parse(listed) as { id: string; state: string }[];

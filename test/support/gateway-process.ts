@@ -6,9 +6,11 @@ import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { expect } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import type { MemoryLimit } from './memory-limit.ts';
+import { canSkip, type Skip } from './shifted-clock.ts';
 
 /** The package in system tests, else this checkout. */
 const ROOT = process.env['NANOBOT_TEST_PACKAGE'] ?? join(import.meta.dirname, '../..');
@@ -41,6 +43,10 @@ export interface GatewayProcess extends AsyncDisposable {
   readonly output: () => string;
   /** Resolves when something like this has been printed. */
   printed(pattern: RegExp): Promise<void>;
+  /** Lets so much time pass at a stroke, in a process that lives later (`laterBy`). */
+  skip(ms: number): Promise<void>;
+  /** Lets time pass, a second at a stroke, until this is so. */
+  skipUntil(isSo: () => unknown): Promise<void>;
   kill(): Promise<void>;
   /** Ctrl+C; resolves with the exit code. */
   stop(): Promise<number | null>;
@@ -96,7 +102,7 @@ async function startProcess(
       TZ: 'UTC',
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(canSkip(env) ? (['ipc'] as const) : [])],
   });
   memory?.hold(child.pid ?? 0);
   const exited = once(child, 'exit').then(([code]) => code as number | null);
@@ -121,6 +127,11 @@ async function startProcess(
     });
   });
   const token = (await readFile(join(home, 'gateway-token'), 'utf8')).trim();
+  const skip = async (ms: number) => {
+    const done = once(child, 'message');
+    child.send({ skipMs: ms } satisfies Skip);
+    await done;
+  };
   return {
     address: new URL(link).origin,
     link,
@@ -138,6 +149,15 @@ async function startProcess(
         readers.add(look);
         look();
       }),
+    skip,
+    async skipUntil(isSo) {
+      const skipped = async () => {
+        if (await isSo()) return true;
+        await skip(1000);
+        return false;
+      };
+      await expect.poll(skipped, { interval: 50 }).toBe(true);
+    },
     kill: () => end(child, 'SIGKILL', exited).then(() => undefined),
     stop: () => end(child, 'SIGINT', exited),
     [Symbol.asyncDispose]: () => end(child, 'SIGKILL', exited).then(() => undefined),

@@ -27,6 +27,8 @@ export type TelegramWorldOptions = {
   readonly files?: Readonly<Record<string, string>>;
   /** Who is paired on the machine, by their id, once the program runs. */
   readonly pair?: Readonly<Record<number, 'owner' | 'trusted' | 'guest'>>;
+  /** What each process of it has in its environment. */
+  readonly env?: Readonly<Record<string, string>>;
 };
 
 /** Closing it fails where the program broke Telegram's rules. */
@@ -61,7 +63,7 @@ export interface TelegramWorld extends AsyncDisposable {
 
 export async function startTelegramWorld(options: TelegramWorldOptions): Promise<TelegramWorld> {
   await using opened = new AsyncDisposableStack();
-  const { respond, channel = {}, config = {}, files = {}, pair = {} } = options;
+  const { respond, channel = {}, config = {}, files = {}, pair = {}, env = {} } = options;
   const telegram = opened.use(await startBotApi());
   const model = opened.use(await startLlmServer(respond === undefined ? {} : { respond }));
   opened.defer(() => {
@@ -74,7 +76,7 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
     await mkdir(dirname(file(path)), { recursive: true });
     await writeFile(file(path), text);
   }
-  let gateway = await home.start();
+  let gateway = await home.start(env);
   const nanobot = async (...args: readonly string[]) => {
     const { code, stdout, stderr } = await runNanobot(args, { home: home.path });
     if (code !== 0) throw new Error(`nanobot ${args.join(' ')} left with ${code}:\n${stderr}`);
@@ -85,7 +87,7 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
   }
   const stack = opened.move();
   const start = async () => {
-    gateway = await home.start();
+    gateway = await home.start(env);
   };
   return {
     telegram,
