@@ -40,7 +40,8 @@ export default defineConfig({
     ],
     reporters: ['default', './test/support/closing-line.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    // A file of those that start programs waits for a third of its time: three keep two cores busy.
+    maxWorkers: 3,
     sequence: { sequencer: SlowestFirst },
     testTimeout: 240_000,
     hookTimeout: 240_000,

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { followEvents } from '../http/http-rig.ts';
 import { type LlmReply, type LlmRequest, startLlmServer } from '../support/llm-server.ts';
+import { laterBy } from '../support/shifted-clock.ts';
 import { MODEL_KEY, startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 800;
@@ -72,6 +73,7 @@ const sections = {
 const world = await startTelegramWorld({
   respond: (request) => answer(request),
   config: { ...sections, limits: { budget: { unpriced: 'refuse' } } },
+  env: laterBy(0),
   channel: { streaming: false, allowFrom: [`${FRIEND}`] },
   files: {
     'capabilities/sum.yaml': CAPABILITY,
@@ -280,6 +282,6 @@ it('waits while workflows are off, says so, lets texts be erased, and goes on wh
   await world.configure(sections);
   await world.restart();
   await answerTo(`/workflow show ${rich}`, /There is no run "w\w+" of yours/);
-  await expect.poll(() => existsSync(file('off.md'))).toBe(true);
+  await world.gateway.skipUntil(() => existsSync(file('off.md')));
   await answerTo('/workflow runs', /note: done/);
 });

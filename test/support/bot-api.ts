@@ -27,6 +27,8 @@ const DEFAULT_BOT: Person = {
   username: 'nano_sim_bot',
   is_bot: true,
 };
+/** Between two looks while nothing happens here. */
+const LOOK_MS = 20;
 const WAIT_MS = 45_000;
 /** Telegram's bot behind which hidden admins and the server itself stand. */
 const ANONYMOUS: Person = { id: 1087968824, first_name: 'Group', is_bot: true };
@@ -265,8 +267,10 @@ class Simulator implements BotApi {
     const first = look();
     if (first !== undefined && first !== false) return Promise.resolve(first);
     return new Promise((resolve, reject) => {
+      const stopped = new DisposableStack();
+      const stop = () => stopped.dispose();
       const timer = setTimeout(() => {
-        listening[Symbol.dispose]();
+        stop();
         const newest = this.#ledger.chats().map(({ messages }) => messages.at(-1)?.text ?? '');
         const seen = `the newest texts are ${JSON.stringify(newest.slice(0, 5))}`;
         reject(
@@ -275,13 +279,17 @@ class Simulator implements BotApi {
           ),
         );
       }, timeoutMs);
-      const listening = this.#ledger.onChange(() => {
+      const lookAgain = () => {
         const value = look();
         if (value === undefined || value === false) return;
-        clearTimeout(timer);
-        listening[Symbol.dispose]();
+        stop();
         resolve(value);
-      });
+      };
+      stopped.defer(() => clearTimeout(timer));
+      stopped.use(this.#ledger.onChange(lookAgain));
+      // A test may look at more than this chat platform, such as what the model was asked.
+      const looking = setInterval(lookAgain, LOOK_MS);
+      stopped.defer(() => clearInterval(looking));
     });
   }
 
