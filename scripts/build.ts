@@ -208,3 +208,4 @@ writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf(made.flat()));
 cpSync(join(ROOT, 'src/http/page'), join(DIST, 'page'), { recursive: true });
 cpSync(join(ROOT, 'src/tools/descriptions'), join(DIST, 'descriptions'), { recursive: true });
 cpSync(join(PACKAGES, 'marked/lib/marked.esm.js'), join(DIST, 'marked.esm.js'));
+cpSync(join(PACKAGES, 'ttag/dist/ttag.esm.min.mjs'), join(DIST, 'ttag.esm.min.mjs'));

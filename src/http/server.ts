@@ -20,6 +20,7 @@ import type { AuditLog, GaugeValues, MetricsPage } from '../kernel/observe/telem
 import type { Typed } from '../kernel/typed-command.ts';
 import { readOnce } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
+import { t, translatedPage, translation } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
 import { addLoginRoutes, createGate, limitUnproven } from './authentication.ts';
@@ -52,15 +53,20 @@ const SECURITY_HEADERS = {
 // the first request.
 
 const PAGE_FOLDER = join(import.meta.dirname, 'page');
-/** The bundle includes a copy: the package is not installed beside it. */
-const MARKED = import.meta.url.endsWith('.ts')
-  ? new URL('marked.esm.js', import.meta.resolve('marked'))
-  : new URL('marked.esm.js', import.meta.url);
+/** The bundle includes a copy: the packages are not installed beside it. */
+const vendorFile = (name: string, ofPackage: string) =>
+  fileURLToPath(
+    new URL(
+      name,
+      import.meta.url.endsWith('.ts') ? import.meta.resolve(ofPackage) : import.meta.url,
+    ),
+  );
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
   '.webmanifest': 'application/manifest+json',
 };
@@ -71,9 +77,11 @@ type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: s
 function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
   const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   return new Map([
-    ['/', pageFile(join(PAGE_FOLDER, 'index.html'), typed)],
-    ['/vendor/marked.js', pageFile(fileURLToPath(MARKED), (text) => text)],
+    ['/', pageFile(join(PAGE_FOLDER, 'index.html'), (html) => translatedPage(typed(html)))],
+    ['/vendor/marked.js', pageFile(vendorFile('marked.esm.js', 'marked'), (text) => text)],
+    ['/vendor/ttag.js', pageFile(vendorFile('ttag.esm.min.mjs', 'ttag'), (text) => text)],
     ...own.map((name) => [`/${name}`, pageFile(join(PAGE_FOLDER, name), typed)] as const),
+    ['/texts.js', pageFile(join(PAGE_FOLDER, 'texts.js'), (js) => js.replace('null', translation))],
   ]);
 }
 
@@ -142,7 +150,7 @@ const MAX_CONNECTIONS = 1024;
 const NO_COMPILERS = { buildValidator: noSchemas, buildSerializer: noSchemas };
 
 function noSchemas(): never {
-  throw new NanobotError('route_schema', 'no route of this server has a schema');
+  throw new NanobotError('route_schema', t`no route of this server has a schema`);
 }
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
@@ -172,7 +180,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   );
   app.setErrorHandler(failureReply(options.log));
   app.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send({ error: { code: 'not_found', message: 'Not found.' } }),
+    reply.code(404).send({ error: { code: 'not_found', message: t`Not found.` } }),
   );
   addHealthRoutes(app, options);
   addMetricsRoute(app, options);
@@ -273,12 +281,12 @@ async function listen(app: FastifyInstance, { host, port }: HttpServerOptions) {
 
 function listenProblem(error: unknown, where: string): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  const remedy = 'Set gateway.port to another one, or 0 for any free port.';
-  if (code === 'EADDRINUSE') return `${where} is taken by another program. ${remedy}`;
-  if (code === 'EACCES') return `${where} needs more rights than this account has. ${remedy}`;
+  const remedy = t`Set gateway.port to another one, or 0 for any free port.`;
+  if (code === 'EADDRINUSE') return t`${where} is taken by another program. ${remedy}`;
+  if (code === 'EACCES') return t`${where} needs more rights than this account has. ${remedy}`;
   if (code === 'EADDRNOTAVAIL')
-    return `${where} is not an address of this machine. Set gateway.host.`;
-  return `${where} cannot be listened on: ${String(error)}`;
+    return t`${where} is not an address of this machine. Set gateway.host.`;
+  return t`${where} cannot be listened on: ${String(error)}`;
 }
 
 /** The address for programs on this machine. */
@@ -289,8 +297,8 @@ function reachableHost(address: string): string {
 }
 
 const MISSING: TokenProblem = {
-  problem: 'the home has no token for the gateway',
-  remedy: 'Start it with "nanobot gateway", which creates one, or set gateway.token.',
+  problem: t`the home has no token for the gateway`,
+  remedy: t`Start it with "nanobot gateway", which creates one, or set gateway.token.`,
 };
 
 /** @throws ConfigError if the token is blank, cannot be sent or is too short for other machines. */

@@ -19,6 +19,7 @@ import {
 } from '../../kernel/home-state.ts';
 import { ConfigError, NanobotError } from '../../kernel/message/errors.ts';
 import { accountPath } from '../../kernel/message/ids.ts';
+import { t } from '../../lib/texts.ts';
 import { explainSystemError, holderText, otherProgram, problemLine } from '../explain-error.ts';
 import { spanText } from '../flag-values.ts';
 import type { Terminal } from '../terminal.ts';
@@ -64,7 +65,7 @@ export function checkSecrets({ raw }: LoadedConfig): Finding {
   const literal = literalSecrets(raw);
   const shown = literal.filter((path) => /^mcpServers\..*\.(?:args|url)$/.test(path));
   if (shown.length > 0) {
-    const remedy = 'Move each into an environment variable and write $' + '{NAME} instead.';
+    const remedy = t`Move each into an environment variable and write \${NAME} instead.`;
     return warn(
       'secrets',
       `other users of this machine can see them in the process list: ${shown.join(', ')}`,

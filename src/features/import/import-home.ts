@@ -86,8 +86,13 @@ async function memory(from: string, to: string, program: string): Promise<readon
   if (theirs === '' || ours.includes(theirs)) return [];
   const isUntouched = ours === ((await ownText(join(WORKSPACE_TEMPLATE, MEMORY))) ?? '');
   if (isUntouched || ours.trim() === '') {
-    const how = ours === '' ? 'new' : 'replaces the unchanged template';
-    return [{ path: MEMORY, how, content: `${theirs}\n` }];
+    return [
+      {
+        path: MEMORY,
+        how: ours === '' ? 'new' : 'replaces the unchanged template',
+        content: `${theirs}\n`,
+      },
+    ];
   }
   const content = `${ours.trimEnd()}\n\n## From ${program}\n\n${theirs}\n`;
   return [{ path: MEMORY, how: 'added to the existing file', content }];
