@@ -22,6 +22,7 @@ import { followConfig } from './kernel/reload.ts';
 import type { Dispatcher } from './kernel/turns/dispatcher.ts';
 import { DISPATCHER } from './kernel/turns/dispatcher.ts';
 import { supervise } from './lib/async.ts';
+import { t } from './lib/texts.ts';
 import { aborted } from './lib/time/clock.ts';
 import type { ModelRegistry } from './providers/provider.ts';
 
@@ -39,8 +40,8 @@ const POLL_IDLE_MS = 50;
 const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
 const shortageNotice = (what: string) =>
-  `The machine of nanobot is short of ${what}. Messages wait and are retried; none is lost. ` +
-  'Free some, or raise the limit of the service.';
+  t`The machine of nanobot is short of ${what}. Messages wait and are retried; none is lost. ` +
+  t`Free some, or raise the limit of the service.`;
 
 export class GatewayService implements Gateway {
   readonly #kernel: Kernel;

@@ -18,6 +18,7 @@ import type {
 import type { Drift, SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 import type { TurnPerson } from '../kernel/message/untrusted.ts';
 import type { RequestWords } from '../kernel/questions/rules/question-text.ts';
+import { t } from '../lib/texts.ts';
 import type { TryPlace } from '../providers/provider.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { CompactionEngine } from './compaction-settings.ts';
@@ -328,7 +329,7 @@ export class SpendingRefusedError extends NanobotError {
   readonly text: string;
   readonly because: Refusal['because'];
   constructor({ text, because }: Omit<Refusal, 'kind'>) {
-    const why = because === undefined ? 'the budget is used up' : 'the conversation stays local';
+    const why = because === undefined ? t`the budget is used up` : t`the conversation stays local`;
     super('spending_refused', why, { userText: text });
     this.text = text;
     this.because = because;

@@ -7,6 +7,7 @@
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { AgentEvent, Payer } from '../kernel/message/message.ts';
+import { t } from '../lib/texts.ts';
 import { type Clock, withDeadline } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './agent.ts';
@@ -33,11 +34,9 @@ const TRIM_TARGET_SHARE = 0.8;
 /** Longest wait for a summary while a person waits for the answer. */
 const SUMMARY_DEADLINE_MS = 45_000;
 
-export const LARGER_WINDOW =
-  'For more room choose another model with /model, or raise the window in the settings of the model server and in agents.defaults.maxContextTokens.';
-const FORGOT_HISTORY =
-  'The provider rejected the conversation; I am trying with your latest message alone.';
-const SUMMING_UP = 'This conversation is long; I am summarising its earlier part.';
+export const LARGER_WINDOW = t`For more room choose another model with /model, or raise the window in the settings of the model server and in agents.defaults.maxContextTokens.`;
+const FORGOT_HISTORY = t`The provider rejected the conversation; I am trying with your latest message alone.`;
+const SUMMING_UP = t`This conversation is long; I am summarising its earlier part.`;
 
 class SummaryLate extends Error {
   override readonly name = 'SummaryLate';

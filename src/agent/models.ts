@@ -12,6 +12,7 @@ import { loadedImage } from '../kernel/media/files.ts';
 import type { MediaId } from '../kernel/message/ids.ts';
 import { jsonRow, rowShape, text } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { discoverLocalModels } from '../providers/local-servers.ts';
 import { createLocalSites, type LocalSites, type Peers } from '../providers/local-site.ts';
@@ -143,7 +144,7 @@ export async function install(kernel: Kernel): Promise<void> {
       const { thinkingBudget = live.defaults.thinkingBudget } = chosen;
       return [
         `Model: ${model}`,
-        `Thinking: ${thinkingBudget === 0 ? 'off' : `${thinkingBudget} tokens`}`,
+        `Thinking: ${thinkingBudget === 0 ? 'off' : t`${thinkingBudget} tokens`}`,
       ];
     },
     fields: () => ({ model: models.current().defaultModel }),

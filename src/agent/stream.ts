@@ -12,6 +12,7 @@ import {
   revealAll,
 } from '../lib/html/hidden-text.ts';
 import { withFenceClosed } from '../lib/text/cut.ts';
+import { t } from '../lib/texts.ts';
 import type { ModelEvent, ModelHandle } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import { notedCall, planCall, withNote } from './model-call.ts';
@@ -96,7 +97,7 @@ async function* showOnce(
   const events = handle.stream(request, turn.signal, meterOf(turn, call, watch));
   for await (const event of sayingWaits(untilAborted(events, turn.signal), turn)) {
     if (event.type === 'silent') {
-      yield { type: 'notice', text: `${handle.name} has not begun to answer yet.` };
+      yield { type: 'notice', text: t`${handle.name} has not begun to answer yet.` };
       continue;
     }
     turn.time.goOn();
@@ -135,7 +136,7 @@ async function* showOnce(
 /** A request to a local model was answered by a cloud service: the person has to know. */
 function keepWhereItWent({ models, notices }: TurnContext, asked: ModelHandle, model: string) {
   if (!asked.local || model === asked.name || models.resolve(model).local) return;
-  notices.keep(`${asked.name} could not answer; ${model}, a service, was asked instead.`);
+  notices.keep(t`${asked.name} could not answer; ${model}, a service, was asked instead.`);
 }
 
 /** Sends one notice where a model takes long before the first output. */
@@ -182,7 +183,7 @@ function* retries(
 
 function retryNotice({ reason, delayMs }: Extract<ModelEvent, { type: 'retrying' }>): string {
   const seconds = Math.round(delayMs / 1000);
-  return seconds === 0 ? `${reason}.` : `${reason}, trying again in ${seconds} s.`;
+  return seconds === 0 ? `${reason}.` : t`${reason}, trying again in ${seconds} s.`;
 }
 
 // The text of one model call as shown to the person: without hidden parts, withdrawn when the call
@@ -276,7 +277,7 @@ export function countSent(
 
 // The text for the person when the model could not answer.
 
-const FALLBACK = 'The model could not answer. Please try again in a few minutes.';
+const FALLBACK = t`The model could not answer. Please try again in a few minutes.`;
 
 export const failureText = (error: ProviderError) => error.userText ?? FALLBACK;
 
@@ -285,7 +286,7 @@ export const failureText = (error: ProviderError) => error.userText ?? FALLBACK;
 type Waiting = Extract<ModelEvent, { readonly type: 'waiting' }>;
 
 export const waitingNotice = ({ server, ahead }: Waiting) =>
-  `${server} answers one request at a time: ${ahead} before you.`;
+  t`${server} answers one request at a time: ${ahead} before you.`;
 
 // A looping answer is aborted and requested once more; if it loops again, it is cut after the first
 // passage, with a note.
@@ -295,7 +296,7 @@ const MAX_TEMPERATURE = 1.2;
 
 const AGAIN =
   '[Your answer to this was cut off because it repeated itself. Answer again, say each thing once, then stop.]';
-const ASKED_AGAIN = 'The model kept repeating itself; I stopped it and am asking again.';
+const ASKED_AGAIN = t`The model kept repeating itself; I stopped it and am asking again.`;
 const CUT_OFF = '[The model repeated itself from here on and was stopped.]';
 
 /** The same call with a higher temperature, so that it probably does not loop again. */

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { spanText } from '../cli/flag-values.ts';
 import type { Config } from '../kernel/config/config.ts';
 import { askGateway, type RunningGateway } from '../kernel/home-state.ts';
+import { t } from '../lib/texts.ts';
 import { configuredAccounts, howToEnable } from './index.ts';
 
 const channelStatusSchema = z.object({
@@ -35,23 +36,23 @@ export function channelLine(
 }
 
 export function statusLine(status: ReportedStatus, now: number): string {
-  const account = status.account === undefined ? '' : ` as ${status.account}`;
+  const account = status.account === undefined ? '' : t` as ${status.account}`;
   switch (status.kind) {
     case 'off':
-      return `off. ${status.remedy ?? ''}`.trim();
+      return t`off. ${status.remedy ?? ''}`.trim();
     case 'starting':
       return 'starting';
     case 'running':
-      return `on${account}${status.activeAt === undefined ? '' : `, last active ${spanText(now - status.activeAt)} ago`}`;
+      return `on${account}${status.activeAt === undefined ? '' : t`, last active ${spanText(now - status.activeAt)} ago`}`;
     case 'degraded':
-      return `retrying${soon(status, now)}: ${status.reason ?? 'unknown reason'}`;
+      return `retrying${soon(status, now)}: ${status.reason ?? t`unknown reason`}`;
     case 'stopped':
-      return `stopped: ${status.reason ?? 'unknown reason'}. ${status.remedy ?? ''}`.trim();
+      return t`stopped: ${status.reason ?? t`unknown reason`}. ${status.remedy ?? ''}`.trim();
   }
 }
 
 function soon({ retryAt }: ReportedStatus, now: number): string {
-  return retryAt === undefined || retryAt <= now ? '' : ` in ${spanText(retryAt - now)}`;
+  return retryAt === undefined || retryAt <= now ? '' : t` in ${spanText(retryAt - now)}`;
 }
 
 export type ReportedChannel = {
@@ -78,6 +79,6 @@ export function idleChannels(config: Config): readonly ReportedChannel[] {
   return configuredAccounts(config.channels).map((account) => {
     const { name, isEnabled } = account;
     if (!isEnabled) return { name, status: { kind: 'off', remedy: howToEnable(account) } };
-    return { name, status: { kind: 'stopped', reason: 'the gateway is not running', remedy: '' } };
+    return { name, status: { kind: 'stopped', reason: t`the gateway is not running`, remedy: '' } };
   });
 }

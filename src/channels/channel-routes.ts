@@ -11,6 +11,7 @@ import type { ChannelReport } from '../kernel/gateway.ts';
 import { Refusal, type RouteHandlers, valid } from '../kernel/http-routes.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
 import type { Logger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import type { LoginStep } from './channel.ts';
 import type { ConfiguredChannels } from './configured-channels.ts';
 
@@ -69,18 +70,18 @@ export function channelRoutes(control: ChannelControl, log: Logger) {
 function known(control: ChannelControl, name: string): ChannelView {
   const view = control.channels().find((channel) => channel.name === name);
   if (view !== undefined) return view;
-  throw new Refusal(404, 'not_found', 'There is no channel with this name.');
+  throw new Refusal(404, 'not_found', t`There is no channel with this name.`);
 }
 
 function noLoginText(view: ChannelView): string {
   return view.status.kind === 'off'
     ? offText(view)
-    : `${view.label} is connected in the configuration, not here.`;
+    : t`${view.label} is connected in the configuration, not here.`;
 }
 
 function offText({ label, status }: ChannelView): string {
-  const remedy = status.kind === 'off' ? status.remedy : 'Turn it on in the configuration.';
-  return `${label} is off. ${remedy}`;
+  const remedy = status.kind === 'off' ? status.remedy : t`Turn it on in the configuration.`;
+  return t`${label} is off. ${remedy}`;
 }
 
 /** Turns an error into the last step, so that the client always gets an outcome. */
@@ -92,14 +93,14 @@ async function* loginSteps(
 ): AsyncGenerator<SentLoginStep, void, void> {
   try {
     const steps = begin();
-    if (steps === undefined) throw new NanobotError('channel_gone', 'the channel was turned off');
+    if (steps === undefined) throw new NanobotError('channel_gone', t`the channel was turned off`);
     for await (const step of steps) yield step.kind === 'show_qr' ? await withImage(step) : step;
   } catch (error) {
     if (signal.aborted) return;
     log.warn('login failed', { channel: name, error });
     const isOurs = error instanceof NanobotError;
-    const reason = isOurs ? error.message : 'something went wrong in the gateway';
-    yield { kind: 'failed', reason, remedy: 'Try again, or see the gateway’s log.' };
+    const reason = isOurs ? error.message : t`something went wrong in the gateway`;
+    yield { kind: 'failed', reason, remedy: t`Try again, or see the gateway’s log.` };
   }
 }
 

@@ -14,6 +14,7 @@ import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import { channelScope } from '../kernel/message/ids.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Channel, ChannelHost, LoginOptions, LoginStep } from './channel.ts';
 import type { GrantRows } from './email/access-tokens.ts';
@@ -118,7 +119,7 @@ async function* linkChannel(
 async function createChannel(name: string, live: LiveConfig, clock: Clock): Promise<Channel> {
   const account = configuredAccount(name, live.config.channels);
   if (account === undefined) {
-    throw new NanobotError('channel_unknown', `unknown channel ${name}`);
+    throw new NanobotError('channel_unknown', t`unknown channel ${name}`);
   }
   const current = () => live.config.channels;
   return createAccount(account, { clock, random: Math.random, current });
@@ -129,7 +130,7 @@ type HostParts = Pick<ChannelHost, 'media' | 'clock' | 'log'> & { readonly store
 function hostFor(channel: Channel, { store, media, clock, log }: HostParts): ChannelHost {
   return {
     receive() {
-      return Promise.reject(new BusFullError('the gateway is not running yet'));
+      return Promise.reject(new BusFullError(t`the gateway is not running yet`));
     },
     cursor: () => store.cursor(channel.name, channel.account),
     bounced: (id, reason) => store.markBounced(id, reason),
@@ -157,7 +158,7 @@ async function* loginWhile(
   if (login === undefined) {
     throw new NanobotError(
       'no_login',
-      `${name} needs no login; it is connected by its configuration`,
+      t`${name} needs no login; it is connected by its configuration`,
     );
   }
   const ended = run.then(() => undefined);

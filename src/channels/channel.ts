@@ -21,6 +21,7 @@ import type {
   OutboundMessage,
 } from '../kernel/message/message.ts';
 import type { Logger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 
 export type ChannelLimits = {
@@ -205,7 +206,7 @@ export class AttachmentError extends NanobotError {
     reason: string,
     options: { readonly isFinal: boolean; readonly cause?: unknown },
   ) {
-    super(code, `an attachment could not be read, ${reason}`, { cause: options.cause });
+    super(code, t`an attachment could not be read, ${reason}`, { cause: options.cause });
     this.reason = reason;
     this.isFinal = options.isFinal;
   }
@@ -216,7 +217,7 @@ export class ArchiveError extends NanobotError {
   override readonly name = 'ArchiveError';
   readonly reason: string;
   constructor(code: string, reason: string, cause?: unknown) {
-    super(code, `not archived: ${reason}`, { cause });
+    super(code, t`not archived: ${reason}`, { cause });
     this.reason = reason;
   }
 }

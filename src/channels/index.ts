@@ -22,16 +22,17 @@ import {
 } from '../kernel/message/ids.ts';
 import type { Holds } from '../kernel/sessions/rules/forgetting.ts';
 import { rememberedFor } from '../lib/async.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Channel } from './channel.ts';
 import { addressesOf, type BridgeMode } from './email/settings.ts';
 import { isAllowEntry, normaliseAllowed, SELF } from './whatsapp/rules/jid.ts';
 
 export const howToEnable = (account: ConfiguredAccount) =>
-  `Turn it on with: ${howToLogIn(account)}`;
+  t`Turn it on with: ${howToLogIn(account)}`;
 
 export function howToLogIn({ definition, account }: ConfiguredAccount): string {
-  const which = account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`;
+  const which = account === DEFAULT_ACCOUNT ? '' : t` --account ${account}`;
   return `${definition.howToEnable}${which}`;
 }
 
@@ -114,12 +115,12 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     personId: (typed) =>
       /^\d+$/.test(typed)
         ? typed
-        : { problem: 'Telegram ids are numbers; names can change owners' },
+        : { problem: t`Telegram ids are numbers; names can change owners` },
     howToEnable: 'nanobot channels login telegram',
   },
   {
     name: 'email',
-    label: 'Email',
+    label: t`Email`,
     isEnabled: ({ email }) => email.enabled,
     policy: ({ email }) => ({
       allowFrom: email.allowFrom.map((address) => address.toLowerCase()),
@@ -139,7 +140,9 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       });
     },
     personId: (typed) =>
-      /^[^\s@]+@[^\s@]+$/.test(typed) ? typed.toLowerCase() : { problem: 'give the email address' },
+      /^[^\s@]+@[^\s@]+$/.test(typed)
+        ? typed.toLowerCase()
+        : { problem: t`give the email address` },
     async erase(state, chat, holds) {
       const { forgetMails } = await import('./email/mail-register.ts');
       return forgetMails(state, chat, holds);
@@ -164,8 +167,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       typed !== EVERYBODY && isAllowEntry(typed)
         ? normaliseAllowed(typed)
         : {
-            problem:
-              'give the number with its country code, e.g. +491511234567, or the id from "pair list"',
+            problem: t`give the number with its country code, e.g. +491511234567, or the id from "pair list"`,
           },
     howToEnable: 'nanobot channels login whatsapp',
   },
@@ -181,7 +183,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     personId: (typed) =>
       /^o[un]_[0-9A-Za-z]+$/.test(typed)
         ? typed
-        : { problem: 'Lark ids are an open_id (ou_...) or union_id (on_...)' },
+        : { problem: t`Lark ids are an open_id (ou_...) or union_id (on_...)` },
     howToEnable: 'nanobot channels login lark',
   },
 ];

@@ -4,6 +4,7 @@
 import { Command } from 'commander';
 import { LOCAL_CHAT_NAME } from '../channels/local-channel.ts';
 import type { Conversation } from '../channels/terminal/conversation.ts';
+import { t } from '../lib/texts.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 type AgentFlags = {
@@ -15,23 +16,23 @@ type AgentFlags = {
 export function agentCommand(terminal: Terminal): Command {
   return new Command('agent')
     .description(
-      'talk to the agent in this terminal; with -m, ask one question and print the answer',
+      t`talk to the agent in this terminal; with -m, ask one question and print the answer`,
     )
-    .option('-m, --message <text>', 'the question; "-" reads it from stdin')
-    .option('-s, --session <name>', 'name of the conversation', 'default')
-    .option('--voice', 'record questions by microphone and play the answers')
+    .option('-m, --message <text>', t`the question; "-" reads it from stdin`)
+    .option('-s, --session <name>', t`name of the conversation`, 'default')
+    .option('--voice', t`record questions by microphone and play the answers`)
     .action(async (flags: AgentFlags) => {
       const chat = chatName(flags.session);
       const isSpoken = flags.voice === true;
       if (isSpoken && (flags.message !== undefined || !terminal.interactive)) {
         throw new CommandFailure(
           EXIT.usage,
-          '--voice works only in an interactive terminal and without -m',
+          t`--voice works only in an interactive terminal and without -m`,
         );
       }
       if (flags.message === undefined) return converse(terminal, chat, isSpoken);
       const text = flags.message === '-' ? await readAll(terminal.input) : flags.message;
-      if (text.trim() === '') throw new CommandFailure(EXIT.usage, 'the question is empty');
+      if (text.trim() === '') throw new CommandFailure(EXIT.usage, t`the question is empty`);
       await ask(terminal, chat, text);
     });
 }
@@ -43,7 +44,7 @@ async function ask(terminal: Terminal, chat: string, text: string) {
     answerOnce(terminal, createQuestions(conversation), text, signal),
   );
   if (outcome === 'failed') throw new CommandFailure(EXIT.modelFailed);
-  if (outcome === 'stopped') throw new CommandFailure(EXIT.interrupted, 'the answer was stopped');
+  if (outcome === 'stopped') throw new CommandFailure(EXIT.interrupted, t`the answer was stopped`);
 }
 
 async function converse(terminal: Terminal, chat: string, isSpoken: boolean) {
@@ -87,8 +88,8 @@ async function withAttached<Result>(
 /** Names are part of file names and addresses. */
 function chatName(name: string): string {
   if (LOCAL_CHAT_NAME.test(name)) return name;
-  const rule = 'Use 1 to 64 letters, digits, ".", "_" and "-", not beginning with a dot.';
-  throw new CommandFailure(EXIT.usage, `"${name}" is not a valid conversation name. ${rule}`);
+  const rule = t`Use 1 to 64 letters, digits, ".", "_" and "-", not beginning with a dot.`;
+  throw new CommandFailure(EXIT.usage, t`"${name}" is not a valid conversation name. ${rule}`);
 }
 
 async function readAll(input: NodeJS.ReadStream): Promise<string> {

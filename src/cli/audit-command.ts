@@ -8,6 +8,7 @@ import type { Trace } from '../kernel/bus/bus.ts';
 import { messageId, type SessionKey } from '../kernel/message/ids.ts';
 import type { AuditLine } from '../kernel/observe/audit.ts';
 import { parseJson } from '../lib/json/json.ts';
+import { t } from '../lib/texts.ts';
 import { chatNames, chatText } from './chat-names.ts';
 import { momentText, parseLimit } from './flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from './terminal.ts';
@@ -15,16 +16,16 @@ import { CommandFailure, EXIT, printable, type Terminal, withState } from './ter
 const DEFAULT_SHOWN = 50;
 
 export function auditCommand(terminal: Terminal): Command {
-  const command = new Command('audit').description('the audit log: every action with effects');
+  const command = new Command('audit').description(t`the audit log: every action with effects`);
   command
     .command('verify')
-    .description('check that no entry was changed, removed or inserted')
+    .description(t`check that no entry was changed, removed or inserted`)
     .action(() => verify(terminal));
   command
     .command('show')
-    .description('show the newest entries')
-    .option('--limit <count>', 'show at most <count> entries', parseLimit, DEFAULT_SHOWN)
-    .option('--json', 'print as JSON, one object per line')
+    .description(t`show the newest entries`)
+    .option('--limit <count>', t`show at most <count> entries`, parseLimit, DEFAULT_SHOWN)
+    .option('--json', t`print as JSON, one object per line`)
     .action((flags: { readonly limit: number; readonly json?: boolean }) => show(terminal, flags));
   return command;
 }
@@ -36,20 +37,20 @@ async function verify(terminal: Terminal) {
     verifyAudit(terminal.home.audit, store.scope(AUDIT_SCOPE)),
   );
   if (verdict.kind === 'intact') {
-    terminal.tell(`${verdict.entries} entries, all unchanged.`);
+    terminal.tell(t`${verdict.entries} entries, all unchanged.`);
     tellUnfinished(terminal, verdict.unfinished);
     return;
   }
   const { file, line, problem } = verdict;
-  throw new CommandFailure(EXIT.failure, `${file}, line ${line}: ${problem}`);
+  throw new CommandFailure(EXIT.failure, t`${file}, line ${line}: ${problem}`);
 }
 
 /** Calls without a recorded outcome: of a killed process, or still running. */
 function tellUnfinished(terminal: Terminal, unfinished: readonly AuditLine[]): void {
   if (unfinished.length === 0) return;
-  const count = unfinished.length === 1 ? '1 call was' : `${unfinished.length} calls were`;
+  const count = unfinished.length === 1 ? t`1 call was` : t`${unfinished.length} calls were`;
   terminal.tell(
-    `${count} started, but no outcome is recorded: still running, or interrupted when the gateway ended.`,
+    t`${count} started, but no outcome is recorded: still running, or interrupted when the gateway ended.`,
   );
   for (const line of unfinished.slice(-DEFAULT_SHOWN)) terminal.print(entryText(line));
 }
@@ -83,17 +84,17 @@ async function show(
   for (const [at, entry] of entries.entries()) {
     terminal.print(entry === undefined ? printable(newest[at] ?? '') : entryText(entry, names));
   }
-  if (newest.length === 0) terminal.note('The audit log is empty.');
+  if (newest.length === 0) terminal.note(t`The audit log is empty.`);
 }
 
 export function traceCommand(terminal: Terminal): Command {
   return new Command('trace')
-    .description('show what happened to a message, and when')
+    .description(t`show what happened to a message, and when`)
     .argument(
       '<message>',
-      'id of the message or of its turn, or "last" for the newest incoming message',
+      t`id of the message or of its turn, or "last" for the newest incoming message`,
     )
-    .option('--json', 'print as JSON')
+    .option('--json', t`print as JSON`)
     .action((id: string, { json }: { readonly json?: boolean }) =>
       trace(terminal, id, json === true),
     );
@@ -103,7 +104,7 @@ async function trace(terminal: Terminal, id: string, json: boolean) {
   const wanted = id === 'last' ? id : messageId(id);
   const found = await withState(terminal, ({ store }) => store.trace(wanted));
   if (found === undefined)
-    throw new CommandFailure(EXIT.notFound, `there is no message with the id ${id}`);
+    throw new CommandFailure(EXIT.notFound, t`there is no message with the id ${id}`);
   if (json) return terminal.printJson(found);
   for (const line of traceLines(found)) terminal.print(line);
   if (found.turnId === undefined) return;
@@ -152,9 +153,9 @@ async function turnLines(
       const price = priceOf(call.model, models.prices, currency);
       const { micros } = amountOf(price, { input, output, cached: cached_tokens });
       const cost =
-        price === undefined ? 'price unknown' : `${(micros / MICROS).toFixed(4)} ${currency}`;
-      const tokens = `${input} tokens in (${cached_tokens} cached), ${output} out, ${cost}`;
-      const what = `model ${call.model} (${call.role}) ${call.status} in ${call.elapsed_ms} ms`;
+        price === undefined ? t`price unknown` : `${(micros / MICROS).toFixed(4)} ${currency}`;
+      const tokens = t`${input} tokens in (${cached_tokens} cached), ${output} out, ${cost}`;
+      const what = t`model ${call.model} (${call.role}) ${call.status} in ${call.elapsed_ms} ms`;
       steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
     }
   }
@@ -168,7 +169,7 @@ async function turnLines(
     for (const line of lines.filter((one) => one.includes(turnId))) {
       const call = toolLine.safeParse(parseJson(line)).data;
       if (call?.turn_id !== turnId) continue;
-      steps.push({ at: Date.parse(call.timestamp), text: `tool ${call.name}: ${call.status}` });
+      steps.push({ at: Date.parse(call.timestamp), text: t`tool ${call.name}: ${call.status}` });
     }
   }
   return steps
@@ -183,10 +184,10 @@ function traceLines(trace: Trace): readonly string[] {
   const start = trace.steps.at(0)?.at ?? 0;
   return [
     `${trace.direction} ${trace.id}  ${trace.state}`,
-    `  in ${trace.session}${trace.turnId === undefined ? '' : `, turn ${trace.turnId}`}`,
+    t`  in ${trace.session}${trace.turnId === undefined ? '' : t`, turn ${trace.turnId}`}`,
     ...trace.steps.map(({ at, what, detail }) => {
       const more = detail === undefined ? '' : `: ${printable(detail)}`;
-      return `  ${momentText(at)}  +${at - start} ms  ${what}${more}`;
+      return t`  ${momentText(at)}  +${at - start} ms  ${what}${more}`;
     }),
     ...trace.answers.flatMap(traceLines).map((line) => `  ${line}`),
   ];

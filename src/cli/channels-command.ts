@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { channelLine, type ReportedChannel } from '../channels/channel-lines.ts';
 import type { CredentialFlags } from '../channels/email/setup.ts';
 import { defined } from '../lib/json/json.ts';
+import { t } from '../lib/texts.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
 import type { Asker, Step } from './onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal, textTable } from './terminal.ts';
@@ -26,63 +27,63 @@ type LoginFlags = {
 const LOCAL_NAMES = ['web', 'terminal'];
 
 export function channelsCommand(terminal: Terminal): Command {
-  const command = new Command('channels').description('connect channels and show their status');
+  const command = new Command('channels').description(t`connect channels and show their status`);
   command
     .command('status')
-    .description('show the status of each channel')
-    .option('--json', 'print as JSON')
+    .description(t`show the status of each channel`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => showStatus(terminal, json === true));
   command
     .command('login')
-    .description('connect a channel: check its credentials and pair its owner')
-    .argument('<channel>', 'telegram, email, whatsapp or lark')
-    .option('-t, --token <token>', 'Telegram: a new bot token')
+    .description(t`connect a channel: check its credentials and pair its owner`)
+    .argument('<channel>', t`telegram, email, whatsapp or lark`)
+    .option('-t, --token <token>', t`Telegram: a new bot token`)
     .option(
       '--phone <number>',
-      'WhatsApp: number of the account, to link it by a code instead of the QR code',
+      t`WhatsApp: number of the account, to link it by a code instead of the QR code`,
       parsePhone,
     )
-    .option('--self', 'WhatsApp: the number is yours; the agent answers in the chat with yourself')
-    .option('--no-self', 'WhatsApp: the number belongs to the agent alone')
+    .option('--self', t`WhatsApp: the number is yours; the agent answers in the chat with yourself`)
+    .option('--no-self', t`WhatsApp: the number belongs to the agent alone`)
     .option(
       '--allow <numbers>',
-      'WhatsApp: numbers that may write, separated by commas',
+      t`WhatsApp: numbers that may write, separated by commas`,
       parseNumbers,
     )
-    .option('--email <address>', 'Email: address of the mailbox')
-    .option('--account <name>', 'Email: short name of an additional mailbox')
-    .option('--email-client-id <id>', 'Email with OAuth2: client id')
+    .option('--email <address>', t`Email: address of the mailbox`)
+    .option('--account <name>', t`Email: short name of an additional mailbox`)
+    .option('--email-client-id <id>', t`Email with OAuth2: client id`)
     .option(
       '--email-client-secret <secret>',
-      'Email with OAuth2: client secret; default: $EMAIL_CLIENT_SECRET',
+      t`Email with OAuth2: client secret; default: $EMAIL_CLIENT_SECRET`,
     )
     .option(
       '--email-refresh-token <token>',
-      'Email with OAuth2: refresh token; default: $EMAIL_REFRESH_TOKEN',
+      t`Email with OAuth2: refresh token; default: $EMAIL_REFRESH_TOKEN`,
     )
     .option(
       '--email-token-url <url>',
-      'Email with OAuth2: token address, if the provider is unknown',
+      t`Email with OAuth2: token address, if the provider is unknown`,
     )
     .option(
       '--email-authorize-url <url>',
-      'Email with OAuth2: consent address, if the provider is unknown',
+      t`Email with OAuth2: consent address, if the provider is unknown`,
     )
     .option(
       '--email-device-url <url>',
-      'Email with OAuth2: address for codes of other devices, if the provider is unknown',
+      t`Email with OAuth2: address for codes of other devices, if the provider is unknown`,
     )
-    .option('--email-scope <scope>', 'Email with OAuth2: scope, if the provider is unknown')
-    .option('--device', 'Email with OAuth2: log in by a code on another device')
-    .option('--app-id <id>', 'Lark: app id from the developer console')
-    .option('--app-secret <secret>', 'Lark: app secret; default: $LARK_APP_SECRET')
-    .option('--domain <domain>', 'Lark: feishu, lark (outside China) or a URL')
-    .option('--pair-wait <seconds>', 'wait until the owner opens the pairing link', parseSeconds)
+    .option('--email-scope <scope>', t`Email with OAuth2: scope, if the provider is unknown`)
+    .option('--device', t`Email with OAuth2: log in by a code on another device`)
+    .option('--app-id <id>', t`Lark: app id from the developer console`)
+    .option('--app-secret <secret>', t`Lark: app secret; default: $LARK_APP_SECRET`)
+    .option('--domain <domain>', t`Lark: feishu, lark (outside China) or a URL`)
+    .option('--pair-wait <seconds>', t`wait until the owner opens the pairing link`, parseSeconds)
     .action((name: string, flags: LoginFlags) => login(terminal, name, flags));
   command
     .command('restart')
-    .description('restart a channel of the running gateway')
-    .argument('<channel>', 'e.g. whatsapp; email@work is the mailbox "work"')
+    .description(t`restart a channel of the running gateway`)
+    .argument('<channel>', t`e.g. whatsapp; email@work is the mailbox "work"`)
     .action((name: string) => restart(terminal, name));
   return command;
 }
@@ -105,7 +106,7 @@ async function showStatus(terminal: Terminal, json: boolean) {
 async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   if (LOCAL_NAMES.includes(name)) {
     return terminal.note(
-      `${name} needs no login. "nanobot link" opens the web page, "nanobot agent" talks to the agent here.`,
+      t`${name} needs no login. "nanobot link" opens the web page, "nanobot agent" talks to the agent here.`,
     );
   }
   await assertKnown(name);
@@ -117,7 +118,7 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   await settleAll(asker, [await stepOf(terminal, asker, name, flags)]);
   const { findRunningGateway } = await import('../kernel/home-state.ts');
   if ((await findRunningGateway(terminal.home)) !== undefined) return;
-  asker.say('The agent answers only while the gateway is running. Start it: nanobot gateway');
+  asker.say(t`The agent answers only while the gateway is running. Start it: nanobot gateway`);
 }
 
 async function stepOf(
@@ -162,7 +163,7 @@ async function restart(terminal: Terminal, name: string) {
   await assertKnown(accountOf(name).channel);
   const { restartRemote, runningGateway } = await import('./login/remote-login.ts');
   await restartRemote(await runningGateway(terminal), name);
-  terminal.note(`${name} restarted. Check it: nanobot channels status`);
+  terminal.note(t`${name} restarted. Check it: nanobot channels status`);
 }
 
 /** @throws CommandFailure that suggests the nearest existing name */
@@ -172,7 +173,7 @@ async function assertKnown(name: string) {
   const names = CHANNELS.map((channel) => channel.name);
   if (names.includes(name)) return;
   const near = nearestName(name, names) ?? names.join(' or ');
-  throw new CommandFailure(EXIT.notFound, `unknown channel ${name}; try ${near}`);
+  throw new CommandFailure(EXIT.notFound, t`unknown channel ${name}; try ${near}`);
 }
 
 /** @throws CommandFailure where the channel has one account, or the name is invalid */
@@ -181,7 +182,7 @@ async function assertAccount(channel: string, account: string | undefined) {
   const { mayHaveSeveral } = await import('../kernel/config/config.ts');
   const { accountName } = await import('../kernel/config/settings-fields.ts');
   if (!mayHaveSeveral(channel)) {
-    throw new CommandFailure(EXIT.usage, `${channel} has only one account; remove --account`);
+    throw new CommandFailure(EXIT.usage, t`${channel} has only one account; remove --account`);
   }
   const [problem] = accountName.safeParse(account).error?.issues ?? [];
   if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem.message);

@@ -4,38 +4,41 @@
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../kernel/config/files/home.ts';
 import type { Typed } from '../kernel/typed-command.ts';
+import { t } from '../lib/texts.ts';
 import { explainError } from './explain-error.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf, type Terminal } from './terminal.ts';
 
 const GROUPS: readonly (readonly [heading: string, commands: string])[] = [
-  ['Set up', 'onboard import channels config'],
-  ['Run and talk', 'gateway agent link telegram email whatsapp lark'],
-  ['Status and problems', 'status doctor selftest usage'],
-  ['People', 'pair people approvals'],
-  ['What the agent knows and does', 'memory skills sessions cron agents workflows specialists mcp'],
-  ['What happened', 'trace dead audit replay'],
-  ['Models', 'tune eval cluster'],
+  [t`Set up`, t`onboard import channels config`],
+  [t`Run and talk`, t`gateway agent link telegram email whatsapp lark`],
+  [t`Status and problems`, t`status doctor selftest usage`],
+  ['People', t`pair people approvals`],
+  [
+    t`What the agent knows and does`,
+    t`memory skills sessions cron agents workflows specialists mcp`,
+  ],
+  [t`What happened`, t`trace dead audit replay`],
+  ['Models', t`tune eval cluster`],
 ];
 
-const DESCRIPTION =
-  'One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.';
+const DESCRIPTION = t`One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.`;
 
 /** The commands that most people need; `nanobot help all` lists all. */
 const FIRST_STEPS: readonly (readonly [command: string, summary: string])[] = [
-  ['onboard', 'set up a model and the channels'],
-  ['gateway', 'run all channels and the web page until you stop it'],
-  ['agent', 'talk to the agent in this terminal'],
-  ['status', 'show what is set up and what is running'],
-  ['doctor', 'find problems and say how to fix them'],
-  ['channels', 'connect Telegram, WhatsApp, Lark or a mailbox'],
-  ['config', 'show, change and check the configuration'],
-  ['help all', 'list all commands'],
-  ['help <command>', 'show the options of one command, with examples'],
+  ['onboard', t`set up a model and the channels`],
+  ['gateway', t`run all channels and the web page until you stop it`],
+  ['agent', t`talk to the agent in this terminal`],
+  ['status', t`show what is set up and what is running`],
+  ['doctor', t`find problems and say how to fix them`],
+  ['channels', t`connect Telegram, WhatsApp, Lark or a mailbox`],
+  ['config', t`show, change and check the configuration`],
+  [t`help all`, t`list all commands`],
+  ['help <command>', t`show the options of one command, with examples`],
 ];
 
 /** The help of the program where not all commands are asked for. */
 function firstHelp(typedAs: Typed): string {
-  const typed = FIRST_STEPS.map(([command]) => `  ${typedAs(`nanobot ${command}`)}  `);
+  const typed = FIRST_STEPS.map(([command]) => `  ${typedAs(t`nanobot ${command}`)}  `);
   const width = Math.max(...typed.map(({ length }) => length));
   const lines = FIRST_STEPS.map(([, summary], index) => typed[index]?.padEnd(width) + summary);
   return [DESCRIPTION, '', ...lines, ''].join('\n');
@@ -50,7 +53,7 @@ function dressHelp(program: Command, typedAs: Typed): void {
   }
   const help = new Command('help')
     .argument('[command]')
-    .description('show the options of one command');
+    .description(t`show the options of one command`);
   program.addHelpCommand(help.helpGroup('Help:'));
   addHelp(program, program.name(), typedAs);
 }
@@ -58,11 +61,12 @@ function dressHelp(program: Command, typedAs: Typed): void {
 /** Output into a file must not begin with npm's own lines. */
 function lineOf(line: string, typedAs: Typed): string {
   const typed = typedAs(line).trimEnd();
-  return line.includes(' > ') ? typed.replace('npm run ', 'npm run -s ') : typed;
+  return line.includes(' > ') ? typed.replace(t`npm run `, 'npm run -s ') : typed;
 }
 
 function addHelp(command: Command, typed: string, typedAs: Typed): void {
-  const more = command.parent === null ? 'help all lists all commands' : '--help shows the options';
+  const more =
+    command.parent === null ? t`help all lists all commands` : t`--help shows the options`;
   command.showHelpAfterError(typedAs(`(${typed} ${more})`));
   const examples = EXAMPLES[typed] ?? [];
   if (examples.length > 0) {
@@ -78,36 +82,39 @@ function addHelp(command: Command, typed: string, typedAs: Typed): void {
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'nanobot onboard': [
     '',
-    '--model anthropic/claude-sonnet-5-5 --api-key sk-ant-...',
-    '--yes --model local/qwen3 --api-base http://192.168.1.5:8000/v1',
+    t`--model anthropic/claude-sonnet-5-5 --api-key sk-ant-...`,
+    t`--yes --model local/qwen3 --api-base http://192.168.1.5:8000/v1`,
     '--yes --telegram 123456:ABC-DEF --pair-wait 120',
   ],
   'nanobot import': ['~/.openclaw --dry-run', '~/.nanobot-python'],
   'nanobot gateway': ['', '--port 8080'],
-  'nanobot agent': ['', '-m "What is on my list today?"', '-m - -s work < question.txt'],
+  'nanobot agent': ['', t`-m "What is on my list today?"`, '-m - -s work < question.txt'],
   'nanobot doctor': ['', '--live', '--fix'],
   'nanobot usage': ['--days 7'],
   'nanobot channels login': ['telegram', 'whatsapp'],
   'nanobot pair approve': ['telegram 123456789'],
-  'nanobot people set': ['ann --language de --timezone Europe/Berlin', 'ann --messages-per-day 50'],
+  'nanobot people set': [
+    t`ann --language de --timezone Europe/Berlin`,
+    'ann --messages-per-day 50',
+  ],
   'nanobot cron add': [
-    '"Tell me the weather" --cron "0 7 * * 1-5"',
-    '"Call the dentist" --at "in 20m" --say',
+    t`"Tell me the weather" --cron "0 7 * * 1-5"`,
+    t`"Call the dentist" --at "in 20m" --say`,
   ],
   'nanobot sessions': [
     'list',
-    'search invoice march',
-    'export telegram:42 --format jsonl > chat.jsonl',
+    t`search invoice march`,
+    t`export telegram:42 --format jsonl > chat.jsonl`,
   ],
   'nanobot sessions purge': ['--older-than 90d'],
   'nanobot skills add': ['./my-skill', 'https://example.org/skill.zip'],
   'nanobot trace': ['last'],
-  'nanobot replay': ['telegram:42 --turn last --model openai/gpt-6-sol'],
+  'nanobot replay': [t`telegram:42 --turn last --model openai/gpt-6-sol`],
   'nanobot tune': ['', '--apply'],
-  'nanobot eval': ['haystack --model ollama/qwen3:8b', 'report --html report.html'],
+  'nanobot eval': [t`haystack --model ollama/qwen3:8b`, t`report --html report.html`],
   'nanobot config': [
-    'set agents.defaults.model openai/gpt-6-sol',
-    'set providers.openai.apiKey \'{"env": "OPENAI_API_KEY"}\'',
+    t`set agents.defaults.model openai/gpt-6-sol`,
+    t`set providers.openai.apiKey '{"env": "OPENAI_API_KEY"}'`,
     'validate',
   ],
 };
@@ -157,7 +164,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
 export async function runCli(argv: readonly string[], terminal: Terminal): Promise<number> {
   const wantsAll = argv[0] === 'help' && argv[1] === 'all';
   const program = createProgram(await commandsFor(argv), terminal);
-  if (wantsAll) program.addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);
+  if (wantsAll) program.addHelpText('after', t`\nExit codes:\n${exitCodeLines().join('\n')}`);
   else program.configureHelp({ formatHelp: () => firstHelp(terminal.typed) });
   try {
     await program.parseAsync(wantsAll ? ['--help'] : argv, { from: 'user' });

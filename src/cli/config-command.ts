@@ -4,41 +4,42 @@
 import { stat } from 'node:fs/promises';
 import { Command } from 'commander';
 import { ConfigError } from '../kernel/message/errors.ts';
+import { t } from '../lib/texts.ts';
 import { problemLine } from './explain-error.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 export function configCommand(terminal: Terminal): Command {
-  const command = new Command('config').description('show, change and check the configuration');
+  const command = new Command('config').description(t`show, change and check the configuration`);
   command
     .command('show')
-    .description('show the configuration file, secrets masked')
-    .option('--all', 'include all default values')
+    .description(t`show the configuration file, secrets masked`)
+    .option('--all', t`include all default values`)
     .action(({ all }: { readonly all?: boolean }) => showConfig(terminal, all === true));
   command
     .command('get')
-    .description('show the current value of one key')
-    .argument('<key>', 'dotted, e.g. agents.defaults.model')
+    .description(t`show the current value of one key`)
+    .argument('<key>', t`dotted, e.g. agents.defaults.model`)
     .action((key: string) => getKey(terminal, key));
   command
     .command('set')
-    .description('change one key; a running gateway applies it at once')
-    .argument('<key>', 'dotted, e.g. channels.telegram.allowFrom')
-    .argument('<value>', 'text, number, true or false; a list as JSON or separated by commas')
+    .description(t`change one key; a running gateway applies it at once`)
+    .argument('<key>', t`dotted, e.g. channels.telegram.allowFrom`)
+    .argument('<value>', t`text, number, true or false; a list as JSON or separated by commas`)
     .action((key: string, value: string) => setKey(terminal, key, value));
   command
     .command('unset')
-    .description('remove one key, so that its default applies')
+    .description(t`remove one key, so that its default applies`)
     .argument('<key>', 'dotted')
     .action((key: string) => unsetKey(terminal, key));
   command
     .command('schema')
-    .description('print the JSON Schema of the configuration')
+    .description(t`print the JSON Schema of the configuration`)
     .action(() => showSchema(terminal));
   command
     .command('validate')
-    .description('check a configuration file and list every problem')
-    .argument('[file]', 'default: config.json in the home')
-    .option('--json', 'print the problems as JSON')
+    .description(t`check a configuration file and list every problem`)
+    .argument('[file]', t`default: config.json in the home`)
+    .option('--json', t`print the problems as JSON`)
     .action((file: string | undefined, { json }: { readonly json?: boolean }) =>
       validate(terminal, file, json === true),
     );
@@ -69,19 +70,19 @@ async function setKey(terminal: Terminal, key: string, text: string) {
   const { withValue } = await import('../kernel/config/json-paths.ts');
   const known = await knownKey(key);
   if (known.type === 'section') {
-    throw new CommandFailure(EXIT.usage, `${key} is a section; name one of its keys`);
+    throw new CommandFailure(EXIT.usage, t`${key} is a section; name one of its keys`);
   }
   const raw = await readRawConfig(terminal.home);
   const changed = withValue(raw, known.path, parseValue(known, text));
   await saveConfig(terminal.home, changed, terminal.env).catch(nothingChanged);
-  terminal.note(`${known.path} is set.`);
+  terminal.note(t`${known.path} is set.`);
 }
 
 /** The file stays as it was; only the requested change is invalid. */
 function nothingChanged(error: unknown): never {
   if (!(error instanceof ConfigError)) throw error;
   const problems = error.problems.map(problemLine);
-  throw new CommandFailure(EXIT.configInvalid, ['Nothing changed:', ...problems].join('\n'));
+  throw new CommandFailure(EXIT.configInvalid, [t`Nothing changed:`, ...problems].join('\n'));
 }
 
 async function unsetKey(terminal: Terminal, key: string) {
@@ -90,10 +91,10 @@ async function unsetKey(terminal: Terminal, key: string) {
   const { path } = await knownKey(key);
   const raw = await readRawConfig(terminal.home);
   if (valueAt(raw, path) === undefined) {
-    throw new CommandFailure(EXIT.notFound, `${path} is not set in config.json`);
+    throw new CommandFailure(EXIT.notFound, t`${path} is not set in config.json`);
   }
   await saveConfig(terminal.home, withoutValue(raw, path), terminal.env);
-  terminal.note(`${path} removed; its default applies.`);
+  terminal.note(t`${path} removed; its default applies.`);
 }
 
 async function showSchema(terminal: Terminal) {
@@ -105,8 +106,8 @@ async function validate(terminal: Terminal, file: string | undefined, json: bool
   const { validateConfigFile } = await import('../kernel/config/files/config-file.ts');
   const path = file ?? terminal.home.config;
   if ((await stat(path).catch(() => undefined)) === undefined) {
-    const remedy = file === undefined ? '; create it: nanobot onboard' : '';
-    throw new CommandFailure(EXIT.notFound, `there is no file ${path}${remedy}`);
+    const remedy = file === undefined ? t`; create it: nanobot onboard` : '';
+    throw new CommandFailure(EXIT.notFound, t`there is no file ${path}${remedy}`);
   }
   const found: ConfigError | undefined = await validateConfigFile(
     path,
@@ -115,7 +116,7 @@ async function validate(terminal: Terminal, file: string | undefined, json: bool
   );
   if (json)
     terminal.printJson({ path, valid: found === undefined, problems: found?.problems ?? [] });
-  else if (found === undefined) terminal.print(`${path} is valid.`);
+  else if (found === undefined) terminal.print(t`${path} is valid.`);
   else throw found;
   if (found !== undefined) throw new CommandFailure(EXIT.configInvalid);
 }
@@ -124,6 +125,6 @@ async function knownKey(path: string) {
   const { findKey } = await import('../kernel/config/value.ts');
   const found = findKey(path);
   if (found.kind === 'found') return found.key;
-  const hint = found.nearest === undefined ? '' : ` Did you mean ${found.nearest}?`;
-  throw new CommandFailure(EXIT.notFound, `unknown key ${path}.${hint}`);
+  const hint = found.nearest === undefined ? '' : t` Did you mean ${found.nearest}?`;
+  throw new CommandFailure(EXIT.notFound, t`unknown key ${path}.${hint}`);
 }

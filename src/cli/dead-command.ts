@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import type { DeadLetter } from '../kernel/bus/bus.ts';
 import type { BusStore } from '../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../kernel/message/ids.ts';
+import { t } from '../lib/texts.ts';
 import { chatNames, chatText } from './chat-names.ts';
 import { momentText } from './flag-values.ts';
 import {
@@ -18,24 +19,24 @@ import {
 type Choice = { readonly all?: boolean; readonly yes?: boolean };
 
 export function deadCommand(terminal: Terminal): Command {
-  const command = new Command('dead').description('messages set aside because they failed');
+  const command = new Command('dead').description(t`messages set aside because they failed`);
   command
     .command('list')
-    .description('list the messages set aside, oldest first')
-    .option('--json', 'print as JSON')
+    .description(t`list the messages set aside, oldest first`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => listDead(terminal, json === true));
   command
     .command('retry')
-    .description('queue messages again')
-    .argument('[ids...]', terminal.typed('ids from "nanobot dead list"'))
-    .option('--all', 'all messages set aside')
+    .description(t`queue messages again`)
+    .argument('[ids...]', terminal.typed(t`ids from "nanobot dead list"`))
+    .option('--all', t`all messages set aside`)
     .action((ids: readonly string[], choice: Choice) => retry(terminal, ids, choice));
   command
     .command('drop')
-    .description('delete messages set aside')
-    .argument('[ids...]', terminal.typed('ids from "nanobot dead list"'))
-    .option('--all', 'all messages set aside')
-    .option('--yes', 'do not ask for confirmation')
+    .description(t`delete messages set aside`)
+    .argument('[ids...]', terminal.typed(t`ids from "nanobot dead list"`))
+    .option('--all', t`all messages set aside`)
+    .option('--yes', t`do not ask for confirmation`)
     .action((ids: readonly string[], choice: Choice) => drop(terminal, ids, choice));
   return command;
 }
@@ -43,7 +44,7 @@ export function deadCommand(terminal: Terminal): Command {
 async function listDead(terminal: Terminal, json: boolean) {
   const letters = await withState(terminal, ({ store }) => store.dead());
   if (json) return terminal.printJson(letters);
-  if (letters.length === 0) terminal.note('No messages are set aside.');
+  if (letters.length === 0) terminal.note(t`No messages are set aside.`);
   const names = await chatNames(
     terminal,
     letters.map(({ session }) => session),
@@ -55,12 +56,12 @@ async function listDead(terminal: Terminal, json: boolean) {
 }
 
 function letterLines(letter: DeadLetter, chat: string): readonly string[] {
-  const way = letter.direction === 'inbound' ? 'not answered' : 'not delivered';
-  const state = letter.state === 'unknown' ? 'maybe delivered' : way;
+  const way = letter.direction === 'inbound' ? t`not answered` : t`not delivered`;
+  const state = letter.state === 'unknown' ? t`maybe delivered` : way;
   const tries = `${letter.attempts} ${letter.attempts === 1 ? 'attempt' : 'attempts'}`;
   return [
     letter.id,
-    `  ${momentText(letter.at)}  ${state} after ${tries}: ${printable(letter.reason)}`,
+    t`  ${momentText(letter.at)}  ${state} after ${tries}: ${printable(letter.reason)}`,
     `  ${chat}: ${printable(letter.excerpt)}`,
   ];
 }
@@ -69,19 +70,19 @@ async function retry(terminal: Terminal, ids: readonly string[], choice: Choice)
   const count = await withState(terminal, async ({ store }) =>
     store.retry(await chosen(store, ids, choice)),
   );
-  if (count === 0) throw new CommandFailure(EXIT.notFound, 'no message with this id is set aside');
-  terminal.note(`Queued again: ${count}.`);
+  if (count === 0) throw new CommandFailure(EXIT.notFound, t`no message with this id is set aside`);
+  terminal.note(t`Queued again: ${count}.`);
 }
 
 async function drop(terminal: Terminal, ids: readonly string[], choice: Choice) {
   const count = await withState(terminal, async ({ store }) => {
     const letters = await chosen(store, ids, choice);
-    const question = `Delete ${letters.length} messages permanently?`;
+    const question = t`Delete ${letters.length} messages permanently?`;
     await confirmOrStop(terminal, question, choice.yes === true || letters.length === 0);
     return store.drop(letters);
   });
-  if (count === 0) throw new CommandFailure(EXIT.notFound, 'no message with this id is set aside');
-  terminal.note(`Deleted: ${count}.`);
+  if (count === 0) throw new CommandFailure(EXIT.notFound, t`no message with this id is set aside`);
+  terminal.note(t`Deleted: ${count}.`);
 }
 
 async function chosen(
@@ -91,5 +92,5 @@ async function chosen(
 ): Promise<readonly MessageId[]> {
   if (all === true) return (await store.dead()).map((letter) => letter.id);
   if (ids.length > 0) return ids.map(messageId);
-  throw new CommandFailure(EXIT.usage, 'give the ids of the messages, or --all');
+  throw new CommandFailure(EXIT.usage, t`give the ids of the messages, or --all`);
 }

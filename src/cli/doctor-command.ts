@@ -4,6 +4,7 @@
 import { Command } from 'commander';
 import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
 import type { OpenedState } from '../kernel/home-state.ts';
+import { t } from '../lib/texts.ts';
 import { type Finding, fail } from './doctor/machine-checks.ts';
 import { explainError } from './explain-error.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
@@ -13,14 +14,14 @@ type DoctorFlags = { readonly live?: boolean; readonly fix?: boolean; readonly j
 const SIGNS = { ok: '✓', warn: '!', fail: '✗' } as const;
 const COLORS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 const CHECK_COLUMNS = 16;
-const NOT_CHECKED = 'Not checked. Fix this first, then run "nanobot doctor" again.';
+const NOT_CHECKED = t`Not checked. Fix this first, then run "nanobot doctor" again.`;
 
 export function doctorCommand(terminal: Terminal): Command {
   return new Command('doctor')
-    .description('find problems and say how to fix them')
-    .option('--live', 'also send a test request to the model and to the voice servers')
-    .option('--fix', 'make files private that other users can read')
-    .option('--json', 'print as JSON')
+    .description(t`find problems and say how to fix them`)
+    .option('--live', t`also send a test request to the model and to the voice servers`)
+    .option('--fix', t`make files private that other users can read`)
+    .option('--json', t`print as JSON`)
     .action((flags: DoctorFlags) => examine(terminal, flags));
 }
 
@@ -107,7 +108,7 @@ async function loadedChecks(
   const { config } = loaded;
   const now = terminal.clock.now();
   return [
-    ['time zone', () => machine.checkTimeZone(terminal, config.sessions.timeZone)],
+    [t`time zone`, () => machine.checkTimeZone(terminal, config.sessions.timeZone)],
     ['address', () => checks.checkAddress(terminal, config)],
     ['secrets', () => gateway.checkSecrets(loaded)],
     ['web', () => gateway.checkWeb(config)],
@@ -131,7 +132,7 @@ async function loadedChecks(
 async function repair(finding: Finding): Promise<Finding> {
   if (finding.fix === undefined) return finding;
   await finding.fix();
-  return { check: finding.check, level: 'ok', text: `${finding.text}; fixed` };
+  return { check: finding.check, level: 'ok', text: t`${finding.text}; fixed` };
 }
 
 function printFinding(terminal: Terminal, { check, level, text, remedy }: Finding) {

@@ -12,6 +12,7 @@ import {
   NanobotError,
   ProviderError,
 } from '../kernel/message/errors.ts';
+import { t } from '../lib/texts.ts';
 
 export function explainError(error: unknown, env: Environment, home: Home): readonly string[] {
   const debug = (env['NANOBOT_DEBUG'] ?? '') !== '';
@@ -19,49 +20,49 @@ export function explainError(error: unknown, env: Environment, home: Home): read
   if (error instanceof ConfigError) return explainConfigError(error, home);
   if (error instanceof HomeLockedError) return [explainLock(error, home)];
   // The text for a chat names the vendor and the remedy.
-  if (error instanceof ProviderError) return [`nanobot: ${error.userText ?? error.message}`];
+  if (error instanceof ProviderError) return [t`nanobot: ${error.userText ?? error.message}`];
   if (error instanceof NanobotError)
-    return error.message === '' ? [] : [`nanobot: ${error.message}`];
+    return error.message === '' ? [] : [t`nanobot: ${error.message}`];
   const refused = explainSystemError(error, home);
-  if (refused !== undefined) return [`nanobot: ${refused}`];
+  if (refused !== undefined) return [t`nanobot: ${refused}`];
   const message = error instanceof Error ? error.message : String(error);
-  return [`nanobot: ${oneLine(message)} (set NANOBOT_DEBUG=1 to see where)`];
+  return [t`nanobot: ${oneLine(message)} (set NANOBOT_DEBUG=1 to see where)`];
 }
 
 function explainConfigError(error: ConfigError, home: Home): readonly string[] {
-  if (error.problems.length === 0) return [`nanobot: ${error.message}`];
+  if (error.problems.length === 0) return [t`nanobot: ${error.message}`];
   if (isPythonConfig(error.problems.map(({ path }) => path))) {
-    return [`nanobot: ${home.config} belongs to another program.`, otherProgram(home)];
+    return [t`nanobot: ${home.config} belongs to another program.`, otherProgram(home)];
   }
-  const count = error.problems.length === 1 ? '1 problem' : `${error.problems.length} problems`;
+  const count = error.problems.length === 1 ? '1 problem' : t`${error.problems.length} problems`;
   return [
-    `nanobot: the configuration has ${count}:`,
+    t`nanobot: the configuration has ${count}:`,
     ...error.problems.map(problemLine),
     ...(existsSync(home.lastGoodConfig)
-      ? [`The last valid configuration is ${home.lastGoodConfig}.`]
+      ? [t`The last valid configuration is ${home.lastGoodConfig}.`]
       : []),
   ];
 }
 
 /** That program uses the same home folder, so its users see this message first. */
 export function otherProgram({ root }: Home): string {
-  return `This is the home of nanobot for Python. Move it, then import it: mv ${root} ${root}-python; nanobot import ${root}-python`;
+  return t`This is the home of nanobot for Python. Move it, then import it: mv ${root} ${root}-python; nanobot import ${root}-python`;
 }
 
 function explainLock({ holder }: HomeLockedError, home: Home): string {
-  const choices = 'Use that one, stop it, or set NANOBOT_HOME to another folder.';
-  return `nanobot: ${holderText(holder)} already uses ${home.root}. ${choices}`;
+  const choices = t`Use that one, stop it, or set NANOBOT_HOME to another folder.`;
+  return t`nanobot: ${holderText(holder)} already uses ${home.root}. ${choices}`;
 }
 
 /** Also names the machine or container where that is another one. */
 export function holderText({ pid, host, startedAt }: HomeLockedError['holder']): string {
-  const who = pid === undefined ? 'another process' : `process ${pid}`;
-  const where = host === undefined || host === hostname() ? '' : ` on ${host}`;
-  return `${who}${where}${startedAt === undefined ? '' : ` since ${startedAt}`}`;
+  const who = pid === undefined ? t`another process` : t`process ${pid}`;
+  const where = host === undefined || host === hostname() ? '' : t` on ${host}`;
+  return `${who}${where}${startedAt === undefined ? '' : t` since ${startedAt}`}`;
 }
 
 export function problemLine({ path, problem, remedy, line, column }: ConfigProblem): string {
-  const place = line === undefined ? '' : ` (line ${line}, column ${column})`;
+  const place = line === undefined ? '' : t` (line ${line}, column ${column})`;
   return `  ${path === '' ? 'config.json' : path}${place}: ${problem}. ${remedy}`;
 }
 
@@ -74,12 +75,12 @@ function oneLine(text: string): string {
 const SAY: Readonly<Record<string, (path: string) => string>> = {
   EACCES: forbidden,
   EPERM: forbidden,
-  EROFS: (path) => `${path} is on a read-only disk. ${ELSEWHERE}`,
-  ENOTDIR: (path) => `cannot create ${path}: part of its path is a file. ${ELSEWHERE}`,
-  EEXIST: (path) => `${path} is a file, not a folder. ${ELSEWHERE}`,
-  EISDIR: (path) => `${path} is a folder, not a file. Move it away.`,
+  EROFS: (path) => t`${path} is on a read-only disk. ${ELSEWHERE}`,
+  ENOTDIR: (path) => t`cannot create ${path}: part of its path is a file. ${ELSEWHERE}`,
+  EEXIST: (path) => t`${path} is a file, not a folder. ${ELSEWHERE}`,
+  EISDIR: (path) => t`${path} is a folder, not a file. Move it away.`,
 };
-const ELSEWHERE = 'Set NANOBOT_HOME to another folder.';
+const ELSEWHERE = t`Set NANOBOT_HOME to another folder.`;
 const FULL = ['ENOSPC', 'EDQUOT'];
 
 /** Undefined for errors that are not of the file system, and for codes without a text here. */
@@ -87,12 +88,12 @@ export function explainSystemError(error: unknown, home: Home): string | undefin
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   const code = String(error.code);
   if (FULL.includes(code)) {
-    return `the disk of ${home.root} is full. Free disk space and try again; stored data is intact.`;
+    return t`the disk of ${home.root} is full. Free disk space and try again; stored data is intact.`;
   }
   const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
   return path === undefined ? undefined : SAY[code]?.(path);
 }
 
 function forbidden(path: string): string {
-  return `this user may not read or write ${path}. Change its owner or mode (chown, chmod), or set NANOBOT_HOME to another folder.`;
+  return t`this user may not read or write ${path}. Change its owner or mode (chown, chmod), or set NANOBOT_HOME to another folder.`;
 }

@@ -2,6 +2,7 @@
 
 import { InvalidArgumentError } from 'commander';
 import { isAllowEntry, normaliseAllowed, phoneDigits } from '../channels/whatsapp/rules/jid.ts';
+import { t } from '../lib/texts.ts';
 
 const MAX_PORT = 65_535;
 const MAX_WAIT_SECS = 3600;
@@ -15,7 +16,7 @@ export const parseLimit = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 export function parseMoney(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && value > 0) return value;
-  throw new InvalidArgumentError('Use an amount above 0, e.g. 0.50.');
+  throw new InvalidArgumentError(t`Use an amount above 0, e.g. 0.50.`);
 }
 
 export function parseList(text: string): readonly string[] {
@@ -34,7 +35,7 @@ export function parseNumbers(text: string): readonly string[] {
   const strange = entries.find((entry) => !isAllowEntry(entry));
   if (strange === undefined) return entries.map(normaliseAllowed);
   throw new InvalidArgumentError(
-    `"${strange}" is not a phone number. Write it with the country code, e.g. +491511234567.`,
+    t`"${strange}" is not a phone number. Write it with the country code, e.g. +491511234567.`,
   );
 }
 
@@ -42,7 +43,7 @@ export function parseNumbers(text: string): readonly string[] {
 export function parsePhone(text: string): string {
   const digits = phoneDigits(text);
   if (digits !== undefined) return digits;
-  throw new InvalidArgumentError('Write it with the country code, e.g. +491511234567.');
+  throw new InvalidArgumentError(t`Write it with the country code, e.g. +491511234567.`);
 }
 
 function wholeNumber(minimum: number, maximum: number) {
@@ -50,7 +51,7 @@ function wholeNumber(minimum: number, maximum: number) {
     const value = Number(text);
     const isWithin = Number.isInteger(value) && value >= minimum && value <= maximum;
     if (text.trim() !== '' && isWithin) return value;
-    throw new InvalidArgumentError(`Use a whole number from ${minimum} to ${maximum}.`);
+    throw new InvalidArgumentError(t`Use a whole number from ${minimum} to ${maximum}.`);
   };
 }
 

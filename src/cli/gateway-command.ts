@@ -7,6 +7,7 @@ import type { OpenedHome } from '../kernel/config/files/first-run.ts';
 import type { ChannelReport, Gateway } from '../kernel/gateway.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import { defined } from '../lib/json/json.ts';
+import { t } from '../lib/texts.ts';
 import { isDemo } from '../providers/rules/model-names.ts';
 import { checkTimeZone } from './doctor/machine-checks.ts';
 import { parsePort } from './flag-values.ts';
@@ -20,7 +21,7 @@ type ForegroundOptions = {
 
 /** Least width; a long account name needs more. */
 const NAME_COLUMNS = 10;
-const LINK_NOTE = 'The link works once, within 15 minutes. For another: nanobot link';
+const LINK_NOTE = t`The link works once, within 15 minutes. For another: nanobot link`;
 
 /** @throws ConfigError, HomeLockedError */
 export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
@@ -33,7 +34,7 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   const tell = isLogged ? (line: string) => logged(logLine(terminal, line)) : terminal.tell;
   const onStop = () => {
     if (!isLogged)
-      terminal.note('Stopping; waiting for running answers. Press Ctrl+C again to stop now.');
+      terminal.note(t`Stopping; waiting for running answers. Press Ctrl+C again to stop now.`);
   };
   const gateway = await boot(opened.loaded, {
     home,
@@ -85,18 +86,18 @@ function greeting(
     `  ${terminal.style('bold', name.padEnd(columns))}${text}`;
   // Logs are stored and collected, so they contain no login link.
   const link = isLogged ? gateway.address : gateway.loginLink();
-  const linkNote = isLogged ? 'For a login link: nanobot link' : LINK_NOTE;
+  const linkNote = isLogged ? t`For a login link: nanobot link` : LINK_NOTE;
   return [
     ...opened.notes.map((note) => terminal.style('dim', note)),
     ...checkTimeZone(terminal, opened.loaded.config.sessions.timeZone).map(({ text, remedy }) =>
-      row('time zone', terminal.style('yellow', `${text}. ${remedy ?? ''}`)),
+      row(t`time zone`, terminal.style('yellow', `${text}. ${remedy ?? ''}`)),
     ),
     row('home', terminal.home.root),
     row('model', modelLine(gateway.model)),
     ...(problem === undefined ? [] : [row('', terminal.style('yellow', problem))]),
-    ...(link === undefined ? [] : [row('web page', link), row('', linkNote)]),
+    ...(link === undefined ? [] : [row(t`web page`, link), row('', linkNote)]),
     ...reports.map((report) => row(report.name, channelLine(report))),
-    ...(isLogged ? [] : [terminal.style('dim', 'Press Ctrl+C to stop.')]),
+    ...(isLogged ? [] : [terminal.style('dim', t`Press Ctrl+C to stop.`)]),
   ];
 }
 
@@ -108,13 +109,13 @@ function logLine({ clock, typed }: Terminal, text: string): string {
 
 function modelLine(model: string): string {
   if (!isDemo(model)) return model;
-  return `${model} (fixed demo answers). Connect a real model: nanobot onboard`;
+  return t`${model} (fixed demo answers). Connect a real model: nanobot onboard`;
 }
 
 function channelLine({ status }: ChannelReport): string {
-  if (status.kind === 'off') return `off. ${status.remedy}`;
-  if (status.kind === 'stopped') return `stopped: ${status.reason}. ${status.remedy}`;
-  if (status.kind === 'degraded') return `retrying: ${status.reason}`;
+  if (status.kind === 'off') return t`off. ${status.remedy}`;
+  if (status.kind === 'stopped') return t`stopped: ${status.reason}. ${status.remedy}`;
+  if (status.kind === 'degraded') return t`retrying: ${status.reason}`;
   return 'on';
 }
 
@@ -122,9 +123,9 @@ type GatewayFlags = { readonly host?: string; readonly port?: number };
 
 export function gatewayCommand(terminal: Terminal): Command {
   return new Command('gateway')
-    .description('run all channels and the web page until you stop it')
-    .option('--host <host>', 'address to listen on; default: gateway.host')
-    .option('-p, --port <port>', 'port of the web page; default: gateway.port', parsePort)
+    .description(t`run all channels and the web page until you stop it`)
+    .option('--host <host>', t`address to listen on; default: gateway.host`)
+    .option('-p, --port <port>', t`port of the web page; default: gateway.port`, parsePort)
     .action(({ host, port }: GatewayFlags) => {
       const overrides = defined({ 'gateway.host': host, 'gateway.port': port });
       return runGateway(terminal, { overrides, channels: 'all', http: true });
@@ -133,7 +134,7 @@ export function gatewayCommand(terminal: Terminal): Command {
 
 const alone = (name: string, label: string) => (terminal: Terminal) =>
   new Command(name)
-    .description(`run only the ${label} channel until you stop it`)
+    .description(t`run only the ${label} channel until you stop it`)
     .action(({ token }: { readonly token?: string }) => {
       const given = token === undefined ? {} : { [`channels.${name}.token`]: token };
       const overrides = { ...given, [`channels.${name}.enabled`]: true };
@@ -144,7 +145,7 @@ export const telegramCommand = (terminal: Terminal) =>
   alone(
     'telegram',
     'Telegram',
-  )(terminal).option('-t, --token <token>', 'bot token; default: channels.telegram.token');
+  )(terminal).option('-t, --token <token>', t`bot token; default: channels.telegram.token`);
 export const emailCommand = alone('email', 'email');
 export const whatsAppCommand = alone('whatsapp', 'WhatsApp');
 export const larkCommand = alone('lark', 'Lark');

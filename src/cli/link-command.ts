@@ -2,14 +2,15 @@
 // logged in.
 
 import { Command } from 'commander';
+import { t } from '../lib/texts.ts';
 import type { Terminal } from './terminal.ts';
 
 export function linkCommand(terminal: Terminal): Command {
   return new Command('link')
-    .description('print a one-time login link for the web page')
+    .description(t`print a one-time login link for the web page`)
     .option(
       '--revoke-all',
-      'first log out every browser and replace the token that the gateway created',
+      t`first log out every browser and replace the token that the gateway created`,
     )
     .action(({ revokeAll }: { readonly revokeAll?: boolean }) =>
       printLink(terminal, revokeAll === true),
@@ -25,12 +26,12 @@ async function printLink(terminal: Terminal, revokeAll: boolean) {
   const code = await remoteCode(gateway, revokeAll);
   if (revokeAll) terminal.note(revokedText(hasMadeToken));
   terminal.print(loginLink(gateway.address, code));
-  terminal.note('The link works once, within 15 minutes.');
+  terminal.note(t`The link works once, within 15 minutes.`);
 }
 
 function revokedText(hasMadeToken: boolean): string {
   const token = hasMadeToken
-    ? 'The gateway has a new token.'
-    : 'gateway.token is configured and stays the same; change it if others know it.';
-  return `All browsers are logged out. ${token}`;
+    ? t`The gateway has a new token.`
+    : t`gateway.token is configured and stays the same; change it if others know it.`;
+  return t`All browsers are logged out. ${token}`;
 }

@@ -11,6 +11,7 @@ import type { TelegramFlags } from '../channels/telegram/setup.ts';
 import type { WhatsAppFlags } from '../channels/whatsapp/setup.ts';
 import { APPROVAL_POLICIES, type ApprovalPolicy, POLICY_WORDS } from '../kernel/access/rights.ts';
 import type { ProviderName } from '../kernel/config/config.ts';
+import { t } from '../lib/texts.ts';
 import {
   CLOUD_VENDORS,
   type FoundModel,
@@ -47,20 +48,20 @@ export async function setUpModel(
 ): Promise<string | undefined> {
   const settings = await select(terminal, asker, flags);
   if (settings === 'demo') {
-    asker.warn('No model: the demo model answers with fixed texts until you connect one.');
+    asker.warn(t`No model: the demo model answers with fixed texts until you connect one.`);
     return undefined;
   }
   const config = await tryOut(terminal, settings);
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const proof = await asker.during(
-    `Sending a test request to ${config.agents.defaults.model}`,
+    t`Sending a test request to ${config.agents.defaults.model}`,
     () => proveConfigured(config, terminal.env, terminal.clock, signal),
-    (result) => `${result.model} answered in ${result.latencyMs} ms.`,
+    (result) => t`${result.model} answered in ${result.latencyMs} ms.`,
   );
   if (!proof.ok)
-    throw new CommandFailure(EXIT.modelFailed, `${proof.model} returned an empty answer`);
+    throw new CommandFailure(EXIT.modelFailed, t`${proof.model} returned an empty answer`);
   await save(terminal, settings);
-  return `model ${proof.model}`;
+  return t`model ${proof.model}`;
 }
 
 async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Promise<Selection> {
@@ -70,12 +71,16 @@ async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Prom
   const configured = (await currentConfig(terminal)).agents.defaults.model;
   const choices = [
     ...(configured === '' ? [] : [{ value: 'configured', label: `${configured} (configured)` }]),
-    ...found.map((one, index) => ({ value: `found ${index}`, ...describe(one) })),
-    { value: 'key', label: 'Another provider, with an API key' },
-    { value: 'server', label: 'My own server', hint: 'OpenAI-compatible API' },
-    { value: 'demo', label: 'None for now', hint: 'a demo model answers with fixed texts' },
+    ...found.map((one, index) => ({ value: t`found ${index}`, ...describe(one) })),
+    { value: 'key', label: t`Another provider, with an API key` },
+    { value: 'server', label: t`My own server`, hint: t`OpenAI-compatible API` },
+    { value: 'demo', label: t`None for now`, hint: t`a demo model answers with fixed texts` },
   ];
-  const answer = await asker.choose('Which model should answer?', choices, choices[0]?.value ?? '');
+  const answer = await asker.choose(
+    t`Which model should answer?`,
+    choices,
+    choices[0]?.value ?? '',
+  );
   if (answer === 'demo') return 'demo';
   if (answer === 'configured') return modelSetting(configured);
   if (answer === 'key') return asker.interactive ? withKey(asker) : 'demo';
@@ -87,8 +92,7 @@ async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Prom
 function fromFlags({ env }: Terminal, { model = '', apiKey = '', apiBase }: ModelFlags): Selection {
   const vendor = vendorFor(model, apiKey);
   if (apiKey !== '' && vendor === undefined) {
-    const message =
-      'cannot tell the provider of this key; add --model with its prefix, e.g. openai/gpt-6-sol';
+    const message = t`cannot tell the provider of this key; add --model with its prefix, e.g. openai/gpt-6-sol`;
     throw new CommandFailure(EXIT.usage, message);
   }
   const name = model === '' ? defaultModel(vendor) : model;
@@ -113,13 +117,13 @@ async function withKey(asker: Asker): Promise<Selection> {
 /** vLLM, LiteLLM, llama.cpp and others, here or on another machine. */
 async function withServer(asker: Asker): Promise<Selection> {
   const apiBase = await asker.text({
-    message: 'Address of the server, e.g. http://192.168.1.5:8000/v1',
+    message: t`Address of the server, e.g. http://192.168.1.5:8000/v1`,
     flag: '--api-base',
     check: (text) =>
-      /^https?:\/\/[^\s/]/.test(text) ? undefined : 'Start with http:// or https://',
+      /^https?:\/\/[^\s/]/.test(text) ? undefined : t`Start with http:// or https://`,
   });
   const apiKey = await asker.secret({
-    message: 'API key (leave empty if the server needs none)',
+    message: t`API key (leave empty if the server needs none)`,
     flag: '--api-key',
     optional: true,
   });
@@ -134,19 +138,19 @@ async function withServer(asker: Asker): Promise<Selection> {
 /** A model of the server's list; typed where the server lists none. */
 async function serverModel(asker: Asker, server: ServerAddress): Promise<string> {
   const models = await asker.during(
-    `Loading the list of models from ${server.apiBase}`,
+    t`Loading the list of models from ${server.apiBase}`,
     () => modelsOf(server),
     ({ length }) =>
       length === 0
-        ? 'The server lists no models.'
-        : `The server has ${length} ${length === 1 ? 'model' : 'models'}.`,
+        ? t`The server lists no models.`
+        : t`The server has ${length} ${length === 1 ? 'model' : 'models'}.`,
   );
-  const named = () => asker.text({ message: 'Model name', flag: '--model' });
+  const named = () => asker.text({ message: t`Model name`, flag: '--model' });
   const [first] = models;
   if (first === undefined) return named();
   const choices = [
     ...models.slice(0, MAX_LISTED).map((model) => ({ value: model, label: model })),
-    { value: '', label: 'Enter another name' },
+    { value: '', label: t`Enter another name` },
   ];
   return (await asker.choose('Model', choices, first)) || named();
 }
@@ -156,7 +160,7 @@ async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
   const model = await askModel(asker, found.model);
   const reference = `\${${found.keyVariable}}`;
   const stored = await asker.confirm(
-    `Save a reference to ${reference} in the configuration? The key itself stays in the environment.`,
+    t`Save a reference to ${reference} in the configuration? The key itself stays in the environment.`,
     true,
   );
   const key = stored ? { [`providers.${found.vendor}.apiKey`]: reference } : {};
@@ -182,7 +186,7 @@ function defaultModel(vendor: ProviderName | undefined): string {
 function describe({ model, keyVariable }: FoundModel) {
   return {
     label: model,
-    hint: keyVariable === undefined ? 'runs on this machine' : `key in ${keyVariable}`,
+    hint: keyVariable === undefined ? t`runs on this machine` : t`key in ${keyVariable}`,
   };
 }
 
@@ -196,10 +200,10 @@ async function setUpApprovals(
   const choices = (['normal', 'strict', 'open'] as const).map((value) => {
     return { value, label: value, hint: POLICY_WORDS[value] };
   });
-  const chosen = approvals ?? (await asker.choose('How much should it ask you?', choices, owner));
+  const chosen = approvals ?? (await asker.choose(t`How much should it ask you?`, choices, owner));
   if (chosen === owner) return undefined;
   await save(terminal, { 'tools.approvals.owner': chosen });
-  return `approvals ${chosen}`;
+  return t`approvals ${chosen}`;
 }
 
 type OnboardFlags = ModelFlags &
@@ -213,63 +217,66 @@ const SECURITY = ['tls', 'starttls', 'none'];
 
 export function onboardCommand(terminal: Terminal): Command {
   return new Command('onboard')
-    .description('set up the model, Telegram, email, Lark and WhatsApp, and test each')
-    .option('-y, --yes', 'ask no questions: values without a flag are detected or skipped')
-    .option('--model <name>', 'model with its prefix, e.g. anthropic/claude-sonnet-5-5')
-    .option('--api-key <key>', 'API key of the model’s provider')
-    .option('--api-base <url>', 'API address, if it is not the provider’s own')
+    .description(t`set up the model, Telegram, email, Lark and WhatsApp, and test each`)
+    .option('-y, --yes', t`ask no questions: values without a flag are detected or skipped`)
+    .option('--model <name>', t`model with its prefix, e.g. anthropic/claude-sonnet-5-5`)
+    .option('--api-key <key>', t`API key of the model’s provider`)
+    .option('--api-base <url>', t`API address, if it is not the provider’s own`)
     .addOption(
-      new Option('--approvals <policy>', 'how much the agent asks you').choices(APPROVAL_POLICIES),
+      new Option('--approvals <policy>', t`how much the agent asks you`).choices(APPROVAL_POLICIES),
     )
-    .option('--telegram <token>', 'bot token from @BotFather')
-    .option('--no-telegram', 'do not change Telegram')
-    .option('--pair-wait <seconds>', 'wait until the owner opens the pairing link', parseSeconds)
-    .option('--email <address>', 'email address of the agent')
-    .option('--no-email', 'do not change email')
-    .option('--email-password <password>', 'password or app password; default: $EMAIL_PASSWORD')
-    .option('--email-client-id <id>', 'OAuth2 instead of a password: client id')
+    .option('--telegram <token>', t`bot token from @BotFather`)
+    .option('--no-telegram', t`do not change Telegram`)
+    .option('--pair-wait <seconds>', t`wait until the owner opens the pairing link`, parseSeconds)
+    .option('--email <address>', t`email address of the agent`)
+    .option('--no-email', t`do not change email`)
+    .option('--email-password <password>', t`password or app password; default: $EMAIL_PASSWORD`)
+    .option('--email-client-id <id>', t`OAuth2 instead of a password: client id`)
     .option(
       '--email-client-secret <secret>',
-      'OAuth2: client secret; default: $EMAIL_CLIENT_SECRET',
+      t`OAuth2: client secret; default: $EMAIL_CLIENT_SECRET`,
     )
-    .option('--email-refresh-token <token>', 'OAuth2: refresh token; default: $EMAIL_REFRESH_TOKEN')
-    .option('--email-token-url <url>', 'OAuth2: token address, if the provider is unknown')
-    .option('--email-authorize-url <url>', 'OAuth2: consent address, if the provider is unknown')
+    .option(
+      '--email-refresh-token <token>',
+      t`OAuth2: refresh token; default: $EMAIL_REFRESH_TOKEN`,
+    )
+    .option('--email-token-url <url>', t`OAuth2: token address, if the provider is unknown`)
+    .option('--email-authorize-url <url>', t`OAuth2: consent address, if the provider is unknown`)
     .option(
       '--email-device-url <url>',
-      'OAuth2: address for codes of other devices, if the provider is unknown',
+      t`OAuth2: address for codes of other devices, if the provider is unknown`,
     )
-    .option('--email-scope <scope>', 'OAuth2: scope, if the provider is unknown')
-    .option('--email-device', 'OAuth2: log in by a code on another device')
-    .option('--email-username <name>', 'user name, if it is not the address')
+    .option('--email-scope <scope>', t`OAuth2: scope, if the provider is unknown`)
+    .option('--email-device', t`OAuth2: log in by a code on another device`)
+    .option('--email-username <name>', t`user name, if it is not the address`)
     .option(
       '--email-allow <addresses>',
-      'addresses whose email the agent answers, separated by commas',
+      t`addresses whose email the agent answers, separated by commas`,
       parseList,
     )
-    .option('--imap-host <host>', 'IMAP server, if it is not detected')
-    .option('--imap-port <port>', 'IMAP port; default: 993', parsePort)
+    .option('--imap-host <host>', t`IMAP server, if it is not detected`)
+    .option('--imap-port <port>', t`IMAP port; default: 993`, parsePort)
     .addOption(new Option('--imap-security <kind>').choices(SECURITY))
-    .option('--smtp-host <host>', 'SMTP server, if it is not detected')
-    .option('--smtp-port <port>', 'SMTP port; default: 465', parsePort)
+    .option('--smtp-host <host>', t`SMTP server, if it is not detected`)
+    .option('--smtp-port <port>', t`SMTP port; default: 465`, parsePort)
     .addOption(new Option('--smtp-security <kind>').choices(SECURITY))
-    .option('--lark', 'connect Lark (Feishu)')
-    .option('--no-lark', 'do not change Lark')
-    .option('--lark-app-id <id>', 'app id from the developer console')
-    .option('--lark-app-secret <secret>', 'app secret; default: $LARK_APP_SECRET')
-    .option('--lark-domain <domain>', 'feishu, lark (outside China) or a URL')
-    .option('--whatsapp', 'link WhatsApp')
-    .option('--no-whatsapp', 'do not change WhatsApp')
+    .option('--lark', t`connect Lark (Feishu)`)
+    .option('--no-lark', t`do not change Lark`)
+    .option('--lark-app-id <id>', t`app id from the developer console`)
+    .option('--lark-app-secret <secret>', t`app secret; default: $LARK_APP_SECRET`)
+    .option('--lark-domain <domain>', t`feishu, lark (outside China) or a URL`)
+    .option('--whatsapp', t`link WhatsApp`)
+    .option('--no-whatsapp', t`do not change WhatsApp`)
     .option(
       '--whatsapp-phone <number>',
-      'number of the account, to link it by a code instead of the QR code',
+      t`number of the account, to link it by a code instead of the QR code`,
       parsePhone,
     )
-    .option('--whatsapp-self', 'the number is yours; the agent answers in the chat with yourself')
-    .option('--no-whatsapp-self', 'the number belongs to the agent alone')
+    .option('--whatsapp-self', t`the number is yours; the agent answers in the chat with yourself`)
+    .option('--no-whatsapp-self', t`the number belongs to the agent alone`)
     .option(
       '--whatsapp-allow <numbers>',
-      'numbers that may write, separated by commas',
+      t`numbers that may write, separated by commas`,
       parseNumbers,
     )
     .action((flags: OnboardFlags) => onboard(terminal, flags));
@@ -286,7 +293,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);
   for (const note of [...notes, ...otherHomes()]) asker.say(note);
   const flags = withoutDefaults(given);
-  if (asker.interactive) asker.say('Press Ctrl+C at a question to skip or repeat this step.');
+  if (asker.interactive) asker.say(t`Press Ctrl+C at a question to skip or repeat this step.`);
   await settleAll(asker, [
     ['Model', () => setUpModel(terminal, asker, flags)],
     ['Telegram', (isRetry) => setUpTelegram(terminal, asker, flags, isRetry)],
@@ -297,8 +304,9 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   ]);
   const { findRunningGateway } = await import('../kernel/home-state.ts');
   const isRunning = (await findRunningGateway(terminal.home)) !== undefined;
-  asker.say('Setup finished. Start with "nanobot gateway"; check with "nanobot doctor".');
-  if (isRunning || !asker.interactive || !(await asker.confirm('Start nanobot now?', true))) return;
+  asker.say(t`Setup finished. Start with "nanobot gateway"; check with "nanobot doctor".`);
+  if (isRunning || !asker.interactive || !(await asker.confirm(t`Start nanobot now?`, true)))
+    return;
   const { runGateway } = await import('./gateway-command.ts');
   await runGateway(terminal, { overrides: {}, channels: 'all', http: true });
 }
@@ -307,7 +315,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
 function otherHomes(): readonly string[] {
   return FOREIGN_HOMES.map((name) => join(homedir(), name))
     .filter((folder) => existsSync(folder))
-    .map((folder) => `Found ${folder}. Import its settings and memory: nanobot import ${folder}`);
+    .map((folder) => t`Found ${folder}. Import its settings and memory: nanobot import ${folder}`);
 }
 
 /** `--no-x` makes commander set `x` to true where the flag is absent. */

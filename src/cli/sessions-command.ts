@@ -4,6 +4,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SessionCare } from '../features/conversations/session-care.ts';
 import { reasonOf } from '../kernel/sessions/file-lines.ts';
+import { t } from '../lib/texts.ts';
 import { momentText, parseLimit, parseSpan, spanText } from './flag-values.ts';
 import {
   CommandFailure,
@@ -22,7 +23,7 @@ const DEFAULT_ARCHIVE_AGE = '30d';
 const KILOBYTE = 1000;
 
 export function sessionsCommand(terminal: Terminal): Command {
-  const command = new Command('sessions').description('stored conversations');
+  const command = new Command('sessions').description(t`stored conversations`);
   addReading(command, terminal);
   addCare(command, terminal);
   return command;
@@ -31,29 +32,29 @@ export function sessionsCommand(terminal: Terminal): Command {
 function addReading(command: Command, terminal: Terminal) {
   command
     .command('list')
-    .description('list conversations, newest first')
-    .option('--limit <count>', 'show at most <count> entries', parseLimit, DEFAULT_LISTED)
-    .option('--json', 'print as JSON')
+    .description(t`list conversations, newest first`)
+    .option('--limit <count>', t`show at most <count> entries`, parseLimit, DEFAULT_LISTED)
+    .option('--json', t`print as JSON`)
     .action((flags: JsonFlag & { readonly limit: number }) => list(terminal, flags));
   command
     .command('show')
-    .description('show one conversation as text')
-    .argument('<session>', 'key from "sessions list", e.g. telegram:42')
+    .description(t`show one conversation as text`)
+    .argument('<session>', t`key from "sessions list", e.g. telegram:42`)
     .action((key: string) => exportSession(terminal, key, 'md'));
   command
     .command('export')
-    .description('write one whole conversation to stdout')
-    .argument('<session>', 'key from "sessions list"')
+    .description(t`write one whole conversation to stdout`)
+    .argument('<session>', t`key from "sessions list"`)
     .addOption(new Option('--format <format>').choices(['md', 'jsonl']).default('md'))
     .action((key: string, { format }: { readonly format: 'md' | 'jsonl' }) =>
       exportSession(terminal, key, format),
     );
   command
     .command('search')
-    .description('search the text of all conversations')
+    .description(t`search the text of all conversations`)
     .argument('<words...>')
-    .option('--limit <count>', 'show at most <count> entries', parseLimit, DEFAULT_HITS)
-    .option('--json', 'print as JSON, one object per line')
+    .option('--limit <count>', t`show at most <count> entries`, parseLimit, DEFAULT_HITS)
+    .option('--json', t`print as JSON, one object per line`)
     .action((words: readonly string[], flags: JsonFlag & { readonly limit: number }) =>
       search(terminal, words.join(' '), flags),
     );
@@ -62,29 +63,29 @@ function addReading(command: Command, terminal: Terminal) {
 function addCare(command: Command, terminal: Terminal) {
   command
     .command('purge')
-    .description('delete conversation files that have not changed for some time')
-    .requiredOption('--older-than <span>', 'since their last entry, e.g. 7d or 12h', parseAge)
-    .option('--yes', 'do not ask for confirmation')
+    .description(t`delete conversation files that have not changed for some time`)
+    .requiredOption('--older-than <span>', t`since their last entry, e.g. 7d or 12h`, parseAge)
+    .option('--yes', t`do not ask for confirmation`)
     .action((flags: { readonly olderThan: number; readonly yes?: boolean }) =>
       purge(terminal, flags.olderThan, flags.yes === true),
     );
   command
     .command('archive')
-    .description('move older files to archive/; the newest file of a conversation stays')
+    .description(t`move older files to archive/; the newest file of a conversation stays`)
     .addOption(
-      new Option('--older-than <span>', 'since their last entry, e.g. 7d or 12h')
+      new Option('--older-than <span>', t`since their last entry, e.g. 7d or 12h`)
         .argParser(parseAge)
         .default(parseAge(DEFAULT_ARCHIVE_AGE), DEFAULT_ARCHIVE_AGE),
     )
     .action(({ olderThan }: { readonly olderThan: number }) => archive(terminal, olderThan));
   command
     .command('nuke')
-    .description('delete all conversations, including the archive')
-    .option('--yes', 'do not ask for confirmation')
+    .description(t`delete all conversations, including the archive`)
+    .option('--yes', t`do not ask for confirmation`)
     .action(({ yes }: { readonly yes?: boolean }) => nuke(terminal, yes === true));
   command
     .command('index')
-    .description('write a searchable extract of each file to memory/sessions/')
+    .description(t`write a searchable extract of each file to memory/sessions/`)
     .action(() => index(terminal));
 }
 
@@ -97,19 +98,19 @@ async function open(terminal: Terminal): Promise<SessionCare> {
 async function openToRead(terminal: Terminal): Promise<SessionCare> {
   const care = await open(terminal);
   for (const [session, error] of await care.complete()) {
-    noteUnreadable(terminal, `The newest entries of ${session} are not shown`, reasonOf(error));
+    noteUnreadable(terminal, t`The newest entries of ${session} are not shown`, reasonOf(error));
   }
   return care;
 }
 
 function noteUnreadable(terminal: Terminal, what: string, reason: string) {
-  terminal.note(printable(`${what}: ${reason}. Give this user access to its file.`));
+  terminal.note(printable(t`${what}: ${reason}. Give this user access to its file.`));
 }
 
 async function list(terminal: Terminal, { json, limit }: JsonFlag & { readonly limit: number }) {
   const sessions = await (await openToRead(terminal)).list({ limit });
   for (const { key, problem } of sessions) {
-    if (problem !== undefined) noteUnreadable(terminal, `${key} is not read`, problem);
+    if (problem !== undefined) noteUnreadable(terminal, t`${key} is not read`, problem);
   }
   if (json === true) return terminal.printJson(sessions);
   const { chatNames } = await import('./chat-names.ts');
@@ -124,10 +125,10 @@ async function list(terminal: Terminal, { json, limit }: JsonFlag & { readonly l
     countText(messages, 'message'),
     countText(files, 'file'),
     `${Math.ceil(bytes / KILOBYTE)} kB`,
-    `${spanText(now - updatedAt)} ago`,
+    t`${spanText(now - updatedAt)} ago`,
   ]);
   for (const line of textTable(rows)) terminal.print(line);
-  if (rows.length === 0) terminal.note('No conversations yet.');
+  if (rows.length === 0) terminal.note(t`No conversations yet.`);
 }
 
 async function exportSession(terminal: Terminal, name: string, format: 'md' | 'jsonl') {
@@ -136,7 +137,7 @@ async function exportSession(terminal: Terminal, name: string, format: 'md' | 'j
   if (chatRefOf(name) === undefined) {
     throw new CommandFailure(
       EXIT.usage,
-      `"${name}" is not a conversation key; list them: nanobot sessions list`,
+      t`"${name}" is not a conversation key; list them: nanobot sessions list`,
     );
   }
   let isEmpty = true;
@@ -147,7 +148,7 @@ async function exportSession(terminal: Terminal, name: string, format: 'md' | 'j
   if (isEmpty)
     throw new CommandFailure(
       EXIT.notFound,
-      `there is no conversation ${name}; list them: nanobot sessions list`,
+      t`there is no conversation ${name}; list them: nanobot sessions list`,
     );
 }
 
@@ -158,21 +159,21 @@ async function search(
 ) {
   let count = 0;
   const unreadable = (error: unknown) =>
-    noteUnreadable(terminal, 'A file is not searched', reasonOf(error));
+    noteUnreadable(terminal, t`A file is not searched`, reasonOf(error));
   for await (const hit of (await openToRead(terminal)).search(query, { limit, unreadable })) {
     count += 1;
     const { at, session, role, snippet } = hit;
     if (json === true) terminal.print(JSON.stringify(hit));
     else terminal.print(`${momentText(at)}  ${session}  ${role}: ${printable(snippet)}`);
   }
-  if (count === 0) throw new CommandFailure(EXIT.notFound, 'no matches');
+  if (count === 0) throw new CommandFailure(EXIT.notFound, t`no matches`);
 }
 
 async function purge(terminal: Terminal, olderThanMs: number, yes: boolean) {
   const age = spanText(olderThanMs);
   await confirmOrStop(
     terminal,
-    `Permanently delete all conversation files without a new entry for ${age}?`,
+    t`Permanently delete all conversation files without a new entry for ${age}?`,
     yes,
   );
   const { purgedText } = await import('../features/conversations/session-care.ts');
@@ -182,27 +183,27 @@ async function purge(terminal: Terminal, olderThanMs: number, yes: boolean) {
 async function archive(terminal: Terminal, olderThanMs: number) {
   const { moved, active, archived } = await (await open(terminal)).archive({ olderThanMs });
   terminal.note(
-    `Moved ${moved.files} files, ${moved.bytes} bytes. ` +
-      `${active.files} files are active, ${archived.files} are in the archive.`,
+    t`Moved ${moved.files} files, ${moved.bytes} bytes. ` +
+      t`${active.files} files are active, ${archived.files} are in the archive.`,
   );
 }
 
 async function nuke(terminal: Terminal, yes: boolean) {
-  await confirmOrStop(terminal, 'Permanently delete all conversations?', yes);
+  await confirmOrStop(terminal, t`Permanently delete all conversations?`, yes);
   const { countOf, purgedText } = await import('../features/conversations/session-care.ts');
   const { sessions, ...purged } = await (await open(terminal)).nuke();
-  terminal.note(`Deleted ${countOf(sessions, 'conversation')}. ${purgedText(purged)}`);
+  terminal.note(t`Deleted ${countOf(sessions, 'conversation')}. ${purgedText(purged)}`);
 }
 
 async function index(terminal: Terminal) {
   const { written, present } = await (await openToRead(terminal)).index();
-  terminal.note(`Wrote ${written} extracts; ${present} were already there.`);
+  terminal.note(t`Wrote ${written} extracts; ${present} were already there.`);
 }
 
 const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 function parseAge(text: string): number {
   const ms = parseSpan(text);
-  if (ms === undefined) throw new InvalidArgumentError('Use a number with s, m, h or d, e.g. 7d.');
+  if (ms === undefined) throw new InvalidArgumentError(t`Use a number with s, m, h or d, e.g. 7d.`);
   return ms;
 }

@@ -11,6 +11,7 @@ import type { Config } from '../kernel/config/config.ts';
 import type { RunningGateway } from '../kernel/home-state.ts';
 import { countsText } from '../kernel/status.ts';
 import { silentLogger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import { createDayText } from '../lib/time/zone-time.ts';
 import { holderText } from './explain-error.ts';
 import { spanText } from './flag-values.ts';
@@ -23,8 +24,8 @@ type Report = Awaited<ReturnType<typeof makeReport>>;
 
 export function statusCommand(terminal: Terminal): Command {
   return new Command('status')
-    .description('show what is set up and what is running')
-    .option('--json', 'print as JSON')
+    .description(t`show what is set up and what is running`)
+    .option('--json', t`print as JSON`)
     .action(async ({ json }: { readonly json?: boolean }) => {
       const report = await makeReport(terminal);
       if (json === true) return terminal.printJson({ ...report, lines: undefined });
@@ -80,7 +81,7 @@ async function storedCounts({ home, clock }: Terminal, config: Config) {
     const total = stored?.rows.find(({ key }) => key === TOTAL);
     return {
       messages: { pending, running, outboundQueued, dead, unknown },
-      spentToday: total === undefined ? 'nothing spent' : spentText(total, config),
+      spentToday: total === undefined ? t`nothing spent` : spentText(total, config),
     };
   } finally {
     await store[Symbol.asyncDispose]();
@@ -119,12 +120,12 @@ function linesWithoutGateway(report: Report, now: number): readonly string[] {
 
 function gatewayText({ gateway, heldBy }: Report, now: number): string {
   if (gateway === false) {
-    return heldBy === undefined ? 'not running. Start it: nanobot gateway' : heldText(heldBy);
+    return heldBy === undefined ? t`not running. Start it: nanobot gateway` : heldText(heldBy);
   }
-  const where = gateway.address === undefined ? '' : ` at ${gateway.address}`;
-  return `process ${gateway.pid}${where}, up ${spanText(now - gateway.startedAt)}`;
+  const where = gateway.address === undefined ? '' : t` at ${gateway.address}`;
+  return t`process ${gateway.pid}${where}, up ${spanText(now - gateway.startedAt)}`;
 }
 
 function heldText(holder: HomeHolder): string {
-  return `cannot reach it from here: ${holderText(holder)} uses this home. It may be starting, or run in another container or on another machine.`;
+  return t`cannot reach it from here: ${holderText(holder)} uses this home. It may be starting, or run in another container or on another machine.`;
 }

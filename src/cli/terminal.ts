@@ -8,18 +8,19 @@ import { type Home, homeOf } from '../kernel/config/files/home.ts';
 import type { OpenedState } from '../kernel/home-state.ts';
 import { ConfigError, NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import { type Typed, typedCommands } from '../kernel/typed-command.ts';
+import { t } from '../lib/texts.ts';
 import { type Clock, systemClock } from '../lib/time/clock.ts';
 
 const CODES = {
   ok: [0, 'success'],
-  failure: [1, 'failed; the last line on stderr says why'],
-  usage: [2, 'wrong command line'],
-  configInvalid: [3, 'invalid configuration; stderr lists the problems'],
-  homeHeld: [4, 'another gateway uses this home'],
-  notFound: [6, 'not found'],
-  modelFailed: [7, 'the model did not answer'],
-  warnings: [8, 'doctor found warnings but no errors'],
-  interrupted: [130, 'cancelled by Ctrl+C or by answering no'],
+  failure: [1, t`failed; the last line on stderr says why`],
+  usage: [2, t`wrong command line`],
+  configInvalid: [3, t`invalid configuration; stderr lists the problems`],
+  homeHeld: [4, t`another gateway uses this home`],
+  notFound: [6, t`not found`],
+  modelFailed: [7, t`the model did not answer`],
+  warnings: [8, t`doctor found warnings but no errors`],
+  interrupted: [130, t`cancelled by Ctrl+C or by answering no`],
 } as const;
 
 type ExitCode = (typeof CODES)[keyof typeof CODES][0];
@@ -125,11 +126,11 @@ export function printable(text: string): string {
 export async function confirmOrStop(terminal: Terminal, question: string, yes: boolean) {
   if (yes) return;
   if (!terminal.interactive) {
-    throw new CommandFailure(EXIT.usage, `${question} To confirm in a script, add --yes.`);
+    throw new CommandFailure(EXIT.usage, t`${question} To confirm in a script, add --yes.`);
   }
   const { confirm } = await import('@clack/prompts');
   const answer = await confirm({ message: question, initialValue: false });
-  if (answer !== true) throw new CommandFailure(EXIT.interrupted, 'Cancelled; nothing changed.');
+  if (answer !== true) throw new CommandFailure(EXIT.interrupted, t`Cancelled; nothing changed.`);
 }
 
 // Opens the home's store for a command and closes it afterwards.
@@ -141,7 +142,7 @@ export async function withState<Result>(
 ): Promise<Result> {
   const { hasState, withOpenState } = await import('../kernel/home-state.ts');
   if (!hasState(terminal.home)) {
-    const message = `there is no data in ${terminal.home.root} yet; start the gateway once: nanobot gateway`;
+    const message = t`there is no data in ${terminal.home.root} yet; start the gateway once: nanobot gateway`;
     throw new CommandFailure(EXIT.notFound, message);
   }
   return withOpenState(terminal.home, terminal.clock, work);

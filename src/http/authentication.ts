@@ -9,6 +9,7 @@ import { Refusal, valid } from '../kernel/http-routes.ts';
 import type { AuditLog } from '../kernel/observe/telemetry.ts';
 import { RecentMap } from '../lib/async.ts';
 import { isLoopbackHost } from '../lib/net/address-rules.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { type Access, type Credential, isSessionSecret } from './access.ts';
 
@@ -176,13 +177,13 @@ export function createGate(
 
 function checkHost({ headers, socket }: FastifyRequest, rules: HostRules) {
   if (isHostAllowed(headers.host, socket.localAddress, rules)) return;
-  const remedy = 'Add the name to gateway.allowedHosts if it is yours.';
-  throw new Refusal(421, 'host_refused', `The gateway does not answer under this name. ${remedy}`);
+  const remedy = t`Add the name to gateway.allowedHosts if it is yours.`;
+  throw new Refusal(421, 'host_refused', t`The gateway does not answer under this name. ${remedy}`);
 }
 
 function checkOrigin({ headers }: FastifyRequest) {
   if (isSameOrigin(headers)) return;
-  throw new Refusal(403, 'origin_refused', 'Only the gateway’s own page may request this.');
+  throw new Refusal(403, 'origin_refused', t`Only the gateway’s own page may request this.`);
 }
 
 async function credentialOf(
@@ -194,14 +195,18 @@ async function credentialOf(
     case 'right':
       return verdict.credential;
     case 'missing':
-      throw new Refusal(401, 'token_missing', 'Log in: "nanobot link" prints a link for the page.');
+      throw new Refusal(
+        401,
+        'token_missing',
+        t`Log in: "nanobot link" prints a link for the page.`,
+      );
     case 'wrong':
-      throw new Refusal(401, 'token_wrong', 'Wrong token.');
+      throw new Refusal(401, 'token_wrong', t`Wrong token.`);
     case 'ended':
-      throw new Refusal(401, 'login_ended', 'You were logged out.');
+      throw new Refusal(401, 'login_ended', t`You were logged out.`);
     case 'limited': {
       const retryAfterSecs = Math.ceil(verdict.retryAfterMs / 1000);
-      const message = `Too many wrong tokens. Try again in ${retryAfterSecs} seconds.`;
+      const message = t`Too many wrong tokens. Try again in ${retryAfterSecs} seconds.`;
       throw new Refusal(429, 'token_limited', message, { retryAfterSecs });
     }
   }
@@ -211,7 +216,7 @@ async function credentialOf(
 function checkType({ method, headers }: FastifyRequest, type: RegExp) {
   if (method === 'GET' || type.test(headers['content-type'] ?? '')) return;
   const wanted = type === JSON_TYPE ? 'application/json' : 'multipart/form-data';
-  throw new Refusal(415, 'type_refused', `Send "Content-Type: ${wanted}".`);
+  throw new Refusal(415, 'type_refused', t`Send "Content-Type: ${wanted}".`);
 }
 
 // Whether a request may come from its stated source: pure checks on its headers against DNS
@@ -285,7 +290,7 @@ export function addLoginRoutes(
   app.post('/api/links', async (request, reply) => {
     const { revokeAll: isAnew } = valid(linkBody, request.body);
     if (request.credential?.kind !== 'token') {
-      throw new Refusal(403, 'token_needed', 'Making links needs the gateway’s token.');
+      throw new Refusal(403, 'token_needed', t`Making links needs the gateway’s token.`);
     }
     if (isAnew) await revokeAll();
     audit.note({ kind: 'login', fields: { what: isAnew ? 'all ended' : 'link made' } });
@@ -298,7 +303,7 @@ export function addLoginRoutes(
     const session = await access.redeem(code);
     if (session === undefined) {
       audit.note({ kind: 'login', fields: { what: 'link refused', from: request.ip } });
-      const message = 'This link was used already or has expired. Make another: nanobot link';
+      const message = t`This link was used already or has expired. Make another: nanobot link`;
       throw new Refusal(401, 'link_over', message);
     }
     audit.note({ kind: 'login', fields: { what: 'page let in', from: request.ip } });

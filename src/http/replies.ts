@@ -21,6 +21,7 @@ import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import { mediaId, messageId, type TurnId } from '../kernel/message/ids.ts';
 import type { LiveUpdate } from '../kernel/message/message.ts';
 import type { Logger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 
 /** Size of the form around the file. */
@@ -39,7 +40,7 @@ export function addFileRoutes(app: FastifyInstance, path: string, files: LocalFi
       }
       const limits = { fileSize: maxBytes + 1, files: 1, fields: 0, parts: 1, headerPairs: 20 };
       const part = await request.file({ limits }).catch(broken);
-      if (part === undefined) throw new Refusal(400, 'invalid_request', 'The form has no file.');
+      if (part === undefined) throw new Refusal(400, 'invalid_request', t`The form has no file.`);
       const file = await files
         .keep(part.filename, part.file)
         .catch((error) => refuse(error, maxBytes));
@@ -51,7 +52,7 @@ export function addFileRoutes(app: FastifyInstance, path: string, files: LocalFi
     const { media } = valid(mediaParams, request.params);
     const content = await files.read(mediaId(media));
     if (content === undefined) {
-      throw new Refusal(404, 'not_found', 'This file is no longer stored.');
+      throw new Refusal(404, 'not_found', t`This file is no longer stored.`);
     }
     reply.header('cache-control', 'private, no-store');
     reply.header('content-disposition', 'attachment');
@@ -60,11 +61,11 @@ export function addFileRoutes(app: FastifyInstance, path: string, files: LocalFi
 }
 
 const tooLarge = (maxBytes: number) =>
-  new Refusal(413, 'file_too_large', `The file is larger than ${sizeWords(maxBytes)}.`);
+  new Refusal(413, 'file_too_large', t`The file is larger than ${sizeWords(maxBytes)}.`);
 
 /** Errors of the form parser, before the file begins and inside of it. */
 function broken(): never {
-  throw new Refusal(400, 'invalid_request', 'The form cannot be read.');
+  throw new Refusal(400, 'invalid_request', t`The form cannot be read.`);
 }
 
 function refuse(error: unknown, maxBytes: number): never {
@@ -72,7 +73,7 @@ function refuse(error: unknown, maxBytes: number): never {
   if (!(error instanceof MediaError)) throw error;
   if (error.code === 'media_too_large') throw tooLarge(maxBytes);
   if (error.code === 'media_full') {
-    throw new Refusal(507, 'media_full', 'There is no storage space left for the file.');
+    throw new Refusal(507, 'media_full', t`There is no storage space left for the file.`);
   }
   throw error;
 }
@@ -121,7 +122,7 @@ const changeBody = z
   .strictObject({ clientId: name, text: z.string(), amends })
   .refine(({ text, amends: { kind } }) => (text.trim() !== '') === (kind === 'edited'), {
     path: ['text'],
-    message: 'is the new text of an edited message; a deleted one has none',
+    message: t`is the new text of an edited message; a deleted one has none`,
   });
 const messageBody = z
   .strictObject({
@@ -132,7 +133,7 @@ const messageBody = z
   })
   .refine(({ text, files }) => text.trim() !== '' || files !== undefined, {
     path: ['text'],
-    message: 'is empty',
+    message: t`is empty`,
   });
 
 export function addChatRoutes(app: FastifyInstance, path: string, options: ChatRoutesOptions) {
@@ -245,8 +246,8 @@ const CLOSING_STATUSES: readonly number[] = [401, 403, 413, 415, 421, 429];
 
 /** Refusals of the HTTP library in our own text. */
 const LIBRARY_REFUSALS: Readonly<Record<string, string>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'The message is larger than 1 MB. Send a shorter one.',
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'Send "Content-Type: application/json".',
+  FST_ERR_CTP_BODY_TOO_LARGE: t`The message is larger than 1 MB. Send a shorter one.`,
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: t`Send "Content-Type: application/json".`,
 };
 
 export function failureReply(log: Logger) {
@@ -266,7 +267,7 @@ export function failureReply(log: Logger) {
 function asRefusal(error: FastifyError): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof BusFullError) {
-    const message = 'Too many messages are waiting. Try again in a moment.';
+    const message = t`Too many messages are waiting. Try again in a moment.`;
     return new Refusal(503, error.code, message, { retryAfterSecs: FULL_RETRY_SECS });
   }
   if (error instanceof ChannelClosedError) {
@@ -275,9 +276,9 @@ function asRefusal(error: FastifyError): Refusal {
   if (error instanceof LocalNameError) return new Refusal(400, error.code, error.message);
   const { statusCode = 500, code } = error;
   if (statusCode < 400 || statusCode >= 500) {
-    return new Refusal(500, 'internal', 'Something went wrong. See the gateway’s log.');
+    return new Refusal(500, 'internal', t`Something went wrong. See the gateway’s log.`);
   }
-  const message = LIBRARY_REFUSALS[code] ?? 'The request is not valid JSON.';
+  const message = LIBRARY_REFUSALS[code] ?? t`The request is not valid JSON.`;
   return new Refusal(statusCode, 'invalid_request', message);
 }
 
@@ -285,7 +286,7 @@ function asRefusal(error: FastifyError): Refusal {
 // alive. The caller decides how one event is written.
 
 const HEARTBEAT_MS = 15_000;
-const HEARTBEAT = ': still here\n\n';
+const HEARTBEAT = t`: still here\n\n`;
 /** Lets the client see its connection before the first event. */
 const GREETING = ': connected\n\n';
 
@@ -316,7 +317,7 @@ async function* serverSentEvents<Event>(
 
 /** `id`: where a reader resumes. */
 function eventText(data: unknown, id?: number): string {
-  return `${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
+  return t`${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 }
 
 async function firstWithin<T>(

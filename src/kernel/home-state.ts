@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { writeAtomic } from '../lib/files/files.ts';
 import { parseJson } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { InboundEntry } from './bus/bus.ts';
 import { damagedStore } from './bus/store/database.ts';
@@ -68,7 +69,7 @@ export async function withOpenState<Result>(
 export async function openStore(home: Home, options: Omit<EmbeddedStoreOptions, 'path'>) {
   const { size } = (await stat(home.state).catch(() => undefined)) ?? {};
   const sessions = size === 0 ? await readdir(home.sessions).catch(() => []) : [];
-  if (sessions.length > 0) throw damagedStore(home.state, 'is empty');
+  if (sessions.length > 0) throw damagedStore(home.state, t`is empty`);
   return openEmbeddedStore({ ...options, path: home.state });
 }
 

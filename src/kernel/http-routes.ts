@@ -3,6 +3,7 @@
 // body, and loads the code of a group of routes with the first request for one of them.
 
 import type { z } from 'zod';
+import { t } from '../lib/texts.ts';
 import { NanobotError } from './message/errors.ts';
 
 /** The path may have parameters: `POST /api/channels/:name/restart`. */
@@ -58,6 +59,6 @@ export function valid<T>(schema: z.ZodType<T>, value: unknown): T {
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const where = issue?.path.join('.') ?? '';
-  const what = issue?.message ?? 'is not valid';
-  throw new Refusal(400, 'invalid_request', `${where === '' ? 'The request' : where}: ${what}`);
+  const what = issue?.message ?? t`is not valid`;
+  throw new Refusal(400, 'invalid_request', `${where === '' ? t`The request` : where}: ${what}`);
 }

@@ -1,6 +1,7 @@
 // Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
 // channel by restarting only that channel.
 
+import { t } from '../lib/texts.ts';
 import type { ConfigChange } from './config/diff.ts';
 import type { LoadedConfig } from './config/files/config-file.ts';
 import { watchConfig } from './config/files/live-config.ts';
@@ -18,9 +19,9 @@ interface Reloadable {
 function wrongConfigText(problems: readonly ConfigProblem[]): string {
   const lines = problemLines(problems).map((line) => `- ${verbatim(line)}`);
   return [
-    'config.json was changed and is not valid; the previous configuration stays in use:',
+    t`config.json was changed and is not valid; the previous configuration stays in use:`,
     ...lines,
-    'Correct the file and it counts at once; /status shows what is wrong until then.',
+    t`Correct the file and it counts at once; /status shows what is wrong until then.`,
   ].join('\n');
 }
 
@@ -44,8 +45,8 @@ export async function followConfig(
       kind: 'configuration',
       fields: { changed: [...nextTurn, ...atStart].join(' '), channels: channels.join(' ') },
     });
-    foreground('The changed configuration is in force.');
-    if (atStart.length > 0) foreground(`Start the gateway again for: ${atStart.join(', ')}.`);
+    foreground(t`The changed configuration is in force.`);
+    if (atStart.length > 0) foreground(t`Start the gateway again for: ${atStart.join(', ')}.`);
   }
 
   await watchConfig(
@@ -57,18 +58,18 @@ export async function followConfig(
       onChange(next, change) {
         apply(next, change).catch((error) => {
           log.error('configuration not applied', { error });
-          foreground('The changed configuration could not be applied; see the log.');
+          foreground(t`The changed configuration could not be applied; see the log.`);
         });
       },
       onRight() {
         live.problems = [];
-        foreground('The configuration file can be used again.');
+        foreground(t`The configuration file can be used again.`);
       },
       onInvalid(error, isFirst) {
         live.problems = error.problems;
         if (isFirst) owners.tell(live.redact(wrongConfigText(error.problems)));
         log.warn('configuration invalid', { problems: error.problems.map(({ path }) => path) });
-        foreground('The changed configuration cannot be used; the old one stays in force:');
+        foreground(t`The changed configuration cannot be used; the old one stays in force:`);
         for (const { path, problem, remedy } of error.problems) {
           foreground(`  ${path}: ${problem}. ${remedy}`);
         }

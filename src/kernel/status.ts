@@ -2,6 +2,7 @@
 // /api/status and the page show their lines.
 
 import { inTime } from '../lib/async.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { MessageBus } from './bus/bus.ts';
 import {
@@ -57,7 +58,7 @@ async function linesOf(
 
 export const STATUS_COMMANDS = {
   status: {
-    summary: 'show the status',
+    summary: t`show the status`,
     access: { direct: 'trusted', group: 'trusted' },
     timing: 'immediate',
   },
@@ -91,7 +92,7 @@ export function kernelStatus({ live, bus, store, settings }: KernelStatusDeps): 
       return [
         ...conversation,
         `Messages: ${countsText(await bus.stats())}`,
-        `Messages during an answer: ${queueMode}`,
+        t`Messages during an answer: ${queueMode}`,
         ...configurationLines(live),
       ];
     },
@@ -105,8 +106,8 @@ function configurationLines(live: LiveConfig): readonly string[] {
   const { problems } = live;
   if (problems.length === 0) return [];
   const words = problemLines(problems).map((line) => verbatim(live.redact(line)));
-  const what = 'config.json is not valid; the previous configuration stays in use';
-  return [`Configuration: ${what}: ${words.join(', ')}`];
+  const what = t`config.json is not valid; the previous configuration stays in use`;
+  return [t`Configuration: ${what}: ${words.join(', ')}`];
 }
 
 type Counts = Pick<
@@ -116,6 +117,6 @@ type Counts = Pick<
 
 export function countsText({ pending, running, outboundQueued, dead, unknown }: Counts): string {
   const aside = dead + unknown;
-  const more = aside === 0 ? '' : `, ${aside} set aside (nanobot dead list)`;
-  return `${pending} waiting, ${running} being answered, ${outboundQueued} to send${more}`;
+  const more = aside === 0 ? '' : t`, ${aside} set aside (nanobot dead list)`;
+  return t`${pending} waiting, ${running} being answered, ${outboundQueued} to send${more}`;
 }

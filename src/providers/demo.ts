@@ -2,6 +2,7 @@
 
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { ModelMessage } from '../kernel/message/transcript.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { Completion, createCallIds } from './completion.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, ToolSpec } from './provider.ts';
@@ -10,15 +11,15 @@ type DemoReply =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'tool'; readonly tool: string; readonly arguments: string };
 
-const INTRODUCTION = 'I am the built-in demo: a small program, not an AI model.';
+const INTRODUCTION = t`I am the built-in demo: a small program, not an AI model.`;
 
-const CONNECT = `To connect a real model, do one of these on the machine where nanobot runs:
+const CONNECT = t`To connect a real model, do one of these on the machine where nanobot runs:
 
 - set a key and start again, e.g. \`export ANTHROPIC_API_KEY=...\` or \`export OPENAI_API_KEY=...\` (also OpenRouter, DeepSeek, Gemini, Groq, Zhipu);
 - start a model server such as Ollama or LM Studio on that machine, then start nanobot again;
 - or run \`npm run nanobot -- onboard\` (installed: \`nanobot onboard\`), which asks you and checks everything.`;
 
-const ABILITIES = `I can show you what the gateway does. Try one of these:
+const ABILITIES = t`I can show you what the gateway does. Try one of these:
 
 - **what time is it**: calls a tool
 - **list files** or **read AGENTS.md**: reads the workspace
@@ -27,7 +28,7 @@ const ABILITIES = `I can show you what the gateway does. Try one of these:
 - **long**: a long answer, streamed and split where the channel needs it
 - **connect**: how to get a real model`;
 
-const MARKDOWN = `## A sample of Markdown
+const MARKDOWN = t`## A sample of Markdown
 
 Text may be **bold**, *italic*, \`code\` or a [link](https://example.org/).
 
@@ -78,7 +79,7 @@ const RULES: readonly Rule[] = [
   },
   { pattern: /\b(?:connect|real model|api key)\b/i, reply: () => say(CONNECT) },
   { pattern: /\bhelp\b/i, reply: () => say(`${ABILITIES}\n\n${CONNECT}`) },
-  { pattern: /\bmarkdown\b/i, reply: () => say(`Here is a sample.\n\n${MARKDOWN}`) },
+  { pattern: /\bmarkdown\b/i, reply: () => say(t`Here is a sample.\n\n${MARKDOWN}`) },
   { pattern: /\blong\b/i, reply: () => say(longText()) },
 ];
 
@@ -93,7 +94,7 @@ export function demoReply(request: Pick<ModelRequest, 'messages' | 'tools'>): De
     const match = pattern.exec(text);
     if (match !== null) return reply(match, tools);
   }
-  return say(`I cannot understand what you wrote.\n\n${ABILITIES}\n\n${CONNECT}`);
+  return say(t`I cannot understand what you wrote.\n\n${ABILITIES}\n\n${CONNECT}`);
 }
 
 const say = (text: string): DemoReply => ({ kind: 'text', text: `${INTRODUCTION} ${text}` });
@@ -106,7 +107,7 @@ function call(
   ...argumentNames: readonly string[]
 ): DemoReply {
   const spec = tools.find((tool) => tool.name === name);
-  if (spec === undefined) return say(`I would call the tool \`${name}\`, but it is switched off.`);
+  if (spec === undefined) return say(t`I would call the tool \`${name}\`, but it is switched off.`);
   const properties = spec.schema['properties'];
   const known =
     typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
@@ -123,8 +124,8 @@ type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
 
 function describe(results: readonly ToolMessage[]): string {
   const parts = results.map(({ name, text, failed }) => {
-    const opening = failed ? `The tool \`${name}\` failed:` : `I called the tool \`${name}\`:`;
-    return `${opening}\n\n${fenced(text.trim() === '' ? '(no output)' : text)}`;
+    const opening = failed ? t`The tool \`${name}\` failed:` : t`I called the tool \`${name}\`:`;
+    return `${opening}\n\n${fenced(text.trim() === '' ? t`(no output)` : text)}`;
   });
   return parts.join('\n\n');
 }
@@ -140,11 +141,11 @@ function longText(): string {
   const paragraphs = Array.from(
     { length: LONG_PARAGRAPHS },
     (_, index) =>
-      `**Paragraph ${index + 1} of ${LONG_PARAGRAPHS}.** It is only here to be long, so that you can ` +
-      'watch the answer grow, stop it half-way with /stop, and see that every part arrives in order ' +
-      'even where a channel allows no more than a few thousand characters in one message.',
+      t`**Paragraph ${index + 1} of ${LONG_PARAGRAPHS}.** It is only here to be long, so that you can ` +
+      t`watch the answer grow, stop it half-way with /stop, and see that every part arrives in order ` +
+      t`even where a channel allows no more than a few thousand characters in one message.`,
   );
-  return `Here is a long answer.\n\n${paragraphs.join('\n\n')}`;
+  return t`Here is a long answer.\n\n${paragraphs.join('\n\n')}`;
 }
 
 // The model when no real one is connected. It says that it is a demo and shows streaming and tools

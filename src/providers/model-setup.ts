@@ -7,6 +7,7 @@ import type { Environment } from '../kernel/config/environment.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import { defined } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { discoverWhereNeeded } from './credentials.ts';
 import { discoverLocalModels, listModels } from './local-servers.ts';
@@ -34,7 +35,7 @@ export async function proveModel(
   let text = '';
   const request = {
     system: [],
-    messages: [{ role: 'user', text: 'Reply with the single word: ready' }],
+    messages: [{ role: 'user', text: t`Reply with the single word: ready` }],
     tools: [],
     maxTokens: PROOF_TOKENS,
   } as const;

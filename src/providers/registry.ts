@@ -8,6 +8,7 @@ import { defined } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import { isHomeUrl } from '../lib/net/address-rules.ts';
 import { nearestName } from '../lib/text/cut.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import {
   type Connection,
@@ -59,25 +60,25 @@ const unservable = (message: string, provider: string, model: string, userText: 
 
 function unknownModel(name: string): ProviderError {
   if (namesPeer(name)) {
-    const how = `There is no usable peer named in "${name}". Configure peers in \`cluster.peers\`, or confirm one that was found: /cluster list.`;
-    return unservable('no usable peer has this name', 'none', name, how);
+    const how = t`There is no usable peer named in "${name}". Configure peers in \`cluster.peers\`, or confirm one that was found: /cluster list.`;
+    return unservable(t`no usable peer has this name`, 'none', name, how);
   }
-  const how = `I do not know which provider serves the model "${name}". ${howToName(name)}`;
-  return unservable('no provider serves this model name', 'none', name, how);
+  const how = t`I do not know which provider serves the model "${name}". ${howToName(name)}`;
+  return unservable(t`no provider serves this model name`, 'none', name, how);
 }
 
 function howToName(name: string): string {
   const slash = name.indexOf('/');
-  if (slash <= 0) return `Write it with its provider, e.g. anthropic/${name} or ollama/${name}.`;
+  if (slash <= 0) return t`Write it with its provider, e.g. anthropic/${name} or ollama/${name}.`;
   const near = nearestName(name.slice(0, slash), PREFIXES);
-  const guess = near === undefined ? '' : `Did you mean ${near}${name.slice(slash)}? `;
-  return `${guess}Write the provider before the slash: ${PREFIXES.join(', ')}.`;
+  const guess = near === undefined ? '' : t`Did you mean ${near}${name.slice(slash)}? `;
+  return t`${guess}Write the provider before the slash: ${PREFIXES.join(', ')}.`;
 }
 
 function keyMissing(name: string, vendor: ProviderName): ProviderError {
   const { label, keyVariables } = vendorOf(vendor);
-  const how = `There is no API key for ${label}, which serves "${name}". The owner can set it with \`nanobot config set providers.${vendor}.apiKey <key>\` or in the variable ${keyVariables.join(' or ')}.`;
-  return unservable('the provider of this model has no key', vendor, name, how);
+  const how = t`There is no API key for ${label}, which serves "${name}". The owner can set it with \`nanobot config set providers.${vendor}.apiKey <key>\` or in the variable ${keyVariables.join(' or ')}.`;
+  return unservable(t`the provider of this model has no key`, vendor, name, how);
 }
 
 // Resolves model names to models ready to be called; the only place that knows which vendor serves
@@ -255,7 +256,7 @@ function demoCandidate(clock: Clock, circuit: BreakerPolicy): Candidate {
     name: DEMO_MODEL,
     model: 'demo',
     provider: createDemoProvider({ clock }),
-    vendor: { name: 'demo', label: 'The demo' },
+    vendor: { name: 'demo', label: t`The demo` },
     local: false,
     capabilities: capabilitiesOf({ name: DEMO_MODEL, local: false, overrides: [] }),
     contextTokens: DEMO_CONTEXT_TOKENS,

@@ -6,6 +6,7 @@ import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import { defined } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { ProviderHealth } from './connections.ts';
 import type { LocalSite, Place } from './local-site.ts';
@@ -78,7 +79,7 @@ export function speaking(inner: LLMProvider, speaker: Speaker): LLMProvider {
         } catch (error) {
           if (isBegun || signal.aborted || !manners.learn(error)) throw error;
         }
-        const reason = `${vendor.label} did not take the question in this form`;
+        const reason = t`${vendor.label} did not take the question in this form`;
         yield { type: 'retrying', reason, delayMs: 0 };
       }
     },
@@ -254,7 +255,7 @@ class ResilientCall {
   }
 
   async *#fallOver(failure: ProviderFailure, next: Candidate): Events {
-    const reason = `${this.#reasonFor(failure)}, asking ${next.name}`;
+    const reason = t`${this.#reasonFor(failure)}, asking ${next.name}`;
     yield { type: 'retrying', reason, delayMs: 0 };
     this.#candidate = next;
     this.#retriesUsed = 0;
@@ -267,7 +268,7 @@ class ResilientCall {
     if (waitMs === 0) return;
     const failure = { kind: 'rate_limited', retryAfterMs: waitMs } as const;
     if (this.#fallbacks.length > 0 && waitMs > LONGEST_PAUSE_BEFORE_FALLBACK_MS) {
-      const message = 'the provider asked all calls to wait';
+      const message = t`the provider asked all calls to wait`;
       throw new ProviderError(message, { failure, provider: vendor.name, model: name });
     }
     yield* this.#wait(failure, Math.round(waitMs * (1 + this.#deps.random() / 4)));
@@ -317,7 +318,11 @@ class ResilientCall {
         site?.overflowed(model, failed.failure.contextTokens, contextTokens);
       }
       const level = failed.failure.kind === 'cancelled' ? 'info' : 'warn';
-      log[level]('model call failed', { ...elapsed(), status: failed.failure.kind, error: failed });
+      log[level](t`model call failed`, {
+        ...elapsed(),
+        status: failed.failure.kind,
+        error: failed,
+      });
       throw failed;
     } finally {
       place?.[Symbol.dispose]();

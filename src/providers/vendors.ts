@@ -3,6 +3,7 @@
 
 import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
+import { t } from '../lib/texts.ts';
 import type { ModelRequest } from './provider.ts';
 import type { ModelCapabilities } from './rules/model-names.ts';
 
@@ -201,7 +202,7 @@ const ROWS: readonly Vendor[] = [
   }),
   cloud(
     'gemini',
-    'Google Gemini',
+    t`Google Gemini`,
     'https://generativelanguage.googleapis.com/v1beta/openai',
     'GEMINI_API_KEY',
     { signsToolCalls: true, extras: openaiThinking },
@@ -216,18 +217,18 @@ const ROWS: readonly Vendor[] = [
   }),
   cloud(
     'zhipuCoding',
-    'Zhipu Coding',
+    t`Zhipu Coding`,
     'https://api.z.ai/api/coding/paas/v4',
     'ZHIPU_CODING_API_KEY',
     { noUsageOption: true, extras: thinkingSwitch },
   ),
-  cloud('huggingface', 'Hugging Face', 'https://router.huggingface.co/v1', 'HF_TOKEN', {
+  cloud('huggingface', t`Hugging Face`, 'https://router.huggingface.co/v1', 'HF_TOKEN', {
     thinkTags: true,
   }),
   local('ollama', 'Ollama', 11_434, { extras: localEffort }),
   local('lmstudio', 'LM Studio', 1234, { extras: localEffort }),
   local('vllm', 'vLLM', 8000, { extras: templateThinking }),
-  local('local', 'the local model server', 8080, { extras: templateThinking }),
+  local('local', t`the local model server`, 8080, { extras: templateThinking }),
 ];
 
 const BY_NAME: ReadonlyMap<ProviderName, Vendor> = new Map(ROWS.map((row) => [row.name, row]));

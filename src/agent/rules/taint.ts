@@ -7,6 +7,7 @@ import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../../features/workflows/
 import type { ToolAccess } from '../../kernel/access/rights.ts';
 import type { ToolCall, TranscriptEntry, UserEntry } from '../../kernel/message/transcript.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
+import { t } from '../../lib/texts.ts';
 import { SKILLS_FOLDER, WORKSPACE_FILES } from './prompt.ts';
 
 /** Characters beside the host that an address may have without being checked. */
@@ -62,9 +63,9 @@ export function taintSources(
 
 function messageWords({ text, media }: UserEntry): string {
   const [, mark] = MARKED.exec(text) ?? [];
-  if (mark === undefined) return media === undefined ? 'message' : 'attached file';
+  if (mark === undefined) return media === undefined ? 'message' : t`attached file`;
   const isMessage = /^(?:quoted|forwarded|sent) /.test(mark);
-  return `${isMessage ? 'message ' : ''}${mark.replace('by the person', 'by you')}`;
+  return `${isMessage ? 'message ' : ''}${mark.replace(t`by the person`, t`by you`)}`;
 }
 
 /**

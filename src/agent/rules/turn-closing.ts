@@ -9,6 +9,7 @@ import type {
   TranscriptEntry,
   UserEntry,
 } from '../../kernel/message/transcript.ts';
+import { t } from '../../lib/texts.ts';
 import { entryTokens } from './tokens.ts';
 import type { Ending, TurnLimit, TurnLimits } from './turn-state.ts';
 
@@ -62,9 +63,9 @@ function noteOf(ending: Ending, limits: TurnLimits): string | undefined {
     case 'stopped':
       return undefined;
     case 'empty':
-      return 'The model gave no answer, even when asked again. Please rephrase your message.';
+      return t`The model gave no answer, even when asked again. Please rephrase your message.`;
     case 'refused':
-      return 'The model declined to answer this.';
+      return t`The model declined to answer this.`;
     case 'limit':
       return limitNote(ending.limit, limits);
     case 'failed':
@@ -86,9 +87,9 @@ function limitNote(limit: TurnLimit, limits: TurnLimits): string {
 }
 
 function durationText(ms: number): string {
-  if (ms < MS_PER_MINUTE) return `${Math.round(ms / 1000)} seconds`;
+  if (ms < MS_PER_MINUTE) return t`${Math.round(ms / 1000)} seconds`;
   const minutes = Math.round(ms / MS_PER_MINUTE);
-  return minutes === 1 ? '1 minute' : `${minutes} minutes`;
+  return minutes === 1 ? '1 minute' : t`${minutes} minutes`;
 }
 
 // The calls of a turn grouped by the answer that made them, each with its result.

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { OAuth2Provider, OAuth2Settings } from './settings.ts';
 
@@ -230,7 +231,7 @@ export async function requestGrant(tokenUrl: string, form: Form, clock: Clock): 
   if (grant !== undefined) return grant;
   const error = errorIn(body);
   if (error !== undefined && status < 500 && FINAL_ERRORS.has(error)) throw tokenRefused(error);
-  throw unreachable(`status ${status}`);
+  throw unreachable(t`status ${status}`);
 }
 
 /** Undefined: the answer grants nothing. */
@@ -268,24 +269,24 @@ export async function post(
     return { status: response.status, body };
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'TimeoutError';
-    throw unreachable(isLate ? 'no answer within 30 s' : 'cannot reach it');
+    throw unreachable(isLate ? t`no answer within 30 s` : t`cannot reach it`);
   }
 }
 
 export function tokenRefused(error: string): ChannelError {
   const meaning =
     error === 'invalid_grant'
-      ? 'the refresh token expired or was revoked'
-      : 'the client or the scope was refused';
-  return new ChannelError(TOKEN_REFUSED, `the token server refused: ${meaning} (${error})`, {
+      ? t`the refresh token expired or was revoked`
+      : t`the client or the scope was refused`;
+  return new ChannelError(TOKEN_REFUSED, t`the token server refused: ${meaning} (${error})`, {
     remedy: NEVER,
   });
 }
 
 const notLoggedIn = () =>
-  new ChannelError(TOKEN_REFUSED, 'nobody logged in to this mailbox yet', { remedy: NEVER });
+  new ChannelError(TOKEN_REFUSED, t`nobody logged in to this mailbox yet`, { remedy: NEVER });
 
 const unreachable = (problem: string) =>
-  new ChannelError('mail_server', `no access token from the token server: ${problem}`, {
+  new ChannelError('mail_server', t`no access token from the token server: ${problem}`, {
     remedy: BACKOFF,
   });

@@ -12,6 +12,7 @@ import { type AccountRef, accountPath, nativeId } from '../../kernel/message/ids
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { renderPlain } from '../../lib/markup/markup.ts';
 import { shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { MailAccount } from './connection-settings.ts';
@@ -71,7 +72,7 @@ export class Answers {
     if (isEmpty(message)) return { nativeIds: [] };
     const recipient = normalizeAddress(message.chat.chat);
     if (recipient === undefined || recipient !== message.chat.chat) {
-      throw refused('recipient is not a plain mail address', 'mail_recipient');
+      throw refused(t`recipient is not a plain mail address`, 'mail_recipient');
     }
     const now = host.clock.now();
     const known = await register.outgoing(message.id);
@@ -123,7 +124,7 @@ export class Answers {
     }
     if (claim.kind === 'refuse') {
       host.log.warn('mail refused by a limit', { messageId: message.id, reason: claim.reason });
-      throw notSent(`limit: ${claim.reason}`, 'mail_limit', FORBIDDEN);
+      throw notSent(t`limit: ${claim.reason}`, 'mail_limit', FORBIDDEN);
     }
     mine.add(claim.reply);
     return claim.reply;
@@ -158,7 +159,7 @@ export class Answers {
 
   #tellLeftOut(recipient: string): void {
     this.#context.host.alert(
-      `The copy of a mail for ${recipient} was not sent: a mail limit is reached.`,
+      t`The copy of a mail for ${recipient} was not sent: a mail limit is reached.`,
     );
   }
 
@@ -173,7 +174,7 @@ export class Answers {
     } catch (error) {
       if (!(error instanceof DeliveryError)) throw error;
       host.log.warn('copy of an answer not sent', { code: error.code, error });
-      host.alert(`The copy of an answer for ${recipient} was not sent.`);
+      host.alert(t`The copy of an answer for ${recipient} was not sent.`);
     }
   }
 
@@ -197,13 +198,13 @@ export class Answers {
     this.#authFailures = 0;
     this.#resumeAt = host.clock.now() + AUTH_PAUSE_MS;
     host.alert(
-      `The SMTP server refuses the login, so answers are waiting. Check ${accountPath(at)}.`,
+      t`The SMTP server refuses the login, so answers are waiting. Check ${accountPath(at)}.`,
     );
   }
 
   #expectLogin(now: number): void {
     if (now >= this.#resumeAt) return;
-    throw notSent('SMTP log-in was refused', SMTP_AUTH_REFUSED, after(this.#resumeAt - now));
+    throw notSent(t`SMTP log-in was refused`, SMTP_AUTH_REFUSED, after(this.#resumeAt - now));
   }
 
   async #note(

@@ -5,6 +5,7 @@
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { AccessTokens, type GrantRows } from './access-tokens.ts';
 import { normalizeAddress } from './rules/address.ts';
@@ -47,13 +48,13 @@ type AccountDeps = {
 /** @throws ChannelError with remedy `never` that names the wrong setting. */
 export function mailAccountOf(config: EmailConfig, deps: AccountDeps): MailAccount {
   const from = normalizeAddress(config.from === '' ? config.username : config.from);
-  if (from === undefined) throw refused('`from` is not a plain email address');
+  if (from === undefined) throw refused(t`\`from\` is not a plain email address`);
   const imap = { host: config.imapHost, port: config.imapPort, security: config.imapSecurity };
   const smtp = { host: config.smtpHost, port: config.smtpPort, security: config.smtpSecurity };
   for (const server of [imap, smtp]) {
-    if (server.host === '') throw refused('a mail server is missing');
+    if (server.host === '') throw refused(t`a mail server is missing`);
     if (server.security === 'none' && !isLoopbackHost(server.host)) {
-      throw refused('unencrypted mail is allowed only to loopback hosts');
+      throw refused(t`unencrypted mail is allowed only to loopback hosts`);
     }
   }
   return {
@@ -72,7 +73,7 @@ function credentialOf(config: EmailConfig, { clock, state }: AccountDeps): MailC
   if (!usesOAuth2(config)) return { kind: 'password', password };
   const endpoint = providerOf(settings, imapHost);
   if (!isSafeTokenUrl(endpoint.tokenUrl)) {
-    throw refused('oauth2.tokenUrl is not an https address');
+    throw refused(t`oauth2.tokenUrl is not an https address`);
   }
   const deps = { settings, username, endpoint, clock, state };
   return { kind: 'oauth2', tokens: new AccessTokens(deps) };
@@ -150,6 +151,6 @@ export function serverFault(problem: string): ChannelError {
 
 /** The server offers no login mechanism for access tokens. */
 export function tokenLoginMissing(): ChannelError {
-  const problem = 'the IMAP server does not support login with OAuth2 (XOAUTH2 or OAUTHBEARER)';
+  const problem = t`the IMAP server does not support login with OAuth2 (XOAUTH2 or OAUTHBEARER)`;
   return new ChannelError(AUTH_REFUSED, problem, { remedy: BACKOFF });
 }

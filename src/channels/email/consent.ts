@@ -9,6 +9,7 @@ import {
   type Redirect,
   readRedirect,
 } from '../../lib/net/oauth-redirect.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import {
   errorIn,
@@ -66,13 +67,13 @@ export async function consentInBrowser(
       login_hint: username,
     };
     for (const [name, value] of Object.entries(parameters)) page.searchParams.set(name, value);
-    say(`Open this address in a browser on this machine and allow the access:\n${page.href}`);
+    say(t`Open this address in a browser on this machine and allow the access:\n${page.href}`);
     const isValid = (answer: string) => readRedirect(answer, state).kind !== 'foreign';
     const pasted = paste?.(isValid, asking.signal).then((answer) => readRedirect(answer, state));
     pasted?.catch(() => undefined);
     const ends = [listener.redirect, ...(pasted === undefined ? [] : [pasted])];
     const found = await orAborted<Redirect>(Promise.race(ends), signal);
-    if (found.kind !== 'code') throw refused(found.kind === 'refused' ? found.error : 'no answer');
+    if (found.kind !== 'code') throw refused(found.kind === 'refused' ? found.error : t`no answer`);
     const form = {
       grant_type: 'authorization_code',
       code: found.code,
@@ -101,11 +102,11 @@ export async function consentOnDevice(consent: Consent): Promise<Grant> {
   const asked = await post(provider.deviceUrl, { ...clientOf(settings), scope: provider.scope });
   const device = deviceSchema.safeParse(asked.body).data;
   if (asked.status !== 200 || device === undefined) {
-    throw refused(errorIn(asked.body) ?? `status ${asked.status}`);
+    throw refused(errorIn(asked.body) ?? t`status ${asked.status}`);
   }
   say(
-    `On any device, open ${device.verification_uri} and enter the code ${device.user_code}. ` +
-      `It is valid for ${Math.ceil(device.expires_in / 60)} minutes.`,
+    t`On any device, open ${device.verification_uri} and enter the code ${device.user_code}. ` +
+      t`It is valid for ${Math.ceil(device.expires_in / 60)} minutes.`,
   );
   const until = clock.now() + device.expires_in * 1000;
   const form = { grant_type: DEVICE_GRANT, device_code: device.device_code, ...clientOf(settings) };
@@ -133,19 +134,19 @@ const clientOf = ({ clientId, clientSecret }: OAuth2Settings): Form => ({
 
 function lasting(grant: Grant): Grant {
   if (grant.refreshToken !== '') return grant;
-  throw failed('the provider gave no refresh token; the scope may lack offline access');
+  throw failed(t`the provider gave no refresh token; the scope may lack offline access`);
 }
 
 const MEANINGS: Readonly<Record<string, string>> = {
-  access_denied: 'the access was not allowed',
-  expired_token: 'the code expired before the access was allowed',
-  invalid_client: 'the provider does not know the client id or its secret',
-  unauthorized_client: 'the provider does not allow this client to log in this way',
-  invalid_scope: 'the provider does not know the scope',
+  access_denied: t`the access was not allowed`,
+  expired_token: t`the code expired before the access was allowed`,
+  invalid_client: t`the provider does not know the client id or its secret`,
+  unauthorized_client: t`the provider does not allow this client to log in this way`,
+  invalid_scope: t`the provider does not know the scope`,
 };
 
 const refused = (error: string) =>
-  failed(MEANINGS[error] === undefined ? `refused (${error})` : `${MEANINGS[error]} (${error})`);
+  failed(MEANINGS[error] === undefined ? t`refused (${error})` : `${MEANINGS[error]} (${error})`);
 
 const failed = (problem: string) =>
-  new ChannelError(TOKEN_REFUSED, `the login failed: ${problem}`, { remedy: NEVER });
+  new ChannelError(TOKEN_REFUSED, t`the login failed: ${problem}`, { remedy: NEVER });

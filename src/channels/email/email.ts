@@ -7,6 +7,7 @@ import {
   channelName,
   DEFAULT_ACCOUNT,
 } from '../../kernel/message/ids.ts';
+import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import {
   ArchiveError,
@@ -68,7 +69,7 @@ export function createEmailChannel(
         if (!signal.aborted) await aborted(signal);
       } catch (error) {
         if (error instanceof ChannelError && error.code === 'mail_settings') {
-          const remedy = `correct ${accountPath({ channel: name, account })} in the configuration`;
+          const remedy = t`correct ${accountPath({ channel: name, account })} in the configuration`;
           host.report({ kind: 'stopped', reason: error.message, remedy });
         }
         throw error;
@@ -92,7 +93,7 @@ export function createEmailChannel(
   };
 }
 
-const NOT_RUNNING = 'the email channel is not running';
+const NOT_RUNNING = t`the email channel is not running`;
 const notSent = () => new DeliveryError(NOT_RUNNING, { certainty: 'not_sent', remedy: BACKOFF });
 const noFile = () => new AttachmentError('mail_not_running', NOT_RUNNING, { isFinal: false });
 const noInbox = () => new InboxError('the mailbox is not connected at the moment');

@@ -6,6 +6,7 @@
 import { type FetchMessageObject, type FetchQueryObject, ImapFlow } from 'imapflow';
 import { ChannelError } from '../../kernel/message/errors.ts';
 import { inTime } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
   AUTH_REFUSED,
@@ -65,7 +66,7 @@ export class ImapConnection implements AsyncDisposable {
       client.close();
     });
     client.on('close', () => {
-      const failure = imapFailure('connection closed', this.#lastError ?? 'by the server');
+      const failure = imapFailure(t`connection closed`, this.#lastError ?? t`by the server`);
       this.#failure ??= failure;
       for (const reject of this.#waiting) reject(failure);
     });
@@ -115,7 +116,7 @@ export class ImapConnection implements AsyncDisposable {
       this.#client.mailboxOpen(mailbox, { readOnly }),
     );
     const uidValidity = String(opened.uidValidity);
-    if (!/^\d+$/.test(uidValidity)) throw serverFault('the server gives no UIDVALIDITY');
+    if (!/^\d+$/.test(uidValidity)) throw serverFault(t`the server gives no UIDVALIDITY`);
     if (opened.uidNext > 0) return { uidValidity, uidNext: opened.uidNext };
     const newest = (await this.search({ uid: '*' })).at(-1) ?? 0;
     return { uidValidity, uidNext: newest + 1 };
@@ -162,7 +163,7 @@ export class ImapConnection implements AsyncDisposable {
       yield piece;
     }
     if (isThere || bytes === 0 || !(await this.search({ uid: String(uid) })).includes(uid)) return;
-    throw serverFault('the server answered OK without the mail');
+    throw serverFault(t`the server answered OK without the mail`);
   }
 
   /** The start of the header block, at most `maxBytes`. */
@@ -170,7 +171,7 @@ export class ImapConnection implements AsyncDisposable {
     const mail = await this.#body(uid, {
       bodyParts: [{ key: 'HEADER', start: 0, maxLength: maxBytes }],
     });
-    if (mail?.headers === undefined) throw serverFault('the server left out a mail header');
+    if (mail?.headers === undefined) throw serverFault(t`the server left out a mail header`);
     return mail.headers;
   }
 
@@ -202,8 +203,8 @@ export class ImapConnection implements AsyncDisposable {
 
   async append(folder: string, raw: Buffer, dateMs: number): Promise<void> {
     const appending = this.#client.append(folder, raw, ['\\Seen'], new Date(dateMs));
-    const stored = await this.#within(BODY_DEADLINE_MS, 'store a copy', appending);
-    if (stored === false) throw serverFault('the server did not store the copy');
+    const stored = await this.#within(BODY_DEADLINE_MS, t`store a copy`, appending);
+    if (stored === false) throw serverFault(t`the server did not store the copy`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -215,7 +216,7 @@ export class ImapConnection implements AsyncDisposable {
   /** UIDs, ascending. */
   async search(query: Parameters<ImapFlow['search']>[0]): Promise<readonly number[]> {
     const found = await this.#command('search', this.#client.search(query, { uid: true }));
-    if (!Array.isArray(found)) throw serverFault('the server refused a search');
+    if (!Array.isArray(found)) throw serverFault(t`the server refused a search`);
     return [...found].sort((a, b) => a - b);
   }
 
@@ -224,14 +225,14 @@ export class ImapConnection implements AsyncDisposable {
     query: Parameters<ImapFlow['fetchOne']>[1],
   ): Promise<FetchMessageObject | undefined> {
     const fetching = this.#client.fetchOne(String(uid), query, { uid: true });
-    return (await this.#within(BODY_DEADLINE_MS, 'fetch a mail', fetching)) || undefined;
+    return (await this.#within(BODY_DEADLINE_MS, t`fetch a mail`, fetching)) || undefined;
   }
 
   async #expectGone(uids: readonly number[], found: readonly MailSummary[]): Promise<void> {
     const known = new Set(found.map((summary) => summary.uid));
     const missing = uids.filter((uid) => !known.has(uid));
     const still = await this.search({ uid: missing.join(',') });
-    if (still.length > 0) throw serverFault('the server left out mails it has');
+    if (still.length > 0) throw serverFault(t`the server left out mails it has`);
   }
 
   #command<T>(doing: string, work: Promise<T>): Promise<T> {
@@ -241,7 +242,7 @@ export class ImapConnection implements AsyncDisposable {
   async #within<T>(ms: number, doing: string, work: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
     const deadline = this.#clock.timer(ms, () => {
-      late.reject(serverFault(`${doing}: no answer within ${ms / 1000} s`));
+      late.reject(serverFault(t`${doing}: no answer within ${ms / 1000} s`));
       this.#client.close();
     });
     try {
@@ -353,7 +354,7 @@ async function* sectionPieces(ask: Section): AsyncGenerator<Buffer, void, void> 
     const wanted = start === 0 ? FIRST_PIECE_BYTES : PIECE_BYTES;
     const { piece, size } = await ask(start, wanted);
     if (piece === undefined && start > 0 && start < size) {
-      throw serverFault('the server left out the end of a mail');
+      throw serverFault(t`the server left out the end of a mail`);
     }
     if (piece === undefined || piece.length === 0) return;
     yield piece;

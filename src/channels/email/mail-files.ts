@@ -5,6 +5,7 @@
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';
 import { visibleText } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import { type Mailbox, withConnection } from './imap-connection.ts';
@@ -57,7 +58,7 @@ export class MailFiles implements AsyncDisposable {
     const [, uidValidity = '', uid = '', index = ''] = REF.exec(ref) ?? [];
     const place = { uidValidity, uid: Number(uid) };
     const contents = await this.#open(`${uidValidity}/${uid}`, place, signal);
-    if (!contents.has(Number(index))) throw gone('its mail has changed');
+    if (!contents.has(Number(index))) throw gone(t`its mail has changed`);
     yield* contents.read(Number(index));
   }
 
@@ -105,12 +106,12 @@ export class MailFiles implements AsyncDisposable {
   #fetch({ uidValidity, uid }: MailPlace): Promise<SpooledMail> {
     return withConnection(this.#mailbox, this.#stop.signal, async (connection) => {
       const opened = await connection.open(this.#mailbox.folder);
-      if (opened.uidValidity !== uidValidity) throw gone('the server has renumbered its mailbox');
+      if (opened.uidValidity !== uidValidity) throw gone(t`the server has renumbered its mailbox`);
       const [summary] = await connection.summaries([uid]);
       if (summary !== undefined && summary.bytes > MAX_MAIL_BYTES)
-        throw gone('its mail is too large');
+        throw gone(t`its mail is too large`);
       const mail = summary && (await spoolMail(connection.pieces(uid, summary.bytes)));
-      if (mail === undefined) throw gone('its mail is no longer in the mailbox');
+      if (mail === undefined) throw gone(t`its mail is no longer in the mailbox`);
       return mail;
     });
   }
@@ -120,7 +121,7 @@ const gone = (reason: string) => new AttachmentError('attachment_gone', reason, 
 
 /** The folder may be cleaned up meanwhile. */
 const noRoom = () =>
-  new AttachmentError('attachment_no_room', 'the temporary folder is full', {
+  new AttachmentError('attachment_no_room', t`the temporary folder is full`, {
     isFinal: false,
   });
 
@@ -138,7 +139,7 @@ export async function extractFiles(
   const file = await openFile();
   const worker: Worker = startWorker();
   const done = Promise.withResolvers<readonly number[]>();
-  const unreadable = () => done.reject(gone('its mail cannot be read'));
+  const unreadable = () => done.reject(gone(t`its mail cannot be read`));
   worker.once('error', unreadable).once('exit', unreadable);
   worker.on('message', (message: FromParser) => {
     if (message.kind === 'files') done.resolve(message.sizes);

@@ -6,6 +6,7 @@ import { Resolver } from 'node:dns/promises';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { FetchMessageObject } from 'imapflow';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { RawMail } from './mail-spool.ts';
 import type { BounceReport } from './rules/machine-mail.ts';
@@ -102,7 +103,7 @@ function systemLookup(): DnsLookup {
   return async (domain, type) => (type === 'TXT' ? resolver.resolveTxt(domain) : []);
 }
 
-const BROKEN = 'mail broke the parser';
+const BROKEN = t`mail broke the parser`;
 
 /** Reads one mail in the thread. */
 async function readIn(
@@ -122,7 +123,7 @@ async function readIn(
     });
   const limit = (ms: number) => {
     deadline?.[Symbol.dispose]();
-    deadline = clock.timer(ms, () => finish('mail took too long to read'));
+    deadline = clock.timer(ms, () => finish(t`mail took too long to read`));
   };
   const onMessage = (message: FromParser) => {
     if (message.kind === 'parsed') {

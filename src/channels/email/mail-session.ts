@@ -11,6 +11,7 @@ import {
 } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { supervise } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost, Inbox } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
@@ -159,7 +160,7 @@ export class MailSession {
       this.mailbox,
       {
         ...{ name: `self-test.${nonce}`, subject: `nanobot self-test ${nonce}` },
-        text: 'A test email of nanobot to itself. It is not answered.',
+        text: t`A test email of nanobot to itself. It is not answered.`,
       },
       signal,
     );
@@ -238,12 +239,12 @@ export class MailSession {
       host.report({ kind: 'stopped', reason, remedy });
       if (await credential.tokens.isNewlyRefused()) {
         host.alert(
-          `The mailbox ${this.account.from} is no longer read or answered: ${reason}. To go on, ${remedy}`,
+          t`The mailbox ${this.account.from} is no longer read or answered: ${reason}. To go on, ${remedy}`,
         );
       }
       return new ChannelError(TOKEN_REFUSED, reason, { remedy: NEVER });
     }
-    const reason = `the IMAP server refused the login ${MAX_AUTH_FAILURES} times`;
+    const reason = t`the IMAP server refused the login ${MAX_AUTH_FAILURES} times`;
     const isToken = credential.kind === 'oauth2';
     host.report({ kind: 'stopped', reason, remedy: isToken ? checkToken(at) : checkPassword(at) });
     return new ChannelError(AUTH_REFUSED, reason, { remedy: NEVER });
@@ -251,14 +252,15 @@ export class MailSession {
 }
 
 const checkPassword = (at: AccountRef) =>
-  `check user name and app password of the mailbox (${accountPath(at)}), then restart the channel`;
+  t`check user name and app password of the mailbox (${accountPath(at)}), then restart the channel`;
 const checkToken = (at: AccountRef) =>
-  `check that IMAP and SMTP are switched on for the mailbox and that ${accountPath(at)}.oauth2.scope covers both, then restart the channel`;
+  t`check that IMAP and SMTP are switched on for the mailbox and that ${accountPath(at)}.oauth2.scope covers both, then restart the channel`;
 
 function newLogin({ account }: AccountRef, { oauth2 }: EmailConfig): string {
-  const what = oauth2.refreshToken === '' ? 'log in again' : 'make a new refresh token and save it';
-  const which = account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`;
-  return `${what}: nanobot channels login email${which}`;
+  const what =
+    oauth2.refreshToken === '' ? t`log in again` : t`make a new refresh token and save it`;
+  const which = account === DEFAULT_ACCOUNT ? '' : t` --account ${account}`;
+  return t`${what}: nanobot channels login email${which}`;
 }
 
 // A mail of a mailbox to itself, which tests both ways: sent by SMTP, received by IMAP. It carries
@@ -287,11 +289,11 @@ export async function sendToOurselves(
     `Subject: ${subject}`,
     `Date: ${new Date(clock.now()).toUTCString().replace('GMT', '+0000')}`,
     `Message-ID: ${messageId}`,
-    'Auto-Submitted: auto-generated',
-    'X-Auto-Response-Suppress: All',
+    t`Auto-Submitted: auto-generated`,
+    t`X-Auto-Response-Suppress: All`,
     `${OWN_MARK_HEADER}: ${name}`,
     'MIME-Version: 1.0',
-    'Content-Type: text/plain; charset=utf-8',
+    t`Content-Type: text/plain; charset=utf-8`,
     '',
     text,
     '',

@@ -13,6 +13,7 @@ import { runInNewContext } from 'node:vm';
 import type { MailParser } from 'mailparser';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import { htmlText } from '../../lib/html/html-text.ts';
+import { t } from '../../lib/texts.ts';
 
 /** Larger mails go to a file. */
 export const MAX_MEMORY_BYTES = 256 * 1024;
@@ -63,7 +64,7 @@ export async function openNameless(): Promise<FileHandle> {
 const closed = (file: FileHandle) => file.close();
 
 function notKept(cause: unknown): never {
-  throw new ChannelError('mail_spool', 'a large mail cannot be written to the temporary folder', {
+  throw new ChannelError('mail_spool', t`a large mail cannot be written to the temporary folder`, {
     remedy: BACKOFF,
     cause,
   });

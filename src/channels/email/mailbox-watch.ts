@@ -5,6 +5,7 @@
 
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { fingerprintOf, type MailArrival } from './arrival.ts';
 import { serverFault } from './connection-settings.ts';
@@ -204,7 +205,7 @@ export class MailboxWatch {
       const opened = await connection.open(mailbox.folder);
       if (opened.uidValidity === uidValidity) return connection;
       await connection[Symbol.asyncDispose]();
-      throw serverFault('the mailbox was renumbered meanwhile');
+      throw serverFault(t`the mailbox was renumbered meanwhile`);
     }, this.#connection);
     await work(spare).finally(() => spare[Symbol.asyncDispose]());
   }
@@ -322,8 +323,8 @@ const newcomer = (
 function noticeOf({ uid }: DeferredMail, error: unknown): string {
   const why = shortened(error instanceof Error ? error.message : String(error), MAX_REASON_CHARS);
   return (
-    `A mail in the mailbox (UID ${uid}) cannot be read: ${verbatim(why)}. Other mail is answered as ` +
-    'usual. I retry this one for six hours. Open it in a mail program; if it is damaged there too, ' +
-    'ask the sender to send it again.'
+    t`A mail in the mailbox (UID ${uid}) cannot be read: ${verbatim(why)}. Other mail is answered as ` +
+    t`usual. I retry this one for six hours. Open it in a mail program; if it is damaged there too, ` +
+    t`ask the sender to send it again.`
   );
 }

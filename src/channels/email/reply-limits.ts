@@ -4,6 +4,7 @@
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { spanWords } from '../../kernel/message/message-limits.ts';
+import { t } from '../../lib/texts.ts';
 import type { Admission, ChannelHost } from '../channel.ts';
 import type { HeldMail, MailRegister } from './mail-register.ts';
 import {
@@ -79,7 +80,7 @@ export class ReplyLimits {
     const { size } = this.#held;
     if (size === 0) return undefined;
     const reasons = new Set([...this.#held.values()].map(({ reason }) => reason));
-    return `${size} ${size === 1 ? 'mail waits' : 'mails wait'}: ${[...reasons].join('; ')}`;
+    return `${size} ${size === 1 ? t`mail waits` : t`mails wait`}: ${[...reasons].join('; ')}`;
   }
 
   /**
@@ -194,7 +195,7 @@ export class ReplyLimits {
       host.log.warn('mail held by a limit', { messageId: id, reason });
       if (earlier === undefined && wait !== undefined) this.#tellHeld(recipient, wait);
     }
-    return { kind: 'wait', until: dueAt, reason: `held: ${reason}` };
+    return { kind: 'wait', until: dueAt, reason: t`held: ${reason}` };
   }
 
   #lastBefore(id: MessageId, recipient: string): Held | undefined {
@@ -226,18 +227,18 @@ export class ReplyLimits {
   #endedThread(message: InboundMessage, endedBy: string): Admission {
     const { limits, host } = this.#deps;
     const { chat: recipient } = message.chat;
-    const reason = 'the thread was ended: two machines answering each other';
+    const reason = t`the thread was ended: two machines answering each other`;
     if (endedBy !== message.id) return { kind: 'refuse', reason };
     const why =
-      `${limits.loopMails} mails in a row came within ${spanWords(limits.loopSecs * 1000)} of my ` +
-      'answers, as when two machines answer each other';
+      t`${limits.loopMails} mails in a row came within ${spanWords(limits.loopSecs * 1000)} of my ` +
+      t`answers, as when two machines answer each other`;
     host.alert(
-      `A thread with ${recipient} has ended for good: ${why}. Other threads with them continue ` +
-        `(${this.#deps.path}.limits.loopMails, loopSecs).`,
+      t`A thread with ${recipient} has ended for good: ${why}. Other threads with them continue ` +
+        t`(${this.#deps.path}.limits.loopMails, loopSecs).`,
     );
     const notice =
-      `I am ending this thread: ${why}. I no longer answer in it. If you are a person, write me a ` +
-      'new mail that is not a reply.';
+      t`I am ending this thread: ${why}. I no longer answer in it. If you are a person, write me a ` +
+      t`new mail that is not a reply.`;
     return { kind: 'refuse', reason, notice };
   }
 
@@ -248,14 +249,14 @@ export class ReplyLimits {
     if (this.#toldAt.has(recipient)) return;
     this.#toldAt.set(recipient, now);
     host.alert(
-      `Mails of ${recipient} wait, and no model was asked yet: there are no more than ${reason} ` +
-        `(${path}.limits.${key}). They are answered in their order, the first in ${spanWords(delayMs)}; ` +
-        'a higher limit counts within a minute.',
+      t`Mails of ${recipient} wait, and no model was asked yet: there are no more than ${reason} ` +
+        t`(${path}.limits.${key}). They are answered in their order, the first in ${spanWords(delayMs)}; ` +
+        t`a higher limit counts within a minute.`,
     );
   }
 
   #tellRefused(recipient: string, { reason, alert }: Refusal): void {
-    if (alert) this.#deps.host.alert(`${recipient} is not answered by mail: ${reason}.`);
+    if (alert) this.#deps.host.alert(t`${recipient} is not answered by mail: ${reason}.`);
   }
 }
 

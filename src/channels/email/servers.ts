@@ -7,6 +7,7 @@ import { Resolver } from 'node:dns/promises';
 import { ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import { within } from '../../lib/async.ts';
 import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import { type GrantRows, TOKEN_REFUSED } from './access-tokens.ts';
 import { AUTH_REFUSED, type MailServer, mailAccountOf } from './connection-settings.ts';
@@ -72,7 +73,7 @@ async function byServiceRecords(
   const otherHost = [imap.host, smtp.host].find((host) => !`.${host}`.endsWith(`.${domain}`));
   // DNS can be forged, so a person must confirm (RFC 6186 section 6).
   const hint =
-    otherHost && `DNS names ${otherHost} as mail server. Check that this is your provider.`;
+    otherHost && t`DNS names ${otherHost} as mail server. Check that this is your provider.`;
   return { imap, smtp, username: address, ...(hint === undefined ? {} : { hint }) };
 }
 
@@ -161,8 +162,8 @@ type Provider = readonly [
   hint?: string,
 ];
 
-const APP_PASSWORD = 'This provider requires an app password; create one in the account settings.';
-const ENABLE_IMAP = 'Enable IMAP in the settings of the provider’s web mail first.';
+const APP_PASSWORD = t`This provider requires an app password; create one in the account settings.`;
+const ENABLE_IMAP = t`Enable IMAP in the settings of the provider’s web mail first.`;
 
 const PROVIDERS: readonly Provider[] = [
   ['gmail.com googlemail.com', 'imap.gmail.com', 'smtp.gmail.com', 465, APP_PASSWORD],
@@ -171,7 +172,7 @@ const PROVIDERS: readonly Provider[] = [
     'outlook.office365.com',
     'smtp-mail.outlook.com',
     587,
-    'Microsoft does not accept passwords over IMAP; use OAuth2 (a client id).',
+    t`Microsoft does not accept passwords over IMAP; use OAuth2 (a client id).`,
   ],
   ['icloud.com me.com mac.com', 'imap.mail.me.com', 'smtp.mail.me.com', 587, APP_PASSWORD],
   [
@@ -195,7 +196,7 @@ const PROVIDERS: readonly Provider[] = [
     'secureimap.t-online.de',
     'securesmtp.t-online.de',
     465,
-    'T-Online requires the separate email password from its customer centre.',
+    t`T-Online requires the separate email password from its customer centre.`,
   ],
   ['freenet.de', 'mx.freenet.de', 'mx.freenet.de', 465],
   ['yandex.com yandex.ru', 'imap.yandex.com', 'smtp.yandex.com', 465, APP_PASSWORD],
@@ -241,15 +242,13 @@ type ProveOptions = {
 };
 
 const REMEDIES: Readonly<Record<MailProofStep, string>> = {
-  imap: 'Check host, port and encryption of the IMAP server.',
-  smtp: 'Check host, port and encryption of the SMTP server.',
-  'round trip': 'The email was sent but did not arrive in the inbox. Check the spam folder.',
+  imap: t`Check host, port and encryption of the IMAP server.`,
+  smtp: t`Check host, port and encryption of the SMTP server.`,
+  'round trip': t`The email was sent but did not arrive in the inbox. Check the spam folder.`,
 };
-const PASSWORD_REMEDY = 'Check the user name and password; many providers require an app password.';
-const TOKEN_REMEDY =
-  'Check the user name, that IMAP and SMTP are enabled for the mailbox, and that the scope covers both.';
-const GRANT_REMEDY =
-  'Log in again (nanobot channels login email), or create a new refresh token; check client id, client secret, token address and scope.';
+const PASSWORD_REMEDY = t`Check the user name and password; many providers require an app password.`;
+const TOKEN_REMEDY = t`Check the user name, that IMAP and SMTP are enabled for the mailbox, and that the scope covers both.`;
+const GRANT_REMEDY = t`Log in again (nanobot channels login email), or create a new refresh token; check client id, client secret, token address and scope.`;
 
 /** Never rejects for failures of the mail servers; rejects only when the signal aborts. */
 export async function proveMailbox(
@@ -294,11 +293,11 @@ export async function proveMailbox(
 const proofMail = () => ({
   name: `proof.${randomUUID()}`,
   subject: 'nanobot setup test',
-  text: 'nanobot can send from and read this mailbox. You can delete this email.',
+  text: t`nanobot can send from and read this mailbox. You can delete this email.`,
 });
 
 const notArrived = () =>
-  new ChannelError('mail_round_trip', 'the test email did not arrive within 60 s', {
+  new ChannelError('mail_round_trip', t`the test email did not arrive within 60 s`, {
     remedy: NEVER,
   });
 

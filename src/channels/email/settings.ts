@@ -27,6 +27,7 @@ import {
   DEFAULT_ACCOUNT,
 } from '../../kernel/message/ids.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 import { isOwnAddress, normalizeAddress } from './rules/address.ts';
 
 /** `unlisted`: mails of people who are not let in; `all`: of everybody but the owner. */
@@ -111,7 +112,7 @@ const mailboxFields = {
   aliases: texts().describe('Additional addresses of this mailbox.'),
   mailbox: text('INBOX'),
   allowFrom: allowFrom.describe(
-    'Sender addresses that may talk to the agent. Empty: nobody; "*": everybody.',
+    t`Sender addresses that may talk to the agent. Empty: nobody; "*": everybody.`,
   ),
   strangers,
   authservId: text().describe(
@@ -169,21 +170,21 @@ function oauth2Problems(email: EmailConfig, path: string): Problems {
       unless(
         oauth2[key] === '' || isSafeTokenUrl(oauth2[key]),
         `${path}.oauth2.${key}`,
-        'not an https address',
-        'Set it to the endpoint of your provider, e.g. https://...',
+        t`not an https address`,
+        t`Set it to the endpoint of your provider, e.g. https://...`,
       ),
     ),
     ...unless(
       oauth2.clientId !== '',
       `${path}.oauth2.clientId`,
-      `required with ${path}.oauth2.refreshToken`,
-      'Set it to the id of the client for which the refresh token was created.',
+      t`required with ${path}.oauth2.refreshToken`,
+      t`Set it to the id of the client for which the refresh token was created.`,
     ),
     ...unless(
       isSafeTokenUrl(tokenUrl),
       `${path}.oauth2.tokenUrl`,
-      tokenUrl === '' ? `the token server of ${imapHost} is unknown` : 'not an https address',
-      'Set it to the token endpoint of your provider, e.g. https://...',
+      tokenUrl === '' ? t`the token server of ${imapHost} is unknown` : t`not an https address`,
+      t`Set it to the token endpoint of your provider, e.g. https://...`,
     ),
   ];
 }
@@ -197,8 +198,8 @@ function serverProblems(email: EmailConfig, path: string): Problems {
       unless(
         !email.enabled || email[key] !== '',
         `${path}.${key}`,
-        `required while ${path}.enabled is true`,
-        'Set it; "nanobot onboard" detects the servers of most mailboxes.',
+        t`required while ${path}.enabled is true`,
+        t`Set it; "nanobot onboard" detects the servers of most mailboxes.`,
       ),
     ),
     ...kinds.flatMap((kind) => {
@@ -206,8 +207,8 @@ function serverProblems(email: EmailConfig, path: string): Problems {
       return unless(
         email[`${kind}Security`] !== 'none' || host === '' || isLoopbackHost(host),
         `${path}.${kind}Security`,
-        `"none" would send the password unencrypted to ${host}`,
-        'Use "tls" or "starttls"; "none" is only for servers on this machine.',
+        t`"none" would send the password unencrypted to ${host}`,
+        t`Use "tls" or "starttls"; "none" is only for servers on this machine.`,
       );
     }),
   ];
@@ -226,15 +227,15 @@ function addressProblems(email: EmailConfig, path: string): Problems {
       unless(
         ADDRESS.test(address),
         `${path}.${key}`,
-        `"${address}" is not an email address`,
-        'Write it as name@example.org without a display name.',
+        t`"${address}" is not an email address`,
+        t`Write it as name@example.org without a display name.`,
       ),
     ),
     ...unless(
       !enabled || from !== '' || username === '' || ADDRESS.test(username),
       `${path}.from`,
-      'the address is unknown, because the username is not an address',
-      'Set it to the address of this mailbox.',
+      t`the address is unknown, because the username is not an address`,
+      t`Set it to the address of this mailbox.`,
     ),
   ];
 }
@@ -291,8 +292,8 @@ function sharedAddresses(email: EmailConfig): Problems {
       const [, other] = [...takenBy].find(([known]) => isOwnAddress(address, [known])) ?? [];
       takenBy.set(address, other ?? path);
       if (other === undefined || other === path) continue;
-      const problem = `"${address}" also belongs to ${other}`;
-      problems.push({ path, problem, remedy: 'Use different addresses for each mailbox.' });
+      const problem = t`"${address}" also belongs to ${other}`;
+      problems.push({ path, problem, remedy: t`Use different addresses for each mailbox.` });
     }
   }
   return problems;

@@ -16,6 +16,7 @@ import {
   channelScope,
   DEFAULT_ACCOUNT,
 } from '../../kernel/message/ids.ts';
+import { t } from '../../lib/texts.ts';
 import { discoverMailbox, proveMailbox } from '../channel-setup.ts';
 import { type GrantRows, keepGrant } from './access-tokens.ts';
 import { domainOf } from './rules/address.ts';
@@ -57,7 +58,7 @@ export async function setUpEmail(
 ): Promise<string | undefined> {
   if (flags.email === false) return undefined;
   const isWanted = isRetry || flags.email !== undefined;
-  if (!isWanted && !(await asker.confirm('Connect a mailbox?', false))) return undefined;
+  if (!isWanted && !(await asker.confirm(t`Connect a mailbox?`, false))) return undefined;
   const { account = DEFAULT_ACCOUNT } = flags;
   const before = mailboxesOf((await currentConfig(terminal)).channels.email).get(account);
   const settings = await mailSettings(terminal, asker, flags, account);
@@ -72,19 +73,19 @@ export async function setUpEmail(
   });
   await save(terminal, settings);
   if (isDeepStrictEqual(before, mailbox)) await restartRunning(terminal, account);
-  return `email ${mailbox.from || mailbox.username}`;
+  return t`email ${mailbox.from || mailbox.username}`;
 }
 
 /** @throws CommandFailure with the step that failed */
 async function prove(asker: Asker, email: EmailConfig, state: GrantRows): Promise<void> {
   const proof = await asker.during(
-    `Logging in to ${email.imapHost} and ${email.smtpHost}, and sending one test email to the mailbox itself`,
+    t`Logging in to ${email.imapHost} and ${email.smtpHost}, and sending one test email to the mailbox itself`,
     () => proveMailbox(email, AbortSignal.timeout(PROOF_TIMEOUT_MS), { state }),
-    ({ kind }) => (kind === 'proven' ? 'Sending and receiving work.' : 'The test failed.'),
+    ({ kind }) => (kind === 'proven' ? t`Sending and receiving work.` : t`The test failed.`),
   );
   if (proof.kind === 'proven') return;
   const problem = `${proof.step}: ${proof.problem.replace(/\.$/, '')}. ${proof.remedy}`;
-  throw new CommandFailure(EXIT.failure, `the mailbox test failed at ${problem}`);
+  throw new CommandFailure(EXIT.failure, t`the mailbox test failed at ${problem}`);
 }
 
 /** A channel that stopped for want of a login starts again; changed settings restart it anyway. */
@@ -106,7 +107,7 @@ async function grantAccess(
   const { consentInBrowser, consentOnDevice } = await import('./consent.ts');
   const provider = providerOf(settings, imapHost);
   if (onDevice && provider.deviceUrl === '') {
-    const message = `${imapHost} offers no login on another device; run the command without --device`;
+    const message = t`${imapHost} offers no login on another device; run the command without --device`;
     throw new CommandFailure(EXIT.usage, message);
   }
   const say = (text: string) => asker.say(text);
@@ -125,21 +126,21 @@ async function grantAccess(
 
 function notGranted(error: unknown): never {
   if (error instanceof Error && error.name === 'TimeoutError') {
-    throw new CommandFailure(EXIT.failure, 'nobody allowed the access within 15 minutes');
+    throw new CommandFailure(EXIT.failure, t`nobody allowed the access within 15 minutes`);
   }
   if (error instanceof Error && error.name === 'AbortError') {
-    throw new CommandFailure(EXIT.interrupted, 'Cancelled; nothing was saved.');
+    throw new CommandFailure(EXIT.interrupted, t`Cancelled; nothing was saved.`);
   }
   throw error;
 }
 
 function pastedBy(asker: Asker) {
   if (!asker.interactive) return undefined;
-  const message = 'Is the browser on another machine? Paste the address at which it ends';
+  const message = t`Is the browser on another machine? Paste the address at which it ends`;
   return (isValid: (answer: string) => boolean, signal: AbortSignal) =>
     asker.text({
       ...{ message, flag: '--device', signal },
-      check: (answer) => (isValid(answer) ? undefined : 'This is not the address of this login.'),
+      check: (answer) => (isValid(answer) ? undefined : t`This is not the address of this login.`),
     });
 }
 
@@ -164,11 +165,13 @@ async function mailSettings(
   const address =
     flags.email ||
     (await asker.text({
-      message: 'Email address of the agent',
+      message: t`Email address of the agent`,
       flag: '--email',
       ...(initial === '' ? {} : { initial }),
       check: (answer) =>
-        /^[^\s@]+@[^\s@]+$/.test(answer) ? undefined : 'Enter an address such as name@example.org.',
+        /^[^\s@]+@[^\s@]+$/.test(answer)
+          ? undefined
+          : t`Enter an address such as name@example.org.`,
     }));
   const servers = await mailServers(
     asker,
@@ -215,7 +218,7 @@ async function mailServers(
   const isGiven = flags.imapHost !== undefined && flags.smtpHost !== undefined;
   const base = before ?? (isGiven ? undefined : await discover(asker, address));
   const host = (kind: 'IMAP' | 'SMTP', flag: string) =>
-    asker.text({ message: `${kind} server`, flag });
+    asker.text({ message: t`${kind} server`, flag });
   const imapSecurity = flags.imapSecurity ?? base?.imapSecurity ?? 'tls';
   const smtpSecurity = flags.smtpSecurity ?? base?.smtpSecurity ?? 'tls';
   return {
@@ -231,12 +234,12 @@ async function mailServers(
 
 async function discover(asker: Asker, address: string): Promise<Servers | undefined> {
   const found = await asker.during(
-    `Looking up the mail servers of ${address}`,
+    t`Looking up the mail servers of ${address}`,
     () => discoverMailbox(address, AbortSignal.timeout(DISCOVERY_TIMEOUT_MS)),
     (mailbox) =>
       mailbox === undefined
-        ? 'Not found; enter them.'
-        : `Found ${mailbox.imap.host} and ${mailbox.smtp.host}.`,
+        ? t`Not found; enter them.`
+        : t`Found ${mailbox.imap.host} and ${mailbox.smtp.host}.`,
   );
   if (found === undefined) return undefined;
   if (found.hint !== undefined) asker.warn(found.hint);
@@ -260,7 +263,7 @@ async function allowed(
   if (flags.emailAllow !== undefined) return flags.emailAllow;
   if (!asker.interactive) return known;
   const answer = await asker.text({
-    message: 'Whose email may the agent answer? Addresses, separated by commas',
+    message: t`Whose email may the agent answer? Addresses, separated by commas`,
     flag: '--email-allow',
     ...(known.length === 0 ? {} : { initial: known.join(', ') }),
   });
@@ -321,7 +324,7 @@ async function credentialSettings(
   return Object.fromEntries(Object.entries(settings).filter(isSaid));
 }
 
-type LoginKind = 'password' | 'consent' | 'refresh token';
+type LoginKind = 'password' | 'consent' | 'refreshToken';
 
 /**
  * Order: a flag or the environment, the earlier setup, then, for providers that commonly use it,
@@ -335,18 +338,18 @@ async function loginKind(
 ): Promise<LoginKind> {
   if (flags.emailPassword !== undefined) return 'password';
   const isGiven = flags.emailRefreshToken ?? env[`${variables}_REFRESH_TOKEN`] ?? '';
-  if (isGiven !== '') return 'refresh token';
+  if (isGiven !== '') return 'refreshToken';
   if (flags.emailClientId !== undefined || flags.emailDevice === true) return 'consent';
   if (before !== undefined && usesOAuth2(before)) {
-    return before.oauth2.refreshToken === '' ? 'consent' : 'refresh token';
+    return before.oauth2.refreshToken === '' ? 'consent' : 'refreshToken';
   }
   if (knownProvider(imapHost) === undefined || !asker.interactive) return 'password';
   return asker.choose<LoginKind>(
-    'How does nanobot log in to the mailbox?',
+    t`How does nanobot log in to the mailbox?`,
     [
-      { value: 'password', label: 'With an app password' },
-      { value: 'consent', label: 'With OAuth2 in a browser', hint: 'needs a client id' },
-      { value: 'refresh token', label: 'With a refresh token that you have' },
+      { value: 'password', label: t`With an app password` },
+      { value: 'consent', label: t`With OAuth2 in a browser`, hint: t`needs a client id` },
+      { value: 'refreshToken', label: t`With a refresh token that you have` },
     ],
     'password',
   );
@@ -369,7 +372,7 @@ async function oauth2Settings(
           `${oauth2}.refreshToken`,
           { given: flags.emailRefreshToken, variable: `${variables}_REFRESH_TOKEN`, env },
           known?.refreshToken ?? '',
-          () => asker.secret({ message: 'Refresh token', flag: '--email-refresh-token' }),
+          () => asker.secret({ message: t`Refresh token`, flag: '--email-refresh-token' }),
         );
   const clientSecret = await secretSetting(
     `${oauth2}.clientSecret`,
@@ -380,7 +383,7 @@ async function oauth2Settings(
   return {
     [`${path}.password`]: '',
     [`${oauth2}.clientId`]:
-      clientId || (await asker.text({ message: 'OAuth2 client id', flag: '--email-client-id' })),
+      clientId || (await asker.text({ message: t`OAuth2 client id`, flag: '--email-client-id' })),
     ...refreshToken,
     ...clientSecret,
     ...(await endpointSettings(asker, flags, oauth2, imapHost, login, known)),
@@ -406,11 +409,11 @@ async function endpointSettings(
   return {
     [`${oauth2}.tokenUrl`]: await address(
       flags.emailTokenUrl ?? known?.tokenUrl,
-      'Token address of the provider',
+      t`Token address of the provider`,
       '--email-token-url',
     ),
     [`${oauth2}.authorizeUrl`]: isNeeded
-      ? await address(authorizeUrl, 'Consent address of the provider', '--email-authorize-url')
+      ? await address(authorizeUrl, t`Consent address of the provider`, '--email-authorize-url')
       : authorizeUrl,
     [`${oauth2}.deviceUrl`]: deviceUrl,
   };
@@ -422,7 +425,7 @@ async function passwordSettings(
   flags: CredentialFlags,
   { before, path, variables }: CredentialContext,
 ): Promise<Settings> {
-  const message = 'Password (an app password, if the provider has them)';
+  const message = t`Password (an app password, if the provider has them)`;
   const source = { given: flags.emailPassword, variable: `${variables}_PASSWORD`, env };
   return {
     [`${path}.oauth2.refreshToken`]: '',

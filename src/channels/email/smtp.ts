@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import { after, BACKOFF, ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import { type MailAccount, type Secret, tlsOptionsOf, withSecret } from './connection-settings.ts';
 
@@ -171,7 +172,7 @@ const TOKEN_LOGIN: SMTPConnection.CustomAuthenticationHandlers = {
       throw new Error('the SMTP server does not support login with OAuth2 (XOAUTH2)');
     }
     const { user, pass } = context.auth.credentials;
-    const payload = Buffer.from(`user=${user}\u0001auth=Bearer ${pass}\u0001\u0001`);
+    const payload = Buffer.from(t`user=${user}\u0001auth=Bearer ${pass}\u0001\u0001`);
     const first = await context.sendCommand(`AUTH XOAUTH2 ${payload.toString('base64')}`);
     // The details of the refusal; the server refuses once they are acknowledged.
     const last = first.status === CONTINUE ? await context.sendCommand('') : first;

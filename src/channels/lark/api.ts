@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 import { Client, defaultHttpInstance, type HttpInstance } from '@larksuiteoapi/node-sdk';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf, parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import {
   areCredentialsRefused,
@@ -121,20 +122,20 @@ export async function botInfo(api: LarkApi, signal: AbortSignal): Promise<BotInf
   const bot = fieldsOf(at(await api.call({ method: 'GET', path: 'bot/v3/info', signal }), 'bot'));
   const openId = bot?.['open_id'];
   if (typeof openId !== 'string' || openId === '') {
-    throw new LarkCallError({ kind: 'unanswered', reason: 'the answer names no bot' });
+    throw new LarkCallError({ kind: 'unanswered', reason: t`the answer names no bot` });
   }
-  return { openId, name: String(bot?.['app_name'] ?? 'the bot') };
+  return { openId, name: String(bot?.['app_name'] ?? t`the bot`) };
 }
 
 /** A text for the person who set it up; undefined if waiting may help. */
 export function lastingTrouble(error: unknown): ChannelError | undefined {
   if (areCredentialsRefused(error)) {
-    const problem = 'Lark refused this app id and secret';
+    const problem = t`Lark refused this app id and secret`;
     return new ChannelError('lark_credentials_refused', problem, { remedy: NEVER });
   }
   const code = error instanceof LarkCallError && 'code' in error.failure ? error.failure.code : 0;
   if (code !== BOT_OFF) return undefined;
-  const problem = 'the app has no bot or no published version';
+  const problem = t`the app has no bot or no published version`;
   return new ChannelError('lark_no_bot', problem, { remedy: NEVER });
 }
 

@@ -11,6 +11,7 @@ import { textOf } from '../../lib/json/json.ts';
 import { splitMarkdown } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { LarkApi } from './api.ts';
 import { isGone, isNotThere, LarkCallError, toDeliveryError } from './failures.ts';
@@ -40,7 +41,7 @@ export function createMessages(api: LarkApi) {
     const answer = await api.call({ method: 'POST', path, data, params, signal });
     const id = textOf(at(answer, 'data', 'message_id'));
     if (isId(id)) return nativeId(id);
-    throw new LarkCallError({ kind: 'unanswered', reason: 'it names no message' });
+    throw new LarkCallError({ kind: 'unanswered', reason: t`it names no message` });
   }
 
   const into = ({ chat }: Target, body: object, signal: AbortSignal) =>

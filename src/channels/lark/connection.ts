@@ -13,6 +13,7 @@ import { toastOf } from '../../kernel/message/message.ts';
 import { createLanes, RecentMap } from '../../lib/async.ts';
 import { textOf } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import {
@@ -130,8 +131,8 @@ function stopWhereLasting(host: ChannelHost, failure: unknown): void {
   if (trouble === undefined) return;
   const remedy =
     trouble.code === 'lark_credentials_refused'
-      ? 'Compare channels.lark.appId and appSecret with the developer console: nanobot channels login lark'
-      : 'Follow docs/channels/lark.md: the bot, its permissions, events by long connection, a published version.';
+      ? t`Compare channels.lark.appId and appSecret with the developer console: nanobot channels login lark`
+      : t`Follow docs/channels/lark.md: the bot, its permissions, events by long connection, a published version.`;
   host.report({ kind: 'stopped', reason: trouble.message, remedy });
   host.alert(`${trouble.message}. ${remedy}`);
   throw trouble;
@@ -141,17 +142,17 @@ function connectionTrouble(failure: unknown): ChannelError | undefined {
   const code =
     failure instanceof LarkCallError && 'code' in failure.failure ? failure.failure.code : 0;
   if (!CONNECTION_REFUSED.includes(code)) return undefined;
-  const reason = 'Lark refused the long connection of this app';
+  const reason = t`Lark refused the long connection of this app`;
   return new ChannelError('lark_no_connection', reason, { remedy: NEVER });
 }
 
 const TOO_MANY_CONNECTIONS = 1000040350;
 
 function reasonOf(failure: unknown): string {
-  if (!(failure instanceof LarkCallError)) return 'the connection to Lark was lost';
+  if (!(failure instanceof LarkCallError)) return t`the connection to Lark was lost`;
   const { failure: what } = failure;
   if (what.kind === 'refused' && what.code === TOO_MANY_CONNECTIONS) {
-    return 'too many programs are connected as this app; each receives some of its messages';
+    return t`too many programs are connected as this app; each receives some of its messages`;
   }
   return `Lark: ${describeFailure(what)}`;
 }
@@ -211,16 +212,18 @@ async function openConnection(
     logger: toOurs(log),
     loggerLevel: LoggerLevel.warn,
     onReady: opening.resolve,
-    onError: () => opening.reject(failed('cannot open the long connection')),
+    onError: () => opening.reject(failed(t`cannot open the long connection`)),
   });
   const close = () => {
     client.close({ force: true });
     socket?.destroy();
     agent.destroy();
   };
-  const onAbort = () => opening.reject(failed('given up'));
+  const onAbort = () => opening.reject(failed(t`given up`));
   signal.addEventListener('abort', onAbort, { once: true });
-  const deadline = clock.timer(OPEN_DEADLINE_MS, () => opening.reject(failed('no answer in time')));
+  const deadline = clock.timer(OPEN_DEADLINE_MS, () =>
+    opening.reject(failed(t`no answer in time`)),
+  );
   try {
     if (signal.aborted) onAbort();
     else await client.start({ eventDispatcher: dispatcher });
@@ -301,7 +304,7 @@ export function createEvents({ host, threads, groups, context }: EventDeps) {
       return true;
     } catch (error) {
       if (error instanceof BusFullError) {
-        const reason = 'the queue is full; Lark sends these messages again later';
+        const reason = t`the queue is full; Lark sends these messages again later`;
         host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + RETRY_MS });
       }
       throw error;
@@ -353,8 +356,8 @@ export function createEvents({ host, threads, groups, context }: EventDeps) {
       const chat = textOf(at(event, 'chat_id'));
       if (!isId(chat) || groups.includes(chat)) return;
       const title = plain(textOf(at(event, 'name')) ?? 'a group');
-      const where = `the Lark group ${title} (${chat})`;
-      host.tell(`I was added to ${where}. I do not write there. ${howToList(LARK, chat)}`);
+      const where = t`the Lark group ${title} (${chat})`;
+      host.tell(t`I was added to ${where}. I do not write there. ${howToList(LARK, chat)}`);
     },
     // Often subscribed along with the others; ignored.
     'im.message.message_read_v1': async () => undefined,

@@ -12,6 +12,7 @@ import {
   type Remedy,
 } from '../../kernel/message/errors.ts';
 import { fieldsOf, textOf } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import { at, numberOf } from './rules/content.ts';
 
 export type CallFailure =
@@ -41,8 +42,8 @@ export class LarkCallError extends NanobotError {
 export function describeFailure(failure: CallFailure): string {
   if (failure.kind === 'refused') return `${failure.code} ${failure.description}`;
   return failure.kind === 'not_reached'
-    ? `not reachable (${failure.reason})`
-    : `no usable answer (${failure.reason})`;
+    ? t`not reachable (${failure.reason})`
+    : t`no usable answer (${failure.reason})`;
 }
 
 const SERVER_ERROR = 500;
@@ -140,7 +141,7 @@ export function refusalOf(body: unknown, status: number): LarkCallError | undefi
   if (code === undefined) {
     return new LarkCallError({ kind: 'unanswered', reason: `HTTP ${status}` });
   }
-  const description = textOf(at(body, 'msg')) ?? 'no reason given';
+  const description = textOf(at(body, 'msg')) ?? t`no reason given`;
   return new LarkCallError({ kind: 'refused', code, status, description });
 }
 
@@ -154,9 +155,9 @@ export function callErrorOf(thrown: unknown): LarkCallError {
   const response = fieldsOf(at(thrown, 'response'));
   const status = numberOf(response?.['status']);
   if (response !== undefined && status !== undefined) return refused(response, status);
-  const code = textOf(at(thrown, 'code')) ?? 'network error';
+  const code = textOf(at(thrown, 'code')) ?? t`network error`;
   if (NOT_REACHED.test(code)) return new LarkCallError({ kind: 'not_reached', reason: code });
-  const reason = code === 'ERR_CANCELED' ? 'given up' : code;
+  const reason = code === 'ERR_CANCELED' ? t`given up` : code;
   return new LarkCallError({ kind: 'unanswered', reason });
 }
 

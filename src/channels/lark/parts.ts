@@ -11,6 +11,7 @@ import type { ChatRef, Choice, OutboundMessage } from '../../kernel/message/mess
 import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Editing } from '../channel.ts';
 import {
@@ -28,8 +29,8 @@ import type { Uploads } from './uploads.ts';
 /** Lark accepts five messages a second in a chat. */
 const PARTS_AT_ONCE = 4;
 const PART_PAUSE_MS = 250;
-const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
-const THREAD_MARK = '(the thread of this conversation is gone, so this is posted outside it)\n\n';
+const REPEAT_MARK = t`(sent again: the first try was not confirmed)\n\n`;
+const THREAD_MARK = t`(the thread of this conversation is gone, so this is posted outside it)\n\n`;
 
 type Post =
   | { readonly kind: 'text'; readonly runs: readonly Run[]; readonly choices: readonly Choice[] }
@@ -178,7 +179,7 @@ const uuidOf = (name: string) => createHash('sha256').update(name).digest('hex')
 async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
   await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);
   if (!signal.aborted) return;
-  throw new DeliveryError('stopped between two parts', {
+  throw new DeliveryError(t`stopped between two parts`, {
     certainty: 'not_sent',
     remedy: BACKOFF,
     code: 'lark_stopped',

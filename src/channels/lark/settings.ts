@@ -16,6 +16,7 @@ import {
   unless,
 } from '../../kernel/config/settings-fields.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 
 /** Reactions that may be set on a message while the agent works on it. */
 export const LARK_ACKNOWLEDGEMENTS = [
@@ -31,7 +32,7 @@ export const larkSchema = z.strictObject({
     'feishu, lark (outside China), or the address of your own server.',
   ),
   allowFrom: allowFrom.describe(
-    'open_id (ou_...) or union_id (on_...) of people who may talk to the agent. Empty: nobody.',
+    t`open_id (ou_...) or union_id (on_...) of people who may talk to the agent. Empty: nobody.`,
   ),
   strangers,
   streaming: flag(true).describe('Show a live preview of the answer.'),
@@ -41,7 +42,7 @@ export const larkSchema = z.strictObject({
   ),
   ...groupSettings,
   groups: groups.describe(
-    'Chat ids of groups (oc_...) in which the agent answers. Empty: no group.',
+    t`Chat ids of groups (oc_...) in which the agent answers. Empty: no group.`,
   ),
 });
 export type LarkConfig = z.infer<typeof larkSchema>;
@@ -69,15 +70,15 @@ export function larkConflicts(lark: LarkConfig): Problems {
       lark.allowFrom,
       (id) => id === '*' || PERSON.test(id),
       (id) =>
-        `"${id}" is not an open_id or union_id; names, numbers and email addresses can change owners`,
-      'Use an id such as ou_7d8a6e6df7621556ce0d21922b676706; "nanobot pair list" shows it.',
+        t`"${id}" is not an open_id or union_id; names, numbers and email addresses can change owners`,
+      t`Use an id such as ou_7d8a6e6df7621556ce0d21922b676706; "nanobot pair list" shows it.`,
     ),
     ...strangeItems(
       `${SECTION}.groups`,
       lark.groups,
       (id) => GROUP.test(id),
-      (id) => `"${id}" is not the id of a group`,
-      'Use an id such as oc_a0553eda9014c201e6969b478895c230.',
+      (id) => t`"${id}" is not the id of a group`,
+      t`Use an id such as oc_a0553eda9014c201e6969b478895c230.`,
     ),
     ...strangeCallNames(SECTION, lark.groupNames),
     ...addressProblems(lark.domain),
@@ -86,11 +87,11 @@ export function larkConflicts(lark: LarkConfig): Problems {
 }
 
 function credentialProblems({ appId, appSecret }: LarkConfig): Problems {
-  const remedy = 'Copy it from the developer console, or set channels.lark.enabled to false.';
-  const problem = appId === '' ? 'no app id is set' : 'not a valid app id';
+  const remedy = t`Copy it from the developer console, or set channels.lark.enabled to false.`;
+  const problem = appId === '' ? t`no app id is set` : t`not a valid app id`;
   return [
     ...unless(APP_ID.test(appId), `${SECTION}.appId`, problem, remedy),
-    ...unless(appSecret !== '', `${SECTION}.appSecret`, 'no app secret is set', remedy),
+    ...unless(appSecret !== '', `${SECTION}.appSecret`, t`no app secret is set`, remedy),
   ];
 }
 
@@ -100,7 +101,7 @@ function addressProblems(domain: string): Problems {
   const isSafe =
     url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopbackHost(url.hostname));
   const isBare = url?.pathname === '/' && url.search === '' && url.username === '';
-  const problem = `"${domain}" is not feishu, lark or an https address without a path`;
-  const remedy = 'Use feishu, or lark outside China.';
+  const problem = t`"${domain}" is not feishu, lark or an https address without a path`;
+  const remedy = t`Use feishu, or lark outside China.`;
   return unless(isSafe && isBare, `${SECTION}.domain`, problem, remedy);
 }

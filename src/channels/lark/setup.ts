@@ -4,6 +4,7 @@
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import { type ProvenLarkBot, proveLark } from '../channel-setup.ts';
 
 const PROOF_TIMEOUT_MS = 20_000;
@@ -21,8 +22,8 @@ export type LarkFlags = {
 };
 
 const HOW_TO =
-  'Lark: docs/channels/lark.md shows in five steps how to create an app with a bot. Its id and secret ' +
-  'are under "Credentials & Basic Info" in the developer console.';
+  t`Lark: docs/channels/lark.md shows in five steps how to create an app with a bot. Its id and secret ` +
+  t`are under "Credentials & Basic Info" in the developer console.`;
 
 type Credentials = { readonly appId: string; readonly appSecret: string; readonly domain: string };
 
@@ -35,7 +36,7 @@ export async function setUpLark(
   if (flags.lark === false) return undefined;
   const { lark: known } = (await currentConfig(terminal)).channels;
   const isWanted = isRetry || flags.lark === true || flags.larkAppId !== undefined;
-  if (!isWanted && !(await asker.confirm('Connect Lark (Feishu)?', false))) return undefined;
+  if (!isWanted && !(await asker.confirm(t`Connect Lark (Feishu)?`, false))) return undefined;
   const appId = flags.larkAppId ?? known.appId;
   const appSecret =
     flags.larkAppSecret ??
@@ -47,21 +48,21 @@ export async function setUpLark(
   await offerPairing(terminal, asker, {
     channel: 'lark',
     request:
-      `In Lark, search for the bot "${proved.name}" and send it this line. ` +
-      'The first person who does becomes the owner:',
-    sign: 'the message',
+      t`In Lark, search for the bot "${proved.name}" and send it this line. ` +
+      t`The first person who does becomes the owner:`,
+    sign: t`the message`,
     link: (code) => `/start ${code}`,
     ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
   });
-  return `Lark ${proved.name}`;
+  return t`Lark ${proved.name}`;
 }
 
 async function completed(asker: Asker, { appId, appSecret, domain }: Credentials) {
   if (appId === '' || appSecret === '') asker.say(HOW_TO);
-  const id = appId === '' ? await asker.text({ message: 'App id', flag: '--lark-app-id' }) : appId;
+  const id = appId === '' ? await asker.text({ message: t`App id`, flag: '--lark-app-id' }) : appId;
   const secret =
     appSecret === ''
-      ? await asker.secret({ message: 'App secret', flag: '--lark-app-secret' })
+      ? await asker.secret({ message: t`App secret`, flag: '--lark-app-secret' })
       : appSecret;
   return { appId: id.trim(), appSecret: secret.trim(), domain };
 }
@@ -74,9 +75,9 @@ async function proveAndSave(
   const { lark: known } = (await currentConfig(terminal)).channels;
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const bot = await asker.during(
-    'Checking the app with Lark',
+    t`Checking the app with Lark`,
     () => proveLark(credentials, signal),
-    (found) => `Lark accepted it: bot ${found.name}.`,
+    (found) => t`Lark accepted it: bot ${found.name}.`,
   );
   const { appId, appSecret, domain } = credentials;
   const isKept = appSecret === known.appSecret;

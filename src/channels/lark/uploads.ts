@@ -7,6 +7,7 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { LarkApi } from './api.ts';
@@ -47,7 +48,7 @@ export function createUploads(api: LarkApi, media: () => MediaStore | undefined)
 
 function bodyOf(msgType: Body['msg_type'], name: string, key: unknown): Body {
   if (textOf(key) === undefined) {
-    throw new LarkCallError({ kind: 'unanswered', reason: 'it names no file' });
+    throw new LarkCallError({ kind: 'unanswered', reason: t`it names no file` });
   }
   return { msg_type: msgType, content: JSON.stringify({ [name]: key }) };
 }
@@ -80,7 +81,7 @@ export async function* fetchResource(
 ): AsyncGenerator<Uint8Array> {
   const [message, key, type] = ref.split('/');
   if (!isId(message) || !isId(key) || (type !== 'image' && type !== 'file')) {
-    throw failed('Lark does not say where it is', true);
+    throw failed(t`Lark does not say where it is`, true);
   }
   try {
     const path = `im/v1/messages/${message}/resources/${key}`;
@@ -88,7 +89,7 @@ export async function* fetchResource(
     const body = await api.download({ method: 'GET', path, params: { type }, timeoutMs, signal });
     for await (const piece of body) yield piece as Uint8Array;
   } catch (error) {
-    if (!(error instanceof LarkCallError)) throw failed('the connection to Lark broke', false);
+    if (!(error instanceof LarkCallError)) throw failed(t`the connection to Lark broke`, false);
     const remedy = remedyFor(error.failure);
     if (remedy.kind === 'after') await clock.sleep(remedy.delayMs, signal);
     throw explained(error, remedy.kind === 'never');
@@ -101,11 +102,11 @@ const CHAT_RESTRICTED = 234038;
 
 function explained({ failure }: LarkCallError, isFinal: boolean): AttachmentError {
   const code = failure.kind === 'refused' ? failure.code : undefined;
-  if (code === TOO_LARGE) return failed('it is larger than the 100 MB Lark lets apps fetch', true);
-  if (code === CHAT_RESTRICTED) return failed('its chat does not let files be copied', true);
+  if (code === TOO_LARGE) return failed(t`it is larger than the 100 MB Lark lets apps fetch`, true);
+  if (code === CHAT_RESTRICTED) return failed(t`its chat does not let files be copied`, true);
   return isFinal
-    ? failed('Lark does not allow this app to fetch it', true)
-    : failed('Lark did not deliver it', false);
+    ? failed(t`Lark does not allow this app to fetch it`, true)
+    : failed(t`Lark did not deliver it`, false);
 }
 
 const failed = (reason: string, isFinal: boolean) =>

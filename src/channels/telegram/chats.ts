@@ -13,6 +13,7 @@ import {
 } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { nameOf } from './content.ts';
 
@@ -153,7 +154,7 @@ export function joinedOf(update: unknown): Joined | undefined {
   const from = fieldsOf(change['from']);
   const by = plain((from === undefined ? undefined : nameOf(from)) ?? 'Somebody');
   const title = plain(textOf(chat['title']) ?? 'a group');
-  const text = `${by} added me to the Telegram group ${title} (${id}). I do not write there. `;
+  const text = t`${by} added me to the Telegram group ${title} (${id}). I do not write there. `;
   return { chat: id, text: text + howToList(TELEGRAM, String(id)) };
 }
 
@@ -217,11 +218,11 @@ export function createGroupMoves() {
       if (from === to || moves.get(from) === to) return;
       moves.set(from, to);
       await host?.state.set(`${MOVED}${from}`, String(to));
-      host?.log.info('telegram group has a new id', { from, to });
+      host?.log.info(t`telegram group has a new id`, { from, to });
       const name = title === undefined ? '' : ` (${plain(title)})`;
       host?.tell(
-        `The Telegram group ${from}${name} became a supergroup with the id ${to}. Its ` +
-          'conversation continues, and both ids count as listed.',
+        t`The Telegram group ${from}${name} became a supergroup with the id ${to}. Its ` +
+          t`conversation continues, and both ids count as listed.`,
       );
     },
 

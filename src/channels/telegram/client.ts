@@ -18,6 +18,7 @@ import {
 } from '../../kernel/message/errors.ts';
 import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
 import { nodeHttp } from '../../lib/net/safe-fetch.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 
 type Method =
@@ -116,7 +117,7 @@ function formBody(
   }
   for (const { field, name, mimeType, content } of files) {
     const fileName = name.replace(/[\p{C}"\\/]/gu, '_');
-    add(`name="${field}"; filename="${fileName}"`, `content-type: ${mimeType}\r\n`, content);
+    add(t`name="${field}"; filename="${fileName}"`, `content-type: ${mimeType}\r\n`, content);
   }
   pieces.push(Buffer.from(`--${boundary}--\r\n`));
   return Buffer.concat(pieces);
@@ -187,14 +188,14 @@ function opened(call: ClientRequest, signal: AbortSignal): Promise<IncomingMessa
       call.destroy();
       reject(new BotCallError('file', { kind: 'unanswered', reason }));
     };
-    const onAbort = () => fail('given up');
+    const onAbort = () => fail(t`given up`);
     call.on('error', (error) => fail(codeOf(error)));
     call.on('close', () => signal.removeEventListener('abort', onAbort));
     call.on('response', (response) => {
       const code = response.statusCode ?? 0;
       if (code === 200) return resolve(response);
       call.destroy();
-      reject(new BotCallError('file', { kind: 'refused', code, description: 'no such file' }));
+      reject(new BotCallError('file', { kind: 'refused', code, description: t`no such file` }));
     });
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) onAbort();
@@ -204,7 +205,7 @@ function opened(call: ClientRequest, signal: AbortSignal): Promise<IncomingMessa
 
 function parseRoot(apiRoot: string): URL {
   if (URL.canParse(apiRoot) && /^https?:/i.test(apiRoot)) return new URL(apiRoot);
-  const problem = 'channels.telegram.apiRoot is not an http or https address';
+  const problem = t`channels.telegram.apiRoot is not an http or https address`;
   throw new ChannelError('telegram_api_root', problem, { remedy: NEVER });
 }
 
@@ -225,8 +226,8 @@ function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise
       call.destroy();
       reject(new BotCallError(method, { kind: isWritten ? 'unanswered' : 'not_reached', reason }));
     };
-    const onAbort = () => fail('given up');
-    const deadline = clock.timer(options.deadlineMs, () => fail('no answer in time'));
+    const onAbort = () => fail(t`given up`);
+    const deadline = clock.timer(options.deadlineMs, () => fail(t`no answer in time`));
     const finish = () => {
       deadline[Symbol.dispose]();
       signal?.removeEventListener('abort', onAbort);
@@ -268,17 +269,17 @@ function readAll(
   let bytes = 0;
   response.on('data', (piece: Buffer) => {
     bytes += piece.length;
-    if (bytes > MAX_ANSWER_BYTES) fail('answer too large');
+    if (bytes > MAX_ANSWER_BYTES) fail(t`answer too large`);
     else pieces.push(piece);
   });
   response.on('error', (error) => fail(codeOf(error)));
-  response.on('aborted', () => fail('connection lost'));
+  response.on('aborted', () => fail(t`connection lost`));
   response.on('end', () => done(Buffer.concat(pieces).toString('utf8')));
 }
 
 /** Only the code: messages of network errors may contain the URL, and with it the token. */
 function codeOf(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : 'network error';
+  return 'code' in error && typeof error.code === 'string' ? error.code : t`network error`;
 }
 
 function parseAnswer(method: string, { status, text }: RawAnswer) {
@@ -288,7 +289,7 @@ function parseAnswer(method: string, { status, text }: RawAnswer) {
   }
   if (answer.ok === true && 'result' in answer) return answer as { ok: true; result: never };
   const code = 'error_code' in answer ? Number(answer.error_code) : status;
-  const description = 'description' in answer ? String(answer.description) : 'no reason given';
+  const description = 'description' in answer ? String(answer.description) : t`no reason given`;
   const retryAfterMs = retryAfterOf(answer);
   const migratedTo = integerOf(parameterOf(answer, 'migrate_to_chat_id'));
   throw new BotCallError(method, {
@@ -320,7 +321,7 @@ export async function proveTelegram(
   signal: AbortSignal,
 ): Promise<ProvenBot> {
   if (!/^\d+:[\w-]+$/.test(token)) {
-    const problem = 'This is not a bot token. A token looks like 123456:ABC-DEF.';
+    const problem = t`This is not a bot token. A token looks like 123456:ABC-DEF.`;
     throw new ChannelError('telegram_token_malformed', problem, { remedy: NEVER });
   }
   try {
@@ -330,7 +331,7 @@ export async function proveTelegram(
     if (!(error instanceof BotCallError)) throw error;
     const { failure } = error;
     const isToken = failure.kind === 'refused' && (failure.code === 401 || failure.code === 404);
-    const unknown = 'Telegram refused this token.';
+    const unknown = t`Telegram refused this token.`;
     if (isToken) throw new ChannelError('telegram_token_refused', unknown, { remedy: NEVER });
     const problem = `${describeFailure(failure)}.`;
     throw new ChannelError('telegram_unreachable', problem, { remedy: BACKOFF });
@@ -365,7 +366,7 @@ export class BotCallError extends NanobotError {
   override readonly name = 'BotCallError';
   readonly failure: CallFailure;
   constructor(method: string, failure: CallFailure) {
-    super(`telegram_${failure.kind}`, `Telegram ${method}: ${describeFailure(failure)}`);
+    super(`telegram_${failure.kind}`, t`Telegram ${method}: ${describeFailure(failure)}`);
     this.failure = failure;
   }
 }
@@ -373,8 +374,8 @@ export class BotCallError extends NanobotError {
 export function describeFailure(failure: CallFailure): string {
   if (failure.kind === 'refused') return `${failure.code} ${failure.description}`;
   return failure.kind === 'not_reached'
-    ? `Telegram is not reachable (${failure.reason})`
-    : `no usable answer from Telegram (${failure.reason})`;
+    ? t`Telegram is not reachable (${failure.reason})`
+    : t`no usable answer from Telegram (${failure.reason})`;
 }
 
 const SERVER_ERROR = 500;

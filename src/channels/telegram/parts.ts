@@ -16,6 +16,7 @@ import {
   type Style,
   sharedStyles,
 } from '../../lib/markup/writer.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Channel } from '../channel.ts';
 import { draftMessages, fromNativeId, type GroupMoves, toNativeId } from './chats.ts';
@@ -34,8 +35,8 @@ import {
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
 export const MESSAGE_UNITS = 4096;
 const PART_PAUSE_MS = 1000;
-export const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
-const TOPIC_MARK = '(the topic of this conversation is gone, so this is posted outside it)\n\n';
+export const REPEAT_MARK = t`(sent again: the first try was not confirmed)\n\n`;
+const TOPIC_MARK = t`(the topic of this conversation is gone, so this is posted outside it)\n\n`;
 
 type ShownTexts = ReturnType<typeof createShownTexts>;
 
@@ -101,7 +102,7 @@ export async function sendText(
 export async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
   await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);
   if (!signal.aborted) return;
-  throw new DeliveryError('stopped between two parts', {
+  throw new DeliveryError(t`stopped between two parts`, {
     certainty: 'not_sent',
     remedy: BACKOFF,
     code: 'telegram_stopped',
@@ -319,7 +320,7 @@ const TAGS: Readonly<Record<Style['kind'], string>> = {
 function opening(style: Style): string {
   if (style.kind === 'link') return `<a href="${escapeHtml(style.href)}">`;
   const language = style.kind === 'pre' ? style.language : undefined;
-  const inner = language === undefined ? '' : `<code class="language-${escapeHtml(language)}">`;
+  const inner = language === undefined ? '' : t`<code class="language-${escapeHtml(language)}">`;
   return `<${TAGS[style.kind]}>${inner}`;
 }
 

@@ -4,6 +4,7 @@
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import { type Bot, type GroupMoves, joinedOf, moveOf, TELEGRAM } from './chats.ts';
@@ -114,7 +115,7 @@ class PollLoop {
       const updates: unknown = await api.getUpdates(payload, this.#signal);
       const isHasty = !isProbe && host.clock.monotonic() - startedAt < HASTY_POLL_MS;
       if (Array.isArray(updates)) return { kind: 'updates', updates, isHasty };
-      return { kind: 'failed', failure: { kind: 'unanswered', reason: 'no list of updates' } };
+      return { kind: 'failed', failure: { kind: 'unanswered', reason: t`no list of updates` } };
     } catch (error) {
       if (error instanceof BotCallError) return { kind: 'failed', failure: error.failure };
       throw error;
@@ -231,11 +232,11 @@ class PollLoop {
         if (!(error instanceof BusFullError)) throw error;
       }
       const waitMs = backoffMs(tries, { minMs: FULL_MIN_MS, maxMs: FULL_MAX_MS, random });
-      const reason = 'the queue is full; Telegram keeps new messages until there is room';
+      const reason = t`the queue is full; Telegram keeps new messages until there is room`;
       host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
       await this.#sleep(waitMs);
     }
-    throw new ChannelError('telegram_stopped', 'stopped while the queue was full', {
+    throw new ChannelError('telegram_stopped', t`stopped while the queue was full`, {
       remedy: BACKOFF,
     });
   }
@@ -289,7 +290,7 @@ function judgePoll({ failure, failures }: Trouble, random: () => number): PollVe
     if (failure.code === 401 || failure.code === 404) return refusedToken(failure.code);
     if (failure.code === 409) return conflict(failure.description, failures);
     if (failure.retryAfterMs !== undefined) {
-      const reason = 'Telegram asked for slower requests';
+      const reason = t`Telegram asked for slower requests`;
       return { kind: 'wait', waitMs: failure.retryAfterMs, reason, clearWebhook: false };
     }
   }
@@ -300,10 +301,10 @@ function judgePoll({ failure, failures }: Trouble, random: () => number): PollVe
 function refusedToken(code: number): PollVerdict {
   return {
     kind: 'stop',
-    reason: `Telegram refused the bot token (${code})`,
+    reason: t`Telegram refused the bot token (${code})`,
     remedy:
-      'Get the current token from @BotFather (/mybots, then API Token) and run ' +
-      '`nanobot channels login telegram`; if channels.telegram.apiRoot is set, check it, too.',
+      t`Get the current token from @BotFather (/mybots, then API Token) and run ` +
+      t`\`nanobot channels login telegram\`; if channels.telegram.apiRoot is set, check it, too.`,
   };
 }
 
@@ -311,18 +312,18 @@ function conflict(description: string, failures: number): PollVerdict {
   const waitMs = Math.min(CONFLICT_MAX_MS, CONFLICT_MIN_MS * 2 ** (failures - 1));
   const clearWebhook = failures === 1;
   if (/webhook/i.test(description)) {
-    const reason = 'a webhook of this bot receives its messages; removing the webhook';
+    const reason = t`a webhook of this bot receives its messages; removing the webhook`;
     return { kind: 'wait', waitMs, reason, clearWebhook };
   }
   const reason =
-    'another program receives the messages of this bot with the same token. Stop it, or use a ' +
-    'different bot for this gateway';
+    t`another program receives the messages of this bot with the same token. Stop it, or use a ` +
+    t`different bot for this gateway`;
   return {
     kind: 'wait',
     waitMs,
     reason,
     clearWebhook,
-    ...(failures === CONFLICTS_BEFORE_ALERT ? { alert: `Telegram: ${reason}.` } : {}),
+    ...(failures === CONFLICTS_BEFORE_ALERT ? { alert: t`Telegram: ${reason}.` } : {}),
   };
 }
 

@@ -16,6 +16,7 @@ import {
   texts,
   unless,
 } from '../../kernel/config/settings-fields.ts';
+import { t } from '../../lib/texts.ts';
 
 /** The emojis a bot may react with (Bot API, ReactionTypeEmoji). */
 export const TELEGRAM_REACTIONS = [
@@ -32,7 +33,7 @@ export const telegramSchema = z.strictObject({
   token: secret().default('').describe('Bot token from @BotFather.'),
   apiRoot: text('https://api.telegram.org'),
   allowFrom: allowFrom.describe(
-    'Numeric Telegram user ids that may talk to the agent. Empty: nobody; "*": everybody.',
+    t`Numeric Telegram user ids that may talk to the agent. Empty: nobody; "*": everybody.`,
   ),
   strangers,
   streaming: flag(true).describe('Show a live preview of the answer.'),
@@ -42,7 +43,7 @@ export const telegramSchema = z.strictObject({
   ),
   ...groupSettings,
   groups: groups.describe(
-    'Numeric ids of groups (-1001234567890) in which the agent answers. Empty: no group.',
+    t`Numeric ids of groups (-1001234567890) in which the agent answers. Empty: no group.`,
   ),
   groupSenderChats: texts().describe(
     'Ids of chats in whose name people may write, e.g. a group for its anonymous admins.',
@@ -59,8 +60,8 @@ export function telegramConflicts(telegram: TelegramConfig): Problems {
       `${path}.allowFrom`,
       telegram.allowFrom,
       (id) => id === '*' || /^\d+$/.test(id),
-      (id) => `"${id}" is not a user id; names can change owners`,
-      'Use the numeric id; "nanobot pair list" shows the ids of people who wrote.',
+      (id) => t`"${id}" is not a user id; names can change owners`,
+      t`Use the numeric id; "nanobot pair list" shows the ids of people who wrote.`,
     ),
     ...strangeGroupIds(`${path}.groups`, telegram.groups),
     ...strangeGroupIds(`${path}.groupSenderChats`, telegram.groupSenderChats),
@@ -68,8 +69,8 @@ export function telegramConflicts(telegram: TelegramConfig): Problems {
   ];
   if (!telegram.enabled) return problems;
   const isUnset = telegram.token === '';
-  const problem = isUnset ? 'no token is set' : 'not a valid bot token';
-  const remedy = 'Get a token from @BotFather, or set channels.telegram.enabled to false.';
+  const problem = isUnset ? t`no token is set` : t`not a valid bot token`;
+  const remedy = t`Get a token from @BotFather, or set channels.telegram.enabled to false.`;
   const isFine = TELEGRAM_TOKEN.test(telegram.token);
   return [...problems, ...unless(isFine, `${path}.token`, problem, remedy)];
 }
@@ -79,6 +80,6 @@ const strangeGroupIds = (path: string, ids: readonly string[]): Problems =>
     path,
     ids,
     (id) => /^-\d{1,19}$/.test(id),
-    (id) => `"${id}" is not the id of a group or channel; names can change owners`,
-    'Use the number with its minus sign, e.g. -1001234567890.',
+    (id) => t`"${id}" is not the id of a group or channel; names can change owners`,
+    t`Use the number with its minus sign, e.g. -1001234567890.`,
   );

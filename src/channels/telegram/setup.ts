@@ -4,6 +4,7 @@
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import { type ProvenBot, pairingLink, proveTelegram } from '../channel-setup.ts';
 
 const PROOF_TIMEOUT_MS = 20_000;
@@ -16,8 +17,7 @@ export type TelegramFlags = {
   readonly pairWait?: number;
 };
 
-const HOW_TO =
-  'Telegram: open https://t.me/BotFather, send /newbot, answer its two questions and copy the token.';
+const HOW_TO = t`Telegram: open https://t.me/BotFather, send /newbot, answer its two questions and copy the token.`;
 
 export async function setUpTelegram(
   terminal: Terminal,
@@ -30,14 +30,13 @@ export async function setUpTelegram(
   const wanted =
     isRetry ||
     flags.telegram !== undefined ||
-    (await asker.confirm('Connect Telegram?', known !== ''));
+    (await asker.confirm(t`Connect Telegram?`, known !== ''));
   if (!wanted) return undefined;
   const bot = await provedBot(terminal, asker, isRetry ? '' : flags.telegram || known);
   await offerPairing(terminal, asker, {
     channel: 'telegram',
-    request:
-      'Open this link on your phone and tap Start. The first person who does becomes the owner:',
-    sign: 'the tap',
+    request: t`Open this link on your phone and tap Start. The first person who does becomes the owner:`,
+    sign: t`the tap`,
     link: (code) => pairingLink(bot.username, code),
     ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
   });
@@ -47,7 +46,7 @@ export async function setUpTelegram(
 async function provedBot(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
   if (given !== '') return proveAndSave(terminal, asker, given);
   asker.say(HOW_TO);
-  const token = await asker.secret({ message: 'Bot token', flag: '--telegram' });
+  const token = await asker.secret({ message: t`Bot token`, flag: '--telegram' });
   return proveAndSave(terminal, asker, token);
 }
 
@@ -55,9 +54,9 @@ async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Pr
   const { apiRoot, token: known } = (await currentConfig(terminal)).channels.telegram;
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const bot = await asker.during(
-    'Checking the token with Telegram',
+    t`Checking the token with Telegram`,
     () => proveTelegram(given, apiRoot, signal),
-    (found) => `Telegram accepted it: @${found.username} (${found.name}).`,
+    (found) => t`Telegram accepted it: @${found.username} (${found.name}).`,
   );
   await save(terminal, {
     'channels.telegram.enabled': true,

@@ -13,6 +13,7 @@ import { parseMarkup } from '../../lib/markup/markup.ts';
 import { endOfMarkup, splitMarkdown } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { tailOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Channel, ChannelHost, Editing, Typing } from '../channel.ts';
 import {
@@ -124,7 +125,8 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     },
     async send(message, context) {
       const restMs = drafts.restMs(moves.address(message.chat));
-      if (restMs > 0) throw new DeliveryError('Telegram asked to pause this chat', resting(restMs));
+      if (restMs > 0)
+        throw new DeliveryError(t`Telegram asked to pause this chat`, resting(restMs));
       const target = replyTarget(message.chat, message.replyTo, context.isLate);
       const receipt = await sendPosts(message, context, target, {
         ...{ api, clock, log, moves, shown },
@@ -187,20 +189,20 @@ const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
 
 /** The commands of the menu, with shorter descriptions than in `/help`. */
 const IN_MENU = [
-  { command: 'help', description: 'List all commands' },
-  { command: 'new', description: 'Begin a new conversation' },
-  { command: 'restore', description: 'Bring back what /new or /undo removed' },
-  { command: 'undo', description: 'Take back the last answer' },
-  { command: 'stop', description: 'Stop the answer' },
-  { command: 'status', description: 'Show the status' },
-  { command: 'context', description: 'Show what fills the context window' },
-  { command: 'sessions', description: 'List your conversations' },
-  { command: 'memory', description: 'Show what I remember about you' },
-  { command: 'cron', description: 'List or change your scheduled jobs' },
-  { command: 'agents', description: 'List the subagents working for you' },
-  { command: 'model', description: 'Show or change the model' },
-  { command: 'think', description: 'Switch thinking on or off' },
-  { command: 'start', description: 'Say hello' },
+  { command: 'help', description: t`List all commands` },
+  { command: 'new', description: t`Begin a new conversation` },
+  { command: 'restore', description: t`Bring back what /new or /undo removed` },
+  { command: 'undo', description: t`Take back the last answer` },
+  { command: 'stop', description: t`Stop the answer` },
+  { command: 'status', description: t`Show the status` },
+  { command: 'context', description: t`Show what fills the context window` },
+  { command: 'sessions', description: t`List your conversations` },
+  { command: 'memory', description: t`Show what I remember about you` },
+  { command: 'cron', description: t`List or change your scheduled jobs` },
+  { command: 'agents', description: t`List the subagents working for you` },
+  { command: 'model', description: t`Show or change the model` },
+  { command: 'think', description: t`Switch thinking on or off` },
+  { command: 'start', description: t`Say hello` },
 ];
 
 /** Per kind of chat the commands that a trusted person may use there. */

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { authorization } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import type { LocalEvent } from '../local-channel.ts';
 import type { Conversation } from './conversation.ts';
 
@@ -25,8 +26,8 @@ type AttachOptions = {
 class GatewayGoneError extends NanobotError {
   override readonly name = 'GatewayGoneError';
   constructor(address: string, cause: unknown) {
-    const kept = 'it answers a question that it received when it runs again';
-    super('gateway_gone', `lost the connection to the gateway at ${address}; ${kept}`, { cause });
+    const kept = t`it answers a question that it received when it runs again`;
+    super('gateway_gone', t`lost the connection to the gateway at ${address}; ${kept}`, { cause });
   }
 }
 
@@ -49,7 +50,7 @@ export function attach(options: AttachOptions): Conversation {
       throw new GatewayGoneError(options.address, error);
     });
     if (response.ok) return;
-    const message = `the gateway refused the request (${response.status}): ${await response.text()}`;
+    const message = t`the gateway refused the request (${response.status}): ${await response.text()}`;
     throw new NanobotError('gateway_refused', message);
   }
 
@@ -63,7 +64,7 @@ export function attach(options: AttachOptions): Conversation {
     if (!response.ok || response.body === null) {
       throw new NanobotError(
         'gateway_refused',
-        `the gateway refused the request (${response.status})`,
+        t`the gateway refused the request (${response.status})`,
       );
     }
     for await (const data of readServerEvents(response.body)) {

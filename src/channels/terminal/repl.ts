@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Terminal } from '../../cli/terminal.ts';
 import { COMMAND_LIST } from '../../features/command-list.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
+import { t } from '../../lib/texts.ts';
 import {
   type AnswerEvent,
   type Conversation,
@@ -26,8 +27,8 @@ import type { VoiceMode } from './voice-mode.ts';
 const LEAVE = ['/exit', '/quit'];
 const SPEAK = '/voice';
 const KEYS_HELP = [
-  'Enter sends. Alt+Enter, or \\ at the end of a line, starts a new line.',
-  'Esc or Ctrl+C stops an answer. Ctrl+C twice, Ctrl+D or /exit quits.',
+  t`Enter sends. Alt+Enter, or \\ at the end of a line, starts a new line.`,
+  t`Esc or Ctrl+C stops an answer. Ctrl+C twice, Ctrl+D or /exit quits.`,
   '/help lists the commands. /voice records your question.',
 ].join('\n');
 
@@ -87,7 +88,7 @@ async function nextQuestion(
     terminal.print('');
     if (interrupted && !result.hadText) return undefined;
     interrupted = true;
-    terminal.print(terminal.style('dim', 'Press Ctrl+C again to quit.'));
+    terminal.print(terminal.style('dim', t`Press Ctrl+C again to quit.`));
   }
 }
 
@@ -148,7 +149,7 @@ async function talkByLines(terminal: Terminal, questions: Questions, signal: Abo
 // Voice in a conversation at the terminal: opened on first use; failures are reported, and the
 // conversation continues in writing.
 
-const HELP = 'Press Enter on an empty line, or type /voice, to record the next question.';
+const HELP = t`Press Enter on an empty line, or type /voice, to record the next question.`;
 
 function createSpokenTalk(terminal: Terminal) {
   let mode: VoiceMode | undefined;
@@ -166,7 +167,7 @@ function createSpokenTalk(terminal: Terminal) {
       return await work();
     } catch (error) {
       if (!(error instanceof NanobotError)) throw error;
-      terminal.print(terminal.style('yellow', `Voice: ${error.message}.`));
+      terminal.print(terminal.style('yellow', t`Voice: ${error.message}.`));
       return undefined;
     }
   }

@@ -7,6 +7,7 @@ import { stripVTControlCharacters, styleText } from 'node:util';
 import type { LiveUpdate, ToolActivity } from '../../kernel/message/message.ts';
 import { parseMarkup } from '../../lib/markup/markup.ts';
 import { displayWidth, type Run, type Style } from '../../lib/markup/writer.ts';
+import { t } from '../../lib/texts.ts';
 
 type LineResult =
   | { readonly kind: 'text'; readonly text: string }
@@ -296,7 +297,7 @@ export class AnswerScreen {
 const render = (markdown: string) => renderTerminal(markdown, true);
 
 export function toolLine({ name, detail, status }: ToolActivity): string {
-  const waits = status === 'waiting' ? ' (waiting for approval)' : '';
+  const waits = status === 'waiting' ? t` (waiting for approval)` : '';
   return `${TOOL_SIGNS[status]} ${name} ${detail}`.trim() + waits;
 }
 

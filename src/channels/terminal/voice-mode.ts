@@ -10,11 +10,12 @@ import { createTranscriber } from '../../features/voice/transcribe.ts';
 import { type SpokenWords, VoiceError } from '../../features/voice/voice.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { attachmentLines } from '../../kernel/message/attachment.ts';
+import { t } from '../../lib/texts.ts';
 import { listenForStopKeys, readQuestion } from './screen.ts';
 
 export type VoiceMode = Awaited<ReturnType<typeof openVoiceMode>>;
 
-const NO_ENGINE = 'no transcription engine: add a Groq or OpenAI key, or set voice.transcription';
+const NO_ENGINE = t`no transcription engine: add a Groq or OpenAI key, or set voice.transcription`;
 
 /** @throws ConfigError; VoiceError if there is no engine or recorder */
 export async function openVoiceMode(terminal: Terminal) {
@@ -65,7 +66,7 @@ export async function openVoiceMode(terminal: Terminal) {
 const voided = () => undefined;
 
 async function untilEnter({ input, output, style }: Terminal): Promise<'done' | 'cancelled'> {
-  const prompt = style('red', '● recording, press Enter to stop ');
+  const prompt = style('red', t`● recording, press Enter to stop `);
   const plain = { history: [], typedAhead: '', commands: [] };
   const { kind } = await readQuestion({ input, output, prompt, ...plain });
   return kind === 'text' ? 'done' : 'cancelled';
@@ -73,7 +74,7 @@ async function untilEnter({ input, output, style }: Terminal): Promise<'done' | 
 
 /** Never a command, whatever was said. */
 function said({ text, language }: SpokenWords): string {
-  if (text === '') throw new VoiceError('voice_malformed', 'no speech was recognised');
+  if (text === '') throw new VoiceError('voice_malformed', t`no speech was recognised`);
   const spoken = { kind: 'words', text, ...(language === undefined ? {} : { language }) } as const;
   const content = { kind: 'unread', reason: '' } as const;
   return attachmentLines([{ kind: 'voice', content, spoken }]).join('\n');

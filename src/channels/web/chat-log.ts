@@ -18,6 +18,7 @@ import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createChange } from '../../lib/async.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import {
   LOCAL_CHAT_NAME,
   type LocalAmendment,
@@ -106,7 +107,7 @@ export class ChatLog {
     const said = await this.find(chat, id);
     const isTyped = said?.press === undefined && said?.amends === undefined;
     if (said?.from === 'person' && isTyped) return;
-    throw new LocalNameError('There is no message of yours here to change.');
+    throw new LocalNameError(t`There is no message of yours here to change.`);
   }
 
   /** The message's number in the chat; a known message keeps its own. */
@@ -239,7 +240,7 @@ export async function chatTitle(state: KeyValueStore, chat: string): Promise<str
 export function checkNames(...names: readonly string[]): void {
   const wrong = names.find((name) => !LOCAL_CHAT_NAME.test(name));
   if (wrong === undefined) return;
-  throw new LocalNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
+  throw new LocalNameError(t`A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".`);
 }
 
 // The title of a chat in a list: the first words of its first message.

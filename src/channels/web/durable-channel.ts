@@ -18,6 +18,7 @@ import {
 } from '../../kernel/message/ids.ts';
 import type { InboundMessage, LiveUpdate, OutboundMessage } from '../../kernel/message/message.ts';
 import { createLanes } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
 import {
   AttachmentError,
@@ -149,7 +150,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
     const { chat, clientId, text, press, amends, files: refs = [] } = message;
     checkNames(chat, clientId);
     const opened = await this.#openedSoon();
-    if (!this.#isTakingIn) throw new ChannelClosedError('The gateway is stopping.');
+    if (!this.#isTakingIn) throw new ChannelClosedError(t`The gateway is stopping.`);
     const id = messageId(`${this.name}:${this.account}:${chat}:${clientId}`);
     return this.#lanes.run(chat, async () => {
       if (await opened.log.has(chat, id)) return 'duplicate';
@@ -203,7 +204,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
     await host.receive([{ kind: 'queue', message }]).catch(async (error) => {
       // The person gets the refusal; the message must not come back after a restart.
       if (error instanceof BusFullError) await log.withdraw(intent);
-      host.report({ kind: 'degraded', reason: 'messages cannot be taken in' });
+      host.report({ kind: 'degraded', reason: t`messages cannot be taken in` });
       throw error;
     });
     this.#reportRunning(host);
@@ -279,7 +280,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
 
   async #whenOpened(signal: AbortSignal): Promise<Opened> {
     if (this.#opened === undefined) await Promise.race([this.#opening.promise, aborted(signal)]);
-    if (this.#opened === undefined) throw new ChannelClosedError('The gateway is still starting.');
+    if (this.#opened === undefined) throw new ChannelClosedError(t`The gateway is still starting.`);
     return this.#opened;
   }
 }
@@ -312,7 +313,7 @@ const LOCAL_ATTACHMENTS: Attachments = {
   maxUploadBytes: Number.MAX_SAFE_INTEGER,
   maxCaptionUnits: Number.MAX_SAFE_INTEGER,
   fetch: () => {
-    throw new AttachmentError('door_file', 'it was not uploaded here', { isFinal: true });
+    throw new AttachmentError('door_file', t`it was not uploaded here`, { isFinal: true });
   },
 };
 
@@ -324,7 +325,7 @@ function filesNamed(
   const files = refs.map(async (ref) => {
     const stored = await media.stat(ref.media);
     if (stored !== undefined) return described(stored, ref.name);
-    throw new LocalNameError('A file is no longer available. Attach it again.');
+    throw new LocalNameError(t`A file is no longer available. Attach it again.`);
   });
   return Promise.all(files);
 }

@@ -10,6 +10,7 @@ import {
   type WASocket,
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { limitPhoneRequests } from './content.ts';
 import type { WhatsAppCause, WhatsAppPhase } from './rules/endings.ts';
@@ -295,7 +296,7 @@ export class Connection {
     this.#state = 'over';
     for (const timer of [this.#closing, this.#look, this.#marker]) timer?.[Symbol.dispose]();
     const { ws } = this.socket;
-    const gone = new ChannelError('whatsapp_closed', 'the connection to WhatsApp is closed', {
+    const gone = new ChannelError('whatsapp_closed', t`the connection to WhatsApp is closed`, {
       remedy: BACKOFF,
     });
     // The library abandons pending queries, which then wait for a deadline of their own.

@@ -5,12 +5,13 @@ import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import { spanText } from '../../cli/flag-values.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { OpenedState } from '../../kernel/home-state.ts';
+import { t } from '../../lib/texts.ts';
 import { readLinkHealth, reconnectsOfLastDay } from '../channel-setup.ts';
 import { judgeEnding } from './rules/endings.ts';
 
-const CHECK = 'whatsapp link';
+const CHECK = t`whatsapp link`;
 const SCOPE = 'channel:whatsapp:default';
-const LINK_IT = 'Link it: nanobot channels login whatsapp, or on the web page under Channels.';
+const LINK_IT = t`Link it: nanobot channels login whatsapp, or on the web page under Channels.`;
 
 type Health = NonNullable<Awaited<ReturnType<typeof readLinkHealth>>>;
 
@@ -28,16 +29,16 @@ function linkFinding(health: Health | undefined, now: number): Finding {
   const lasting = health === undefined ? undefined : lastingEnding(health);
   if (lasting !== undefined) return warn(CHECK, lasting.reason, lasting.remedy);
   if (health?.linkedNumber === undefined) {
-    return warn(CHECK, 'no account is linked', LINK_IT);
+    return warn(CHECK, t`no account is linked`, LINK_IT);
   }
   const { linkedNumber, openedAt, undecryptable } = health;
   const opened =
-    openedAt === undefined ? 'never connected yet' : `connected ${spanText(now - openedAt)} ago`;
+    openedAt === undefined ? t`never connected yet` : t`connected ${spanText(now - openedAt)} ago`;
   const facts = [
-    `linked to +${linkedNumber.replace(/^\+/, '')}`,
+    t`linked to +${linkedNumber.replace(/^\+/, '')}`,
     opened,
-    `${reconnectsOfLastDay(health, now)} reconnects in the last 24 hours`,
-    ...(undecryptable === 0 ? [] : [`${undecryptable} messages could not be decrypted`]),
+    t`${reconnectsOfLastDay(health, now)} reconnects in the last 24 hours`,
+    ...(undecryptable === 0 ? [] : [t`${undecryptable} messages could not be decrypted`]),
   ];
   return ok(CHECK, facts.join(', '));
 }

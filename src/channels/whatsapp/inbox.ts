@@ -6,6 +6,7 @@ import type { WAMessageKey } from '@whiskeysockets/baileys';
 import { BusFullError } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { RecentMap } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { Ledger, LedgerRow } from './ledger.ts';
@@ -182,7 +183,7 @@ class Drain {
     const { host, random, noteTrouble } = this.#deps;
     this.#fullTries += 1;
     const waitMs = backoffMs(this.#fullTries, { minMs: FULL_MIN_MS, maxMs: FULL_MAX_MS, random });
-    const reason = 'the queue is full; received messages wait on disk';
+    const reason = t`the queue is full; received messages wait on disk`;
     noteTrouble({ reason, retryAt: host.clock.now() + waitMs });
     await host.clock.sleep(waitMs, this.#signal);
   }

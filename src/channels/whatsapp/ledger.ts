@@ -6,6 +6,7 @@ import { type BinaryNode, proto, unpadRandomMax16 } from '@whiskeysockets/bailey
 import type { KeyValueEntry } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import { createChange } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
   ciphertextsOf,
@@ -82,7 +83,7 @@ export class Ledger {
   rowsFor(ciphertext: Uint8Array, plaintext: Uint8Array): readonly KeyValueEntry[] {
     const seen = this.#seen.get(ciphertext);
     if (seen === undefined) {
-      const problem = 'A WhatsApp message was decrypted of which no stanza was seen.';
+      const problem = t`A WhatsApp message was decrypted of which no stanza was seen.`;
       throw new ChannelError('whatsapp_unattributed', problem, { remedy: BACKOFF });
     }
     const read = decoded(plaintext);

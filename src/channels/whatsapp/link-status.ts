@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost, ChannelStatus } from '../channel.ts';
 import type { EndedConnection } from './connection.ts';
 import { storedJson } from './rows.ts';
@@ -127,7 +128,7 @@ export class LinkStatus {
   notLinked(): void {
     const { lastEnding } = this.#health;
     const isLoggedOut = lastEnding?.code === LOGGED_OUT_CODE;
-    this.stopped(isLoggedOut ? lastEnding.reason : 'not linked', LINK_REMEDY);
+    this.stopped(isLoggedOut ? lastEnding.reason : t`not linked`, LINK_REMEDY);
   }
 
   stopped(reason: string, remedy: string): void {

@@ -5,6 +5,7 @@
 import type { WASocket } from '@whiskeysockets/baileys';
 import { ChannelError } from '../../kernel/message/errors.ts';
 import { createChange } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import { Connection, type EndedConnection, type SocketParts } from './connection.ts';
@@ -30,7 +31,7 @@ type LinkDeps = SocketParts & {
   onReady(isReady: boolean): void;
 };
 
-const STOPPED = { reason: 'the channel stopped', remedy: 'Start the gateway and try again.' };
+const STOPPED = { reason: t`the channel stopped`, remedy: t`Start the gateway and try again.` };
 
 export class Link {
   readonly login: LoginService;
@@ -107,7 +108,7 @@ export class Link {
       return parseSocketUrl(this.#deps.settings.socketUrl);
     } catch (error) {
       if (error instanceof ChannelError) {
-        this.#status.stopped(error.message, 'Correct channels.whatsapp.socketUrl.');
+        this.#status.stopped(error.message, t`Correct channels.whatsapp.socketUrl.`);
       }
       throw error;
     }
@@ -176,7 +177,7 @@ export class Link {
     const { host, ...deps } = this.#deps;
     const { clock, log } = host;
     if (pairing === undefined) this.#status.connecting();
-    else this.#status.degraded('waiting for the phone to confirm the link');
+    else this.#status.degraded(t`waiting for the phone to confirm the link`);
     const connection = new Connection(
       { ...deps, url, clock, log },
       {
@@ -213,7 +214,7 @@ export class Link {
     else if (attempt !== undefined) {
       this.#endings.askedAnew();
       const goal = account === undefined ? '' : ` as +${account.number}`;
-      attempt.show({ kind: 'progress', text: `Connecting to WhatsApp${goal}.` });
+      attempt.show({ kind: 'progress', text: t`Connecting to WhatsApp${goal}.` });
     }
     this.#change.notify();
   }
@@ -340,11 +341,11 @@ class EndedConnections {
   ): NextStep {
     this.#failures += 1;
     if (isUnpaired && this.#failures >= MAX_PAIRING_TRIES) {
-      attempt?.fail(reason, 'Try again later.');
+      attempt?.fail(reason, t`Try again later.`);
       return { inMs: 0 };
     }
     if (alertAfter !== undefined && this.#failures >= alertAfter && attempt === undefined) {
-      this.#deps.status.alert(reason, 'The gateway keeps trying.');
+      this.#deps.status.alert(reason, t`The gateway keeps trying.`);
     }
     return this.#connectLater(pace, reason, attempt);
   }
@@ -357,7 +358,7 @@ class EndedConnections {
     const { random, status, clock } = this.#deps;
     const inMs = backoffMs(this.#failures, { ...PACES[pace], random });
     const secs = Math.ceil(inMs / 1000);
-    attempt?.show({ kind: 'progress', text: `${reason}; retrying in ${secs} s.` });
+    attempt?.show({ kind: 'progress', text: t`${reason}; retrying in ${secs} s.` });
     status.degraded(reason, clock.now() + inMs);
     return { inMs };
   }
@@ -366,7 +367,7 @@ class EndedConnections {
     await this.#deps.vault.reset();
     this.#failures = 0;
     if (attempt === undefined || attempt.isConfirmed) return this.#standStill(trouble, attempt);
-    attempt.show({ kind: 'progress', text: `${trouble.reason}. Linking again.` });
+    attempt.show({ kind: 'progress', text: t`${trouble.reason}. Linking again.` });
     return { inMs: 0 };
   }
 

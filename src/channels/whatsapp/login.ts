@@ -3,6 +3,7 @@
 
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { LoginOptions, LoginStep } from '../channel.ts';
 import type { ConnectionEvents } from './connection.ts';
 import { TRY_AGAIN } from './rules/endings.ts';
@@ -30,8 +31,8 @@ export function createLoginService(deps: {
     const attempt = new LoginAttempt(number);
     const earlier = newest;
     newest = attempt;
-    giveUp(earlier, 'another login was started');
-    const onAbort = () => giveUp(attempt, 'the login was cancelled');
+    giveUp(earlier, t`another login was started`);
+    const onAbort = () => giveUp(attempt, t`the login was cancelled`);
     signal.addEventListener('abort', onAbort, { once: true });
     try {
       if (signal.aborted) onAbort();
@@ -57,8 +58,8 @@ export function createLoginService(deps: {
 
 const badNumber: LoginStep = {
   kind: 'failed',
-  reason: 'the phone number is not an international number',
-  remedy: 'Use digits only, with the country code, e.g. 491511234567.',
+  reason: t`the phone number is not an international number`,
+  remedy: t`Use digits only, with the country code, e.g. 491511234567.`,
 };
 
 /** One login: the steps shown to a person, and how it ends. */
@@ -93,7 +94,7 @@ export class LoginAttempt {
 
   confirmed(): void {
     this.#isConfirmed = true;
-    this.show({ kind: 'progress', text: 'The phone confirmed the link; logging in.' });
+    this.show({ kind: 'progress', text: t`The phone confirmed the link; logging in.` });
   }
 
   /** Keeps an aborted login open until `release`: an unfinished pairing is to be cleaned up. */
@@ -169,7 +170,7 @@ function offerCode(socket: WASocket, attempt: LoginAttempt, log: Logger): void {
   const withoutCode = () =>
     attempt.show({
       kind: 'progress',
-      text: `WhatsApp sent no code for +${phoneNumber}. Check the number, or scan the QR code.`,
+      text: t`WhatsApp sent no code for +${phoneNumber}. Check the number, or scan the QR code.`,
     });
   const answer = answerTo(socket);
   socket.requestPairingCode(phoneNumber).then(

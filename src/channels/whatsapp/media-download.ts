@@ -15,6 +15,7 @@ import {
 } from '@whiskeysockets/baileys';
 import { RecentMap } from '../../lib/async.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 import { orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError, type ChannelHost } from '../channel.ts';
 import type { WhatsAppMediaRef } from './message.ts';
@@ -66,7 +67,7 @@ export async function* downloadMedia(
   }
   const mac = hmac.digest().subarray(0, MAC_BYTES);
   if (tail.length !== MAC_BYTES || !timingSafeEqual(mac, tail)) {
-    throw new AttachmentError('whatsapp_media', 'it arrived damaged', { isFinal: false });
+    throw new AttachmentError('whatsapp_media', t`it arrived damaged`, { isFinal: false });
   }
   yield decipher.final();
 }
@@ -102,7 +103,7 @@ function placeAt(path: string, host: string): URL {
   const root = new URL(`https://${host}`);
   const place = URL.parse(path, root);
   if (place !== null && place.origin === root.origin) return place;
-  throw new AttachmentError('whatsapp_media', 'it does not point to a WhatsApp server', {
+  throw new AttachmentError('whatsapp_media', t`it does not point to a WhatsApp server`, {
     isFinal: true,
   });
 }
@@ -128,8 +129,8 @@ function opened({ host, hostname, port, pathname, search }: URL, signal: AbortSi
 function refusal(status: number): AttachmentError {
   const isGone = status === 403 || status === 404 || status === 410;
   const reason = isGone
-    ? 'WhatsApp no longer has it; ask for it to be sent again'
-    : 'WhatsApp’s media host did not deliver it';
+    ? t`WhatsApp no longer has it; ask for it to be sent again`
+    : t`WhatsApp’s media host did not deliver it`;
   return new AttachmentError(isGone ? MEDIA_GONE : 'whatsapp_media', reason, { isFinal: isGone });
 }
 

@@ -8,6 +8,7 @@ import { DeliveryError, FORBIDDEN, NEVER, type Remedy } from '../../kernel/messa
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import { within } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost, Reactions } from '../channel.ts';
 import {
   contentOfUnit,
@@ -154,23 +155,24 @@ type OpenChat = { readonly jid: string; readonly isFirstContact: boolean };
 async function requireOpenChat(chat: ChatId, deps: OutboxDeps): Promise<OpenChat> {
   const { people, settings } = deps;
   const jid = await people.addressOf(chat);
-  if (jid === undefined) throw refused('no person or group has this name', 'whatsapp_unknown_chat');
+  if (jid === undefined)
+    throw refused(t`no person or group has this name`, 'whatsapp_unknown_chat');
   await requireUnpaused(chat, deps);
   // The owner added the account to its groups.
   const isOwners = isOwn(jid, deps.link) || parseJid(jid).kind === 'group';
   if (isOwners || (await people.hasWritten(chat))) return { jid, isFirstContact: false };
   const remedy = firstContactRemedy(settings);
   if (remedy === undefined) return { jid, isFirstContact: true };
-  throw refused(`this person never wrote to the account; ${remedy}`, 'whatsapp_first_contact');
+  throw refused(t`this person never wrote to the account; ${remedy}`, 'whatsapp_first_contact');
 }
 
 async function requireUnpaused(chat: ChatId, { isPaused }: OutboxDeps): Promise<void> {
-  const reason = 'the owner of the account is answering in this chat';
+  const reason = t`the owner of the account is answering in this chat`;
   if (await isPaused(chat)) throw refused(reason, 'whatsapp_paused', FORBIDDEN);
 }
 
 function firstContactRemedy({ firstContact, pacing }: WhatsAppConfig): string | undefined {
-  if (!firstContact) return 'channels.whatsapp.firstContact allows to write first';
+  if (!firstContact) return t`channels.whatsapp.firstContact allows to write first`;
   if (pacing.firstContactsPerDay > 0) return undefined;
   return 'channels.whatsapp.pacing.firstContactsPerDay is 0';
 }

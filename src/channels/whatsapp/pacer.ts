@@ -7,6 +7,7 @@ import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { after, BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { readOnce } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
   CONTACT_WINDOW_MS,
@@ -126,14 +127,14 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
 }
 
 const held = (waitMs: number, limit: string) =>
-  new DeliveryError(`delayed by the pace limit (${limit})`, {
+  new DeliveryError(t`delayed by the pace limit (${limit})`, {
     certainty: 'not_sent',
     remedy: after(Math.min(waitMs, MAX_HOLD_MS)),
     code: 'whatsapp_pace',
   });
 
 const stopped = () =>
-  new DeliveryError('stopped while waiting for its turn', {
+  new DeliveryError(t`stopped while waiting for its turn`, {
     certainty: 'not_sent',
     remedy: BACKOFF,
     code: 'whatsapp_stopped',

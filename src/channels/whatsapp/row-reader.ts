@@ -6,6 +6,7 @@ import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { albumOf, readWhatsApp, signOf } from './content.ts';
 import type { LinkedAccount } from './creds.ts';
@@ -106,7 +107,7 @@ export function createRowReader(deps: RowReaderDeps) {
     }
     const person = await people.meet({ address: place.address, role: 'seen' });
     const ownerUntil = place.kind === 'direct' ? await pause.until(person.names) : 0;
-    const gate = place.kind === 'list' ? 'sent to a list of people' : undefined;
+    const gate = place.kind === 'list' ? t`sent to a list of people` : undefined;
     const made = await entry(read, speakerOf(place, person, row), ownerUntil, gate);
     if (made.kind === 'record' || sign !== undefined) return { arrival, entry: made };
     // In a group, numbers are not needed of people who do not address the agent.
@@ -204,8 +205,8 @@ function hasNumbers(allowed: readonly string[]): boolean {
 function noticeOf(lid: string, name: string | undefined): string {
   const who = name === undefined ? lid : `"${name}" (${lid})`;
   return (
-    `${who} wrote, but WhatsApp does not say their phone number, so the allow list ` +
-    `cannot let them in. If you know them: nanobot pair approve whatsapp ${lid}`
+    t`${who} wrote, but WhatsApp does not say their phone number, so the allow list ` +
+    t`cannot let them in. If you know them: nanobot pair approve whatsapp ${lid}`
   );
 }
 

@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import { parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 
 /** Bounds how long the first of a batch waits for the last. */
 const MAX_UNITS_PER_COMMIT = 64;
@@ -121,7 +122,7 @@ export class UnitQueue {
 }
 
 function notSaved(cause: unknown): ChannelError {
-  const problem = 'The WhatsApp keys could not be saved.';
+  const problem = t`The WhatsApp keys could not be saved.`;
   return new ChannelError(NOT_SAVED, problem, { remedy: BACKOFF, cause });
 }
 

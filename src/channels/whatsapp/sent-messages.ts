@@ -8,6 +8,7 @@ import { z } from 'zod';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../kernel/message/errors.ts';
 import { type ChatId, chatId } from '../../kernel/message/ids.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { storedJson } from './rows.ts';
 
@@ -165,15 +166,15 @@ const REST_MS = 60_000;
 export const STALE_DEVICES = '479';
 /** Why a refusal is permanent, if the code has a known meaning. */
 const REASONS: Readonly<Record<string, string>> = {
-  '403': 'it is forbidden',
-  '404': 'there is no such WhatsApp account',
-  '463': 'the account may not write to people who did not write first',
-  [STALE_DEVICES]: 'the message has no valid recipient',
+  '403': t`it is forbidden`,
+  '404': t`there is no such WhatsApp account`,
+  '463': t`the account may not write to people who did not write first`,
+  [STALE_DEVICES]: t`the message has no valid recipient`,
 };
 
 export function refusal(code: string): DeliveryError {
-  const reason = REASONS[code] ?? `error ${code.slice(0, 16)}`;
-  return new DeliveryError(`WhatsApp refused the message: ${reason}`, {
+  const reason = REASONS[code] ?? t`error ${code.slice(0, 16)}`;
+  return new DeliveryError(t`WhatsApp refused the message: ${reason}`, {
     certainty: 'not_sent',
     remedy: remedyFor(Number(code)),
     code: 'whatsapp_refused',

@@ -16,6 +16,7 @@ import {
 } from '../../kernel/config/settings-fields.ts';
 import { emojiOf } from '../../kernel/message/message.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 import { isAllowEntry, parseJid, phoneDigits } from './rules/jid.ts';
 
 const whatsappPacing = z.strictObject({
@@ -34,11 +35,11 @@ const whatsappPacing = z.strictObject({
 export const whatsappSchema = z.strictObject({
   enabled: flag(false),
   allowFrom: allowFrom.describe(
-    'Phone numbers (+491511234567) or LIDs (1234@lid) that may talk to the agent. Empty: nobody; "*": everybody.',
+    t`Phone numbers (+491511234567) or LIDs (1234@lid) that may talk to the agent. Empty: nobody; "*": everybody.`,
   ),
   ...groupSettings,
   groups: groups.describe(
-    'Ids of groups (120363...@g.us) in which the agent answers. Empty: no group.',
+    t`Ids of groups (120363...@g.us) in which the agent answers. Empty: no group.`,
   ),
   strangers,
   phoneNumber: text().describe(
@@ -74,35 +75,35 @@ export function whatsappConflicts(whatsapp: WhatsAppConfig): Problems {
       `${SECTION}.allowFrom`,
       allowed,
       isAllowEntry,
-      (entry) => `"${entry}" is not a phone number with country code or a LID`,
-      'Write it as +491511234567, or as "nanobot pair list" shows it.',
+      (entry) => t`"${entry}" is not a phone number with country code or a LID`,
+      t`Write it as +491511234567, or as "nanobot pair list" shows it.`,
     ),
     ...strangeItems(
       `${SECTION}.groups`,
       ids,
       (id) => parseJid(id).kind === 'group',
-      (id) => `"${id}" is not a group id`,
-      'Mention the agent in the group; the owner then gets the id.',
+      (id) => t`"${id}" is not a group id`,
+      t`Mention the agent in the group; the owner then gets the id.`,
     ),
     ...strangeCallNames(SECTION, whatsapp.groupNames),
     ...unless(
       phoneNumber === '' || phoneDigits(phoneNumber) === phoneNumber,
       `${SECTION}.phoneNumber`,
-      `"${phoneNumber}" is not an international phone number`,
-      'Use 8 to 15 digits with the country code, e.g. 491511234567.',
+      t`"${phoneNumber}" is not an international phone number`,
+      t`Use 8 to 15 digits with the country code, e.g. 491511234567.`,
     ),
     ...socketUrl(whatsapp),
     ...unless(
       minGapMs <= maxGapMs,
       `${SECTION}.pacing.minGapMs`,
-      `${minGapMs} is greater than ${SECTION}.pacing.maxGapMs (${maxGapMs})`,
-      `Use ${maxGapMs} or less.`,
+      t`${minGapMs} is greater than ${SECTION}.pacing.maxGapMs (${maxGapMs})`,
+      t`Use ${maxGapMs} or less.`,
     ),
     ...unless(
       ackReaction === '' || emojiOf(ackReaction) === ackReaction,
       `${SECTION}.ackReaction`,
-      `"${ackReaction}" is not one emoji`,
-      'Use one emoji, e.g. 👀, or leave it empty.',
+      t`"${ackReaction}" is not one emoji`,
+      t`Use one emoji, e.g. 👀, or leave it empty.`,
     ),
   ];
 }
@@ -113,11 +114,11 @@ export function whatsappConflicts(whatsapp: WhatsAppConfig): Problems {
 function socketUrl({ socketUrl: written }: WhatsAppConfig): Problems {
   const url = URL.parse(written);
   const path = `${SECTION}.socketUrl`;
-  const remedy = 'Remove it, or use a wss: address.';
+  const remedy = t`Remove it, or use a wss: address.`;
   if (url?.protocol !== 'ws:') {
-    return unless(url?.protocol === 'wss:', path, `"${written}" is not a wss: address`, remedy);
+    return unless(url?.protocol === 'wss:', path, t`"${written}" is not a wss: address`, remedy);
   }
-  const problem = `without encryption nothing proves that ${url.hostname} is WhatsApp`;
-  const local = `${remedy} ws: is only for servers on this machine.`;
+  const problem = t`without encryption nothing proves that ${url.hostname} is WhatsApp`;
+  const local = t`${remedy} ws: is only for servers on this machine.`;
   return unless(isLoopbackHost(url.hostname), path, problem, local);
 }

@@ -6,6 +6,7 @@ import { logIn } from '../../cli/login/log-in.ts';
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, type Settings, save } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import { linkWhatsApp } from '../channel-setup.ts';
 import { isAllowEntry, normaliseAllowed, phoneDigits } from './rules/jid.ts';
 import type { WhatsAppConfig } from './settings.ts';
@@ -24,13 +25,13 @@ export type WhatsAppFlags = {
 
 const CHANNEL = 'whatsapp';
 const RISK =
-  'WhatsApp does not support programs on private accounts. nanobot links as an unofficial client, ' +
-  'and WhatsApp may block the number. Use a spare number, not one you depend on.';
+  t`WhatsApp does not support programs on private accounts. nanobot links as an unofficial client, ` +
+  t`and WhatsApp may block the number. Use a spare number, not one you depend on.`;
 const WORDS = {
   scan:
-    'On your phone open WhatsApp > Settings (Android: menu) > Linked devices > Link a device, ' +
-    'then scan this code.',
-  type: 'Or choose "Link with phone number instead" and enter:',
+    t`On your phone open WhatsApp > Settings (Android: menu) > Linked devices > Link a device, ` +
+    t`then scan this code.`,
+  type: t`Or choose "Link with phone number instead" and enter:`,
 };
 
 export async function setUpWhatsApp(
@@ -41,7 +42,7 @@ export async function setUpWhatsApp(
 ): Promise<string | undefined> {
   if (flags.whatsapp === false) return undefined;
   const isWanted = isRetry || flags.whatsapp === true;
-  if (!isWanted && !(await asker.confirm('Connect WhatsApp?', false))) return undefined;
+  if (!isWanted && !(await asker.confirm(t`Connect WhatsApp?`, false))) return undefined;
   const { whatsapp: known } = (await currentConfig(terminal)).channels;
   asker.warn(RISK);
   const settings = await askSettings(asker, flags, known);
@@ -56,13 +57,13 @@ export async function setUpWhatsApp(
     isRestarting: known.enabled && restarts(known, settings),
     alone: (signal) => linkWhatsApp({ home, env, clock, login }, signal),
   });
-  asker.say(`Linked: ${account}.`);
+  asker.say(t`Linked: ${account}.`);
   if (settings.selfChat) {
-    asker.say('The agent answers in your chat with yourself ("Message yourself").');
+    asker.say(t`The agent answers in your chat with yourself ("Message yourself").`);
   } else {
     await pairOwner(terminal, asker, account, flags);
   }
-  return `WhatsApp ${account}`;
+  return t`WhatsApp ${account}`;
 }
 
 type Asked = Pick<WhatsAppConfig, 'selfChat' | 'phoneNumber'> & {
@@ -89,8 +90,8 @@ function restarts(known: Asked, { selfChat, phoneNumber }: Asked): boolean {
 
 async function isOwnersNumber(asker: Asker, known: WhatsAppConfig): Promise<boolean> {
   const choices = [
-    { value: 'agent', label: 'The agent’s own', hint: 'a spare number that people write to' },
-    { value: 'mine', label: 'Mine', hint: 'the agent answers in the chat with myself' },
+    { value: 'agent', label: t`The agent’s own`, hint: t`a spare number that people write to` },
+    { value: 'mine', label: t`Mine`, hint: t`the agent answers in the chat with myself` },
   ] as const;
   const before = known.selfChat ? 'mine' : 'agent';
   return (await asker.choose('Whose number is this?', choices, before)) === 'mine';
@@ -104,9 +105,9 @@ async function allowed(
 ): Promise<readonly string[]> {
   if (flags.whatsappAllow !== undefined) return flags.whatsappAllow;
   if (!asker.interactive) return known.allowFrom;
-  const nobody = selfChat ? 'only you' : 'only people you pair';
+  const nobody = selfChat ? t`only you` : t`only people you pair`;
   const answer = await asker.text({
-    message: `Which numbers may write to the agent? With +, separated by commas; empty: ${nobody}`,
+    message: t`Which numbers may write to the agent? With +, separated by commas; empty: ${nobody}`,
     flag: '--whatsapp-allow',
     optional: true,
     initial: known.allowFrom.join(', '),
@@ -123,7 +124,7 @@ function strangeEntry(entry: string): string | undefined {
 }
 
 const strangePhone = (text: string) =>
-  `"${text}" is not a phone number. Write it with the country code, e.g. +491511234567.`;
+  t`"${text}" is not a phone number. Write it with the country code, e.g. +491511234567.`;
 
 async function accountNumber(
   asker: Asker,
@@ -133,7 +134,7 @@ async function accountNumber(
   if (flags.whatsappPhone !== undefined) return flags.whatsappPhone;
   if (!asker.interactive) return known.phoneNumber;
   const answer = await asker.text({
-    message: 'Number of the account, to link it by a code; empty: QR code only',
+    message: t`Number of the account, to link it by a code; empty: QR code only`,
     flag: '--whatsapp-phone',
     optional: true,
     initial: known.phoneNumber === '' ? '' : `+${known.phoneNumber}`,
@@ -152,9 +153,8 @@ async function pairOwner(
   if (number === undefined) return;
   await offerPairing(terminal, asker, {
     channel: CHANNEL,
-    request:
-      'Open this link on your own phone and send the prepared message. The first person who does becomes the owner:',
-    sign: 'the message',
+    request: t`Open this link on your own phone and send the prepared message. The first person who does becomes the owner:`,
+    sign: t`the message`,
     link: (code) => `https://wa.me/${number}?text=/start%20${code}`,
     ...(pairWait === undefined ? {} : { waitSecs: pairWait }),
   });

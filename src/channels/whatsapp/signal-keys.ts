@@ -11,6 +11,7 @@ import {
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import { seal, type Unit, unseal } from './rows.ts';
 
 export const KEY_PREFIX = 'key/';
@@ -113,7 +114,7 @@ export class KeyRows {
       this.#log.error('stored WhatsApp key not readable', { type, id: shortId });
     }
     if (type !== 'app-state-sync-key') return;
-    const problem = 'A stored key of the WhatsApp account cannot be read.';
+    const problem = t`A stored key of the WhatsApp account cannot be read.`;
     throw new ChannelError('whatsapp_key_damaged', problem, { remedy: NEVER });
   }
 }

@@ -16,6 +16,7 @@ import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, DeliveryError, NEVER, type Remedy } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { within } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Link } from './link.ts';
 import { isSameAddress } from './rules/jid.ts';
@@ -158,18 +159,18 @@ const unknown = (message: string): Failure => ({
   certainty: 'unknown',
 });
 
-const OFFLINE = notSent('there is no connection to WhatsApp', 'whatsapp_offline');
+const OFFLINE = notSent(t`there is no connection to WhatsApp`, 'whatsapp_offline');
 const UNPREPARED = notSent(
-  'WhatsApp did not say in time which devices get the message',
+  t`WhatsApp did not say in time which devices get the message`,
   'whatsapp_no_recipient',
 );
 const NOT_UPLOADED = notSent(
-  'the message could not be built, or its file not uploaded in time',
+  t`the message could not be built, or its file not uploaded in time`,
   'whatsapp_not_uploaded',
 );
-const NOT_LEFT = notSent('the message could not be handed to the connection', 'whatsapp_offline');
-const UNSURE = unknown('the message was being sent when the connection or the time for it ended');
-const UNACKED = unknown('WhatsApp did not confirm the message in time');
+const NOT_LEFT = notSent(t`the message could not be handed to the connection`, 'whatsapp_offline');
+const UNSURE = unknown(t`the message was being sent when the connection or the time for it ended`);
+const UNACKED = unknown(t`WhatsApp did not confirm the message in time`);
 
 function failure({ message, certainty, code }: Failure, cause?: unknown): DeliveryError {
   return new DeliveryError(message, { certainty, remedy: BACKOFF, code, cause });
@@ -208,8 +209,8 @@ async function requireRecipients(
   if (await hasDevices(socket, jid, devices === 'known')) return;
   // A query that timed out is empty as well: only a real answer counts as unknown.
   const isKnown = await asked(socket, jid);
-  if (isKnown === false) throw nobody('this address is not on WhatsApp', NEVER);
-  throw nobody('WhatsApp does not say which devices would get the message', BACKOFF);
+  if (isKnown === false) throw nobody(t`this address is not on WhatsApp`, NEVER);
+  throw nobody(t`WhatsApp does not say which devices would get the message`, BACKOFF);
 }
 
 /** Requests the own devices as well: the send needs both, and finds them cached. */
@@ -225,7 +226,7 @@ async function hasDevices(
     return devices.some((device) => isSameAddress(device.jid, jid));
   } catch (error) {
     if (codeOf(error) === NOT_FOUND) return false;
-    throw nobody('WhatsApp did not say which devices would get the message', BACKOFF, error);
+    throw nobody(t`WhatsApp did not say which devices would get the message`, BACKOFF, error);
   }
 }
 

@@ -5,6 +5,7 @@
 import { type BaileysEventEmitter, proto, type WAMessage } from '@whiskeysockets/baileys';
 import { z } from 'zod';
 import { RecentMap } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { nameOf } from './inbound.ts';
 import { storedJson } from './rows.ts';
@@ -176,18 +177,18 @@ function peerOf(message: WAMessage): Peer {
 function alertsOf(missing: readonly Missing[]): readonly string[] {
   if (missing.length <= MAX_ALERTS) return missing.map(alertOf);
   const named = missing.slice(0, MAX_ALERTS).map(whoOf).join(', ');
-  return [`could not read messages from ${missing.length} people, among them ${named}. ${ADVICE}`];
+  return [t`could not read messages from ${missing.length} people, among them ${named}. ${ADVICE}`];
 }
 
-const ADVICE = 'I requested them again without success: ask the senders to send them again.';
+const ADVICE = t`I requested them again without success: ask the senders to send them again.`;
 
 function alertOf(one: Missing): string {
   const isOne = one.count === 1 && !one.orMore;
-  const count = isOne ? 'one message' : `${one.count}${one.orMore ? ' or more' : ''} messages`;
+  const count = isOne ? t`one message` : t`${one.count}${one.orMore ? t` or more` : ''} messages`;
   const advice = isOne
-    ? 'I requested it again without success: ask the sender to send it again.'
+    ? t`I requested it again without success: ask the sender to send it again.`
     : ADVICE;
-  return `could not read ${count} from ${whoOf(one)}. ${advice}`;
+  return t`could not read ${count} from ${whoOf(one)}. ${advice}`;
 }
 
 const whoOf = ({ id, name }: Peer) => (name === undefined ? id : `${name} (${id})`);

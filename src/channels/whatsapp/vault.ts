@@ -9,6 +9,7 @@ import type {
 } from '@whiskeysockets/baileys';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
   credsOf,
@@ -42,8 +43,7 @@ type VaultDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'>;
 export async function openVault(deps: VaultDeps): Promise<Vault> {
   const start = await readStart(deps.state);
   if (start.kind === 'damaged') {
-    const problem =
-      'The stored link to the WhatsApp account is damaged. Link again with `nanobot channels login whatsapp`.';
+    const problem = t`The stored link to the WhatsApp account is damaged. Link again with \`nanobot channels login whatsapp\`.`;
     throw new ChannelError(LINK_DAMAGED, problem, { remedy: NEVER });
   }
   if (start.kind === 'half_made') await deps.state.setMany(await dropLink(deps.state));

@@ -12,6 +12,7 @@ import {
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
 import { DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
+import { t } from '../../lib/texts.ts';
 import { aborted, orAborted } from '../../lib/time/clock.ts';
 import {
   type Channel,
@@ -63,7 +64,7 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
 
   function outbox(): Outbox {
     if (session !== undefined) return session.outbox;
-    throw new DeliveryError('the WhatsApp channel is not running', {
+    throw new DeliveryError(t`the WhatsApp channel is not running`, {
       certainty: 'not_sent',
       remedy: BACKOFF,
       code: 'whatsapp_stopped',
@@ -274,7 +275,7 @@ export function createSessionRepository(
       ...serialised(inner, alone),
       ...receiving(inner, alone, { ...deps, signal }),
       close() {
-        const problem = 'This connection to WhatsApp has ended.';
+        const problem = t`This connection to WhatsApp has ended.`;
         connection.abort(new ChannelError('whatsapp_ended', problem, { remedy: BACKOFF }));
         inner.close?.();
       },

@@ -16,6 +16,7 @@ import { verifyAudit } from '../../kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../kernel/observe/build-telemetry.ts';
 import { isPermitted } from '../../lib/files/files.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 import { proveConfigured, resolveConfigured } from '../../providers/model-setup.ts';
 import { DEMO_MODEL } from '../../providers/rules/model-names.ts';
 import { findSandbox, thisSystem } from '../../tools/exec/find-sandbox.ts';
@@ -37,10 +38,10 @@ export async function checkAccounts(
 
 async function checkAudit(home: Home, { store }: OpenedState): Promise<Finding> {
   const verdict = await verifyAudit(home.audit, store.scope(AUDIT_SCOPE));
-  if (verdict.kind === 'intact') return ok('audit', `${verdict.entries} entries, all unchanged`);
+  if (verdict.kind === 'intact') return ok('audit', t`${verdict.entries} entries, all unchanged`);
   const { file, line, problem } = verdict;
-  const remedy = 'Find out who can write to this file, keep a copy, then move audit*.jsonl away.';
-  return fail('audit', `${file}, line ${line}: ${problem}`, remedy);
+  const remedy = t`Find out who can write to this file, keep a copy, then move audit*.jsonl away.`;
+  return fail('audit', t`${file}, line ${line}: ${problem}`, remedy);
 }
 
 /** A missing file is created when it is needed. */
@@ -48,8 +49,8 @@ async function checkWritable(check: string, path: string): Promise<readonly Find
   const found = await stat(path).catch(() => undefined);
   if (found === undefined) return [];
   if (found.isFile() && (await isPermitted(path, constants.W_OK))) return [];
-  const remedy = `Move ${path} away, or give it to the user who runs the gateway (chown).`;
-  return [fail(check, `cannot write ${path}`, remedy)];
+  const remedy = t`Move ${path} away, or give it to the user who runs the gateway (chown).`;
+  return [fail(check, t`cannot write ${path}`, remedy)];
 }
 
 // Checks whether the gateway can listen at its configured address, and who can reach it there.
@@ -66,16 +67,16 @@ export async function checkAddress({ home }: Terminal, { gateway }: Config): Pro
   const host = running?.host ?? gateway.host;
   const taken = running === undefined ? await problemOf(host, port) : '';
   if (taken === 'EADDRINUSE') {
-    const remedy = 'Stop that program, or use another port: nanobot config set gateway.port <port>';
-    return fail(ADDRESS_CHECK, `another program uses ${host}:${port}`, remedy);
+    const remedy = t`Stop that program, or use another port: nanobot config set gateway.port <port>`;
+    return fail(ADDRESS_CHECK, t`another program uses ${host}:${port}`, remedy);
   }
   if (taken !== '') {
-    const remedy = 'Set gateway.host to 127.0.0.1, and gateway.port to one above 1023.';
-    return fail(ADDRESS_CHECK, `cannot listen on ${host}:${port} (${taken})`, remedy);
+    const remedy = t`Set gateway.host to 127.0.0.1, and gateway.port to one above 1023.`;
+    return fail(ADDRESS_CHECK, t`cannot listen on ${host}:${port} (${taken})`, remedy);
   }
-  if (isLoopbackHost(host)) return ok(ADDRESS_CHECK, `${host}: reachable from this machine only`);
-  const remedy = 'Put a TLS proxy in front, or set gateway.host to 127.0.0.1.';
-  return warn(ADDRESS_CHECK, `${host}: reachable from other machines with the token`, remedy);
+  if (isLoopbackHost(host)) return ok(ADDRESS_CHECK, t`${host}: reachable from this machine only`);
+  const remedy = t`Put a TLS proxy in front, or set gateway.host to 127.0.0.1.`;
+  return warn(ADDRESS_CHECK, t`${host}: reachable from other machines with the token`, remedy);
 }
 
 /**
@@ -95,25 +96,25 @@ const PROGRAMS_CHECK = 'programs';
 
 export async function checkExec({ env }: Terminal, { tools }: Config): Promise<Finding> {
   const { exec } = tools;
-  if (!exec.enabled) return ok(PROGRAMS_CHECK, 'off: the agent runs no programs');
+  if (!exec.enabled) return ok(PROGRAMS_CHECK, t`off: the agent runs no programs`);
   const used = await findSandbox(thisSystem(env), { ...exec, owner: 'doctor' });
   if (used.kind === 'missing') {
-    return warn(PROGRAMS_CHECK, `the agent cannot run programs: ${used.reason}`, used.remedy);
+    return warn(PROGRAMS_CHECK, t`the agent cannot run programs: ${used.reason}`, used.remedy);
   }
   if (used.sandbox.kind === 'off') {
     return warn(
       PROGRAMS_CHECK,
-      'they run without a sandbox and can read everything nanobot can, including its keys',
-      'Install bubblewrap and set tools.exec.sandbox to "auto".',
+      t`they run without a sandbox and can read everything nanobot can, including its keys`,
+      t`Install bubblewrap and set tools.exec.sandbox to "auto".`,
     );
   }
-  const net = exec.network === 'on' ? 'with network access' : 'without network access';
+  const net = exec.network === 'on' ? t`with network access` : t`without network access`;
   const because = used.passedOver.length === 0 ? '' : ` (${used.passedOver.join('; ')})`;
   const counted =
     used.sandbox.kind === 'bubblewrap' && isAdministrator()
-      ? '; running as root, so the limit on processes is only monitored'
+      ? t`; running as root, so the limit on processes is only monitored`
       : '';
-  return ok(PROGRAMS_CHECK, `sandboxed with ${used.sandbox.about}, ${net}${because}${counted}`);
+  return ok(PROGRAMS_CHECK, t`sandboxed with ${used.sandbox.about}, ${net}${because}${counted}`);
 }
 
 /** The Linux kernel exempts this user from process limits. */
@@ -123,9 +124,9 @@ const isAdministrator = () => process.platform === 'linux' && process.getuid?.()
 
 const MODEL_TIMEOUT_MS = 60_000;
 const CHANNEL_TIMEOUT_MS = 30_000;
-const SET_UP = 'Connect a model: nanobot onboard';
+const SET_UP = t`Connect a model: nanobot onboard`;
 const MODEL_REMEDIES: Readonly<Record<string, string>> = {
-  provider_network: 'Check the network connection, and providers.<vendor>.apiBase if it is set.',
+  provider_network: t`Check the network connection, and providers.<vendor>.apiBase if it is set.`,
   provider_unknown_model: SET_UP,
 };
 
@@ -136,12 +137,12 @@ export async function checkModel(
 ): Promise<Finding> {
   try {
     const name = await resolveConfigured(config, env, clock, home);
-    if (name === DEMO_MODEL) return warn('model', 'none; the demo model answers', SET_UP);
-    if (!isLive) return ok('model', `${name} (not tested; --live sends a test request)`);
+    if (name === DEMO_MODEL) return warn('model', t`none; the demo model answers`, SET_UP);
+    if (!isLive) return ok('model', t`${name} (not tested; --live sends a test request)`);
     const signal = AbortSignal.timeout(MODEL_TIMEOUT_MS);
     const proof = await proveConfigured(config, env, clock, signal, home);
-    if (!proof.ok) return fail('model', `${proof.model} returned an empty answer`, SET_UP);
-    return ok('model', `${proof.model} answered in ${proof.latencyMs} ms`);
+    if (!proof.ok) return fail('model', t`${proof.model} returned an empty answer`, SET_UP);
+    return ok('model', t`${proof.model} answered in ${proof.latencyMs} ms`);
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
     return fail('model', error.message, modelRemedy(error));
@@ -155,15 +156,15 @@ function modelRemedy({ code, userText = SET_UP }: NanobotError): string {
 }
 
 export function checkTelegram({ channels: { telegram } }: Config): Promise<readonly Finding[]> {
-  return checkBot('telegram', telegram.enabled, 'Enter a new token', async (signal) => {
+  return checkBot('telegram', telegram.enabled, t`Enter a new token`, async (signal) => {
     const bot = await proveTelegram(telegram.token, telegram.apiRoot, signal);
-    return `token accepted, bot @${bot.username}`;
+    return t`token accepted, bot @${bot.username}`;
   });
 }
 
 export function checkLark({ channels: { lark } }: Config): Promise<readonly Finding[]> {
-  return checkBot('lark', lark.enabled, 'Enter the app id and secret again', async (signal) => {
-    return `app accepted, bot ${(await proveLark(lark, signal)).name}`;
+  return checkBot('lark', lark.enabled, t`Enter the app id and secret again`, async (signal) => {
+    return t`app accepted, bot ${(await proveLark(lark, signal)).name}`;
   });
 }
 
@@ -182,8 +183,8 @@ async function checkBot(
     // An unreachable platform says nothing about the credentials.
     const isAway = error instanceof ChannelError && error.remedy.kind === 'backoff';
     const remedy = isAway
-      ? 'Check the network connection; the gateway retries automatically.'
-      : `${what}: nanobot channels login ${channel}`;
+      ? t`Check the network connection; the gateway retries automatically.`
+      : t`${what}: nanobot channels login ${channel}`;
     return [fail(channel, error.message, remedy)];
   }
 }
@@ -207,10 +208,10 @@ async function checkMailbox(
 ): Promise<Finding> {
   if (state === undefined && usesOAuth2(email)) {
     // The provider may void a refresh token at its use, and nothing could keep the next one.
-    return warn(name, 'OAuth2 is not tested before the first start', 'Start it: nanobot gateway');
+    return warn(name, t`OAuth2 is not tested before the first start`, t`Start it: nanobot gateway`);
   }
   const proof = await checkMailLogins(email, AbortSignal.timeout(CHANNEL_TIMEOUT_MS), state);
   if (proof.kind === 'proven')
-    return ok(name, `login accepted by ${email.imapHost} and ${email.smtpHost}`);
+    return ok(name, t`login accepted by ${email.imapHost} and ${email.smtpHost}`);
   return fail(name, `${proof.step}: ${proof.problem}`, proof.remedy);
 }

@@ -39,19 +39,19 @@ export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedF
   try {
     const loaded = await loadConfig(home, env);
     const text = existsSync(home.config)
-      ? `${home.config} is valid`
-      : 'no config.json yet; defaults apply';
+      ? t`${home.config} is valid`
+      : t`no config.json yet; defaults apply`;
     return { findings: [ok('config', text)], loaded };
   } catch (error) {
     const refused = explainSystemError(error, home);
-    if (refused !== undefined) return failing(refused, 'Then run "nanobot doctor" again.');
+    if (refused !== undefined) return failing(refused, t`Then run "nanobot doctor" again.`);
     if (!(error instanceof ConfigError)) throw error;
     if (isPythonConfig(error.problems.map(({ path }) => path))) {
-      return failing(`${home.config} belongs to another program`, otherProgram(home));
+      return failing(t`${home.config} belongs to another program`, otherProgram(home));
     }
     const remedy = existsSync(home.lastGoodConfig)
-      ? `The last valid configuration is ${home.lastGoodConfig}.`
-      : 'Correct the file, then check it: nanobot config validate';
+      ? t`The last valid configuration is ${home.lastGoodConfig}.`
+      : t`Correct the file, then check it: nanobot config validate`;
     const findings = error.problems.map((one) => fail('config', problemLine(one).trim(), remedy));
     return { findings, loaded: undefined };
   }
@@ -68,20 +68,20 @@ export function checkSecrets({ raw }: LoadedConfig): Finding {
     const remedy = t`Move each into an environment variable and write \${NAME} instead.`;
     return warn(
       'secrets',
-      `other users of this machine can see them in the process list: ${shown.join(', ')}`,
+      t`other users of this machine can see them in the process list: ${shown.join(', ')}`,
       remedy,
     );
   }
-  if (literal.length === 0) return ok('secrets', 'No secrets in config.json');
-  return ok('secrets', `In config.json, which only this user can read: ${literal.join(', ')}`);
+  if (literal.length === 0) return ok('secrets', t`No secrets in config.json`);
+  return ok('secrets', t`In config.json, which only this user can read: ${literal.join(', ')}`);
 }
 
 /** Hosts of the local network that the agent may read. */
 export function checkWeb({ tools: { web } }: Config): readonly Finding[] {
   if (!web.enabled || web.allowPrivateHosts.length === 0) return [];
-  const remedy = 'Remove hosts that the agent does not need from tools.web.allowPrivateHosts.';
+  const remedy = t`Remove hosts that the agent does not need from tools.web.allowPrivateHosts.`;
   const hosts = web.allowPrivateHosts.join(', ');
-  return [warn('web', `anyone who can make the agent open a page can reach ${hosts}`, remedy)];
+  return [warn('web', t`anyone who can make the agent open a page can reach ${hosts}`, remedy)];
 }
 
 /** The approval policy; people and groups with a policy of their own are counted. */
@@ -92,8 +92,8 @@ export async function checkApprovals(
   const persons = (await state?.people.persons.list()) ?? [];
   const configured = [...people, ...groups].filter((entry) => entry.approvals !== undefined).length;
   const apart = persons.filter((person) => person.approvals !== undefined).length + configured;
-  const others = apart === 0 ? '' : `; set apart for ${apart} people or groups`;
-  const text = `owners: ${approvals.owner}, trusted people: ${approvals.trusted}${others}`;
+  const others = apart === 0 ? '' : t`; set apart for ${apart} people or groups`;
+  const text = t`owners: ${approvals.owner}, trusted people: ${approvals.trusted}${others}`;
   return ok('approvals', text);
 }
 
@@ -109,9 +109,9 @@ export async function checkAccess(
       ({ channel, role }) => channel === account.channel && role !== 'blocked',
     ).length;
     if (strangers !== 'open') return accessFinding(account, [...allowFrom, ...owners], paired);
-    const remedy = `Set ${accountPath(account)}.strangers to "silent": you decide about each new sender.`;
-    const text = 'unknown senders may talk to the agent and spend your money';
-    return warn(`${account.name} access`, text, remedy);
+    const remedy = t`Set ${accountPath(account)}.strangers to "silent": you decide about each new sender.`;
+    const text = t`unknown senders may talk to the agent and spend your money`;
+    return warn(t`${account.name} access`, text, remedy);
   });
 }
 
@@ -120,17 +120,17 @@ function accessFinding(
   allowFrom: readonly string[],
   paired: number,
 ): Finding {
-  const check = `${account.name} access`;
+  const check = t`${account.name} access`;
   const setting = `${accountPath(account)}.allowFrom`;
   if (allowFrom.includes(EVERYBODY)) {
-    const remedy = `List the people in ${setting} instead of "*".`;
-    return warn(check, 'anyone may talk to the agent and spend your money', remedy);
+    const remedy = t`List the people in ${setting} instead of "*".`;
+    return warn(check, t`anyone may talk to the agent and spend your money`, remedy);
   }
   if (allowFrom.length + paired > 0) {
-    return ok(check, `${allowFrom.length} on the allow list, ${paired} paired`);
+    return ok(check, t`${allowFrom.length} on the allow list, ${paired} paired`);
   }
-  const remedy = `${howToLogIn(account)}, or add ids to ${setting}.`;
-  return warn(check, 'nobody may talk to the agent', remedy);
+  const remedy = t`${howToLogIn(account)}, or add ids to ${setting}.`;
+  return warn(check, t`nobody may talk to the agent`, remedy);
 }
 
 // Checks the running gateway and the store: it responds, channels are active, there are no dead
@@ -147,25 +147,25 @@ export async function checkGateway(
   const running = await findRunningGateway(home);
   const heldBy = running === undefined ? await findHomeHolder(home.lock) : undefined;
   if (heldBy !== undefined) {
-    const text = `cannot reach it from here: ${holderText(heldBy)} uses this home`;
+    const text = t`cannot reach it from here: ${holderText(heldBy)} uses this home`;
     return [
       warn(
         'gateway',
         text,
-        'Run this command in the same container, e.g. with docker compose exec.',
+        t`Run this command in the same container, e.g. with docker compose exec.`,
       ),
     ];
   }
   if (running === undefined) {
-    return [warn('gateway', 'not running', 'Start it: nanobot gateway')];
+    return [warn('gateway', t`not running`, t`Start it: nanobot gateway`)];
   }
   const since = spanText(clock.now() - running.startedAt);
-  const alive = ok('gateway', `running for ${since}, process ${running.pid}`);
+  const alive = ok('gateway', t`running for ${since}, process ${running.pid}`);
   if (running.address === undefined) return [alive];
   const readiness = channelsSchema.safeParse(await askGateway(running, '/readyz', token));
   if (!readiness.success) {
-    const remedy = `Read the newest file in ${home.logs}. If the gateway hangs, restart it.`;
-    return [alive, fail('gateway', `${running.address} does not answer`, remedy)];
+    const remedy = t`Read the newest file in ${home.logs}. If the gateway hangs, restart it.`;
+    return [alive, fail('gateway', t`${running.address} does not answer`, remedy)];
   }
   const channels = readiness.data.channels.filter(({ status }) => status.kind !== 'off');
   return [
@@ -179,7 +179,7 @@ export async function checkGateway(
       return fail(
         name,
         text,
-        remedy ?? `The gateway retries. Details are in the newest file in ${home.logs}.`,
+        remedy ?? t`The gateway retries. Details are in the newest file in ${home.logs}.`,
       );
     }),
   ];
@@ -189,7 +189,7 @@ export async function checkState(
   { home, clock }: Terminal,
   stack: AsyncDisposableStack,
 ): Promise<{ readonly findings: readonly Finding[]; readonly state: OpenedState | undefined }> {
-  if (!hasState(home)) return { findings: [ok('store', 'none yet')], state: undefined };
+  if (!hasState(home)) return { findings: [ok('store', t`none yet`)], state: undefined };
   try {
     const state = stack.use(
       await openState(home, clock, { checkUpToBytes: Number.POSITIVE_INFINITY }),
@@ -205,31 +205,31 @@ export async function checkState(
 /** Moving an intact file away would lose the messages that wait in it. */
 function storeRemedy(code: string): string {
   if (code === 'store_damaged') {
-    return 'Stop the gateway and move state.db away (keep it). The next start creates a new one.';
+    return t`Stop the gateway and move state.db away (keep it). The next start creates a new one.`;
   }
-  return 'No data is lost. Leave the file where it is.';
+  return t`No data is lost. Leave the file where it is.`;
 }
 
 async function storeFindings({ store }: OpenedState, now: number): Promise<readonly Finding[]> {
   const stats = await store.stats();
   const findings = [
-    ok('store', `intact; ${stats.pending} messages waiting, ${stats.outboundQueued} to send`),
+    ok('store', t`intact; ${stats.pending} messages waiting, ${stats.outboundQueued} to send`),
   ];
   const aside = stats.dead + stats.unknown;
   if (aside > 0) {
-    const remedy = 'Look at them with "nanobot dead list", then retry or drop them.';
+    const remedy = t`Look at them with "nanobot dead list", then retry or drop them.`;
     findings.push(
-      warn('messages', `${stats.dead} set aside, ${stats.unknown} maybe delivered`, remedy),
+      warn('messages', t`${stats.dead} set aside, ${stats.unknown} maybe delivered`, remedy),
     );
   }
   const waitedMs = now - (stats.oldestPendingAt ?? now);
   if (waitedMs > OLD_PENDING_MS) {
-    const text = `the oldest message has been waiting for ${spanText(waitedMs)}`;
+    const text = t`the oldest message has been waiting for ${spanText(waitedMs)}`;
     findings.push(
       warn(
         'messages',
         text,
-        'Check that the gateway is running; "nanobot trace last" shows the newest message.',
+        t`Check that the gateway is running; "nanobot trace last" shows the newest message.`,
       ),
     );
   }

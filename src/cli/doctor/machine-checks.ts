@@ -7,6 +7,7 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { isPermitted } from '../../lib/files/files.ts';
 import { isContained } from '../../lib/process-group.ts';
+import { t } from '../../lib/texts.ts';
 import { machineZone } from '../../lib/time/zone-time.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -20,8 +21,12 @@ const MEGABYTE = 1_000_000;
 
 export function checkNode(version: string): Finding {
   const isNew = Number.parseInt(version, 10) >= MINIMUM_NODE_MAJOR;
-  if (isNew) return ok('node', `Node ${version}`);
-  return fail('node', `Node ${version} is too old`, `Install Node ${MINIMUM_NODE_MAJOR} or newer.`);
+  if (isNew) return ok('node', t`Node ${version}`);
+  return fail(
+    'node',
+    t`Node ${version} is too old`,
+    t`Install Node ${MINIMUM_NODE_MAJOR} or newer.`,
+  );
 }
 
 /** The home, and its files with secrets or conversations, must be readable by their user alone. */
@@ -37,7 +42,7 @@ export async function checkPermissions({ home, env }: Terminal): Promise<readonl
 }
 
 const privacyText = ({ root }: Home) =>
-  `${root} ${existsSync(root) ? 'is' : 'will be'} private to this user`;
+  t`${root} ${existsSync(root) ? 'is' : t`will be`} private to this user`;
 
 async function checkPrivate(
   path: string,
@@ -49,8 +54,8 @@ async function checkPrivate(
   const isOurs = found.uid === process.getuid?.();
   // A volume belongs to the container engine that mounts it; access is by its group.
   if (!isOurs && isContained(env)) return [];
-  const remedy = `Run: nanobot doctor --fix, or: chmod ${mode.toString(8)} ${path}`;
-  const finding = fail('permissions', `other users can read ${path}`, remedy);
+  const remedy = t`Run: nanobot doctor --fix, or: chmod ${mode.toString(8)} ${path}`;
+  const finding = fail('permissions', t`other users can read ${path}`, remedy);
   return [{ ...finding, fix: () => chmod(path, mode) }];
 }
 
@@ -58,13 +63,12 @@ async function checkPrivate(
 export async function checkHome({ root }: Home): Promise<readonly Finding[]> {
   const isThere = existsSync(root);
   const base = isThere ? root : nearestAbove(root);
-  const remedy =
-    'Give it to the user who runs nanobot (chown), or set NANOBOT_HOME to another folder.';
+  const remedy = t`Give it to the user who runs nanobot (chown), or set NANOBOT_HOME to another folder.`;
   if (!(await stat(base)).isDirectory()) {
-    return [fail('home', `${base} is a file, not a folder`, remedy)];
+    return [fail('home', t`${base} is a file, not a folder`, remedy)];
   }
   if (await isPermitted(base, constants.W_OK | constants.X_OK)) return [];
-  const text = isThere ? `cannot write to ${root}` : `cannot create ${root} in ${base}`;
+  const text = isThere ? t`cannot write to ${root}` : t`cannot create ${root} in ${base}`;
   return [fail('home', text, remedy)];
 }
 
@@ -78,21 +82,21 @@ export function checkTimeZone({ env }: Pick<Terminal, 'env'>, written: string): 
   const { TZ = '' } = env;
   // Loading the date formatters with all zones takes 6 MB, so they are used only for a named zone.
   if (written !== '' || TZ === '' || machineZone() !== undefined) return [];
-  const text = `TZ is "${TZ}", which is not a time zone; times are in UTC`;
-  const remedy = 'Set TZ, or sessions.timeZone, to a zone such as Europe/Berlin.';
-  return [warn('time zone', text, remedy)];
+  const text = t`TZ is "${TZ}", which is not a time zone; times are in UTC`;
+  const remedy = t`Set TZ, or sessions.timeZone, to a zone such as Europe/Berlin.`;
+  return [warn(t`time zone`, text, remedy)];
 }
 
 export async function checkDisk(home: Home): Promise<Finding> {
   const found = await statfs(home.root).catch(() => undefined);
   if (found === undefined) {
-    return warn('disk', `${home.root} does not exist yet`, 'Create it: nanobot onboard');
+    return warn('disk', t`${home.root} does not exist yet`, t`Create it: nanobot onboard`);
   }
   const free = found.bavail * found.bsize;
   const text = `${Math.round(free / MEGABYTE).toLocaleString('en')} MB free`;
   if (free < MIN_FREE_BYTES)
-    return fail('disk', text, 'Free disk space: without it messages cannot be stored.');
-  if (free < LOW_FREE_BYTES) return warn('disk', text, 'Free disk space before it runs out.');
+    return fail('disk', text, t`Free disk space: without it messages cannot be stored.`);
+  if (free < LOW_FREE_BYTES) return warn('disk', text, t`Free disk space before it runs out.`);
   return ok('disk', text);
 }
 

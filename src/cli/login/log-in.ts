@@ -5,6 +5,7 @@ import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { findRunningGateway } from '../../kernel/home-state.ts';
 import { type QrMatrix, qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
+import { t } from '../../lib/texts.ts';
 import { CommandFailure, EXIT, type Terminal, untilStopped } from '../terminal.ts';
 import { remoteGateway, remoteLogin } from './remote-login.ts';
 
@@ -65,10 +66,10 @@ function fits(size: Room, room: Room): boolean {
 }
 
 function tooSmall(size: Room, room: Room): readonly string[] {
-  const needed = `${size.columns + 1} columns and ${size.rows + LINES_BELOW + 1} rows`;
+  const needed = t`${size.columns + 1} columns and ${size.rows + LINES_BELOW + 1} rows`;
   return [
-    `The QR code needs ${needed}; this window has ${room.columns} and ${room.rows}.`,
-    'Enlarge the window or reduce the font size; the code then appears.',
+    t`The QR code needs ${needed}; this window has ${room.columns} and ${room.rows}.`,
+    t`Enlarge the window or reduce the font size; the code then appears.`,
   ];
 }
 
@@ -200,14 +201,14 @@ export async function logIn(terminal: Terminal, login: LogIn): Promise<string> {
   const screen = createLoginScreen(terminal, login.words);
   const onStop = () => {
     screen[Symbol.dispose]();
-    terminal.note('Stopping; removing the unfinished link.');
+    terminal.note(t`Stopping; removing the unfinished link.`);
   };
   const last = await untilStopped(onStop, (signal) => follow(terminal, login, screen, signal));
   if (last?.kind === 'done') return last.account;
   if (last?.kind === 'failed') {
     throw new CommandFailure(EXIT.failure, `${last.reason}. ${last.remedy}`);
   }
-  throw new CommandFailure(EXIT.interrupted, 'Cancelled; nothing was linked.');
+  throw new CommandFailure(EXIT.interrupted, t`Cancelled; nothing was linked.`);
 }
 
 /** The last step; undefined where the person stopped it. */
@@ -229,8 +230,8 @@ async function follow(
     screen[Symbol.dispose]();
   }
   if (signal.aborted) return undefined;
-  const remedy = 'It may have restarted. Try again.';
-  return { kind: 'failed', reason: 'the gateway ended the login', remedy };
+  const remedy = t`It may have restarted. Try again.`;
+  return { kind: 'failed', reason: t`the gateway ended the login`, remedy };
 }
 
 /**
@@ -246,7 +247,7 @@ async function* stepsOf(
 ): AsyncGenerator<LoginStep> {
   const running = await findRunningGateway(home);
   if (running === undefined) return yield* alone(signal);
-  yield { kind: 'progress', text: 'Waiting for the gateway to load the new settings.' };
+  yield { kind: 'progress', text: t`Waiting for the gateway to load the new settings.` };
   if (isRestarting) await clock.sleep(TAKE_UP_MS, signal);
   const { token } = (await loadConfig(home, env)).config.gateway;
   yield* remoteLogin(remoteGateway(running, token, clock), channel, options, signal);

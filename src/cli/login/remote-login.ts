@@ -11,6 +11,7 @@ import {
   type RunningGateway,
   tellGateway,
 } from '../../kernel/home-state.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 
@@ -48,7 +49,7 @@ export function remoteGateway(
   clock: Clock,
 ): RemoteGateway {
   if (address !== undefined) return { address, token, clock };
-  const message = `process ${pid} uses this home without a web page; stop it first`;
+  const message = t`process ${pid} uses this home without a web page; stop it first`;
   throw new CommandFailure(EXIT.homeHeld, message);
 }
 
@@ -114,7 +115,7 @@ export async function remoteDecision(
   const { questions } = questionsSchema.parse(await people.json());
   const asked = questions.find(({ id }) => id === question);
   const choice = asked?.choices.find((one) => one.label === label);
-  if (choice === undefined) throw new CommandFailure(EXIT.notFound, 'this was already decided');
+  if (choice === undefined) throw new CommandFailure(EXIT.notFound, t`this was already decided`);
   const answer = await ask(gateway, '/api/people/answers', signal, { token: choice.token });
   return z.object({ result: z.string() }).parse(await answer.json()).result;
 }
@@ -125,7 +126,7 @@ export async function runningGateway({ home, env, clock }: Terminal): Promise<Re
   if (running === undefined) {
     throw new CommandFailure(
       EXIT.notFound,
-      'the gateway is not running; start it: nanobot gateway',
+      t`the gateway is not running; start it: nanobot gateway`,
     );
   }
   return remoteGateway(running, (await loadConfig(home, env)).config.gateway.token, clock);
@@ -148,7 +149,7 @@ async function channelReady(gateway: RemoteGateway, channel: string, signal: Abo
     const { channels } = channelsSchema.parse(await response.json());
     if (channels.some(({ name, canLogIn }) => name === channel && canLogIn)) return;
     if (clock.monotonic() > until) {
-      const message = `the gateway could not start ${channel}; see why: nanobot channels status`;
+      const message = t`the gateway could not start ${channel}; see why: nanobot channels status`;
       throw new CommandFailure(EXIT.failure, message);
     }
     await clock.sleep(LOOK_MS, signal);
@@ -168,10 +169,10 @@ async function ask(
       : tellGateway({ address, token }, path, body, signal);
   const response = await asking.catch((error) => {
     signal.throwIfAborted();
-    throw new CommandFailure(EXIT.failure, `the gateway at ${address} does not answer: ${error}`);
+    throw new CommandFailure(EXIT.failure, t`the gateway at ${address} does not answer: ${error}`);
   });
   if (response.ok) return response;
   const refusal = refusalSchema.safeParse(await response.json().catch(() => undefined));
-  const said = refusal.success ? refusal.data.error.message : `status ${response.status}`;
-  throw new CommandFailure(EXIT.failure, `the gateway refused: ${said}`);
+  const said = refusal.success ? refusal.data.error.message : t`status ${response.status}`;
+  throw new CommandFailure(EXIT.failure, t`the gateway refused: ${said}`);
 }

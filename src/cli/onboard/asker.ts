@@ -17,6 +17,7 @@ import { withValue } from '../../kernel/config/json-paths.ts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import type { Approval } from '../../kernel/people/people-rows.ts';
 import { qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
+import { t } from '../../lib/texts.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 
 export type Choice<Value extends string> = {
@@ -66,7 +67,7 @@ export function createAsker(terminal: Terminal, interactive: boolean): Asker {
 class SetupCancelled extends NanobotError {
   override readonly name = 'SetupCancelled';
   constructor() {
-    super('setup_cancelled', 'Setup cancelled.');
+    super('setup_cancelled', t`Setup cancelled.`);
   }
 }
 
@@ -91,7 +92,7 @@ function personAsker({ typed }: Terminal): Asker {
       const { flag } = question;
       const kept = before.get(flag) ?? '';
       const message =
-        kept === '' ? question.message : `${question.message} (leave empty to keep the last one)`;
+        kept === '' ? question.message : t`${question.message} (leave empty to keep the last one)`;
       const optional = question.optional === true || kept !== '';
       const validate = validator({ ...question, optional });
       const answer = await prompts.password({ message, validate });
@@ -139,7 +140,7 @@ function scriptAsker(terminal: Terminal): Asker {
     if (initial !== undefined) return initial;
     throw new CommandFailure(
       EXIT.usage,
-      `"${message}" has no value. In a script, use: nanobot onboard ${flag}`,
+      t`"${message}" has no value. In a script, use: nanobot onboard ${flag}`,
     );
   };
   return {
@@ -163,7 +164,7 @@ function validator({ optional, check }: Question) {
   return (answer: string | undefined) => {
     const text = (answer ?? '').trim();
     if (text !== '') return check?.(text);
-    return optional === true ? undefined : 'Enter a value.';
+    return optional === true ? undefined : t`Enter a value.`;
   };
 }
 
@@ -195,11 +196,11 @@ export async function settle(asker: Asker, name: string, step: Step): Promise<st
       if (!(error instanceof SetupCancelled)) asker.warn(problemOf(error));
     }
     const next = await asker.choose(
-      `${name} is not set up.`,
+      t`${name} is not set up.`,
       [
-        { value: 'again', label: 'Try again', hint: 'your answers are kept' },
-        { value: 'skip', label: `Skip ${name}` },
-        { value: 'end', label: 'Quit the setup' },
+        { value: 'again', label: t`Try again`, hint: t`your answers are kept` },
+        { value: 'skip', label: t`Skip ${name}` },
+        { value: 'end', label: t`Quit the setup` },
       ],
       'again',
     );
@@ -225,7 +226,7 @@ export async function settleAll(
   } catch (error) {
     if (!(error instanceof SetupCancelled)) throw error;
     const what = saved.length === 0 ? 'nothing' : saved.join(', ');
-    throw new CommandFailure(EXIT.interrupted, `Setup cancelled. Saved so far: ${what}.`);
+    throw new CommandFailure(EXIT.interrupted, t`Setup cancelled. Saved so far: ${what}.`);
   }
 }
 
@@ -294,12 +295,12 @@ export async function offerPairing(
   if (waitSecs <= 0) return;
   const signal = AbortSignal.timeout(waitSecs * 1000);
   await asker.during(
-    `Waiting up to ${waitSecs} s for ${sign} (Ctrl+C: later; the link stays valid)`,
+    t`Waiting up to ${waitSecs} s for ${sign} (Ctrl+C: later; the link stays valid)`,
     () => waitForOwner(wait, since, signal),
     (owner) =>
       owner === undefined
-        ? `Not used yet. It stays valid for 30 minutes.`
-        : `Paired with ${nameOf(owner)}.`,
+        ? t`Not used yet. It stays valid for 30 minutes.`
+        : t`Paired with ${nameOf(owner)}.`,
   );
 }
 
@@ -319,7 +320,7 @@ const nameOf = ({ name, userId }: Approval) => (name === '' ? userId : name);
 function alreadyOwned(owner: Approval): string {
   const { channel, userId } = owner;
   return (
-    `${nameOf(owner)} is already the owner. To change that, run ` +
-    `\`nanobot pair revoke ${channel} ${userId}\`, then this command again.`
+    t`${nameOf(owner)} is already the owner. To change that, run ` +
+    t`\`nanobot pair revoke ${channel} ${userId}\`, then this command again.`
   );
 }

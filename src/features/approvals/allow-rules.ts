@@ -19,6 +19,7 @@ import type { Origins } from '../../kernel/turns/origins.ts';
 import { flag, kind, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
@@ -112,7 +113,7 @@ const endOf = ({ givenAt, days, until }: AllowRule, configured: number) =>
 
 /** For people; a rule that applies until it is revoked has no day. */
 export const endWords = (until: number) =>
-  until === ALWAYS ? 'until revoked' : `until ${new Date(until).toISOString().slice(0, 10)}`;
+  until === ALWAYS ? t`until revoked` : t`until ${new Date(until).toISOString().slice(0, 10)}`;
 const ALWAYS = Number.MAX_SAFE_INTEGER;
 
 /** The rules in force, oldest first. */
@@ -257,26 +258,26 @@ export function createAllowRules(deps: AllowRulesDeps) {
 export const TERMS = ['hour', 'today', 'days', 'always'] as const;
 export type Term = (typeof TERMS)[number];
 
-const EXACTLY = 'exactly this call';
-const WHILE = 'while no untrusted content is in view';
+const EXACTLY = t`exactly this call`;
+const WHILE = t`while no untrusted content is in view`;
 const covered = (scope: string) => (scope === EXACTLY ? scope : verbatim(shownText(scope)));
 export const TERM_WORDS: Readonly<Record<Term, (days: number) => string>> = {
   hour: () => 'for 1 hour',
   today: () => 'today',
-  days: (count) => (count === 1 ? 'for one day' : `for ${count} days`),
+  days: (count) => (count === 1 ? t`for one day` : t`for ${count} days`),
   always: () => 'always',
 };
 
 /** The hint about allow rules in a question. */
 export const ruleHint = (scope = EXACTLY) =>
-  `A longer approval covers ${covered(scope)}, ${WHILE}; /approvals revokes it.`;
+  t`A longer approval covers ${covered(scope)}, ${WHILE}; /approvals revokes it.`;
 
 /** What is said of an approval for longer than once. */
 export const ruleGiven = (term: Term, days: number, scope = EXACTLY) =>
-  `Allowed, and ${covered(scope)} ${TERM_WORDS[term](days)}, ${WHILE}. /approvals revokes it.`;
+  t`Allowed, and ${covered(scope)} ${TERM_WORDS[term](days)}, ${WHILE}. /approvals revokes it.`;
 
 export const termLabel = (term: Term, days: number) =>
-  term === 'always' ? 'Always allow' : `Allow ${TERM_WORDS[term](days)}`;
+  term === 'always' ? t`Always allow` : t`Allow ${TERM_WORDS[term](days)}`;
 
 /** Undefined: by days. */
 function untilOf(term: Term, now: number, timeZone: string): number | undefined {
@@ -334,10 +335,10 @@ export function ruleRoutes({ standing, owner, audit }: RuleRoutesDeps) {
     async 'POST /api/approvals/revoke'({ body }) {
       const { id } = valid(revokeBody, body);
       if ((await standing.takeBack(id)) !== 1)
-        throw new Refusal(404, 'not_found', 'There is no such allow rule any more.');
+        throw new Refusal(404, 'not_found', t`There is no such allow rule any more.`);
       const fields = { subject: 'standing', action: 'revoked', about: id, by: owner.id };
       audit.note({ kind: 'approval', fields });
-      return { body: { result: 'Allow rule revoked.' } };
+      return { body: { result: t`Allow rule revoked.` } };
     },
   } satisfies RouteHandlers;
 }

@@ -13,6 +13,7 @@ import { argumentLines, type RequestWords } from '../../kernel/questions/rules/q
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, kind, number, object, place, rowShape, text } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 
 export type Approval = {
   /** `turnId/place of the call`: the same on every retry of the turn. */
@@ -76,14 +77,14 @@ export const APPROVALS_SCOPE = 'approvals';
 export const CALL_KEPT_MS = 86_400_000;
 
 const DOES: Readonly<Record<ToolAccess, string>> = {
-  read: 'looks into files or memory',
-  web: 'asks an address on the net',
-  say: 'speaks in the chat',
-  write: 'changes files',
-  rules: 'changes what I am told to do from now on',
-  send: 'writes to other people',
-  execute: 'runs a program',
-  schedule: 'changes scheduled jobs',
+  read: t`looks into files or memory`,
+  web: t`asks an address on the net`,
+  say: t`speaks in the chat`,
+  write: t`changes files`,
+  rules: t`changes what I am told to do from now on`,
+  send: t`writes to other people`,
+  execute: t`runs a program`,
+  schedule: t`changes scheduled jobs`,
 };
 
 /** The request in words for people; its text is not escaped. */
@@ -94,7 +95,7 @@ export function wordsOf({
   arguments: json,
 }: Pick<Approval, 'words' | 'tool' | 'access' | 'arguments'>): RequestWords {
   if (words !== undefined) return words;
-  return { sentence: `Use ${verbatim(tool)}, which ${DOES[access]}?`, text: argumentLines(json) };
+  return { sentence: t`Use ${verbatim(tool)}, which ${DOES[access]}?`, text: argumentLines(json) };
 }
 
 /** Binds an approval to the call. */

@@ -30,6 +30,7 @@ import type { Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { AllowRules } from './allow-rules.ts';
 import { ruleGiven, ruleHint, TERMS, termLabel } from './allow-rules.ts';
@@ -65,32 +66,31 @@ const lifetimeOf = ({ access }: Pick<Approval, 'access'>) =>
 
 export const APPROVAL_TEXTS = {
   ASKED_HERE:
-    'Not run yet: the person sees a question in this chat and decides. End this turn now; write nothing ' +
-    'more unless there is something else to say. What comes of it reaches you as a message, and you go on ' +
-    'then. Do not call it again or try another way.',
+    t`Not run yet: the person sees a question in this chat and decides. End this turn now; write nothing ` +
+    t`more unless there is something else to say. What comes of it reaches you as a message, and you go on ` +
+    t`then. Do not call it again or try another way.`,
   ASKED:
-    'Not run yet: an owner is asked to allow it. What comes of it reaches you as a message. Do not call it ' +
-    'again or try another way; tell the user that it waits for an approval.',
+    t`Not run yet: an owner is asked to allow it. What comes of it reaches you as a message. Do not call it ` +
+    t`again or try another way; tell the user that it waits for an approval.`,
   TOO_MANY:
-    'Permission denied: this call needs the approval of an owner, and too many calls wait already. ' +
-    'Nothing was done. Tell the user.',
-  NOT_ALLOWED:
-    'Permission denied: an owner did not allow this call. Nothing was done. Tell the user.',
+    t`Permission denied: this call needs the approval of an owner, and too many calls wait already. ` +
+    t`Nothing was done. Tell the user.`,
+  NOT_ALLOWED: t`Permission denied: an owner did not allow this call. Nothing was done. Tell the user.`,
   LOST: '[A call that an owner allowed is not known any more. Nothing was done.]',
-  ENDED: 'What asked for it was stopped meanwhile; nothing is done.',
+  ENDED: t`What asked for it was stopped meanwhile; nothing is done.`,
 } as const;
 
 export function resultText(tool: string, state: ApprovalState): string {
   if (state.kind !== 'done') {
     return `[An owner allowed ${tool}. The process stopped while it ran: outcome unknown. It is not run again; find out how far it came.]`;
   }
-  const how = state.status === 'ok' ? 'It was run once' : 'It was run once and failed';
+  const how = state.status === 'ok' ? t`It was run once` : t`It was run once and failed`;
   return `[An owner allowed ${tool}. ${how}; this is its result. Go on with what you were asked.]\n${state.text}`;
 }
 
 /** What stands below the question once the call was run; undefined while it was not. */
 function outcomeWords(state: ApprovalState): string | undefined {
-  if (state.kind === 'running') return 'It was stopped while it ran: outcome unknown.';
+  if (state.kind === 'running') return t`It was stopped while it ran: outcome unknown.`;
   if (state.kind !== 'done') return undefined;
   const preview = verbatim(shownText(previewOf(unwrapped(state.text))));
   return state.status === 'ok' ? `Ran: ${preview}` : `Failed: ${preview}`;
@@ -101,8 +101,8 @@ function refusalNote(approval: Approval): string {
   const { tool, detail = '', state } = approval;
   const why =
     state.kind === 'denied'
-      ? 'An owner refused'
-      : `No owner decided within ${durationWords(lifetimeOf(approval))} about`;
+      ? t`An owner refused`
+      : t`No owner decided within ${durationWords(lifetimeOf(approval))} about`;
   const call = detail === '' ? tool : `${tool} (${detail})`;
   return `[${why} the call of ${call} that waited: nothing was done. Do not call it again unless you are asked to.]`;
 }
@@ -168,12 +168,12 @@ export function createApprovals(deps: ApprovalsDeps) {
 
   async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<Answered> {
     const approval = await rowOf(rest, calls, hashOf);
-    if (approval === undefined) return 'This call is not known any more; nothing is done.';
+    if (approval === undefined) return t`This call is not known any more; nothing is done.`;
     const chosen = TERMS.find((term) => term === action);
     const term = mayStand(approval) ? chosen : undefined;
     const isAllowed = action === 'allow' || term !== undefined;
     const { kind } = approval.state;
-    if (kind === 'done') return `Allowed. ${outcomeWords(approval.state)}`;
+    if (kind === 'done') return t`Allowed. ${outcomeWords(approval.state)}`;
     if (kind === 'expired') return DECIDED;
     const ended = kind === 'open' ? await settled(rest) : undefined;
     if (ended !== undefined) return ended;
@@ -186,11 +186,13 @@ export function createApprovals(deps: ApprovalsDeps) {
     if (!isAllowed && !(await moveOn(calls, approval.id, from, state))) return DECIDED;
     log.info('approval decided', { tool: approval.tool, decision: state.kind });
     if (!isAllowed) {
-      await tell(approval, 'An owner did not allow it');
-      return 'Refused: nothing is done.';
+      await tell(approval, t`An owner did not allow it`);
+      return t`Refused: nothing is done.`;
     }
     const words =
-      term === undefined ? 'Allowed, this once.' : ruleGiven(term, standing.days(), approval.scope);
+      term === undefined
+        ? t`Allowed, this once.`
+        : ruleGiven(term, standing.days(), approval.scope);
     if (kind === 'running') return { words, isUnderWay: true };
     // Its text is the name of the call, until the turn that takes it up asks for the result.
     const named = { id: questionId(approval), source: 'approval', text: approval.id } as const;
@@ -211,9 +213,9 @@ export function createApprovals(deps: ApprovalsDeps) {
     const approval = await rowOf(rest, calls, hashOf);
     if (approval?.state.kind !== 'open') return undefined;
     if (!(await moveOn(calls, approval.id, ['open'], { kind: 'expired' }))) return undefined;
-    const why = `answered within ${durationWords(lifetimeOf(approval))}`;
-    await tell(approval, `No owner ${why}`);
-    return `Expired: nobody ${why}. Nothing is done.`;
+    const why = t`answered within ${durationWords(lifetimeOf(approval))}`;
+    await tell(approval, t`No owner ${why}`);
+    return t`Expired: nobody ${why}. Nothing is done.`;
   }
 
   /** What asked was ended by hand. */
@@ -227,7 +229,7 @@ export function createApprovals(deps: ApprovalsDeps) {
   /** The chat that asked, where it does not show the question. */
   async function tell({ id, chat, tool, isOwnerHere }: Approval, why: string) {
     if (isOwnerHere === true) return;
-    const markdown = `${why}: ${verbatim(tool)} was not run.`;
+    const markdown = t`${why}: ${verbatim(tool)} was not run.`;
     await bus.send({ id: messageId(`approval/${id}/told`), chat, markdown });
   }
 
@@ -274,7 +276,7 @@ export function createApprovals(deps: ApprovalsDeps) {
   };
 }
 
-const DECIDED = 'This was already decided.';
+const DECIDED = t`This was already decided.`;
 
 const questionId = ({ id }: Pick<Approval, 'id'>) => `approval/${id}`;
 
@@ -297,8 +299,8 @@ const refusedWith = (text: string): AskedOwner => ({ text, isWaiting: false });
 const idOf = ({ ordinal }: CallToApprove, { turnId }: AskingTurn) => `${turnId}/${ordinal}`;
 
 function choicesOf(approval: Approval, days: number): Question['choices'] {
-  const once = { label: 'Allow once', action: 'allow' };
-  const deny = { label: 'Deny', action: 'deny' };
+  const once = { label: t`Allow once`, action: 'allow' };
+  const deny = { label: t`Deny`, action: 'deny' };
   if (!mayStand(approval) || days === 0) return [once, deny];
   const terms = TERMS.map((term) => {
     return { label: termLabel(term, days), action: term, hasNoThumb: true as const };
@@ -306,7 +308,7 @@ function choicesOf(approval: Approval, days: number): Question['choices'] {
   if (approval.asksOnce !== true) return [once, deny, ...terms];
   const isShorter = ({ action }: { readonly action: string }) => action !== 'always';
   const other = { ...once, hasNoThumb: true as const };
-  return [{ label: 'Allow', action: 'always' }, deny, other, ...terms.filter(isShorter)];
+  return [{ label: t`Allow`, action: 'always' }, deny, other, ...terms.filter(isShorter)];
 }
 
 /** A rule needs one asking person and a pattern to bind it to. */

@@ -38,6 +38,7 @@ import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, kind, number, object, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 type AsksDeps = {
@@ -65,12 +66,12 @@ const KEEP_MS = 30 * 86_400_000;
 const MAX_OPEN = 500;
 
 const SENT =
-  'The question was sent. End this turn now, without asking it again in your answer: the answer ' +
-  `comes as a message, within ${ASK_HOURS} hours or not at all. Write nothing more unless there is ` +
-  'something else to say.';
-const NOBODY = 'nobody is in this conversation who could be asked; ask in your answer instead';
-const TOO_MANY = 'too many questions wait for an answer; ask in your answer instead';
-const NO_LONGER = 'This can no longer be answered: it was already decided or has expired.';
+  t`The question was sent. End this turn now, without asking it again in your answer: the answer ` +
+  t`comes as a message, within ${ASK_HOURS} hours or not at all. Write nothing more unless there is ` +
+  t`something else to say.`;
+const NOBODY = t`nobody is in this conversation who could be asked; ask in your answer instead`;
+const TOO_MANY = t`too many questions wait for an answer; ask in your answer instead`;
+const NO_LONGER = t`This can no longer be answered: it was already decided or has expired.`;
 
 const questionId = (id: string) => `${ASK_SUBJECT}/${id}`;
 const answerId = (id: string): MessageId => messageId(`${ASK_SUBJECT}/${id}/answer`);
@@ -147,7 +148,7 @@ export function createAsks(deps: AsksDeps) {
     if (!isFirst && !(state.kind === 'answered' && state.by === by)) return NO_LONGER;
     const message = answerMessage(ask, choice, who, clock.now());
     await bus.accept([{ kind: 'queue', message }]);
-    return `You chose ${verbatim(choice)}.`;
+    return t`You chose ${verbatim(choice)}.`;
   }
 
   async function expired(id: string): Promise<void> {
@@ -217,7 +218,7 @@ export function createAsks(deps: AsksDeps) {
       /** Answered by words, or replaced by another question. */
       async settled(id) {
         const ask = await asks.get(id);
-        return ask === undefined || isOpen(ask) ? undefined : 'Already answered.';
+        return ask === undefined || isOpen(ask) ? undefined : t`Already answered.`;
       },
     } satisfies QuestionHandler,
   };
@@ -249,7 +250,7 @@ function answerMessage(
     addressing: 'direct',
     ...(group === undefined ? {} : { group }),
     // The prefix keeps a label from being read as a command.
-    text: `My choice: ${choice}`,
+    text: t`My choice: ${choice}`,
     sentAt: now,
     receivedAt: now,
   };

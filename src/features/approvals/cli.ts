@@ -5,38 +5,39 @@ import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
+import { t } from '../../lib/texts.ts';
 import type { ShownAllowRule } from './allow-rules.ts';
 import type { Approval } from './approval-rows.ts';
 
 const SHOWN_ID_CHARS = 8;
 /** By the labels of the question's buttons. */
 const DECISIONS = [
-  ['allow', 'Allow once', 'allow a waiting call once'],
-  ['deny', 'Deny', 'deny a waiting call'],
+  ['allow', t`Allow once`, t`allow a waiting call once`],
+  ['deny', 'Deny', t`deny a waiting call`],
 ] as const;
 
 type Json = { readonly json?: boolean };
 
 export function approvalsCommand(terminal: Terminal): Command {
   const command = new Command('approvals').description(
-    'calls waiting for approval, and allow rules',
+    t`calls waiting for approval, and allow rules`,
   );
   command
     .command('list', { isDefault: true })
-    .description('list waiting calls and allow rules')
-    .option('--json', 'print as JSON')
+    .description(t`list waiting calls and allow rules`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: Json) => listApprovals(terminal, json === true));
   for (const [name, label, summary] of DECISIONS) {
     command
       .command(name)
       .description(summary)
-      .argument('<id>', 'id from "approvals list"')
+      .argument('<id>', t`id from "approvals list"`)
       .action((id: string) => decide(terminal, id, label));
   }
   command
     .command('revoke')
-    .description('delete an allow rule')
-    .argument('<id>', 'id from "approvals list" or its beginning; "all" deletes every rule')
+    .description(t`delete an allow rule`)
+    .argument('<id>', t`id from "approvals list" or its beginning; "all" deletes every rule`)
     .action((id: string) => revoke(terminal, id));
   return command;
 }
@@ -56,27 +57,27 @@ async function listApprovals(terminal: Terminal, json: boolean) {
   const sessions = [...open, ...always.map(({ yes }) => yes)].map(({ session }) => session);
   const names = await chatNames(terminal, sessions);
   const chatOf = (session: string) => names.get(session) || session;
-  if (open.length === 0) terminal.note('No calls are waiting for approval.');
+  if (open.length === 0) terminal.note(t`No calls are waiting for approval.`);
   else
-    terminal.note('Waiting for approval. Decide with: nanobot approvals allow <id>, or deny <id>');
+    terminal.note(t`Waiting for approval. Decide with: nanobot approvals allow <id>, or deny <id>`);
   for (const approval of open) {
     const { tool, session, asker, at } = approval;
     const id = hashOf(approval).slice(0, SHOWN_ID_CHARS);
-    terminal.print(`${id}  ${momentText(at)}  ${tool}  in ${chatOf(session)}, asked by ${asker}`);
+    terminal.print(t`${id}  ${momentText(at)}  ${tool}  in ${chatOf(session)}, asked by ${asker}`);
     const { sentence, text = '' } = wordsOf(approval);
     terminal.print(`  ${printable(sentence)}`);
     for (const line of text === '' ? [] : text.split('\n')) terminal.print(`  ${printable(line)}`);
   }
   if (always.length > 0)
-    terminal.note('Allow rules. Delete one with: nanobot approvals revoke <id>');
+    terminal.note(t`Allow rules. Delete one with: nanobot approvals revoke <id>`);
   for (const { yes, until, used } of always) {
     const { id, tool, session, asker, about } = yes;
     const times =
       used === undefined
-        ? 'not used yet'
-        : `used ${used.uses} ${used.uses === 1 ? 'time' : 'times'}`;
+        ? t`not used yet`
+        : t`used ${used.uses} ${used.uses === 1 ? 'time' : 'times'}`;
     terminal.print(
-      `${id.slice(0, SHOWN_ID_CHARS)}  ${tool}  in ${chatOf(session)}, asked by ${asker}; ${endWords(until)}, ${times}`,
+      t`${id.slice(0, SHOWN_ID_CHARS)}  ${tool}  in ${chatOf(session)}, asked by ${asker}; ${endWords(until)}, ${times}`,
     );
     terminal.print(`  ${printable(about)}`);
   }
@@ -104,9 +105,9 @@ async function decide(terminal: Terminal, typed: string, label: string) {
   const open = await withState(terminal, ({ rows }) => waitingCalls(rows));
   const [meant, ...more] = open.filter((approval) => hashOf(approval).startsWith(typed));
   if (meant === undefined)
-    throw new CommandFailure(EXIT.notFound, `no waiting call has the id ${typed}`);
+    throw new CommandFailure(EXIT.notFound, t`no waiting call has the id ${typed}`);
   if (more.length > 0) {
-    throw new CommandFailure(EXIT.usage, `several ids begin with ${typed}; type more characters`);
+    throw new CommandFailure(EXIT.usage, t`several ids begin with ${typed}; type more characters`);
   }
   const gateway = await runningGateway(terminal);
   terminal.note(await remoteDecision(gateway, `approval/${meant.id}`, label));
@@ -116,8 +117,8 @@ async function revoke(terminal: Terminal, id: string) {
   const { openAllowRuleRows, takeBack } = await import('./allow-rules.ts');
   const taken = await withState(terminal, ({ rows }) => takeBack(openAllowRuleRows(rows), id));
   if (taken === 'several') {
-    throw new CommandFailure(EXIT.usage, `several ids begin with ${id}; type more characters`);
+    throw new CommandFailure(EXIT.usage, t`several ids begin with ${id}; type more characters`);
   }
-  if (taken === 0) throw new CommandFailure(EXIT.notFound, `No allow rule with id ${id}.`);
-  terminal.note(taken === 1 ? 'Allow rule deleted.' : `${taken} allow rules deleted.`);
+  if (taken === 0) throw new CommandFailure(EXIT.notFound, t`No allow rule with id ${id}.`);
+  terminal.note(taken === 1 ? t`Allow rule deleted.` : t`${taken} allow rules deleted.`);
 }

@@ -12,6 +12,7 @@ import { NOTICES } from '../../kernel/owners.ts';
 import { moveOn } from '../../kernel/questions/question-rows.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { TurnScope, TurnStage } from '../../kernel/turns/stages.ts';
+import { t } from '../../lib/texts.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import { type AllowRules, createAllowRules, openAllowRuleRows, ruleRoutes } from './allow-rules.ts';
 import { APPROVED_CALLS, type Approval, openApprovalRows } from './approval-rows.ts';
@@ -131,7 +132,7 @@ export function approvalsStage(deps: ApprovalsStageDeps) {
     const [status, preview] =
       state.kind === 'done'
         ? ([state.status, previewOf(state.text)] as const)
-        : (['failed', 'Stopped while it ran'] as const);
+        : (['failed', t`Stopped while it ran`] as const);
     show({ type: 'tool_finished', callId: shownId, status, preview });
     const isForeign = each.isForeign || (state.kind === 'done' && state.isForeign);
     return { ...each, message: { ...message, text: resultText(tool, state) }, isForeign };

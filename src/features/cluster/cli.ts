@@ -4,9 +4,10 @@
 import { Command } from 'commander';
 import { z } from 'zod';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import type { ClusterService } from './cluster-service.ts';
 
-const ADDRESS = 'address from "cluster list", e.g. 192.168.1.20:52415';
+const ADDRESS = t`address from "cluster list", e.g. 192.168.1.20:52415`;
 
 /** The part of the response of `GET /api/status` that is used. */
 const statusSchema = z.object({
@@ -22,14 +23,14 @@ const statusSchema = z.object({
 });
 
 export function clusterCommand(terminal: Terminal): Command {
-  const command = new Command('cluster').description('other machines that run models');
+  const command = new Command('cluster').description(t`other machines that run models`);
   command
     .command('list')
-    .description('list configured peers and discovered hosts')
+    .description(t`list configured peers and discovered hosts`)
     .action(() => told(terminal, (service) => service.list()));
   const decisions = {
-    confirm: 'trust a discovered host with conversations until its identity changes',
-    forget: 'stop sending anything to a host',
+    confirm: t`trust a discovered host with conversations until its identity changes`,
+    forget: t`stop sending anything to a host`,
   } as const;
   for (const name of ['confirm', 'forget'] as const) {
     command

@@ -11,6 +11,7 @@ import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { number, rowShape, text, texts } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Peers } from '../../providers/local-site.ts';
 import type { LocalVendor } from '../../providers/rules/model-names.ts';
@@ -32,7 +33,7 @@ type ClusterServiceDeps = {
 };
 
 const MAX_MODELS = 8;
-const HOW = 'confirm the address first; nothing of a conversation goes there before';
+const HOW = t`confirm the address first; nothing of a conversation goes there before`;
 
 export function createClusterService({
   hosts,
@@ -40,7 +41,7 @@ export function createClusterService({
   decided,
 }: ClusterServiceDeps): ClusterService {
   const unknown = (address: string) =>
-    `No host at "${address}" was found. The list shows all of them as host:port.`;
+    t`No host at "${address}" was found. The list shows all of them as host:port.`;
   return {
     seen: peers,
     async list() {
@@ -51,19 +52,21 @@ export function createClusterService({
           .map(peerLine),
         ...found.map(hostLine),
       ];
-      return lines.length === 0 ? 'There are no peers, and no hosts were found.' : lines.join('\n');
+      return lines.length === 0
+        ? t`There are no peers, and no hosts were found.`
+        : lines.join('\n');
     },
     async confirm(address) {
       const row = await hosts.change(address, (host) => host && { ...host, state: 'confirmed' });
       if (row === undefined) return unknown(address);
       await decided();
-      return `Confirmed: ${row.address}, as it is now (${modelWords(row.models)}). Its models are called peer:${hostName(row.address)}/<model>. If it changes, it must be confirmed again.`;
+      return t`Confirmed: ${row.address}, as it is now (${modelWords(row.models)}). Its models are called peer:${hostName(row.address)}/<model>. If it changes, it must be confirmed again.`;
     },
     async forget(address) {
       const row = await hosts.change(address, () => 'remove');
       if (row === undefined) return unknown(address);
       await decided();
-      return `Forgotten: ${row.address}. It is no longer used; if it is found again it is only listed.`;
+      return t`Forgotten: ${row.address}. It is no longer used; if it is found again it is only listed.`;
     },
   };
 }
@@ -74,24 +77,24 @@ export function peerLines(peers: readonly PeerState[]): readonly string[] {
 }
 
 const STATES = {
-  found: `found, not confirmed (${HOW})`,
+  found: t`found, not confirmed (${HOW})`,
   confirmed: 'confirmed',
-  changed: `no longer confirmed: it has changed (${HOW})`,
+  changed: t`no longer confirmed: it has changed (${HOW})`,
 } as const;
 
 function peerLine({ name, apiBase, isUp, models }: PeerState): string {
-  const state = isUp === undefined ? 'not checked yet' : isUp ? 'answers' : 'does not answer';
-  return `- Peer ${name} at ${apiBase}: ${state}; ${modelWords(models)}`;
+  const state = isUp === undefined ? t`not checked yet` : isUp ? 'answers' : t`does not answer`;
+  return t`- Peer ${name} at ${apiBase}: ${state}; ${modelWords(models)}`;
 }
 
 const hostLine = ({ address, state, models }: HostRow) =>
-  `- Host ${address}: ${STATES[state]}; ${modelWords(models)}`;
+  t`- Host ${address}: ${STATES[state]}; ${modelWords(models)}`;
 
 function modelWords(models: readonly string[]): string {
-  if (models.length === 0) return 'no models known';
+  if (models.length === 0) return t`no models known`;
   const more = models.length - MAX_MODELS;
   const shown = models.slice(0, MAX_MODELS).map((model) => model.replace(/[^\w./:@+-]/g, '?'));
-  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return `${shown.join(', ')}${more > 0 ? t` and ${more} more` : ''}`;
 }
 
 // The peers that may be used: the configured ones and those that an owner confirmed.
@@ -164,12 +167,12 @@ export function openCluster(
 
 // The command `/cluster`: lists peers and discovered hosts, confirms or forgets a host.
 
-const OFF = 'Peers are switched off (cluster.enabled).';
-const HINT = 'Usage: /cluster list, /cluster confirm <host:port> or /cluster forget <host:port>.';
+const OFF = t`Peers are switched off (cluster.enabled).`;
+const HINT = t`Usage: /cluster list, /cluster confirm <host:port> or /cluster forget <host:port>.`;
 
 export const CLUSTER_COMMANDS = {
   cluster: {
-    summary: 'list or confirm other machines that run models',
+    summary: t`list or confirm other machines that run models`,
     usage: '/cluster [list | confirm <host:port> | forget <host:port>]',
     access: OWNER_ONLY,
     timing: 'immediate',

@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { isHomeAddress } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { addressOf } from '../../providers/local-site.ts';
 import { LOCAL_VENDORS } from '../../providers/rules/model-names.ts';
@@ -180,7 +181,7 @@ export class Cluster {
     await this.taken();
     this.#parts.log.warn('identity of a confirmed host changed', { address });
     this.#parts.tell(
-      `The model server at ${address} has changed since it was confirmed, so it is no longer used. /cluster list shows what it has now; /cluster confirm ${address} accepts it.`,
+      t`The model server at ${address} has changed since it was confirmed, so it is no longer used. /cluster list shows what it has now; /cluster confirm ${address} accepts it.`,
     );
   }
 }

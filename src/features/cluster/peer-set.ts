@@ -11,6 +11,7 @@ import {
   systemResolver,
 } from '../../lib/net/checked-address.ts';
 import { createGuardedFetch } from '../../lib/net/guarded-fetch.ts';
+import { t } from '../../lib/texts.ts';
 import {
   askLocal,
   canChat,
@@ -59,7 +60,7 @@ const SENDING_MS = 3000;
 class PeerUnconfirmedError extends Error {
   override readonly name = 'PeerUnconfirmedError';
   constructor(peer: string) {
-    super(`the peer ${peer} is not the one that was confirmed`);
+    super(t`the peer ${peer} is not the one that was confirmed`);
   }
 }
 

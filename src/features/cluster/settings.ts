@@ -11,6 +11,7 @@ import {
   section,
 } from '../../kernel/config/settings-fields.ts';
 import { isHomeAddress, isHomeUrl } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 
 type DiscoveryHost = {
   /** IPv4. */
@@ -68,7 +69,7 @@ const peer = z
     apiBase: z
       .url({
         protocol: /^https?$/,
-        error: 'Write the full address, e.g. http://studio.lan:1234/v1',
+        error: t`Write the full address, e.g. http://studio.lan:1234/v1`,
       })
       .max(2000)
       .describe('Address of its OpenAI-compatible server.'),
@@ -84,7 +85,7 @@ const peer = z
     ({ apiBase, plainHttp }) => plainHttp || !apiBase.startsWith('http:') || isHomeUrl(apiBase),
     {
       path: ['apiBase'],
-      error: 'Use https, because this address is outside your own networks, or set plainHttp',
+      error: t`Use https, because this address is outside your own networks, or set plainHttp`,
     },
   );
 
@@ -101,7 +102,7 @@ export const clusterSchema = section({
     )
     .default({})
     .refine((peers) => Object.keys(peers).length <= MAX_PEERS, {
-      error: `Use at most ${MAX_PEERS} peers`,
+      error: t`Use at most ${MAX_PEERS} peers`,
     })
     .describe('Peers by name. Their models are called peer:<name>/<model>.'),
   discovery: section({
@@ -112,8 +113,7 @@ export const clusterSchema = section({
           .string()
           .max(50)
           .refine((entry) => discoveryHosts(entry) !== undefined, {
-            error:
-              'Write an address in your own networks, with or without a port, or a network of /24 or smaller',
+            error: t`Write an address in your own networks, with or without a port, or a network of /24 or smaller`,
           }),
       )
       .max(20)

@@ -24,25 +24,26 @@ import type { Persons } from '../../kernel/people/persons.ts';
 import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { taintText } from './why-command.ts';
 
 export const CONVERSATION_COMMANDS = {
-  new: { summary: 'begin a new conversation', access: CONVERSATION, timing: 'in_order' },
-  undo: { summary: 'take back the last answer', access: CONVERSATION, timing: 'in_order' },
+  new: { summary: t`begin a new conversation`, access: CONVERSATION, timing: 'in_order' },
+  undo: { summary: t`take back the last answer`, access: CONVERSATION, timing: 'in_order' },
   restore: {
-    summary: 'bring back what /new or /undo removed',
+    summary: t`bring back what /new or /undo removed`,
     usage: '/restore [list | number]',
     access: { direct: 'guest', group: 'owner' },
     timing: 'in_order',
   },
   context: {
-    summary: 'show what fills the context window',
+    summary: t`show what fills the context window`,
     access: CONVERSATION,
     timing: 'in_order',
   },
   sessions: {
-    summary: 'your conversations: list, show, search, export, archive, purge',
+    summary: t`your conversations: list, show, search, export, archive, purge`,
     usage:
       '/sessions [all] [list | show [number] | search <words> | export [number] [md | jsonl] | archive [30d] | purge <age> | index]',
     aliases: ['ss'],
@@ -72,7 +73,7 @@ export function conversationCommands(deps: ConversationCommandDeps): readonly Co
   return commandsOf(CONVERSATION_COMMANDS, {
     async new({ session, message }) {
       await deps.beginAnew(session, message);
-      return 'New conversation. The old one is saved; /restore brings it back.';
+      return t`New conversation. The old one is saved; /restore brings it back.`;
     },
     undo: (origin) => deps.undo(origin),
     restore: (origin, argument) => restore(origin, argument, deps),
@@ -103,17 +104,16 @@ async function restore(
   }
   const restored = await conversations.restore(session, (number ?? 1) - 1, message.id);
   if (restored === undefined) return NOTHING;
-  if (restored === 'done before') return 'It is restored.';
+  if (restored === 'done before') return t`It is restored.`;
   return `Restored: ${pointWords(restored, await zoneOf(message, deps))}`;
 }
 
-const NOTHING = 'There is nothing to restore in this conversation.';
-const RESTORE_HINT =
-  'Usage: /restore for the newest, /restore list to see all, or /restore <number>.';
+const NOTHING = t`There is nothing to restore in this conversation.`;
+const RESTORE_HINT = t`Usage: /restore for the newest, /restore list to see all, or /restore <number>.`;
 
 function pointWords({ kind, at, text, messages }: RestorePoint, timeZone: string): string {
-  const count = messages === 1 ? '1 message' : `${messages} messages`;
-  const how = kind === 'new' ? 'before /new' : 'taken back by /undo';
+  const count = messages === 1 ? '1 message' : t`${messages} messages`;
+  const how = kind === 'new' ? 'before /new' : t`taken back by /undo`;
   return `${verbatim(firstWords(text))} (${count}, ${how}, ${minuteText(at, timeZone)})`;
 }
 
@@ -132,24 +132,24 @@ function contextText(report: ContextReport): string {
   const share = Math.round((total / report.contextTokens) * 100);
   const promptTokens = prompt.reduce((sum, { tokens }) => sum + tokens, 0);
   const estimate = report.isCorrected
-    ? 'Estimated, corrected by the provider’s counts.'
-    : 'Estimated; the provider has sent no counts for this model yet.';
+    ? t`Estimated, corrected by the provider’s counts.`
+    : t`Estimated; the provider has sent no counts for this model yet.`;
   return [
-    `The next call takes about ${count(total)} of ${count(report.contextTokens)} tokens of ${model} (${share} %), not counting your message:`,
-    `- System prompt: ${count(promptTokens)}`,
+    t`The next call takes about ${count(total)} of ${count(report.contextTokens)} tokens of ${model} (${share} %), not counting your message:`,
+    t`- System prompt: ${count(promptTokens)}`,
     ...prompt.map(({ name, tokens }) => `  - ${name}: ${count(tokens)}`),
-    `- Tools offered (${tools.count}): ${count(tools.tokens)}${tools.leftOut === 0 ? '' : `; ${tools.leftOut} left out to save room`}`,
-    ...(summary === 0 ? [] : [`- Summary of the earlier conversation: ${count(summary)}`]),
-    ...nodes.map(({ id, style, tokens }) => `  - node ${id} (${style}): ${count(tokens)}`),
-    ...(working === 0 ? [] : [`- Working memory: ${count(working)}`]),
-    `- Conversation (${conversation.messages} messages): ${count(conversation.tokens)}`,
-    ...(images === 0 ? [] : [`- Images: ${count(images)}`]),
-    ...(cleared === 0 ? [] : [`- Tool results cleared to save room: ${cleared}`]),
-    ...(report.rewritten === 0 ? [] : [`- Shortened or left out: ${report.rewritten} entries`]),
+    t`- Tools offered (${tools.count}): ${count(tools.tokens)}${tools.leftOut === 0 ? '' : t`; ${tools.leftOut} left out to save room`}`,
+    ...(summary === 0 ? [] : [t`- Summary of the earlier conversation: ${count(summary)}`]),
+    ...nodes.map(({ id, style, tokens }) => t`  - node ${id} (${style}): ${count(tokens)}`),
+    ...(working === 0 ? [] : [t`- Working memory: ${count(working)}`]),
+    t`- Conversation (${conversation.messages} messages): ${count(conversation.tokens)}`,
+    ...(images === 0 ? [] : [t`- Images: ${count(images)}`]),
+    ...(cleared === 0 ? [] : [t`- Tool results cleared to save room: ${cleared}`]),
+    ...(report.rewritten === 0 ? [] : [t`- Shortened or left out: ${report.rewritten} entries`]),
     ...(report.summedUpAbove === undefined
       ? []
-      : [`- Summarised above: ${count(report.summedUpAbove)}`]),
-    `- Limit: ${count(report.inputTokens)}; above it the oldest exchanges are left out, never the last one`,
+      : [t`- Summarised above: ${count(report.summedUpAbove)}`]),
+    t`- Limit: ${count(report.inputTokens)}; above it the oldest exchanges are left out, never the last one`,
     estimate,
   ].join('\n');
 }
@@ -168,9 +168,9 @@ type UndoDeps = {
 };
 
 const RETRACT_DEADLINE_MS = 30_000;
-const NOTHING_TO_UNDO = 'There is no answer to take back.';
-const NOT_YOURS = 'Only my owner or the person who asked can take that answer back.';
-const FORGOTTEN = 'I no longer take the last exchange into account.';
+const NOTHING_TO_UNDO = t`There is no answer to take back.`;
+const NOT_YOURS = t`Only my owner or the person who asked can take that answer back.`;
+const FORGOTTEN = t`I no longer take the last exchange into account.`;
 
 export function createUndo(deps: UndoDeps): (origin: CommandOrigin) => Promise<string> {
   const { agent, bus } = deps;
@@ -202,9 +202,9 @@ async function retractAll(
   const texts = [...sent, ...draftText].filter(({ parts }) => parts.length > 0);
   const kept = await keptParts(texts, deps);
   if (draft !== undefined) await bus.forgetDraft(turnId);
-  const late = isUnderWay ? ' Part of it was already on its way and may still arrive.' : '';
-  if (kept === 'nothing') return `My answer is deleted from this chat.${late}`;
-  return `My answer is still in this chat: ${kept}.${late}`;
+  const late = isUnderWay ? t` Part of it was already on its way and may still arrive.` : '';
+  if (kept === 'nothing') return t`My answer is deleted from this chat.${late}`;
+  return t`My answer is still in this chat: ${kept}.${late}`;
 }
 
 /** Why parts of the answer are still in the chat. */
@@ -215,13 +215,13 @@ async function keptParts(
   let kept = 'nothing';
   for (const { chat, parts } of texts) {
     const retracting = channel(accountName(chat))?.retracting;
-    if (retracting === undefined) return 'messages cannot be deleted here';
+    if (retracting === undefined) return t`messages cannot be deleted here`;
     try {
       await retracting.retract(chat, parts, AbortSignal.timeout(RETRACT_DEADLINE_MS));
     } catch (error) {
       if (!(error instanceof DeliveryError)) throw error;
       log.info('answer not removed', { channel: chat.channel, error });
-      kept = 'some of it could not be taken away (it may be too old)';
+      kept = t`some of it could not be taken away (it may be too old)`;
     }
   }
   return kept;
@@ -231,12 +231,12 @@ async function keptParts(
 // result.
 
 const FAILED =
-  'The conversation could not be summarised. Nothing is lost: I leave out the oldest part that does ' +
-  'not fit and try again later.';
+  t`The conversation could not be summarised. Nothing is lost: I leave out the oldest part that does ` +
+  t`not fit and try again later.`;
 
 export const COMPACT_COMMANDS = {
   compact: {
-    summary: 'summarise the earlier conversation',
+    summary: t`summarise the earlier conversation`,
     usage: `/compact [engine [${COMPACTION_ENGINES.join(' | ')} | default]]`,
     access: CONVERSATION,
     timing: 'in_order',
@@ -262,7 +262,7 @@ export function compactCommands(deps: CompactCommandDeps): readonly Command[] {
     async compact(origin, argument) {
       const [word = '', wanted = ''] = argument.trim().toLowerCase().split(/\s+/);
       if (word === 'engine') return engine(origin, wanted, deps);
-      if (word !== '') return 'Usage: /compact, or /compact engine <name>.';
+      if (word !== '') return t`Usage: /compact, or /compact engine <name>.`;
       const { session, message } = origin;
       const chosen = await deps.settings.get(session);
       return wordsFor(await deps.compacting.compact(session, message, chosen.model, chosen.engine));
@@ -271,8 +271,8 @@ export function compactCommands(deps: CompactCommandDeps): readonly Command[] {
 }
 
 const ABOUT: Readonly<Record<CompactionEngine, string>> = {
-  summary: 'One text replaces the earlier conversation; I can still look up every message.',
-  lossless: 'Nodes replace the earlier conversation; each can be expanded to its messages.',
+  summary: t`One text replaces the earlier conversation; I can still look up every message.`,
+  lossless: t`Nodes replace the earlier conversation; each can be expanded to its messages.`,
 };
 
 async function engine(
@@ -281,15 +281,15 @@ async function engine(
   { compacting, settings }: CompactCommandDeps,
 ): Promise<string> {
   const { engine: chosen, ...rest } = await settings.get(session);
-  if (wanted === '') return described('The engine is', chosen ?? compacting.configured());
+  if (wanted === '') return described(t`The engine is`, chosen ?? compacting.configured());
   if (wanted === 'default') {
     await settings.set(session, rest);
-    return described('Back to the configured engine:', compacting.configured());
+    return described(t`Back to the configured engine:`, compacting.configured());
   }
   const known = COMPACTION_ENGINES.find((each) => each === wanted);
-  if (known === undefined) return `Engines: ${COMPACTION_ENGINES.join(', ')}.`;
+  if (known === undefined) return t`Engines: ${COMPACTION_ENGINES.join(', ')}.`;
   await settings.set(session, { ...rest, engine: known });
-  return described('From now on the engine is', known);
+  return described(t`From now on the engine is`, known);
 }
 
 const described = (head: string, name: CompactionEngine) => `${head} ${name}. ${ABOUT[name]}`;
@@ -298,11 +298,11 @@ function wordsFor(report: CompactionReport): string {
   switch (report.kind) {
     case 'compacted': {
       const [before, after] = [report.tokensBefore, report.tokensAfter].map(tokens);
-      const messages = report.messages === 1 ? '1 message' : `${report.messages} messages`;
-      return `${messages} summarised: the conversation took about ${before} tokens and now takes ${after}. The last exchange stays as it is, and I can still look up the others.`;
+      const messages = report.messages === 1 ? '1 message' : t`${report.messages} messages`;
+      return t`${messages} summarised: the conversation took about ${before} tokens and now takes ${after}. The last exchange stays as it is, and I can still look up the others.`;
     }
     case 'nothing':
-      return `There is nothing to summarise: the conversation takes about ${tokens(report.tokens)} tokens.`;
+      return t`There is nothing to summarise: the conversation takes about ${tokens(report.tokens)} tokens.`;
     case 'failed':
       return report.text === undefined ? FAILED : `${report.text}\n\n${FAILED}`;
   }

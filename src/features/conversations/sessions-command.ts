@@ -7,6 +7,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import { t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { countOf, purgedText, type SessionCare } from './session-care.ts';
 
@@ -20,11 +21,11 @@ const ARCHIVE_AGE = '30d';
 const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS };
 
 const USAGE =
-  'Usage: /sessions lists your conversations. /sessions show [number], /sessions search <words>, ' +
+  t`Usage: /sessions lists your conversations. /sessions show [number], /sessions search <words>, ` +
   '/sessions export [number] [md | jsonl], /sessions archive [30d], /sessions purge 90d. ' +
-  'For my owner, /sessions all ... does the same with everyone’s, and /sessions index writes extracts.';
-const NOT_OWNER = 'Only my owner can use everyone’s conversations.';
-const UNKNOWN = 'There is no such conversation. /sessions lists them by number.';
+  t`For my owner, /sessions all ... does the same with everyone’s, and /sessions index writes extracts.`;
+const NOT_OWNER = t`Only my owner can use everyone’s conversations.`;
+const UNKNOWN = t`There is no such conversation. /sessions lists them by number.`;
 
 export type SessionsCommandDeps = {
   readonly care: SessionCare;
@@ -70,9 +71,9 @@ export async function sessionsAnswer(
     (session) => chats === undefined || isOfChats({ session }, chats),
   );
   const note = missing.map(
-    (key) => `The newest entries of ${verbatim(key)} are not shown: its file`,
+    (key) => t`The newest entries of ${verbatim(key)} are not shown: its file`,
   );
-  return [answer, ...note.map((line) => `${line} cannot be written.`)].join('\n\n');
+  return [answer, ...note.map((line) => t`${line} cannot be written.`)].join('\n\n');
 }
 
 type Verb = keyof typeof VERBS;
@@ -81,18 +82,18 @@ const VERBS = { list, show, search, export: exportOne, archive, purge, index } a
 
 async function list({ origin, chats, deps }: Use): Promise<string> {
   const all = await deps.care.list({ limit: MAX_LISTED, chats });
-  if (all.length === 0) return 'Nothing was said yet.';
+  if (all.length === 0) return t`Nothing was said yet.`;
   const minuteText = createMinuteText();
   const zone = await deps.zoneOf(origin.message);
   const names = chats === undefined ? await namesOf(all, deps) : new Map<SessionKey, string>();
   const lines = all.map(({ key, updatedAt, messages, bytes, problem }, index) => {
-    const mark = key === origin.session ? ', this one' : '';
+    const mark = key === origin.session ? t`, this one` : '';
     const size = `${Math.max(1, Math.round(bytes / KILOBYTE))} kB`;
     const name = names.get(key);
     const shown = name === undefined ? verbatim(key) : `${verbatim(name)} (${verbatim(key)})`;
-    const content = problem === undefined ? `${messages} messages` : 'cannot be read';
+    const content = problem === undefined ? t`${messages} messages` : t`cannot be read`;
     const number = chats === undefined ? '-' : `${index + 1}.`;
-    return `${number} ${shown}${mark}: ${content}, ${size}, last ${minuteText(updatedAt, zone)}`;
+    return t`${number} ${shown}${mark}: ${content}, ${size}, last ${minuteText(updatedAt, zone)}`;
   });
   const hint = chats === undefined || all.length < 2 ? [] : [CONTINUE_HINT];
   return [lines.join('\n'), ...hint].join('\n\n');
@@ -137,7 +138,7 @@ async function show(use: Use): Promise<string> {
     chars += piece.length;
     if (chars > MAX_SHOWN_CHARS) return sendFile(key, 'md', { origin, deps });
   }
-  return shown.length === 0 ? 'Nothing was said yet.' : shown.filter(Boolean).join('\n\n');
+  return shown.length === 0 ? t`Nothing was said yet.` : shown.filter(Boolean).join('\n\n');
 }
 
 /** What was said is shown uninterpreted. */
@@ -154,7 +155,7 @@ function sendFile(
   { origin, deps }: Pick<Use, 'origin' | 'deps'>,
 ): Promise<string> {
   const content = () => deps.care.export(key, format);
-  return deps.handOut(origin.message, format, `The conversation ${verbatim(key)}`, content);
+  return deps.handOut(origin.message, format, t`The conversation ${verbatim(key)}`, content);
 }
 
 async function exportOne(use: Use): Promise<string> {
@@ -179,8 +180,8 @@ async function search({ origin, chats, words, deps }: Use): Promise<string> {
     const when = minuteText(hit.at, zone);
     lines.push(`- ${when}, ${verbatim(hit.session)}, ${hit.role}: ${verbatim(hit.snippet)}`);
   }
-  const found = lines.length === 0 ? 'Nothing was found.' : lines.join('\n');
-  return unread === 0 ? found : `${found}\n\n${countOf(unread, 'file')} cannot be read.`;
+  const found = lines.length === 0 ? t`Nothing was found.` : lines.join('\n');
+  return unread === 0 ? found : t`${found}\n\n${countOf(unread, 'file')} cannot be read.`;
 }
 
 async function archive({ chats, words, deps }: Use): Promise<string> {
@@ -188,8 +189,8 @@ async function archive({ chats, words, deps }: Use): Promise<string> {
   if (olderThanMs === undefined) return USAGE;
   const { moved, archived } = await deps.care.archive({ olderThanMs, chats });
   return (
-    `Moved ${countOf(moved.files, 'file')} to the archive, which has ${archived.files} now. ` +
-    'Archived conversations are still shown, searched and exported.'
+    t`Moved ${countOf(moved.files, 'file')} to the archive, which has ${archived.files} now. ` +
+    t`Archived conversations are still shown, searched and exported.`
   );
 }
 
@@ -200,11 +201,11 @@ async function purge({ origin, chats, words, deps }: Use): Promise<string> {
   if (olderThanMs === undefined) return USAGE;
   if (answer !== 'yes') {
     const { files, bytes } = await deps.care.purgeable({ olderThanMs, chats });
-    if (files === 0) return `No conversation file is without a new entry for ${age}.`;
+    if (files === 0) return t`No conversation file is without a new entry for ${age}.`;
     const again = origin.message.text.trim();
     return (
-      `This deletes ${countOf(files, 'file')} (${bytes} bytes) without a new entry for ${age}, for good. ` +
-      `Send ${verbatim(`${again} yes`)} to do it.`
+      t`This deletes ${countOf(files, 'file')} (${bytes} bytes) without a new entry for ${age}, for good. ` +
+      t`Send ${verbatim(t`${again} yes`)} to do it.`
     );
   }
   return purgedText(await deps.care.purge({ olderThanMs, chats }), chats === undefined);
@@ -214,7 +215,7 @@ async function purge({ origin, chats, words, deps }: Use): Promise<string> {
 async function index({ origin, deps }: Use): Promise<string> {
   if (origin.role !== 'owner') return NOT_OWNER;
   const { written, present } = await deps.care.index();
-  return `Wrote ${countOf(written, 'extract')} to memory/sessions; ${present} were already there.`;
+  return t`Wrote ${countOf(written, 'extract')} to memory/sessions; ${present} were already there.`;
 }
 
 /** `30d`, `12h` or `2w` in milliseconds. */

@@ -21,6 +21,7 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { statusCommands, statusReport } from '../../kernel/status.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { LOCAL_MODELS } from '../local-models/index.ts';
@@ -93,7 +94,7 @@ type Stopped = {
 
 export const STOP_COMMANDS = {
   stop: {
-    summary: 'stop the answer and drop waiting messages',
+    summary: t`stop the answer and drop waiting messages`,
     usage: '/stop [all]',
     access: CONVERSATION,
     timing: 'immediate',
@@ -134,8 +135,8 @@ async function stop({ session, chat, isAll }: Stop, deps: StopDeps): Promise<Sto
   }
   const runs = await workflows.atWork(session);
   const left = [
-    ...runs.map((run) => `the workflow ${nameOf(run)}: /workflow cancel ${run.id}`),
-    ...jobs.map((job) => `the job ${nameOf(job)}: /cron stop ${job.id}`),
+    ...runs.map((run) => t`the workflow ${nameOf(run)}: /workflow cancel ${run.id}`),
+    ...jobs.map((job) => t`the job ${nameOf(job)}: /cron stop ${job.id}`),
   ];
   return { ...stopped, workflows: 0, jobs: 0, left };
 }
@@ -145,19 +146,19 @@ const nameOf = ({ id, name }: Named) => `${verbatim(name)} (${id})`;
 function stoppedWords(stopped: Stopped): string {
   const { isAnswer, left } = stopped;
   const parts = [
-    counted(stopped.withdrawn, 'waiting message', 'dropped'),
-    counted(stopped.unsent, 'answer', 'no longer sent'),
-    counted(stopped.subagents, 'subagent', 'stopped with it'),
+    counted(stopped.withdrawn, t`waiting message`, 'dropped'),
+    counted(stopped.unsent, 'answer', t`no longer sent`),
+    counted(stopped.subagents, 'subagent', t`stopped with it`),
     counted(stopped.workflows, 'workflow', 'stopped'),
-    counted(stopped.jobs, 'run of a job', 'stopped', 'runs of jobs'),
+    counted(stopped.jobs, t`run of a job`, 'stopped', t`runs of jobs`),
   ].flatMap((part) => part ?? []);
   const rest = left.length === 0 ? '' : `\n${leftWords(left)}`;
   if (isAnswer || parts.length > 0) return ['Stopped.', ...parts].join(' ') + rest;
-  return left.length === 0 ? 'Nothing is running.' : `No answer is running.${rest}`;
+  return left.length === 0 ? t`Nothing is running.` : t`No answer is running.${rest}`;
 }
 
 const leftWords = (left: readonly string[]) =>
-  ['Still running:', ...left.map((line) => `- ${line}`), '/stop all stops these too.'].join('\n');
+  [t`Still running:`, ...left.map((line) => `- ${line}`), '/stop all stops these too.'].join('\n');
 
 function counted(count: number, thing: string, what: string, several = `${thing}s`) {
   return count === 0 ? undefined : `${count} ${count === 1 ? thing : several} ${what}.`;
@@ -172,19 +173,19 @@ const THINK_MAX_TOKENS = 128_000;
 
 export const MODEL_COMMANDS = {
   model: {
-    summary: 'show or change the model',
+    summary: t`show or change the model`,
     usage: '/model [name | default]',
     access: COSTS,
     timing: 'in_order',
   },
   think: {
-    summary: 'show or change how much the model thinks',
+    summary: t`show or change how much the model thinks`,
     usage: '/think [on | off | tokens]',
     access: COSTS,
     timing: 'in_order',
   },
   queue: {
-    summary: 'what happens to messages sent during an answer',
+    summary: t`what happens to messages sent during an answer`,
     usage: '/queue [steer | followup]',
     access: COSTS,
     timing: 'in_order',
@@ -222,17 +223,17 @@ export function modelCommands(deps: ModelCommandDeps): readonly Command[] {
 async function changeModel({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
   const chosen = await deps.settings.get(session);
   const current = chosen.model ?? deps.models().defaultModel;
-  if (argument === '') return `The model is ${current}. Change it with /model <name>.`;
+  if (argument === '') return t`The model is ${current}. Change it with /model <name>.`;
   if (argument === 'default') {
     await deps.settings.set(session, withoutModel(chosen));
-    return `The model is ${deps.models().defaultModel} again.`;
+    return t`The model is ${deps.models().defaultModel} again.`;
   }
   const handle = deps.models().resolve(argument);
   const refused = await deps.local.only.refusal(session, handle.name);
   if (refused !== undefined) return refused.text;
   await deps.settings.set(session, { ...withoutModel(chosen), model: argument });
   deps.local.warmUp(argument);
-  return `From the next message on the model is ${handle.name}.`;
+  return t`From the next message on the model is ${handle.name}.`;
 }
 
 function withoutModel(chosen: SessionSettings): SessionSettings {
@@ -248,12 +249,12 @@ async function changeThinking(
   const chosen = await deps.settings.get(session);
   if (argument === '') {
     const budget = chosen.thinkingBudget ?? deps.turnDefaults().thinkingBudget;
-    return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
+    return budget === 0 ? t`Thinking is off.` : t`Thinking is on, up to ${budget} tokens.`;
   }
   const budget = thinkingBudgetOf(argument);
-  if (budget === undefined) return 'Usage: /think on, /think off or /think <tokens>.';
+  if (budget === undefined) return t`Usage: /think on, /think off or /think <tokens>.`;
   await deps.settings.set(session, { ...chosen, thinkingBudget: budget });
-  return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
+  return budget === 0 ? t`Thinking is off.` : t`Thinking is on, up to ${budget} tokens.`;
 }
 
 function thinkingBudgetOf(argument: string): number | undefined {
@@ -269,9 +270,9 @@ async function changeQueue({ session }: CommandOrigin, argument: string, deps: M
   if (argument === 'steer' || argument === 'followup') {
     await deps.settings.set(session, { ...chosen, queueMode: argument });
     return argument === 'steer'
-      ? 'Messages sent during an answer join it.'
-      : 'Messages sent during an answer wait for the next one.';
+      ? t`Messages sent during an answer join it.`
+      : t`Messages sent during an answer wait for the next one.`;
   }
   const mode = chosen.queueMode ?? deps.turnDefaults().queueMode;
-  return `Messages sent during an answer: ${mode}. Change it with /queue steer or /queue followup.`;
+  return t`Messages sent during an answer: ${mode}. Change it with /queue steer or /queue followup.`;
 }

@@ -20,17 +20,18 @@ import { spanWords } from '../../kernel/message/message-limits.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 
 export const WHY_COMMANDS = {
   why: {
-    summary: 'show what happened to your last message, or to the one you reply to',
+    summary: t`show what happened to your last message, or to the one you reply to`,
     access: CONVERSATION,
     timing: 'immediate',
   },
   trust: {
-    summary: 'show why this conversation is tainted, and end that for an hour',
+    summary: t`show why this conversation is tainted, and end that for an hour`,
     usage: '/trust [1h | off]',
     access: OWNER_ONLY,
     timing: 'in_order',
@@ -61,7 +62,7 @@ export function whyCommands(deps: WhyCommandDeps): readonly Command[] {
   });
 }
 
-const UNKNOWN = 'I have no earlier message of yours here.';
+const UNKNOWN = t`I have no earlier message of yours here.`;
 const MAX_REASON_CHARS = 300;
 
 async function tellWhy(origin: CommandOrigin, deps: WhyCommandDeps): Promise<string> {
@@ -107,13 +108,13 @@ function lifeOf(trace: Trace, now: number, ended: Ended): readonly string[] {
     const detail = step.detail === undefined ? '' : `: ${reason(step.detail)}`;
     return `- ${after(step.at - begin)} ${words(step)}${detail}`;
   };
-  const what = trace.direction === 'inbound' ? 'Your message' : 'My message';
+  const what = trace.direction === 'inbound' ? t`Your message` : 'My message';
   const steps = trace.steps.map(line);
   return [
-    `${what} of ${spanWords(now - begin)} ago: ${summary(trace, ended)}`,
+    t`${what} of ${spanWords(now - begin)} ago: ${summary(trace, ended)}`,
     ...steps,
     ...trace.answers.flatMap((answer) => ['My answer:', ...answer.steps.map(line)]),
-    ...(trace.turnId === undefined ? [] : [`Turn ${verbatim(trace.turnId)}`]),
+    ...(trace.turnId === undefined ? [] : [t`Turn ${verbatim(trace.turnId)}`]),
   ];
 }
 
@@ -121,55 +122,55 @@ const reason = (detail: string) => verbatim(headOf(detail, MAX_REASON_CHARS));
 
 /** Whole seconds are shown from a minute on. */
 function after(ms: number): string {
-  return ms < 60_000 ? `after ${(ms / 1000).toFixed(1)} s` : `after ${spanWords(ms)}`;
+  return ms < 60_000 ? t`after ${(ms / 1000).toFixed(1)} s` : t`after ${spanWords(ms)}`;
 }
 
 const WORDS: Readonly<Record<string, string>> = {
-  received: 'it came in',
-  accepted: 'it was saved to disk',
-  'turn started': 'I started on it',
-  'turn finished': 'the work was done',
-  'stopped at the gate': 'it was not given to the model',
-  withdrawn: 'it was withdrawn',
-  'set aside': 'it was set aside after every try failed',
-  dropped: 'it was dropped',
-  'last try failed': 'a try failed',
-  queued: 'the text was ready to be sent',
-  'queued again': 'it was queued to be sent again',
-  sending: 'it was on its way',
-  sent: 'it was delivered',
-  'next try': 'it is tried again',
-  bounced: 'it came back undeliverable',
-  moved: 'it was delivered in another chat',
-  dead: 'it could not be delivered',
-  unknown: 'it is not known whether it arrived',
+  received: t`it came in`,
+  accepted: t`it was saved to disk`,
+  'turn started': t`I started on it`,
+  'turn finished': t`the work was done`,
+  'stopped at the gate': t`it was not given to the model`,
+  withdrawn: t`it was withdrawn`,
+  'set aside': t`it was set aside after every try failed`,
+  dropped: t`it was dropped`,
+  'last try failed': t`a try failed`,
+  queued: t`the text was ready to be sent`,
+  'queued again': t`it was queued to be sent again`,
+  sending: t`it was on its way`,
+  sent: t`it was delivered`,
+  'next try': t`it is tried again`,
+  bounced: t`it came back undeliverable`,
+  moved: t`it was delivered in another chat`,
+  dead: t`it could not be delivered`,
+  unknown: t`it is not known whether it arrived`,
 };
 
 const words = ({ what }: TraceStep) => WORDS[what] ?? what;
 
 function summary({ state, direction, answers }: Trace, ended: Ended): string {
   if (direction === 'outbound') return DELIVERY[state] ?? state;
-  if (state === 'recorded') return 'it was not given to the model.';
-  if (state === 'pending') return 'it is waiting or in progress.';
-  if (state === 'cancelled') return 'it was withdrawn before it was answered.';
-  if (state === 'dead') return 'I could not answer it; my owner can retry it.';
+  if (state === 'recorded') return t`it was not given to the model.`;
+  if (state === 'pending') return t`it is waiting or in progress.`;
+  if (state === 'cancelled') return t`it was withdrawn before it was answered.`;
+  if (state === 'dead') return t`I could not answer it; my owner can retry it.`;
   if (state !== 'done') return `${state}.`;
-  if (ended === 'stopped') return 'I was stopped while I worked on it.';
-  if (ended === 'failed') return 'I could not do more than I told you then.';
-  if (answers.length === 0) return 'I worked on it and had nothing to say.';
+  if (ended === 'stopped') return t`I was stopped while I worked on it.`;
+  if (ended === 'failed') return t`I could not do more than I told you then.`;
+  if (answers.length === 0) return t`I worked on it and had nothing to say.`;
   const open = answers.find((answer) => answer.state !== 'sent');
   return open === undefined
-    ? 'it was answered.'
-    : `answered, and ${DELIVERY[open.state] ?? open.state}`;
+    ? t`it was answered.`
+    : t`answered, and ${DELIVERY[open.state] ?? open.state}`;
 }
 
 const DELIVERY: Readonly<Record<string, string>> = {
-  sent: 'it was delivered.',
-  queued: 'the answer waits to be sent.',
-  sending: 'the answer is on its way.',
-  dead: 'the answer could not be delivered.',
-  unknown: 'it is not known whether the answer arrived.',
-  bounced: 'the answer came back undeliverable.',
+  sent: t`it was delivered.`,
+  queued: t`the answer waits to be sent.`,
+  sending: t`the answer is on its way.`,
+  dead: t`the answer could not be delivered.`,
+  unknown: t`it is not known whether the answer arrived.`,
+  bounced: t`the answer came back undeliverable.`,
 };
 
 // What taints a conversation, for people. An owner who has reviewed it may end the taint for an
@@ -178,12 +179,10 @@ const DELIVERY: Readonly<Record<string, string>> = {
 const HOUR_MS = 3_600_000;
 const MAX_SOURCES = 10;
 const MAX_SOURCE_CHARS = 120;
-const NOT_TAINTED =
-  'Nothing untrusted is in view. I ask only for what the approvals policy says (/whoami).';
-const NOT_HERE = 'Only my owner can end it, in a private chat.';
-const TRUST_USAGE = 'Usage: /trust, /trust 1h or /trust off.';
-const HOW_IT_ENDS =
-  'It ends when this is no longer in view, or with /new. `/trust 1h` ends it for an hour.';
+const NOT_TAINTED = t`Nothing untrusted is in view. I ask only for what the approvals policy says (/whoami).`;
+const NOT_HERE = t`Only my owner can end it, in a private chat.`;
+const TRUST_USAGE = t`Usage: /trust, /trust 1h or /trust off.`;
+const HOW_IT_ENDS = t`It ends when this is no longer in view, or with /new. \`/trust 1h\` ends it for an hour.`;
 
 async function trust(
   { session, message }: CommandOrigin,
@@ -214,9 +213,9 @@ export function taintText(
   const isEnded = now < trustedUntil;
   return [
     isEnded
-      ? `You ended the taint until ${timeOf(trustedUntil)}; until then I ask only for what the approvals policy says. /trust off brings it back. In view:`
-      : `Tainted${since === undefined ? '' : ` since ${timeOf(since)}`}: programs, tools of servers, jobs, letters and rules need your approval each time, because this is in view:`,
-    ...(older > 0 ? [`- ${older} older`] : []),
+      ? t`You ended the taint until ${timeOf(trustedUntil)}; until then I ask only for what the approvals policy says. /trust off brings it back. In view:`
+      : t`Tainted${since === undefined ? '' : t` since ${timeOf(since)}`}: programs, tools of servers, jobs, letters and rules need your approval each time, because this is in view:`,
+    ...(older > 0 ? [t`- ${older} older`] : []),
     ...untrusted.slice(-MAX_SOURCES).map((source) => `- ${sourceText(source, timeOf)}`),
     ...(isEnded ? [] : [HOW_IT_ENDS]),
   ].join('\n');

@@ -3,6 +3,7 @@
 
 import { Command } from 'commander';
 import { CommandFailure, EXIT, type Terminal, textTable } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 
 type Flags = { readonly live: boolean; readonly json?: boolean };
 type Verdict = {
@@ -15,9 +16,9 @@ type Verdict = {
 
 export function selfTestCommand(terminal: Terminal): Command {
   return new Command('selftest')
-    .description('send a test message through each channel of the running gateway and back')
-    .requiredOption('--live', 'required: really send messages ("doctor" checks without sending)')
-    .option('--json', 'print as JSON')
+    .description(t`send a test message through each channel of the running gateway and back`)
+    .requiredOption('--live', t`required: really send messages ("doctor" checks without sending)`)
+    .option('--json', t`print as JSON`)
     .action((flags: Flags) => runSelfTest(terminal, flags.json === true));
 }
 
@@ -29,13 +30,13 @@ async function runSelfTest(terminal: Terminal, json: boolean) {
   }
   if (json) terminal.printJson(verdicts);
   if (verdicts.length < 2)
-    terminal.note('No channel is connected. Connect one: nanobot channels login <name>');
+    terminal.note(t`No channel is connected. Connect one: nanobot channels login <name>`);
   const failed = verdicts.filter(({ passed }) => !passed).map(({ channel }) => channel);
-  if (failed.length > 0) throw new CommandFailure(EXIT.failure, `failed: ${failed.join(', ')}`);
+  if (failed.length > 0) throw new CommandFailure(EXIT.failure, t`failed: ${failed.join(', ')}`);
 }
 
 function tell(terminal: Terminal, { channel, passed, hops, reason, remedy }: Verdict) {
-  const times = hops.map(({ hop, ms }) => `${hop} ${ms} ms`).join(', ');
+  const times = hops.map(({ hop, ms }) => t`${hop} ${ms} ms`).join(', ');
   for (const line of textTable([[channel, passed ? 'passed' : 'FAILED', times]])) {
     terminal.print(line);
   }
@@ -45,8 +46,8 @@ function tell(terminal: Terminal, { channel, passed, hops, reason, remedy }: Ver
 /** Longer than a test in which every channel reaches its deadline. */
 const MAX_TEST_MS = 10 * 60_000;
 const CUT_OFF = {
-  reason: 'the gateway stopped during the test',
-  remedy: 'Start it: nanobot gateway',
+  reason: t`the gateway stopped during the test`,
+  remedy: t`Start it: nanobot gateway`,
 };
 
 /** Tests the web page first: the request and its event stream. */

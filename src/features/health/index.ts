@@ -24,6 +24,7 @@ import {
 import type { Persons } from '../../kernel/people/persons.ts';
 import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 const INTERVAL_MS = 60_000;
@@ -81,8 +82,7 @@ interface Fallback {
 }
 
 /** A question can only be answered in the chat where it was asked. */
-const NOT_HERE =
-  'This cannot be answered here. `/approvals` shows here what waits for your approval.';
+const NOT_HERE = t`This cannot be answered here. \`/approvals\` shows here what waits for your approval.`;
 
 export function createFallback(deps: FallbackDeps): Fallback {
   const { bus, persons, clock, log, accounts, isRunning } = deps;
@@ -111,7 +111,7 @@ export function createFallback(deps: FallbackDeps): Fallback {
         ...rest,
         id: messageId(`${message.id}/moved`),
         chat: to,
-        markdown: `Could not reach you on ${account}:\n\n${message.markdown}${note}`,
+        markdown: t`Could not reach you on ${account}:\n\n${message.markdown}${note}`,
       };
       const result = await bus.divert(message.id, moved);
       log.info('message moved to another channel', {
@@ -211,8 +211,8 @@ export async function createOutages(deps: OutagesDeps): Promise<Outages> {
     const counts = over.map(({ account, outage }) => `${account}: ${countText(outage)}`);
     const when = whenText(since, now, timeZone());
     tellOwner(
-      `I was offline since ${when.replace(/^(at|on) /, '')}. Meanwhile: ${counts.join('; ')}. ` +
-        'Those of one chat are answered together.',
+      t`I was offline since ${when.replace(/^(at|on) /, '')}. Meanwhile: ${counts.join('; ')}. ` +
+        t`Those of one chat are answered together.`,
     );
   }
 
@@ -241,5 +241,5 @@ const newOutage = (since: number, until: number): Outage => ({
 
 function countText({ messages, chats }: Outage): string {
   const several = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-  return `${several(messages, 'message')} in ${several(chats.length, 'chat')}`;
+  return t`${several(messages, 'message')} in ${several(chats.length, 'chat')}`;
 }

@@ -19,6 +19,7 @@ import {
 } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 /** Deadline for one channel. */
@@ -121,20 +122,20 @@ async function* testChannel(
 
 /** @throws SelfTestFailure where the channel does not receive */
 function receivingMs(name: string, status: TestedChannel['status'], now: number): number {
-  const restart = `Restart it: nanobot channels restart ${name}`;
+  const restart = t`Restart it: nanobot channels restart ${name}`;
   switch (status.kind) {
     case 'running': {
       const idleMs = Math.max(0, now - status.activeAt);
       if (idleMs <= STALLED_MS) return idleMs;
-      const idle = `it has had no contact with its platform for ${Math.round(idleMs / 1000)} s`;
+      const idle = t`it has had no contact with its platform for ${Math.round(idleMs / 1000)} s`;
       throw new SelfTestFailure(idle, restart);
     }
     case 'stopped':
       throw new SelfTestFailure(status.reason, status.remedy);
     case 'degraded':
-      throw new SelfTestFailure(status.reason, `It retries by itself. ${restart}`);
+      throw new SelfTestFailure(status.reason, t`It retries by itself. ${restart}`);
     default:
-      throw new SelfTestFailure('it has not started yet', 'Try again in a moment.');
+      throw new SelfTestFailure(t`it has not started yet`, t`Try again in a moment.`);
   }
 }
 
@@ -144,7 +145,8 @@ async function* hopsOf(
   signal: AbortSignal,
 ): AsyncGenerator<string, void, void> {
   const channel = deps.channel(accountName(accountOf(name)));
-  if (channel === undefined) throw new SelfTestFailure('it does not run', 'Try again in a moment.');
+  if (channel === undefined)
+    throw new SelfTestFailure(t`it does not run`, t`Try again in a moment.`);
   const nonce = Buffer.from(deps.randomBytes(NONCE_BYTES)).toString('hex');
   if (channel.selfTest !== undefined) yield* channel.selfTest.run(nonce, signal);
   else yield* throughOwnerChat(channel, nonce, deps, signal);
@@ -158,11 +160,11 @@ async function* throughOwnerChat(
 ): AsyncGenerator<string, void, void> {
   const chat = await ownerChat(accountNameOf(channel));
   if (chat === undefined) {
-    const remedy = 'Send the agent one message there, as its owner.';
-    throw new SelfTestFailure('no chat with an owner is known there', remedy);
+    const remedy = t`Send the agent one message there, as its owner.`;
+    throw new SelfTestFailure(t`no chat with an owner is known there`, remedy);
   }
   const id = messageId(`self-test/${nonce}`);
-  const markdown = `Self-test ${nonce}: this message deletes itself.`;
+  const markdown = t`Self-test ${nonce}: this message deletes itself.`;
   const { nativeIds } = await channel.send(
     { id, chat, markdown },
     {
@@ -175,7 +177,7 @@ async function* throughOwnerChat(
       signal,
     },
   );
-  if (nativeIds.length === 0) throw new SelfTestFailure('nothing was sent', 'See the log.');
+  if (nativeIds.length === 0) throw new SelfTestFailure(t`nothing was sent`, t`See the log.`);
   const { retracting } = channel;
   let isThere = retracting !== undefined;
   try {
@@ -216,10 +218,10 @@ function beforeEnd<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 
 function wordsOf(error: unknown, name: string, isLate: boolean) {
   if (error instanceof SelfTestFailure) return { reason: error.message, remedy: error.remedy };
-  const remedy = `See: nanobot doctor, and the log. Restart it: nanobot channels restart ${name}`;
-  if (isLate) return { reason: `it took longer than ${SELF_TEST_MS / 1000} s`, remedy };
+  const remedy = t`See: nanobot doctor, and the log. Restart it: nanobot channels restart ${name}`;
+  if (isLate) return { reason: t`it took longer than ${SELF_TEST_MS / 1000} s`, remedy };
   const isOurs = error instanceof NanobotError;
-  return { reason: isOurs ? error.message : 'something went wrong in the gateway', remedy };
+  return { reason: isOurs ? error.message : t`something went wrong in the gateway`, remedy };
 }
 
 // The self-test over HTTP, one at a time, through the running channels to the chats of an owner.
@@ -256,7 +258,7 @@ export function selfTestRoutes(
   return {
     'POST /api/selftest'({ body }) {
       valid(z.strictObject({}), body);
-      if (isUnderWay) throw new Refusal(409, 'busy', 'A self-test is already running.');
+      if (isUnderWay) throw new Refusal(409, 'busy', t`A self-test is already running.`);
       return { events: steps };
     },
   } satisfies RouteHandlers;

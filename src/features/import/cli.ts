@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Terminal } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import type { FilePlan, ForeignHome } from './import-home.ts';
 import type { ImportedSettings } from './rules/import-settings.ts';
 
@@ -19,10 +20,10 @@ type Plan = {
 
 export function importCommand(terminal: Terminal): Command {
   return new Command('import')
-    .description('import settings, memory and more from OpenClaw or nanobot for Python')
-    .argument('<folder>', 'home of the other program, e.g. ~/.openclaw; it is not changed')
-    .option('-n, --dry-run', 'show what would be imported, without changing anything')
-    .option('-y, --yes', 'do not ask for confirmation')
+    .description(t`import settings, memory and more from OpenClaw or nanobot for Python`)
+    .argument('<folder>', t`home of the other program, e.g. ~/.openclaw; it is not changed`)
+    .option('-n, --dry-run', t`show what would be imported, without changing anything`)
+    .option('-y, --yes', t`do not ask for confirmation`)
     .action((folder: string, flags: ImportFlags) => takeOver(terminal, folder, flags));
 }
 
@@ -40,14 +41,14 @@ async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: Imp
   describe(terminal, foreign, plan);
   if (dryRun === true) return;
   if (Object.keys(plan.settings).length + plan.files.steps.length === 0) {
-    return terminal.tell('There is nothing to import.');
+    return terminal.tell(t`There is nothing to import.`);
   }
-  await confirmOrStop(terminal, `Import this into ${terminal.home.root}?`, yes === true);
+  await confirmOrStop(terminal, t`Import this into ${terminal.home.root}?`, yes === true);
   await carryOut(workspace, plan.files.steps);
   await save(terminal, plan.settings);
-  terminal.tell('Imported. Stop the other program, then start this one: nanobot gateway');
+  terminal.tell(t`Imported. Stop the other program, then start this one: nanobot gateway`);
   terminal.tell(
-    'Check it: nanobot doctor --live. Become the owner: nanobot channels login telegram',
+    t`Check it: nanobot doctor --live. Become the owner: nanobot channels login telegram`,
   );
 }
 
@@ -57,7 +58,7 @@ async function refuseOwnHome({ home }: Terminal, root: string) {
   if (root !== home.root) return;
   throw new CommandFailure(
     EXIT.usage,
-    `${root} is the home of this nanobot. Move the other program's folder first: mv ${root} ${root}-old`,
+    t`${root} is the home of this nanobot. Move the other program's folder first: mv ${root} ${root}-old`,
   );
 }
 
@@ -78,7 +79,7 @@ async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: strin
     settings: usable.settings,
     files,
     left: [
-      ...taken.map(([path]) => `${path}: already set here; not changed.`),
+      ...taken.map(([path]) => t`${path}: already set here; not changed.`),
       ...usable.left,
       ...foreign.left,
       ...files.left,
@@ -107,21 +108,21 @@ async function usableOf(terminal: Terminal, settings: ImportedSettings) {
 }
 
 function describe(terminal: Terminal, foreign: ForeignHome, { settings, files, left }: Plan) {
-  terminal.tell(terminal.style('bold', `From ${foreign.program}:`));
+  terminal.tell(terminal.style('bold', t`From ${foreign.program}:`));
   for (const [path, value] of Object.entries(settings)) {
     terminal.tell(`  ${path}${shown(path, value)}`);
   }
   for (const { path, how } of files.steps) terminal.tell(`  workspace/${path}  (${how})`);
   if (left.length === 0) return;
-  terminal.tell(terminal.style('bold', 'Not imported, or to be done by you:'));
+  terminal.tell(terminal.style('bold', t`Not imported, or to be done by you:`));
   for (const line of left) terminal.tell(`  - ${line}`);
 }
 
 /** Hides keys, tokens, passwords, environments and addresses that contain a login. */
 function shown(path: string, value: unknown): string {
   if (/(?:apiKey|token|password|appSecret|braveApiKey)$/i.test(path)) return '  (a secret)';
-  if (path.startsWith('mcpServers.')) return '  (switched off)';
+  if (path.startsWith('mcpServers.')) return t`  (switched off)`;
   return WITH_LOGIN.test(JSON.stringify(value))
-    ? '  (an address with a password)'
+    ? t`  (an address with a password)`
     : ` = ${JSON.stringify(value)}`;
 }

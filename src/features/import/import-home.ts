@@ -10,6 +10,7 @@ import { isJsonObject, type JsonValue } from '../../kernel/config/json.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
 import { readRelaxedJson } from '../../lib/json/loose-json.ts';
+import { t } from '../../lib/texts.ts';
 import { PROVIDER_NAMES } from '../../providers/settings.ts';
 import { vendorOf } from '../../providers/vendors.ts';
 import { importOpenClaw } from './rules/import-openclaw.ts';
@@ -43,8 +44,7 @@ const PERSONAL = ['SOUL.md', 'IDENTITY.md', 'USER.md'];
  */
 const FOR_READING = ['AGENTS.md', 'TOOLS.md', 'HEARTBEAT.md', 'memory/HISTORY.md'];
 const MEMORIES = ['MEMORY.md', 'memory/MEMORY.md'];
-const READ_THEM =
-  'Imported files count as written by you. Read them: they may contain what other people said to the other program.';
+const READ_THEM = t`Imported files count as written by you. Read them: they may contain what other people said to the other program.`;
 const DAY = /^\d{4}-\d\d-\d\d\.md$/;
 
 /** Plans the import without writing. Empty once the import was carried out. */
@@ -94,7 +94,7 @@ async function memory(from: string, to: string, program: string): Promise<readon
       },
     ];
   }
-  const content = `${ours.trimEnd()}\n\n## From ${program}\n\n${theirs}\n`;
+  const content = t`${ours.trimEnd()}\n\n## From ${program}\n\n${theirs}\n`;
   return [{ path: MEMORY, how: 'added to the existing file', content }];
 }
 
@@ -141,7 +141,7 @@ async function skills(from: string): Promise<readonly string[]> {
   return names
     .filter((name) => existsSync(join(folder, name, 'SKILL.md')))
     .map(
-      (name) => `Skill ${name}: check it, then add it: nanobot skills add ${join(folder, name)}`,
+      (name) => t`Skill ${name}: check it, then add it: nanobot skills add ${join(folder, name)}`,
     );
 }
 
@@ -172,12 +172,12 @@ async function unreadable(from: string): Promise<readonly string[]> {
 async function problemOf(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined || found.isDirectory()) return undefined;
-  const stays = 'is not imported; copy it by hand if you need it.';
-  if (!found.isFile()) return `${path} is not a regular file and ${stays}`;
-  if (found.size > MAX_BYTES) return `${path} is larger than 1 MB and ${stays}`;
+  const stays = t`is not imported; copy it by hand if you need it.`;
+  if (!found.isFile()) return t`${path} is not a regular file and ${stays}`;
+  if (found.size > MAX_BYTES) return t`${path} is larger than 1 MB and ${stays}`;
   return readFile(path).then(
     () => undefined,
-    () => `${path} is not readable and ${stays}`,
+    () => t`${path} is not readable and ${stays}`,
   );
 }
 
@@ -190,7 +190,7 @@ export type ForeignHome = Imported & {
 /** The programs by the file that marks their homes. */
 const PROGRAMS = [
   { file: 'openclaw.json', program: 'OpenClaw', read: readOpenClaw },
-  { file: 'config.json', program: 'nanobot for Python', read: importPython },
+  { file: 'config.json', program: t`nanobot for Python`, read: importPython },
 ];
 const VARIABLE = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*$/;
 
@@ -202,13 +202,13 @@ export async function readForeignHome(folder: string): Promise<ForeignHome> {
     const names = PROGRAMS.map(({ file, program }) => `${file} (${program})`).join(' nor ');
     throw new NanobotError(
       'import_not_found',
-      `${root} is not a home of another program: it has neither ${names}`,
+      t`${root} is not a home of another program: it has neither ${names}`,
     );
   }
   const path = join(root, found.file);
   const config = await readJson(path);
   if (config === undefined) {
-    const message = `${path} is not valid JSON. Check it with the other program.`;
+    const message = t`${path} is not valid JSON. Check it with the other program.`;
     throw new NanobotError('import_unreadable', message);
   }
   const { settings, left } = await found.read(config, root);
@@ -239,7 +239,7 @@ async function readOpenClaw(config: JsonValue, root: string): Promise<Imported> 
   });
 }
 
-const SESSIONS = 'Conversations are not imported; the memory has what was remembered of them.';
+const SESSIONS = t`Conversations are not imported; the memory has what was remembered of them.`;
 
 /**
  * Prefers the folder beside the configuration: the configuration of a moved home names the old
@@ -272,7 +272,7 @@ async function countJobs(path: string): Promise<readonly string[]> {
   const count = Array.isArray(jobs) ? jobs.length : 0;
   if (count === 0) return [];
   return [
-    `Scheduled jobs (${count} in ${path}): create them again with nanobot cron add, or ask the agent to.`,
+    t`Scheduled jobs (${count} in ${path}): create them again with nanobot cron add, or ask the agent to.`,
   ];
 }
 

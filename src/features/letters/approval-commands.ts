@@ -14,12 +14,13 @@ import type { Persons } from '../../kernel/people/persons.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import { type AllowRules, endWords, type ShownAllowRule, shortId } from '../approvals/index.ts';
 import { AUTOMATIC, setApprovals, withPerson } from '../people/index.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {
-    summary: 'what waits for your yes, asked again here, and what you always allow',
+    summary: t`what waits for your yes, asked again here, and what you always allow`,
     usage: '/approvals [strict | normal | open | auto [<person>] | revoke <id> | revoke all]',
     access: OWNER_ONLY,
     timing: 'immediate',
@@ -59,19 +60,19 @@ async function setPolicy(
   { persons }: ApprovalCommandDeps,
 ): Promise<string> {
   const set = async ({ id }: Person) =>
-    (await setApprovals(persons, id, policy)) ?? 'I no longer know them.';
+    (await setApprovals(persons, id, policy)) ?? t`I no longer know them.`;
   if (whom === '') return withPerson(origin, persons, set);
   const [person, ...others] = await persons.find(whom);
-  if (person === undefined) return `No person is called ${verbatim(whom)}. /people shows them.`;
-  return others.length > 0 ? 'Several people are called that: use an id of /people.' : set(person);
+  if (person === undefined) return t`No person is called ${verbatim(whom)}. /people shows them.`;
+  return others.length > 0 ? t`Several people are called that: use an id of /people.` : set(person);
 }
 
 async function revoke(id: string, { standing }: ApprovalCommandDeps): Promise<string> {
-  if (id === '') return 'Usage: /approvals revoke <id> | all. /approvals shows the ids.';
+  if (id === '') return t`Usage: /approvals revoke <id> | all. /approvals shows the ids.`;
   const taken = await standing.takeBack(id);
-  if (taken === 'several') return 'Several begin so; say more of the id.';
-  if (taken === 0) return 'There is none like that; /approvals shows them.';
-  return taken === 1 ? 'Taken back: I ask again.' : `${taken} are taken back: I ask again.`;
+  if (taken === 'several') return t`Several begin so; say more of the id.`;
+  if (taken === 0) return t`There is none like that; /approvals shows them.`;
+  return taken === 1 ? t`Taken back: I ask again.` : t`${taken} are taken back: I ask again.`;
 }
 
 async function showApprovals(
@@ -81,22 +82,22 @@ async function showApprovals(
   const open = (await questions.open()).filter(({ subject }) => LISTED.test(subject));
   const waiting = open.map(({ markdown }) => `- ${markdown.split('\n', 1).join('')}`);
   const always = alwaysLines(await standing.list());
-  if (waiting.length === 0) return ['Nothing waits for your yes.', ...always].join('\n');
+  if (waiting.length === 0) return [t`Nothing waits for your yes.`, ...always].join('\n');
   if (mediumOf(chat.channel) === 'mail') {
-    const hint = 'Decide in a chat: a mail may hold untrusted content.';
+    const hint = t`Decide in a chat: a mail may hold untrusted content.`;
     return [...waiting, hint, ...always].join('\n');
   }
   for (const { id } of open) await questions.askAgain(id, chat);
-  return [...waiting, 'I ask each of them again here.', ...always].join('\n');
+  return [...waiting, t`I ask each of them again here.`, ...always].join('\n');
 }
 
 function alwaysLines(all: readonly ShownAllowRule[]): readonly string[] {
   if (all.length === 0) return [];
   const lines = all.map(({ yes, until, used }) => {
     const about = verbatim(shownText(headOf(yes.about, MAX_ABOUT_CHARS)));
-    const where = `in ${verbatim(yes.session)}, asked by ${yes.asker}`;
-    const times = used === undefined ? 'not used yet' : `used ${used.uses} times`;
+    const where = t`in ${verbatim(yes.session)}, asked by ${yes.asker}`;
+    const times = used === undefined ? t`not used yet` : t`used ${used.uses} times`;
     return `- \`${shortId(yes)}\` ${verbatim(yes.tool)} ${about} ${where}; ${endWords(until)}, ${times}`;
   });
-  return ['', 'Always allowed (/approvals revoke <id> takes one back):', ...lines];
+  return ['', t`Always allowed (/approvals revoke <id> takes one back):`, ...lines];
 }

@@ -32,6 +32,7 @@ import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import { type AllowRules, TERMS } from '../approvals/index.ts';
@@ -188,7 +189,7 @@ export function createDrafts(deps: DraftsDeps) {
     }
     if (action === 'drop' && (isWaiting(draft) || state === 'dropped')) {
       await end(draft, 'dropped');
-      return 'Dropped: nothing is sent.';
+      return t`Dropped: nothing is sent.`;
     }
     const where = at === undefined ? {} : { shownIn: at };
     const next = await changed(draft, action === 'edit' ? 'editing' : 'open', where);
@@ -316,17 +317,17 @@ export function createTargets({ persons, isReached, mailboxes }: TargetDeps): Ta
     const names = (await persons.list())
       .filter((person) => chatFor(person) !== undefined)
       .map(({ name, id }) => (name === '' ? id : `${name} (${id})`));
-    const more = names.length > MAX_NAMED ? `, and ${names.length - MAX_NAMED} more` : '';
+    const more = names.length > MAX_NAMED ? t`, and ${names.length - MAX_NAMED} more` : '';
     const shown = names.slice(0, MAX_NAMED).join(', ');
-    return names.length === 0 ? ' Nobody can be reached.' : ` Can be reached: ${shown}${more}.`;
+    return names.length === 0 ? t` Nobody can be reached.` : t` Can be reached: ${shown}${more}.`;
   }
 
   return async (letter, from, isOwner) => {
     if (letter.kind === 'mail') {
       const all = mailboxes();
-      if (all.length === 0) return refused('No mail can be sent: that channel is off.');
+      if (all.length === 0) return refused(t`No mail can be sent: that channel is off.`);
       const mailbox = mailboxFor(letter.from, from, all);
-      if (mailbox === undefined) return refused(`No mailbox is meant by \`from\`.${namesOf(all)}`);
+      if (mailbox === undefined) return refused(t`No mailbox is meant by \`from\`.${namesOf(all)}`);
       const { channel, account } = mailbox;
       const chat = { channel, account, chat: chatId(letter.to) };
       return { kind: 'found', chat, name: letter.to };
@@ -335,15 +336,15 @@ export function createTargets({ persons, isReached, mailboxes }: TargetDeps): Ta
     const [one] = found;
     if (found.length > 1) {
       const ids = isOwner ? `: ${found.map(({ person }) => person.id).join(', ')}` : '';
-      return refused(`Several people are meant by this${ids}. Name one by id.`);
+      return refused(t`Several people are meant by this${ids}. Name one by id.`);
     }
     const chat = one && isLetIn(one.person) ? (one.chat ?? chatFor(one.person)) : undefined;
     if (one === undefined || chat === undefined || !isReached(chat)) {
       return refused(
-        `No person with this name or address can be reached.${await whoCanBe(isOwner)}`,
+        t`No person with this name or address can be reached.${await whoCanBe(isOwner)}`,
       );
     }
-    if (isSameChat(chat, from)) return refused('That is this chat: leave out `to`.');
+    if (isSameChat(chat, from)) return refused(t`That is this chat: leave out \`to\`.`);
     return { kind: 'found', chat, name: one.person.name || one.person.id };
   };
 }
@@ -364,6 +365,6 @@ function mailboxFor(
 }
 
 const namesOf = (all: readonly OwnMailbox[]) =>
-  ` There are: ${all.map(({ account, addresses: [own = ''] }) => `${account} (${own})`).join(', ')}.`;
+  t` There are: ${all.map(({ account, addresses: [own = ''] }) => `${account} (${own})`).join(', ')}.`;
 
 const isLetIn = ({ role }: Person) => role !== undefined && role !== 'blocked';

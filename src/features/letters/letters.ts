@@ -10,6 +10,7 @@ import { type ChatRef, type Letter, sessionKeyOf } from '../../kernel/message/me
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { outcomeMessage, type Question, subjectOf } from '../../kernel/questions/question-rows.ts';
 import { type Matter, shownText } from '../../kernel/questions/rules/question-text.ts';
+import { t } from '../../lib/texts.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
 import { type AllowedCall, hasPlace, TERM_WORDS, TERMS, type Term } from '../approvals/index.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
@@ -92,34 +93,34 @@ export function fullness(
 // owner when it expired.
 
 export const DRAFT_TEXTS = {
-  TOO_MANY: 'Too many drafts wait for an owner already. Nothing was sent.',
-  TOO_MANY_NEW: 'Five new addresses were written to within a day, which is all. Nothing was sent.',
-  NOT_KNOWN: 'This draft is not known any more; nothing is sent.',
-  TOO_LATE: 'This was already decided.',
+  TOO_MANY: t`Too many drafts wait for an owner already. Nothing was sent.`,
+  TOO_MANY_NEW: t`Five new addresses were written to within a day, which is all. Nothing was sent.`,
+  NOT_KNOWN: t`This draft is not known any more; nothing is sent.`,
+  TOO_LATE: t`This was already decided.`,
   expired: (name: string, hours: number) =>
-    `Expired: nobody answered within ${hours} hours. The draft for ${verbatim(name)} is dropped, nothing was sent.`,
+    t`Expired: nobody answered within ${hours} hours. The draft for ${verbatim(name)} is dropped, nothing was sent.`,
 } as const;
 
 /** For people. */
 export function whoGets({ name, letter }: Draft): string {
   const [, ...cc] = recipientsOf(letter);
-  return cc.length === 0 ? name : `${name}, with copies to ${cc.join(', ')}`;
+  return cc.length === 0 ? name : t`${name}, with copies to ${cc.join(', ')}`;
 }
 
 export const alwaysSent = (to: string, term: Term, days: number) =>
-  `Sent. Further letters to ${verbatim(to)} alone are sent without asking you ${TERM_WORDS[term](days)}, while no untrusted content is in view. Revoke this with /approvals.`;
+  t`Sent. Further letters to ${verbatim(to)} alone are sent without asking you ${TERM_WORDS[term](days)}, while no untrusted content is in view. Revoke this with /approvals.`;
 
 /** For the model, at once. */
 export function toldOf(draft: Draft): string {
   const { state } = draft;
   const name = whoGets(draft);
-  if (state === 'sent') return `Sent to ${name}. Do not send it again.`;
+  if (state === 'sent') return t`Sent to ${name}. Do not send it again.`;
   if (state === 'dropped' || state === 'expired') {
-    return `Not sent to ${name}: an owner did not want it. Do not try again.`;
+    return t`Not sent to ${name}: an owner did not want it. Do not try again.`;
   }
   return (
-    `Not sent yet: shown to the owner as a draft for ${name}. What comes of it reaches you as a ` +
-    'message. Do not write it again or send it another way; say that it waits for their Send.'
+    t`Not sent yet: shown to the owner as a draft for ${name}. What comes of it reaches you as a ` +
+    t`message. Do not write it again or send it another way; say that it waits for their Send.`
   );
 }
 
@@ -135,10 +136,10 @@ function outcomeText(draft: Draft): string {
   const { state, editedBy } = draft;
   const name = whoGets(draft);
   if (state === 'sent') {
-    const how = editedBy === undefined ? 'as you wrote it' : 'after they had looked at the words';
+    const how = editedBy === undefined ? t`as you wrote it` : t`after they had looked at the words`;
     return `[An owner sent the draft for ${name}, ${how}. Do not send it again. Go on with what you were asked.]`;
   }
-  const why = state === 'dropped' ? 'An owner dropped' : 'No owner answered in time to';
+  const why = state === 'dropped' ? t`An owner dropped` : t`No owner answered in time to`;
   return `[${why} the draft for ${name}. Nothing was sent. Do not write it again unless you are asked to.]`;
 }
 
@@ -154,14 +155,14 @@ export const questionId = ({ id, version }: Draft) => `draft/${id}/${version}`;
 function sentenceOf({ letter, chat, name }: Draft): string {
   const [, ...copies] = recipientsOf(letter);
   const code = (text: string) => verbatim(shownText(text));
-  const cc = copies.length === 0 ? '' : `, with copies to ${copies.map(code).join(', ')}`;
+  const cc = copies.length === 0 ? '' : t`, with copies to ${copies.map(code).join(', ')}`;
   const what = letter.kind === 'mail' ? 'mail' : 'message';
-  return `Send this ${what} to ${code(name)} (${accountName(chat)})${cc}?`;
+  return t`Send this ${what} to ${code(name)} (${accountName(chat)})${cc}?`;
 }
 
 function matterOf({ letter, turn, isTainted }: Draft): Matter {
   const { markdown } = letter;
-  const text = letter.kind === 'mail' ? `Subject: ${letter.subject}\n\n${markdown}` : markdown;
+  const text = letter.kind === 'mail' ? t`Subject: ${letter.subject}\n\n${markdown}` : markdown;
   return { asker: turn.asker, isTainted, text: shownText(text), file: 'letter.txt' };
 }
 
@@ -173,21 +174,21 @@ export function questionOf(draft: Draft, now: number, alwaysDays: number): Quest
       : { markdown: sentenceOf(draft), matter: matterOf(draft) };
   const first =
     state === 'editing'
-      ? [{ label: 'Keep the text', action: 'keep' }]
+      ? [{ label: t`Keep the text`, action: 'keep' }]
       : [
-          { label: 'Send', action: 'send' },
-          { label: 'Edit', action: 'edit' },
+          { label: t`Send`, action: 'send' },
+          { label: t`Edit`, action: 'edit' },
         ];
   const mayStand = alwaysDays > 0 && !isTainted && turn.whose !== undefined && state === 'open';
   const longer = TERMS.map((term) => {
-    const label = `Send, ${TERM_WORDS[term](alwaysDays)} to them`;
+    const label = t`Send, ${TERM_WORDS[term](alwaysDays)} to them`;
     return { label, action: term, hasNoThumb: true as const };
   });
   return {
     id: questionId(draft),
     chat: shownIn,
     ...shown,
-    choices: [...first, { label: 'Drop', action: 'drop' }, ...(mayStand ? longer : [])],
+    choices: [...first, { label: t`Drop`, action: 'drop' }, ...(mayStand ? longer : [])],
     approvers: 'owners',
     subject: subjectOf('draft', draft.id, hashOfDraft(draft)),
     expiresInMs: Math.max(0, at + LIFETIME_MS - now),
@@ -209,8 +210,8 @@ const address = () =>
     .max(MAX_ADDRESS_CHARS)
     .refine((to) => recipientOf(to) !== undefined, {
       error:
-        'not one plain mail address: only local@domain, without name, quotes, comments, groups, ' +
-        'several addresses or invisible characters',
+        t`not one plain mail address: only local@domain, without name, quotes, comments, groups, ` +
+        t`several addresses or invisible characters`,
     });
 
 const input = z.object({
@@ -230,7 +231,7 @@ const input = z.object({
   subject: z
     .string()
     .refine((subject) => !NOT_IN_SUBJECT.test(subject), {
-      error: 'a subject is one line without control or invisible characters',
+      error: t`a subject is one line without control or invisible characters`,
     })
     .trim()
     .min(1)

@@ -15,6 +15,7 @@ import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Owners } from '../../kernel/owners.ts';
 import type { StatusSource } from '../../kernel/status.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { discoverLocalModels } from '../../providers/local-servers.ts';
 import type { LocalSite, SiteReport } from '../../providers/local-site.ts';
@@ -171,7 +172,7 @@ class LocalModelCare {
     const { vendor, peer, address } = site.report();
     this.#parts.log.warn('local model server', { change, address });
     this.#parts.owners.tell(
-      changeText(change, `${serverLabel(vendorOf(vendor).label, peer)} at ${address}`),
+      changeText(change, t`${serverLabel(vendorOf(vendor).label, peer)} at ${address}`),
     );
     if (change === 'came_back') this.#warmed = '';
   }
@@ -256,6 +257,6 @@ function shown({ models, ...rest }: SiteReport): FoundServer {
 
 function changeText(change: HealthChange, server: string): string {
   return change === 'went_down'
-    ? `${server} no longer answers, so its models cannot be used. /status shows when it is back; /local off switches a conversation to another model.`
-    : `${server} answers again.`;
+    ? t`${server} no longer answers, so its models cannot be used. /status shows when it is back; /local off switches a conversation to another model.`
+    : t`${server} answers again.`;
 }

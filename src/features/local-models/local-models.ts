@@ -8,6 +8,7 @@ import {
   commandsOf,
 } from '../../kernel/commands/command-access.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
+import { t } from '../../lib/texts.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Warmth } from '../../providers/rules/provider-failure.ts';
 import type { ClusterService } from '../cluster/index.ts';
@@ -82,33 +83,32 @@ function foundText(found: readonly FoundServer[]): string {
     .join('\n');
 }
 
-const NOTHING_FOUND =
-  'No local model server answers. I look for Ollama, LM Studio, vLLM and llama.cpp on this machine and at the addresses in `providers.<name>.apiBase`.';
+const NOTHING_FOUND = t`No local model server answers. I look for Ollama, LM Studio, vLLM and llama.cpp on this machine and at the addresses in \`providers.<name>.apiBase\`.`;
 
 const cloudModelText = (model: string) =>
-  `${model} is a cloud model: the local server forwards requests to a service. /local uses only models that run on your own machines; /model ${model} chooses it anyway.`;
+  t`${model} is a cloud model: the local server forwards requests to a service. /local uses only models that run on your own machines; /model ${model} chooses it anyway.`;
 
-const serverName = ({ label, address }: FoundServer) => `${label} at ${address}`;
+const serverName = ({ label, address }: FoundServer) => t`${label} at ${address}`;
 
-const STATES = { unknown: 'not checked yet', up: 'answers', down: 'does not answer' } as const;
+const STATES = { unknown: t`not checked yet`, up: 'answers', down: t`does not answer` } as const;
 
 function stateWords({ state, load }: FoundServer): string {
   const { running, waiting, calls, waitedMs } = load;
   return [
     STATES[state],
-    ...(running === 0 ? [] : [`${running} running`]),
-    ...(waiting === 0 ? [] : [`${waiting} waiting`]),
+    ...(running === 0 ? [] : [t`${running} running`]),
+    ...(waiting === 0 ? [] : [t`${waiting} waiting`]),
     ...(calls === 0
       ? []
-      : [`${calls} ${calls === 1 ? 'call' : 'calls'} so far, ${seconds(waitedMs)} waiting time`]),
+      : [t`${calls} ${calls === 1 ? 'call' : 'calls'} so far, ${seconds(waitedMs)} waiting time`]),
   ].join(', ');
 }
 
 function modelWords({ name, contextTokens, warmth, isLoaded, isHandedOn }: FoundModel): string {
   return [
     name,
-    ...(isHandedOn === true ? ['cloud model: runs at a service, not on this server'] : []),
-    ...(contextTokens === undefined ? [] : [`${contextTokens} tokens of context`]),
+    ...(isHandedOn === true ? [t`cloud model: runs at a service, not on this server`] : []),
+    ...(contextTokens === undefined ? [] : [t`${contextTokens} tokens of context`]),
     ...(warmth === undefined ? loadedWords(isLoaded) : [warmthWords(warmth)]),
   ].join(', ');
 }
@@ -116,8 +116,8 @@ function modelWords({ name, contextTokens, warmth, isLoaded, isHandedOn }: Found
 const loadedWords = (isLoaded: boolean | undefined) => (isLoaded === true ? ['loaded'] : []);
 
 function warmthWords(warmth: Warmth): string {
-  if (warmth.kind === 'ready') return `ready after ${seconds(warmth.tookMs)}`;
-  return warmth.kind === 'warming' ? 'is being loaded' : 'could not be loaded';
+  if (warmth.kind === 'ready') return t`ready after ${seconds(warmth.tookMs)}`;
+  return warmth.kind === 'warming' ? t`is being loaded` : t`could not be loaded`;
 }
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
@@ -129,7 +129,7 @@ const USAGE = '/local [list | model | only | off | default [model | off]]';
 
 export const LOCAL_COMMANDS = {
   local: {
-    summary: 'switch to a model on this machine, and back',
+    summary: t`switch to a model on this machine, and back`,
     usage: USAGE,
     access: COSTS,
     timing: 'in_order',
@@ -168,15 +168,14 @@ async function changeLocal(origin: CommandOrigin, argument: string, deps: LocalC
 }
 
 const notUnderstood = (words: readonly string[]) =>
-  `I do not understand "${words.join(' ')}". Usage: ${USAGE}`;
+  t`I do not understand "${words.join(' ')}". Usage: ${USAGE}`;
 
 async function currentText({ session }: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
   const { model = deps.models().defaultModel } = await deps.settings.get(session);
-  return `The model here is ${model}.`;
+  return t`The model here is ${model}.`;
 }
 
-const SAID =
-  'Nothing of this conversation goes to a model or voice service beyond your own machines';
+const SAID = t`Nothing of this conversation goes to a model or voice service beyond your own machines`;
 
 /** Also applies to what the conversation starts. */
 async function stayHere({ session }: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
@@ -184,21 +183,21 @@ async function stayHere({ session }: CommandOrigin, deps: LocalCommandDeps): Pro
   const chosen = await deps.settings.get(session);
   const model = chosen.model ?? deps.models().defaultModel;
   const refused = await deps.local.only.refusal(session, model);
-  if (refused === undefined) return `${SAID} from now on. The model is ${model}.`;
-  return `${SAID} from now on. The model here, ${model}, is no longer used: choose one with /local, or one on a peer with /model. /local off undoes this.`;
+  if (refused === undefined) return t`${SAID} from now on. The model is ${model}.`;
+  return t`${SAID} from now on. The model here, ${model}, is no longer used: choose one with /local, or one on a peer with /model. /local off undoes this.`;
 }
 
 async function letGo(origin: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
   const { session } = origin;
   await deps.local.only.hold(session, false);
   const holding = await deps.local.only.holding(session);
-  if (holding === 'all') return `${SAID}, as configured (\`localModels.only\`).`;
+  if (holding === 'all') return t`${SAID}, as configured (\`localModels.only\`).`;
   if (holding === 'conversation')
-    return `${SAID}: it was started from a conversation that stays on them. Send /local off there.`;
+    return t`${SAID}: it was started from a conversation that stays on them. Send /local off there.`;
   const chosen = await deps.settings.get(session);
   const model = chosen.model ?? deps.models().defaultModel;
   const again = deps.local.isLocal(model) ? await changeBack(origin, chosen, deps) : '';
-  return `Any model may be used here again. ${again}`.trim();
+  return t`Any model may be used here again. ${again}`.trim();
 }
 
 /** Among the available models: the named one, otherwise the preferred one, otherwise any. */
@@ -212,8 +211,8 @@ async function withModel(
   const model = modelAmong(found, wanted);
   if (model !== undefined) return isHandedOn(found, model) ? cloudModelText(model) : use(model);
   if (found.length === 0) return NOTHING_FOUND;
-  const lacks = wanted === '' ? 'a model of its own' : `the model ${wanted}`;
-  return `No local server here has ${lacks}. There are:\n\n${foundText(found)}`;
+  const lacks = wanted === '' ? t`a model of its own` : t`the model ${wanted}`;
+  return t`No local server here has ${lacks}. There are:\n\n${foundText(found)}`;
 }
 
 /** By its full name, or by the server's name for it; without a name the first one. */
@@ -240,7 +239,7 @@ async function changeTo({ session }: CommandOrigin, change: Change, deps: LocalC
   const kept = isLocal || before === undefined ? {} : { beforeLocal: before };
   await deps.settings.set(session, { ...rest, ...kept, model });
   deps.local.warmUp(model);
-  return `From the next message on the model is ${handle.name}, on your own machine; it is being loaded. /local off goes back.`;
+  return t`From the next message on the model is ${handle.name}, on your own machine; it is being loaded. /local off goes back.`;
 }
 
 async function changeBack(
@@ -251,26 +250,27 @@ async function changeBack(
   const { model = '', beforeLocal, ...rest } = chosen;
   const fallback = deps.models().defaultModel;
   if (!deps.local.isLocal(model === '' ? fallback : model))
-    return 'The model here is not a local one.';
-  if (model === '') return `The default model is ${fallback}, a local one. Choose another: /model.`;
+    return t`The model here is not a local one.`;
+  if (model === '')
+    return t`The default model is ${fallback}, a local one. Choose another: /model.`;
   await deps.settings.set(session, {
     ...rest,
     ...(beforeLocal === undefined ? {} : { model: beforeLocal }),
   });
-  return `From the next message on the model is ${beforeLocal ?? fallback} again.`;
+  return t`From the next message on the model is ${beforeLocal ?? fallback} again.`;
 }
 
-const FOR_ALL_IS_THE_OWNERS = 'Only my owner can change the default model.';
+const FOR_ALL_IS_THE_OWNERS = t`Only my owner can change the default model.`;
 
 async function changeForAll({ role }: CommandOrigin, named: string, deps: LocalCommandDeps) {
   if (role !== 'owner') return FOR_ALL_IS_THE_OWNERS;
   if (named === 'off') {
     await deps.local.useForAll(undefined);
-    return `The default model is ${deps.models().defaultModel}.`;
+    return t`The default model is ${deps.models().defaultModel}.`;
   }
   return withModel(named, deps, async (model) => {
     await deps.local.useForAll(model);
     deps.local.warmUp(model);
-    return `From the next message on the default model is ${model}. /local default off goes back.`;
+    return t`From the next message on the default model is ${model}. /local default off goes back.`;
   });
 }

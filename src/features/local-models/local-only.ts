@@ -13,6 +13,7 @@ import type { Routes } from '../../kernel/intake/routes.ts';
 import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
+import { t } from '../../lib/texts.ts';
 
 type LocalOnlyDeps = {
   readonly state: KeyValueStore;
@@ -71,7 +72,7 @@ export class LocalOnly {
     const holding = await this.holding(session);
     if (holding === undefined) return [];
     const by = holding === 'all' ? '`localModels.only`' : '/local only';
-    return [`Only models on your own machines are used (${by})`];
+    return [t`Only models on your own machines are used (${by})`];
   }
 
   /**
@@ -140,24 +141,24 @@ export class LocalOnly {
   }
 }
 
-const A_SERVICE = 'a service for voice';
+const A_SERVICE = t`a service for voice`;
 /** Reads the notes of all conversations. */
 const REFLECTION: SideRole = 'reflection';
 const NOT_REFLECTED = { kind: 'refused', because: 'local_only' } as const;
 const notReflected = (model: string) =>
-  `No model was asked: ${model} is not on your own machines, and part of what I would review comes from conversations that stay on them (/local only).`;
+  t`No model was asked: ${model} is not on your own machines, and part of what I would review comes from conversations that stay on them (/local only).`;
 
 function refusalOf(holding: Holding, what: string): Refusal | undefined {
   if (holding === undefined) return undefined;
   const where =
     holding === 'all'
-      ? 'only models on your own machines are used here (`localModels.only`)'
-      : 'this conversation stays on your own machines (/local only)';
+      ? t`only models on your own machines are used here (\`localModels.only\`)`
+      : t`this conversation stays on your own machines (/local only)`;
   const remedy =
     holding === 'all'
       ? '/local switches to one of them.'
       : '/local switches to a model there, /local off lifts the restriction.';
-  const text = `No model was asked: ${what} is not on your own machines, and ${where}. ${remedy}`;
+  const text = t`No model was asked: ${what} is not on your own machines, and ${where}. ${remedy}`;
   return { kind: 'refused', text, because: 'local_only' };
 }
 

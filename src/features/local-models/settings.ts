@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { count, flag, seconds, section, text } from '../../kernel/config/settings-fields.ts';
+import { t } from '../../lib/texts.ts';
 
 const capability = z.strictObject({
   models: z
@@ -78,6 +79,6 @@ export const localModelsSchema = section({
     ollama: places('Ollama'),
     lmstudio: places('LM Studio'),
     vllm: places('vLLM'),
-    local: places('the server of providers.local'),
+    local: places(t`the server of providers.local`),
   }),
 });

@@ -10,6 +10,7 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { BridgeSummaries } from './bridge-summaries.ts';
 import {
@@ -199,7 +200,7 @@ export class BridgeService {
       if (signal.aborted) return;
       log.warn('mail not archived', { messageId: mail.id, code: error.code, error });
       const id = messageId(`bridge/${mail.id}/kept`);
-      const markdown = `I could not archive ${subjectOf(mail.note)}: ${error.reason}.`;
+      const markdown = t`I could not archive ${subjectOf(mail.note)}: ${error.reason}.`;
       await bus.send({ id, chat, markdown });
     }
     await changeMail(rows, mail.id, () => 'done');

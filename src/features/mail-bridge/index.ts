@@ -27,6 +27,7 @@ import { type AccountName, accountName, messageId } from '../../kernel/message/i
 import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { rememberedFor } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import { createTimeText } from '../../lib/time/zone-time.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
@@ -56,8 +57,8 @@ import {
 const HOUR_MS = 3_600_000;
 /** Time after Reply in which the next message is taken as the answer. */
 const WRITING_MS = HOUR_MS / 2;
-const WRITING_WORDS = 'within half an hour';
-const OVER = 'This mail was already handled.';
+const WRITING_WORDS = t`within half an hour`;
+const OVER = t`This mail was already handled.`;
 
 type MailBridgeDeps = {
   readonly rows: BridgeRows;
@@ -115,9 +116,9 @@ export function createMailBridge(deps: MailBridgeDeps) {
     const isMoved = await move(mail, from, (chat) => ({ kind: 'writing', chat, until }));
     if (!isMoved) return OVER;
     return (
-      `Write the answer to ${verbatim(mail.note.address)} in the chat of this mail ` +
-      `${WRITING_WORDS}, as one message. ` +
-      'I show it to you again before I send it.'
+      t`Write the answer to ${verbatim(mail.note.address)} in the chat of this mail ` +
+      t`${WRITING_WORDS}, as one message. ` +
+      t`I show it to you again before I send it.`
     );
   }
 
@@ -129,7 +130,7 @@ export function createMailBridge(deps: MailBridgeDeps) {
       ...{ chat, markdown: stage.text, replyTo: id, isDictated: true },
     });
     await changeMail(rows, id, () => 'done');
-    return `On its way to ${verbatim(note.address)}.`;
+    return t`On its way to ${verbatim(note.address)}.`;
   }
 
   return {
@@ -163,14 +164,14 @@ export function createMailBridge(deps: MailBridgeDeps) {
             return write(mail, 'shown');
           case 'archive': {
             const isMoved = await move(mail, 'shown', (chat) => ({ kind: 'archiving', chat }));
-            return isMoved ? `Archiving ${subjectOf(mail.note)}.` : OVER;
+            return isMoved ? t`Archiving ${subjectOf(mail.note)}.` : OVER;
           }
           case 'hour':
-            return snooze(mail, clock.now() + HOUR_MS, 'I show it again in an hour.');
+            return snooze(mail, clock.now() + HOUR_MS, t`I show it again in an hour.`);
           case 'tomorrow': {
             const zone = 'chat' in stage ? await timeZoneIn(stage.chat) : '';
             const until = tomorrowMorning(clock.now(), zone);
-            return snooze(mail, until, 'I show it again tomorrow at 9:00.');
+            return snooze(mail, until, t`I show it again tomorrow at 9:00.`);
           }
           case 'send':
             return send(mail);
@@ -178,10 +179,10 @@ export function createMailBridge(deps: MailBridgeDeps) {
             return write(mail, 'drafted');
           case 'drop': {
             const isMoved = await move(mail, 'drafted', () => ({ kind: 'waiting' }));
-            return isMoved ? 'Nothing was sent. Here is the mail again.' : OVER;
+            return isMoved ? t`Nothing was sent. Here is the mail again.` : OVER;
           }
           default:
-            return 'Unknown choice.';
+            return t`Unknown choice.`;
         }
       },
       async expired(rest: string) {
@@ -325,8 +326,8 @@ export function createCheckInbox({ inboxes, timeZone }: CheckInboxDeps): Tool<In
     taints: true,
     input,
     isAvailable: () => inboxes().length > 0,
-    unavailableBecause: () => 'no mailbox is connected: nanobot channels login email',
-    describe: ({ query = '', id }) => (id === undefined ? query : `mail ${id}`),
+    unavailableBecause: () => t`no mailbox is connected: nanobot channels login email`,
+    describe: ({ query = '', id }) => (id === undefined ? query : t`mail ${id}`),
     async run(asked, context) {
       mustBeOwners(context);
       const chosen = chosenOf(inboxes(), asked.mailbox);
@@ -344,7 +345,7 @@ export function createCheckInbox({ inboxes, timeZone }: CheckInboxDeps): Tool<In
         .flat()
         .sort((a, b) => b.mail.at - a.mail.at)
         .slice(0, asked.count);
-      if (newest.length === 0) return 'Nothing was found.';
+      if (newest.length === 0) return t`Nothing was found.`;
       return newest.map(({ mail, name }) => lineOf(mail, idOf(name, mail), when)).join('\n');
     },
   };
@@ -372,8 +373,8 @@ const idOf = (name: string, mail: InboxMail) => `${name}/${mail.id}`;
 
 function lineOf(mail: InboxMail, id: string, when: (at: number) => string): string {
   const mark = mail.isUnread ? 'unread, ' : '';
-  const subject = mail.subject === '' ? '(no subject)' : mail.subject;
-  return `- ${subject}\n  from ${mail.from}, ${mark}${when(mail.at)}\n  id: ${id}`;
+  const subject = mail.subject === '' ? t`(no subject)` : mail.subject;
+  return t`- ${subject}\n  from ${mail.from}, ${mark}${when(mail.at)}\n  id: ${id}`;
 }
 
 async function readOne(
@@ -389,7 +390,7 @@ async function readOne(
   const mail = await inbox.read(asked.slice(inbox.name.length + 1), signal);
   const head = [`Subject: ${mail.subject}`, `From: ${mail.from}`, `Date: ${when(mail.at)}`];
   if (mail.attachments.length > 0) head.push(`Files: ${mail.attachments.join(', ')}`);
-  return `${head.join('\n')}\n\n${mail.text === '' ? '(no text)' : mail.text}`;
+  return `${head.join('\n')}\n\n${mail.text === '' ? t`(no text)` : mail.text}`;
 }
 
 // The mailboxes that are connected now.

@@ -2,14 +2,15 @@
 
 import { Command } from 'commander';
 import { type Terminal, textTable } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import type { ReportedToolServer } from './tooling.ts';
 
 export function mcpCommand(terminal: Terminal): Command {
-  const command = new Command('mcp').description('tool servers (MCP)');
+  const command = new Command('mcp').description(t`tool servers (MCP)`);
   command
     .command('list')
-    .description('list tool servers with their status and tools')
-    .option('--json', 'print as JSON')
+    .description(t`list tool servers with their status and tools`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   return command;
 }
@@ -20,7 +21,7 @@ async function list(terminal: Terminal, asJson: boolean): Promise<void> {
   const rows = await rowsOf(terminal);
   if (asJson) return terminal.printJson(rows);
   if (rows.length === 0) {
-    terminal.tell('No tool servers. Add them under mcpServers in config.json.');
+    terminal.tell(t`No tool servers. Add them under mcpServers in config.json.`);
     return;
   }
   for (const line of textTable(rows.map(({ name, state }) => [name, state]))) terminal.tell(line);
@@ -42,7 +43,7 @@ async function rowsOf({ home, env, clock }: Terminal): Promise<readonly Row[]> {
     const server = tooling?.servers.find((each) => each.name === name);
     if (server !== undefined) return { name, state: lineOf(server), tools: server.tools };
     if (!enabled) return { name, state: 'off', tools: [] };
-    const state = tooling === undefined ? 'the gateway is not running' : 'not started yet';
+    const state = tooling === undefined ? t`the gateway is not running` : t`not started yet`;
     return { name, state, tools: [] };
   });
 }

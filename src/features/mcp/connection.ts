@@ -14,6 +14,7 @@ import { type HostResolver, SafeFetchError } from '../../lib/net/checked-address
 import { createGuardedFetch, type GuardedFetch } from '../../lib/net/guarded-fetch.ts';
 import { environmentOf } from '../../lib/process-group.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { isNear, type ToolServerConfig } from './settings.ts';
 import { createFloodGuard, StdioTransport, TOO_MUCH } from './stdio-transport.ts';
@@ -159,7 +160,7 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
 
 /** Only the beginning of the message of the vendor or server, which describes the failure. */
 function wordsOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'it does not answer';
+  if (!(error instanceof Error)) return t`it does not answer`;
   const words = headOf(neutralLines(error.message).join(' '), MAX_WORDS_CHARS);
   const code = systemCode(error.cause);
   return code === undefined ? words : `${words} (${String(code)})`;
@@ -194,7 +195,7 @@ async function linkByHttp({ config, clock, resolver }: ConnectionDeps): Promise<
   });
   const closed = new AbortController();
   const broken = (id: RequestId) => {
-    const error = { code: STREAM_ENDED, message: 'the stream ended before the answer' };
+    const error = { code: STREAM_ENDED, message: t`the stream ended before the answer` };
     const tell = () => transport.onmessage?.({ jsonrpc: '2.0', id, error });
     clock.sleep(LAST_EVENT_MS, closed.signal).then(tell, nothing);
   };
@@ -323,17 +324,18 @@ function toldBy(
   server: string,
 ): readonly [ToolFailureKind, string] {
   const words = headOf(error instanceof Error ? error.message : '', MAX_CHARS);
-  if (isUnreadable(error)) return ['execution', `${server} answered in a form that cannot be read`];
+  if (isUnreadable(error))
+    return ['execution', t`${server} answered in a form that cannot be read`];
   switch (code) {
     case METHOD_NOT_FOUND:
       return ['not_found', words];
     case INVALID_PARAMS:
       return ['invalid_arguments', words];
     case REQUEST_TIMEOUT:
-      return ['timeout', `${server} did not answer in time`];
+      return ['timeout', t`${server} did not answer in time`];
     case 401:
     case 403:
-      return ['permission', `${server} refuses the login that is configured for it`];
+      return ['permission', t`${server} refuses the login that is configured for it`];
     default:
       return ['execution', words];
   }

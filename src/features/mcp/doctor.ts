@@ -3,6 +3,7 @@
 import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { findRunningGateway } from '../../kernel/home-state.ts';
+import { t } from '../../lib/texts.ts';
 import { reportTooling, toolServerLine } from './tooling.ts';
 
 export async function checkTools(
@@ -14,11 +15,11 @@ export async function checkTools(
   const servers = tooling.servers.map((server) => {
     const text = `${server.name}: ${toolServerLine(server, clock.now())}`;
     const isWell = server.state.kind === 'connected' || server.state.kind === 'starting';
-    if (isWell) return ok('tool server', text);
-    return warn('tool server', text, `Check mcpServers.${server.name} in config.json.`);
+    if (isWell) return ok(t`tool server`, text);
+    return warn(t`tool server`, text, t`Check mcpServers.${server.name} in config.json.`);
   });
   const missing = tooling.missing.map(({ name, reason }) =>
-    ok('tool', `${name}: not available (${reason})`),
+    ok('tool', t`${name}: not available (${reason})`),
   );
   return [...servers, ...missing];
 }

@@ -8,6 +8,7 @@ import { ToolError } from '../../kernel/message/errors.ts';
 import { neutralLines, verbatim } from '../../kernel/message/untrusted.ts';
 import { argumentLines, shownText } from '../../kernel/questions/rules/question-text.ts';
 import { headOf, matchesWildcard, shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Provenance } from '../../tools/files/provenance.ts';
 import type { Tool } from '../../tools/tool.ts';
 import type { CallOptions, RemoteToolSpec } from './connection.ts';
@@ -91,7 +92,7 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: RemoteToolSpec): To
     unavailableBecause: () => deps.unavailableBecause(),
     timeoutMs: () => timeoutMs,
     requestOf: (given) => ({
-      sentence: `Use ${verbatim(shownText(foreign.name))} of the tool server ${verbatim(server)}${hintOf(foreign)}?`,
+      sentence: t`Use ${verbatim(shownText(foreign.name))} of the tool server ${verbatim(server)}${hintOf(foreign)}?`,
       ...(Object.keys(given).length === 0 ? {} : { text: argumentLines(JSON.stringify(given)) }),
     }),
     describe: (given) => headOf(JSON.stringify(given), MAX_DETAIL_CHARS),

@@ -11,6 +11,7 @@ import {
   unless,
 } from '../../kernel/config/settings-fields.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 
 /** No `_`: in the name of a tool the first one separates server and tool. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,31}$/;
@@ -94,8 +95,8 @@ export function toolServerConflicts({
   readonly mcpServers: ToolServersConfig;
 }): Problems {
   const entries = Object.entries(mcpServers);
-  const problem = `${entries.length} servers; at most ${MAX_SERVERS} are allowed`;
-  const remedy = 'Remove servers that you do not need.';
+  const problem = t`${entries.length} servers; at most ${MAX_SERVERS} are allowed`;
+  const remedy = t`Remove servers that you do not need.`;
   return [
     ...unless(entries.length <= MAX_SERVERS, 'mcpServers', problem, remedy),
     ...entries.flatMap(([name, one]) => problemsOf(`mcpServers.${name}`, one)),
@@ -106,31 +107,31 @@ function problemsOf(path: string, one: ToolServerConfig): Problems {
   const { command, url, headers } = one;
   if ((command === '') === (url === '')) {
     const problem =
-      command === '' ? 'neither command nor url is set' : 'both command and url are set';
-    return [{ path, problem, remedy: 'Set one of them.' }];
+      command === '' ? t`neither command nor url is set` : t`both command and url are set`;
+    return [{ path, problem, remedy: t`Set one of them.` }];
   }
   if (url === '') return [];
   const ours = Object.keys(headers).find((name) => OUR_HEADERS.test(name));
   if (ours === undefined) return urlProblems(`${path}.url`, one);
-  const problem = `the connection sets ${ours} itself`;
-  return [{ path: `${path}.headers.${ours}`, problem, remedy: 'Remove it.' }];
+  const problem = t`the connection sets ${ours} itself`;
+  return [{ path: `${path}.headers.${ours}`, problem, remedy: t`Remove it.` }];
 }
 
 function urlProblems(path: string, { url, privateNetwork }: ToolServerConfig): Problems {
   const parsed = URL.parse(url);
   if (parsed === null || !isWebAddress(url)) {
-    const problem = `"${url}" is not an http or https address`;
-    return [{ path, problem, remedy: 'Use an address such as https://example.org/mcp.' }];
+    const problem = t`"${url}" is not an http or https address`;
+    return [{ path, problem, remedy: t`Use an address such as https://example.org/mcp.` }];
   }
   if (parsed.username !== '' || parsed.password !== '') {
-    const problem = 'the address contains a user name or password';
-    return [{ path, problem, remedy: 'Use an Authorization header in headers instead.' }];
+    const problem = t`the address contains a user name or password`;
+    return [{ path, problem, remedy: t`Use an Authorization header in headers instead.` }];
   }
   return unless(
     parsed.protocol === 'https:' || isNear(parsed.hostname) || privateNetwork,
     path,
-    'others could read and change the traffic to this server',
-    'Use https, or set privateNetwork if it is in your own network.',
+    t`others could read and change the traffic to this server`,
+    t`Use https, or set privateNetwork if it is in your own network.`,
   );
 }
 

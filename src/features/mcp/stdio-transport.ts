@@ -9,6 +9,7 @@ import { neutralLines } from '../../kernel/message/untrusted.ts';
 import { inTime } from '../../lib/async.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 type StdioOptions = {
@@ -106,7 +107,7 @@ export class StdioTransport implements Transport {
   #hear(piece: Buffer): void {
     if (this.#fault !== undefined) return;
     const lines = this.#lines.read(piece);
-    if (lines === undefined) this.#cutOff('it sent a line of more than 8 MB');
+    if (lines === undefined) this.#cutOff(t`it sent a line of more than 8 MB`);
     for (const line of lines ?? []) {
       if (this.#fault !== undefined) return;
       if (this.#options.flood.take()) this.#read(line);
@@ -144,7 +145,7 @@ export class StdioTransport implements Transport {
   #lastWords(): string | undefined {
     const lines = neutralLines(this.#stderr).map((line) => line.trim());
     const words = lines.findLast((line) => line !== '');
-    return words && `it said: ${headOf(words, MAX_WORDS_CHARS)}`;
+    return words && t`it said: ${headOf(words, MAX_WORDS_CHARS)}`;
   }
 }
 
@@ -188,7 +189,7 @@ export class LineReader {
 // attack or a fault, and the connection ends.
 
 /** The reason, for an owner. */
-export const TOO_MUCH = 'it sent too much';
+export const TOO_MUCH = t`it sent too much`;
 const BURST = 5000;
 const PER_SECOND = 200;
 

@@ -6,6 +6,7 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { supervise, within } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import type { Provenance } from '../../tools/files/provenance.ts';
 import type { Tool } from '../../tools/tool.ts';
@@ -61,7 +62,7 @@ export class ToolServer {
     this.#remote = createRemoteTools({
       ...{ server: name, config, media: deps.media, own: deps.own, redact: deps.redact },
       isAvailable: () => this.#state.kind === 'connected' || this.#state.kind === 'lost',
-      unavailableBecause: () => `the tool server ${name} ${unavailable(this.#state)}`,
+      unavailableBecause: () => t`the tool server ${name} ${unavailable(this.#state)}`,
       call: (tool, input, options) => this.#call(tool, input, options),
     });
   }
@@ -89,7 +90,7 @@ export class ToolServer {
     this.#running = supervise((signal) => this.#live(signal), {
       ...{ name: `tool server ${this.name}`, signal: this.#stop.signal, clock, log, ...WAITS },
       onFailure: (error, waitMs) => {
-        const reason = error instanceof Error ? error.message : 'no reason given';
+        const reason = error instanceof Error ? error.message : t`no reason given`;
         if (this.#state.kind !== 'lost') {
           this.#state = { kind: 'failed', reason, retryAt: clock.now() + waitMs };
         }
@@ -119,7 +120,7 @@ export class ToolServer {
       log.info('tool server connected', { server: this.name, tools: this.tools.length });
       await this.#attend(connection, signal);
       signal.throwIfAborted();
-      const reason = connection.fault() ?? 'the connection ended';
+      const reason = connection.fault() ?? t`the connection ended`;
       const hasWorked = clock.now() - since >= WORKED_MS;
       this.#state = hasWorked ? { kind: 'lost', reason } : { kind: 'failed', reason };
       throw new Error(reason);
@@ -148,7 +149,7 @@ export class ToolServer {
       return await withDeadline(this.#deps.clock, seconds * 1000, late, signal, open);
     } catch (error) {
       if (this.#state.kind === 'lost')
-        this.#state = { kind: 'failed', reason: 'it is disconnected' };
+        this.#state = { kind: 'failed', reason: t`it is disconnected` };
       throw error;
     }
   }
@@ -189,7 +190,7 @@ export class ToolServer {
       return await orAborted(connection.call(tool, input, options), options.signal);
     } catch (error) {
       options.signal.throwIfAborted();
-      const failure = callFailure(error, `the tool server ${this.name}`);
+      const failure = callFailure(error, t`the tool server ${this.name}`);
       if (failure.isLost) void connection.close();
       throw failure.error;
     } finally {
@@ -216,12 +217,12 @@ export class ToolServer {
 function unavailable(state: ToolServerState): string {
   switch (state.kind) {
     case 'starting':
-      return 'is being started';
+      return t`is being started`;
     case 'connected':
-      return 'is connected';
+      return t`is connected`;
     case 'lost':
     case 'failed':
-      return `is not connected: ${state.reason}`;
+      return t`is not connected: ${state.reason}`;
   }
 }
 

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { spanText } from '../../cli/flag-values.ts';
 import { askGateway, type RunningGateway } from '../../kernel/home-state.ts';
+import { t } from '../../lib/texts.ts';
 
 const serverSchema = z.object({
   name: z.string(),
@@ -32,8 +33,8 @@ export function toolingLines(
   now: number,
 ): readonly string[] {
   return [
-    ...servers.map((server) => `mcp ${server.name}: ${toolServerLine(server, now)}`),
-    ...missing.map(({ name, reason }) => `${name}: not available (${reason})`),
+    ...servers.map((server) => t`mcp ${server.name}: ${toolServerLine(server, now)}`),
+    ...missing.map(({ name, reason }) => t`${name}: not available (${reason})`),
   ];
 }
 
@@ -51,17 +52,17 @@ export const toolingIn = (status: unknown): ReportedTooling | undefined =>
   toolingSchema.safeParse(status).data?.tooling;
 
 export function toolServerLine({ state, tools }: ReportedToolServer, now: number): string {
-  const reason = state.reason ?? 'unknown reason';
+  const reason = state.reason ?? t`unknown reason`;
   switch (state.kind) {
     case 'starting':
       return 'starting';
     case 'connected':
-      return `connected, ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`;
+      return t`connected, ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`;
     case 'lost':
-      return `reconnecting: ${reason}`;
+      return t`reconnecting: ${reason}`;
     case 'failed': {
       const again = state.retryAt === undefined ? 0 : state.retryAt - now;
-      return `not connected: ${reason}${again > 0 ? `; retrying in ${spanText(again)}` : ''}`;
+      return t`not connected: ${reason}${again > 0 ? t`; retrying in ${spanText(again)}` : ''}`;
     }
   }
 }

@@ -4,21 +4,22 @@
 import { Command } from 'commander';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
+import { t } from '../../lib/texts.ts';
 
 export function memoryCommand(terminal: Terminal): Command {
-  const command = new Command('memory').description('what the agent remembers');
+  const command = new Command('memory').description(t`what the agent remembers`);
   command
     .command('show')
-    .description('show the long-term memory and list other notes')
+    .description(t`show the long-term memory and list other notes`)
     .option(
       '--of <folder>',
-      'memory of another person or group, e.g. people/p-1a2b or groups/g0123',
+      t`memory of another person or group, e.g. people/p-1a2b or groups/g0123`,
       '',
     )
     .action(({ of }: { readonly of: string }) => show(terminal, of));
   command
     .command('reflect')
-    .description('propose a new version of the owners’ memory; an owner approves it in their chat')
+    .description(t`propose a new version of the owners’ memory; an owner approves it in their chat`)
     .action(() => reflect(terminal));
   return command;
 }
@@ -30,7 +31,7 @@ async function show(terminal: Terminal, of: string): Promise<void> {
   if (of !== '' && !FOLDER.test(of)) {
     throw new CommandFailure(
       EXIT.usage,
-      '--of must be people/<id> or groups/<id>, a folder of the workspace',
+      t`--of must be people/<id> or groups/<id>, a folder of the workspace`,
     );
   }
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
@@ -47,9 +48,9 @@ async function show(terminal: Terminal, of: string): Promise<void> {
   const notes = of === '' ? '' : `${of}/`;
   const memory = (await readNote(reader, notes + MEMORY_FILE))?.text ?? '';
   for (const line of memory.split('\n')) terminal.print(printable(line));
-  if (memory.trim() === '') terminal.note('The memory is empty.');
+  if (memory.trim() === '') terminal.note(t`The memory is empty.`);
   for (const { path, bytes } of await listNotes(reader, notes)) {
-    terminal.note(`${path}: ${bytes} bytes`);
+    terminal.note(t`${path}: ${bytes} bytes`);
   }
 }
 
@@ -59,6 +60,6 @@ async function reflect(terminal: Terminal): Promise<void> {
     wantReflection(store.scope(REFLECTION_CLOCK_SCOPE), terminal.clock.now()),
   );
   terminal.note(
-    'The gateway prepares the proposal within a minute, or when it next runs, and asks an owner.',
+    t`The gateway prepares the proposal within a minute, or when it next runs, and asks an owner.`,
   );
 }

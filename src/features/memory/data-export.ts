@@ -15,6 +15,7 @@ import {
 import { type SessionFiles, sessionsOfChats } from '../../kernel/sessions/forget.ts';
 import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { keepFirstLines, keepLastLines } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { UploadLimit } from '../../tools/files/chat-files.ts';
 import type { MemoryStore } from './memory.ts';
@@ -56,7 +57,7 @@ export function createDataExport(deps: DataExportDeps) {
     async notesOf(folder: string): Promise<string> {
       const facts = (await deps.memory.promptText(folder)).trim();
       const shown = keepLastLines(facts, MAX_SHOWN_CHARS);
-      return [shown || 'I remember no facts about them.', await filesText(folder, deps)].join(
+      return [shown || t`I remember no facts about them.`, await filesText(folder, deps)].join(
         '\n\n',
       );
     },
@@ -88,14 +89,14 @@ export function createDataExport(deps: DataExportDeps) {
       await deps.handedOut.note(person.notes, file.media);
       const id = messageId(`${message.id}/export`);
       await deps.bus.send({ id, chat: message.chat, markdown: '', attachments: [file] });
-      return `${what} is in the file (${sizeWords(file.sizeBytes)}).`;
+      return t`${what} is in the file (${sizeWords(file.sizeBytes)}).`;
     }
     if (person.notes !== '') {
-      return 'Your data is larger than this chat can carry. My owner can give it to you.';
+      return t`Your data is larger than this chat can carry. My owner can give it to you.`;
     }
     const path = exportPath(person.notes, name === 'nanobot' ? day : `${day}-${name}`, format);
     await deps.reader.files.write(deps.reader.workspace(), path, all());
-    return `${what} is in \`${path}\` of the workspace.`;
+    return t`${what} is in \`${path}\` of the workspace.`;
   }
 }
 
@@ -139,26 +140,26 @@ async function overview(asking: Asking, deps: DataExportDeps) {
   const sessions = await sessionsOfChats(sessionFiles, await chatsOf(asking));
   const here = await working.of(notes, asking.session);
   return [
-    facts.trim() === '' ? 'I remember no facts about you yet.' : facts.trim(),
-    ...(patterns === '' ? [] : [`What I learnt:\n${patterns}`]),
+    facts.trim() === '' ? t`I remember no facts about you yet.` : facts.trim(),
+    ...(patterns === '' ? [] : [t`What I learnt:\n${patterns}`]),
     ...(here === undefined ? [] : [workingText(here)]),
     await filesText(notes, deps),
-    `Conversations I can search for you: ${sessions.length}. ` +
+    t`Conversations I can search for you: ${sessions.length}. ` +
       '/export sends you everything, /forget <words> deletes something for good.',
   ].join('\n\n');
 }
 
 async function filesText(notes: string, { reader }: Pick<DataExportDeps, 'reader'>) {
   const entries = await listNotes(reader, notes);
-  const files = entries.slice(0, MAX_LISTED).map(({ path, bytes }) => `${path} (${bytes} bytes)`);
+  const files = entries.slice(0, MAX_LISTED).map(({ path, bytes }) => t`${path} (${bytes} bytes)`);
   const more = entries.length - files.length;
-  return `Its files: ${files.join(', ') || 'no file yet'}${more > 0 ? ` and ${more} more` : ''}.`;
+  return t`Its files: ${files.join(', ') || t`no file yet`}${more > 0 ? t` and ${more} more` : ''}.`;
 }
 
 function workingText({ status, updated, body }: StoredWorkingMemory): string {
   const when = updated.slice(0, 16).replace('T', ' ');
   const text = keepFirstLines(body.trim(), MAX_WORKING_CHARS);
-  return `Working memory of this conversation (${status}, ${when} UTC):\n${text}`;
+  return t`Working memory of this conversation (${status}, ${when} UTC):\n${text}`;
 }
 
 async function* allOf(

@@ -6,6 +6,7 @@ import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
 import { type Finding, warn } from '../../cli/doctor/machine-checks.ts';
 import { printable } from '../../cli/terminal.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
+import { t } from '../../lib/texts.ts';
 import { MAX_NOTE_BYTES } from './notes.ts';
 
 /** @param workspace absolute path */
@@ -19,9 +20,9 @@ export async function checkMemories(workspace: string): Promise<readonly Finding
   for await (const path of glob(places, { cwd: workspace })) {
     const { size } = await stat(join(workspace, path));
     if (size <= MAX_NOTE_BYTES) continue;
-    const bytes = `${size.toLocaleString('en')} bytes, the limit is ${MAX_NOTE_BYTES.toLocaleString('en')}`;
-    const text = `${printable(join(workspace, path))} is too large and not used: ${bytes}`;
-    findings.push(warn('memory', text, 'Shorten it, or move older parts into another file.'));
+    const bytes = t`${size.toLocaleString('en')} bytes, the limit is ${MAX_NOTE_BYTES.toLocaleString('en')}`;
+    const text = t`${printable(join(workspace, path))} is too large and not used: ${bytes}`;
+    findings.push(warn('memory', text, t`Shorten it, or move older parts into another file.`));
   }
   return findings;
 }

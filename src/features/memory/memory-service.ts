@@ -13,6 +13,7 @@ import type { QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
+import { t } from '../../lib/texts.ts';
 import type { DataExport } from './data-export.ts';
 import type { Asking, Erasure, Forgetting } from './personal-data.ts';
 import type { ReflectionService } from './reflection.ts';
@@ -35,10 +36,9 @@ export const FORGET_SUBJECT = 'forget';
 
 const LISTED = 12;
 const EXPIRES_MS = 3_600_000;
-const FORGET_HINT = 'Usage: /forget <words that occur there>, e.g. /forget the name of my doctor';
-const NOTHING =
-  'Nothing I keep about you contains all of these words. Files of the workspace are not searched.';
-const GONE = 'This was already decided.';
+const FORGET_HINT = t`Usage: /forget <words that occur there>, e.g. /forget the name of my doctor`;
+const NOTHING = t`Nothing I keep about you contains all of these words. Files of the workspace are not searched.`;
+const GONE = t`This was already decided.`;
 
 export function createMemoryService(deps: MemoryServiceDeps) {
   const { personOf, kept, handOut, forgetting, questions } = deps;
@@ -66,10 +66,10 @@ export function createMemoryService(deps: MemoryServiceDeps) {
       await questions.ask({
         id: `${FORGET_SUBJECT}/${message.id}`,
         chat: message.chat,
-        markdown: `Delete ${placesIn(count)} for good? They are listed below.`,
+        markdown: t`Delete ${placesIn(count)} for good? They are listed below.`,
         choices: [
-          { label: 'Forget', action: 'forget' },
-          { label: 'Keep', action: 'keep' },
+          { label: t`Forget`, action: 'forget' },
+          { label: t`Keep`, action: 'keep' },
         ],
         approvers: idsOf(message.sender),
         subject: `${FORGET_SUBJECT}:${message.id}`,
@@ -77,38 +77,38 @@ export function createMemoryService(deps: MemoryServiceDeps) {
       });
       const lines = places.map(({ where, text }) => `- ${where}: ${text}`);
       const more = count - places.length;
-      return [...lines, ...(more > 0 ? [`- and ${more} more`] : [])].join('\n');
+      return [...lines, ...(more > 0 ? [t`- and ${more} more`] : [])].join('\n');
     },
     handler: {
       async answer(id, action) {
         if (action === 'forget') return (await forgetting.decided(id)) ?? GONE;
         await forgetting.drop(id);
-        return 'Nothing was forgotten.';
+        return t`Nothing was forgotten.`;
       },
       expired: (id) => forgetting.drop(id),
     } satisfies QuestionHandler,
   };
 }
 
-const placesIn = (count: number) => (count === 1 ? 'this entry' : `these ${count} entries`);
+const placesIn = (count: number) => (count === 1 ? t`this entry` : t`these ${count} entries`);
 
 // `/memory`, `/forget` and `/export`: show, erase and export what is stored about a person.
 
 export const MEMORY_COMMANDS = {
   memory: {
-    summary: 'show what I remember about you, or have me review it',
+    summary: t`show what I remember about you, or have me review it`,
     usage: '/memory [reflect]',
     access: CONVERSATION,
     timing: 'in_order',
   },
   forget: {
-    summary: 'delete something from all I keep about you, for good',
+    summary: t`delete something from all I keep about you, for good`,
     usage: '/forget <words>',
     access: { direct: 'guest', group: 'owner', audited: true },
     timing: 'in_order',
   },
   export: {
-    summary: 'send you all I keep about you',
+    summary: t`send you all I keep about you`,
     usage: '/export [md | jsonl]',
     access: PERSONAL,
     timing: 'in_order',
@@ -123,7 +123,7 @@ export function memoryCommands(
     async memory({ message, role }, argument) {
       if (argument.trim().toLowerCase() !== 'reflect') return memory.show(message);
       const mayReflect = role === 'owner' || (role === 'trusted' && message.group === undefined);
-      return mayReflect ? reflection.reflect(message) : 'Only my owner can do that.';
+      return mayReflect ? reflection.reflect(message) : t`Only my owner can do that.`;
     },
     forget: ({ message }, argument) => memory.forget(message, argument),
     export: ({ message }, argument) =>

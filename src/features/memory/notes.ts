@@ -16,6 +16,7 @@ import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { keepLastLines } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText, createMinuteText } from '../../lib/time/zone-time.ts';
 import type { MemoryHit, MemoryStore } from './memory.ts';
@@ -67,7 +68,7 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
 
   async function add(path: string, text: string, change: (before: string) => string | undefined) {
     if (text.trim() === '' || text.length > MAX_FACT_CHARS) {
-      throw new NanobotError('fact_refused', `a fact has 1 to ${MAX_FACT_CHARS} characters`);
+      throw new NanobotError('fact_refused', t`a fact has 1 to ${MAX_FACT_CHARS} characters`);
     }
     let isNew = false;
     const changed = (content: Buffer | undefined) => {
@@ -106,7 +107,7 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       const [day = '', time = ''] = minuteOf(clock.now(), timeZone).split(' ');
       let line = '';
       const result = await add(notes + UNTRUSTED_FILE, text, (before) => {
-        const after = addNote(before, `${day}: ${text}`, { day: 'Untrusted notes', time });
+        const after = addNote(before, `${day}: ${text}`, { day: t`Untrusted notes`, time });
         line = after?.trimEnd().split('\n').at(-1) ?? '';
         return after;
       });
@@ -169,7 +170,7 @@ async function promptOf(reader: NoteReader, longTerm: string, paths: readonly st
   const notes = readable.filter(({ source }) => source !== longTerm).map(({ text }) => text.trim());
   // Newest last, as in the long-term memory.
   const recent = keepLastLines(notes.reverse().join('\n\n'), MAX_NOTES_CHARS).trim();
-  return [facts, ...(recent === '' ? [] : [`# Notes of the last days\n\n${recent}`])]
+  return [facts, ...(recent === '' ? [] : [t`# Notes of the last days\n\n${recent}`])]
     .filter((part) => part !== '')
     .join('\n\n');
 }

@@ -32,6 +32,7 @@ import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.t
 import { flag, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { partOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
 import { isLocalChannel } from './memory-tools.ts';
 import {
@@ -110,7 +111,7 @@ export function createForgetting(deps: ForgettingDeps) {
         count += 1;
         if (places.length >= limit) continue;
         const when =
-          at === undefined ? 'damaged line' : `${isoTime(at).slice(0, 16).replace('T', ' ')} UTC`;
+          at === undefined ? t`damaged line` : `${isoTime(at).slice(0, 16).replace('T', ' ')} UTC`;
         places.push({ where: `${session}, ${when}`, text: around(text, words) });
       }
       return { places: places.slice(0, limit), count };
@@ -215,7 +216,7 @@ type HandedOutDeps = {
 /** Rows begin with the notes folder; it is empty for owners. */
 const PREFIX = 'of:';
 const EXPORT = /^export-\d{4}-\d{2}-\d{2}(?:-conversation)?\.(?:md|jsonl)$/;
-const EMPTIED = 'Something in here was deleted. /export writes the file again.\n';
+const EMPTIED = t`Something in here was deleted. /export writes the file again.\n`;
 
 export const exportPath = (notes: string, day: string, format: string) =>
   `${notes}${SESSIONS_FOLDER}/export-${day}.${format}`;
@@ -260,7 +261,7 @@ const WISH = rowShape<Wish>({ reach: object, chat: place, isDecided: flag });
 /** Time until the answer to the button press, which later messages of the channel wait for. */
 const SOON_MS = 2000;
 const AGAIN_MS = 60_000;
-const AT_IT = 'I am deleting it. This takes a while; I tell you when it is done.';
+const AT_IT = t`I am deleting it. This takes a while; I tell you when it is done.`;
 
 export class Erasure {
   readonly #deps: ErasureDeps;
@@ -342,11 +343,11 @@ export class Erasure {
 
 function wordsFor({ noteLines, entries, texts }: ForgetReport): string {
   return (
-    `Forgotten: ${countOf(noteLines, 'line')} of notes, ${countOf(entries, 'message')} in ` +
-    `conversations, ${countOf(texts, 'text')} in the queues, and their entries in the index. I cannot ` +
-    'delete what is in the chat itself, at the platform or at the model provider, in files that were ' +
-    'received or sent, in other files of the workspace (also those I wrote, such as notes/), in the audit, ' +
-    'or in backups of this machine.'
+    t`Forgotten: ${countOf(noteLines, 'line')} of notes, ${countOf(entries, 'message')} in ` +
+    t`conversations, ${countOf(texts, 'text')} in the queues, and their entries in the index. I cannot ` +
+    t`delete what is in the chat itself, at the platform or at the model provider, in files that were ` +
+    t`received or sent, in other files of the workspace (also those I wrote, such as notes/), in the audit, ` +
+    t`or in backups of this machine.`
   );
 }
 

@@ -23,6 +23,7 @@ import { newBoundary } from '../../lib/boundary.ts';
 import { jsonRow, number, object, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf, keepLastLines } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { quietUntil } from '../../lib/time/zone-time.ts';
 import {
@@ -68,11 +69,10 @@ export const REFLECTION_SUBJECT = 'reflection';
 const SHOWN_LINES = 60;
 const SHOWN_CHARS = 2500;
 const EXPIRES_MS = 86_400_000;
-const NOTHING = 'There is nothing to review: every note is already remembered.';
-const USELESS =
-  'The result would have dropped too much of what I remember, so I kept the memory unchanged.';
-const THOUGHT = 'I reviewed what I remember.';
-const FAILED = 'I could not review it now.';
+const NOTHING = t`There is nothing to review: every note is already remembered.`;
+const USELESS = t`The result would have dropped too much of what I remember, so I kept the memory unchanged.`;
+const THOUGHT = t`I reviewed what I remember.`;
+const FAILED = t`I could not review it now.`;
 
 export type ReflectionService = ReturnType<typeof createReflectionService>;
 
@@ -104,10 +104,10 @@ export function createReflectionService(deps: ReflectionServiceDeps) {
     questions.ask({
       ...who,
       id: `${REFLECTION_SUBJECT}/${name}`,
-      markdown: `Change what I remember like this?\n\n${shown(changes)}`,
+      markdown: t`Change what I remember like this?\n\n${shown(changes)}`,
       choices: [
-        { label: 'Change', action: 'write' },
-        { label: 'Keep as it is', action: 'leave' },
+        { label: t`Change`, action: 'write' },
+        { label: t`Keep as it is`, action: 'leave' },
       ],
       subject: `${REFLECTION_SUBJECT}:${name}`,
       expiresInMs: EXPIRES_MS,
@@ -119,7 +119,7 @@ export function createReflectionService(deps: ReflectionServiceDeps) {
 
   async function decide(name: string, action: string): Promise<string> {
     const kept = await proposals.get(name);
-    if (kept === undefined) return 'This was already decided.';
+    if (kept === undefined) return t`This was already decided.`;
     const outcome = action === 'write' ? await reflection.apply(kept.proposal) : 'left';
     await drop(name);
     return OUTCOMES[outcome];
@@ -158,9 +158,9 @@ type Kept = { readonly proposal: Proposal; readonly changes: readonly string[] }
 const KEPT = rowShape<Kept>({ proposal: object, changes: texts });
 
 const OUTCOMES = {
-  written: 'Changed. The previous version is kept in memory/backups.',
-  changed: 'The memory has changed since, so I left it as it is. Send /memory reflect again.',
-  left: 'The memory stays as it is.',
+  written: t`Changed. The previous version is kept in memory/backups.`,
+  changed: t`The memory has changed since, so I left it as it is. Send /memory reflect again.`,
+  left: t`The memory stays as it is.`,
 } as const;
 
 async function proposed(propose: () => Promise<Proposed>) {
@@ -180,7 +180,7 @@ function shown(changes: readonly string[]): string {
   const more = changes.length - SHOWN_LINES;
   const text = `\`\`\`diff\n${headOf(lines, SHOWN_CHARS)}\n\`\`\``;
   const isCut = more > 0 || lines.length > SHOWN_CHARS;
-  return isCut ? `${text}\n\nThere is more than fits here.` : text;
+  return isCut ? t`${text}\n\nThere is more than fits here.` : text;
 }
 
 // A model proposes a new MEMORY.md from the current one and the notes since; a person sees the

@@ -7,6 +7,7 @@ import { declaredPaths, MAX_DECLARED_BYTES, readDeclared } from '../../lib/files
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { broken, type ReadFile } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import {
   AGENTS_FOLDER,
   type DeclaredAgent,
@@ -41,14 +42,14 @@ export function createAgentFiles(files: GuardedFiles, folders: readonly string[]
         const bytes = await files.read(folder, path, { maxBytes: MAX_DECLARED_BYTES });
         const text = bytes.toString('utf8').trim();
         if (text.length > 0 && text.length <= MAX_PROMPT_CHARS) return { text };
-        const problem = `${path}: ${text.length} characters; write 1 to ${MAX_PROMPT_CHARS}`;
+        const problem = t`${path}: ${text.length} characters; write 1 to ${MAX_PROMPT_CHARS}`;
         return { text: '', problem };
       } catch (error) {
         if (!(error instanceof GuardedFileError)) throw error;
         if (error.reason !== 'not_found') return { text: '', problem: `${path}: ${error.message}` };
       }
     }
-    return { text: '', problem: `${path}: it is missing; write what is to be told there` };
+    return { text: '', problem: t`${path}: it is missing; write what is to be told there` };
   }
 
   async function declared(name: string, root: string, path: string) {

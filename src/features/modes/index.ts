@@ -14,6 +14,7 @@ import { type Kernel, port } from '../../kernel/feature.ts';
 import type { StatusSource } from '../../kernel/status.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { readOnce } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { ModeParts } from './mode-kinds.ts';
 import type { ModeKinds, ModeService, Modes } from './modes.ts';
@@ -60,11 +61,11 @@ function shownModes(
     configured,
     async problems(mode) {
       if (mode === 'inline') return [];
-      return (await kinds())[mode]?.problems() ?? ['nothing is configured for it'];
+      return (await kinds())[mode]?.problems() ?? [t`nothing is configured for it`];
     },
     async about(mode) {
       const kind = mode === 'inline' ? undefined : (await kinds())[mode];
-      return kind?.about() ?? ['One model does all the work.'];
+      return kind?.about() ?? [t`One model does all the work.`];
     },
     async work(session, turn) {
       const { supervisedSteps } = await import('./rules/supervised-turn.ts');
@@ -80,7 +81,7 @@ function shownModes(
       const problems = await service.problems(mode);
       return problems.length === 0
         ? [`Mode: ${mode}`, ...(await service.about(mode))]
-        : [`Mode: ${mode}, cannot work: ${problems.join('; ')}`];
+        : [t`Mode: ${mode}, cannot work: ${problems.join('; ')}`];
     },
   };
 }
@@ -103,7 +104,7 @@ export function createModes(kinds: () => Promise<ModeKinds>, configured: () => A
 
 export const MODE_COMMANDS = {
   mode: {
-    summary: 'show or change how models share the work',
+    summary: t`show or change how models share the work`,
     usage: `/mode [${AGENT_MODES.join(' | ')} | default]`,
     access: COSTS,
     timing: 'in_order',
@@ -124,21 +125,21 @@ async function changeMode(
 ): Promise<string> {
   const chosen = await settings.get(session);
   const wanted = argument.toLowerCase();
-  if (wanted === '') return described(chosen.mode ?? modes.configured(), modes, 'The mode is');
+  if (wanted === '') return described(chosen.mode ?? modes.configured(), modes, t`The mode is`);
   if (wanted === 'default') {
     const { mode: _dropped, ...rest } = chosen;
     await settings.set(session, rest);
-    return described(modes.configured(), modes, 'Back to the configured mode:');
+    return described(modes.configured(), modes, t`Back to the configured mode:`);
   }
   const mode = AGENT_MODES.find((each) => each === wanted);
-  if (mode === undefined) return `Modes: ${AGENT_MODES.join(', ')}.`;
+  if (mode === undefined) return t`Modes: ${AGENT_MODES.join(', ')}.`;
   await settings.set(session, { ...chosen, mode });
-  return described(mode, modes, 'From the next message on the mode is');
+  return described(mode, modes, t`From the next message on the mode is`);
 }
 
 async function described(mode: AgentMode, modes: ModeService, head: string): Promise<string> {
   const problems = await modes.problems(mode);
   const lines = problems.length === 0 ? await modes.about(mode) : problems;
-  const cannot = problems.length === 0 ? '' : ' It cannot work yet, so I answer inline:';
+  const cannot = problems.length === 0 ? '' : t` It cannot work yet, so I answer inline:`;
   return [`${head} ${mode}.${cannot}`, ...lines.map((line) => `- ${line}`)].join('\n');
 }

@@ -7,6 +7,7 @@ import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { priceOf } from '../../providers/rules/model-names.ts';
@@ -79,7 +80,7 @@ export function createSupervisor(deps: ModeDeps): ModeKind {
     async problems() {
       const { agents } = await deps.agents.roster();
       const usable = agents.some(({ kind }) => kind === 'valid');
-      const none = usable ? [] : ['no specialist can be used', ...brokenOf(agents)];
+      const none = usable ? [] : [t`no specialist can be used`, ...brokenOf(agents)];
       return [...missing(models, 'agents.supervisor.model', settings().model, false), ...none];
     },
     async about() {
@@ -89,7 +90,7 @@ export function createSupervisor(deps: ModeDeps): ModeKind {
       const specialists = agents.flatMap((each) => {
         if (each.kind === 'broken') return [];
         const who = roleOf(each.value, models(), main);
-        const unserved = missing(models, `agents/${each.value.name}.yaml: model`, who.model, true);
+        const unserved = missing(models, t`agents/${each.value.name}.yaml: model`, who.model, true);
         return unserved.length === 0 ? [health.sentence(who)] : unserved;
       });
       return [
@@ -97,8 +98,8 @@ export function createSupervisor(deps: ModeDeps): ModeKind {
         ...specialists,
         ...brokenOf(agents),
         ...problems,
-        ...(services.length === 0 ? [] : [`Services: ${services.join(', ')}.`]),
-        `At most ${maxSteps} of them are asked for one message.`,
+        ...(services.length === 0 ? [] : [t`Services: ${services.join(', ')}.`]),
+        t`At most ${maxSteps} of them are asked for one message.`,
       ];
     },
     open: async (turn) => new SupervisorTurn(turn, deps, await deps.agents.roster()),
@@ -107,5 +108,5 @@ export function createSupervisor(deps: ModeDeps): ModeKind {
 
 const brokenOf = (agents: AgentRoster['agents']) =>
   agents.flatMap((each) =>
-    each.kind === 'broken' ? [`${each.name} cannot be used: ${each.problem}`] : [],
+    each.kind === 'broken' ? [t`${each.name} cannot be used: ${each.problem}`] : [],
   );

@@ -6,6 +6,7 @@ import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import { createChange } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import {
@@ -76,7 +77,7 @@ export class RoleHealth {
     const { sinceMs, how } = known ?? { sinceMs: 0, how: 'silent' };
     this.#known.set(keyOf(model), { breaker: CLOSED, used, sinceMs, how });
     const wasOut = known?.breaker.openUntil !== undefined;
-    if (wasOut) this.#deps.announce(`The ${titleOf(model)} answers again.`);
+    if (wasOut) this.#deps.announce(t`The ${titleOf(model)} answers again.`);
   }
 
   /** Whether this failure opens the breaker. */
@@ -89,7 +90,7 @@ export class RoleHealth {
     const isOut = breaker.openUntil !== undefined && before.breaker.openUntil === undefined;
     const sinceMs = isOut ? now : before.sinceMs;
     this.#known.set(keyOf(model), { breaker, used: { ...model, payer, usedAt }, sinceMs, how });
-    if (isOut) announce(`${this.sentence(model)} The main model takes over meanwhile.`);
+    if (isOut) announce(t`${this.sentence(model)} The main model takes over meanwhile.`);
     this.#failures.notify();
     return isOut;
   }
@@ -97,13 +98,13 @@ export class RoleHealth {
   /** A sentence about its health, for people. */
   sentence(model: RoleModel): string {
     const known = this.#known.get(keyOf(model));
-    if (known === undefined) return `The ${titleOf(model)} has not been asked yet.`;
+    if (known === undefined) return t`The ${titleOf(model)} has not been asked yet.`;
     const { failures, openUntil } = known.breaker;
-    if (failures === 0) return `The ${titleOf(model)} answers.`;
-    const times = `failed ${failures === 1 ? 'once' : `${failures} times`}`;
-    if (openUntil === undefined) return `The ${titleOf(model)} ${times}.`;
+    if (failures === 0) return t`The ${titleOf(model)} answers.`;
+    const times = t`failed ${failures === 1 ? 'once' : t`${failures} times`}`;
+    if (openUntil === undefined) return t`The ${titleOf(model)} ${times}.`;
     const since = new Date(known.sinceMs).toISOString().slice(0, 16).replace('T', ' ');
-    return `The ${titleOf(model)} ${TROUBLE[known.how]} since ${since} UTC (${times}).`;
+    return t`The ${titleOf(model)} ${TROUBLE[known.how]} since ${since} UTC (${times}).`;
   }
 
   /**
@@ -123,19 +124,19 @@ export class RoleHealth {
 }
 
 const TROUBLE: Readonly<Record<RoleFailure, string>> = {
-  silent: 'does not answer',
-  useless: 'gives no usable answer',
+  silent: t`does not answer`,
+  useless: t`gives no usable answer`,
 };
 
 const keyOf = ({ role, model }: RoleModel) => `${role}:${model}`;
 
 /** For people. */
 const titleOf = ({ role, model }: RoleModel) =>
-  `${role === 'tool_runner' ? 'runner of results' : role.replace(':', ' ')} ${model}`;
+  `${role === 'tool_runner' ? t`runner of results` : role.replace(':', ' ')} ${model}`;
 
 /** For the person whose turn notices it. */
 export const degradedNotice = (who: RoleModel) =>
-  `The ${titleOf(who)} is not working; I continue with the main model and its tools.`;
+  t`The ${titleOf(who)} is not working; I continue with the main model and its tools.`;
 
 /** A sentence about a configured model that cannot be called. */
 export function missing(
@@ -144,13 +145,13 @@ export function missing(
   model: string,
   isNeeded: boolean,
 ): readonly string[] {
-  if (model === '') return isNeeded ? [`${key} names no model`] : [];
+  if (model === '') return isNeeded ? [t`${key} names no model`] : [];
   try {
     models().resolve(model);
     return [];
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    return [`${key}: ${error.userText ?? `${model} has no provider`}`];
+    return [`${key}: ${error.userText ?? t`${model} has no provider`}`];
   }
 }
 

@@ -12,6 +12,7 @@ import {
   text,
   unless,
 } from '../../kernel/config/settings-fields.ts';
+import { t } from '../../lib/texts.ts';
 
 /** Tools that the supervisor queries directly; they are not specialists. */
 export const SERVICES = ['search', 'recall', 'session_search'] as const;
@@ -25,12 +26,12 @@ const roleModel = (about: string, usual: { temperature: number; tokens: number; 
   });
 
 const trioSchema = section({
-  router: roleModel('Model that decides the next step, e.g. a small local model.', {
+  router: roleModel(t`Model that decides the next step, e.g. a small local model.`, {
     temperature: 0.2,
     tokens: 256,
     secs: 20,
   }),
-  specialist: roleModel('Model that works on tasks from the router. Empty: none.', {
+  specialist: roleModel(t`Model that works on tasks from the router. Empty: none.`, {
     temperature: 0.3,
     tokens: 1024,
     secs: 90,
@@ -89,7 +90,7 @@ export const modeFields = {
   trio: trioSchema,
   delegation: delegationSchema,
   supervisor: supervisorSchema.describe(
-    'Declare specialists in config/agents of the home, with prompts in config/prompts.',
+    t`Declare specialists in config/agents of the home, with prompts in config/prompts.`,
   ),
   circuit: section({
     failures: count(1, 100, 3).describe('Failures in a row after which a model is paused.'),
@@ -117,7 +118,7 @@ export function modeConflicts({
   return unless(
     mode !== 'trio' || trio.router.model !== '',
     'agents.trio.router.model',
-    'the mode trio needs a router',
-    'Set a model, e.g. ollama/qwen3:1.7b, or set agents.mode to "inline".',
+    t`the mode trio needs a router`,
+    t`Set a model, e.g. ollama/qwen3:1.7b, or set agents.mode to "inline".`,
   );
 }

@@ -11,6 +11,7 @@ import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
 import { claimsUndone } from '../steadiness/index.ts';
 import type { AgentRoster } from './agent-files.ts';
@@ -59,7 +60,7 @@ const LAST_ROUNDS = 2;
 const DETAIL_CHARS = 100;
 const NO_RESULT: ToolOutcome = {
   status: 'failed',
-  text: 'Error (execution): the specialist gave no result.',
+  text: t`Error (execution): the specialist gave no result.`,
   failure: 'execution',
 };
 /** Reasons to finish that show that the supervisor does not follow its instructions. */
@@ -95,7 +96,7 @@ export class SupervisorTurn implements TurnMode {
     this.#agents = roster.agents.flatMap((each) => (each.kind === 'valid' ? [each.value] : []));
     this.#who = { role: 'supervisor', model: this.#settings.model || mainModelOf(turn) };
     this.toolbox = withOwnCalls(turn.toolbox, {
-      [NOT_OFFERED]: (json) => argumentIn(json, 'tool') || 'of this name',
+      [NOT_OFFERED]: (json) => argumentIn(json, 'tool') || t`of this name`,
       [TASK]: taskCall,
       [REPORT]: (json) => {
         const read = report.safeParse(parseJson(json));
@@ -253,7 +254,7 @@ export class SupervisorTurn implements TurnMode {
 function taskCall(json: string) {
   const [agent, instructions] = [argumentIn(json, 'agent'), argumentIn(json, 'instructions')];
   if (agent === undefined || instructions === undefined) return TASK;
-  const text = `The task was handed to ${agent}, whose work follows.`;
+  const text = t`The task was handed to ${agent}, whose work follows.`;
   const detail = `${agent}: ${shortened(instructions, DETAIL_CHARS)}`;
   return { detail, run: async () => ({ status: 'ok', text }) as const };
 }
@@ -300,7 +301,7 @@ async function* finishCue(
     const failed = new Set(state.responses.map(({ agent }) => agent));
     if (failed.size > 0) {
       const who = [...failed].join(', ');
-      const text = `${who} gave no result; I continue with the main model and its tools.`;
+      const text = t`${who} gave no result; I continue with the main model and its tools.`;
       yield turn.notices.lasting(text);
     }
     return { ...WITH_TOOLS, tokens };

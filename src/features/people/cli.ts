@@ -24,6 +24,7 @@ import { APPROVAL_POLICIES, type ApprovalPolicy } from '../../kernel/access/righ
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import type { People } from '../../kernel/people/people.ts';
+import { t } from '../../lib/texts.ts';
 import { isTimeZone, quietHoursOf } from '../../lib/time/zone-time.ts';
 
 /** As commander passes them; the other flags are limits. */
@@ -40,58 +41,58 @@ type SetFlags = {
 /** Resets a setting. */
 const AUTOMATIC = 'auto';
 
-const WHO = 'id from "people list", id on a channel, or name';
+const WHO = t`id from "people list", id on a channel, or name`;
 
 export function peopleCommand(terminal: Terminal): Command {
-  const command = new Command('people').description('people the agent knows, on all channels');
+  const command = new Command('people').description(t`people the agent knows, on all channels`);
   command
     .command('list')
-    .description('list the people who were let in')
-    .option('--json', 'print as JSON')
+    .description(t`list the people who were let in`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => listPeople(terminal, json === true));
   command
     .command('show')
-    .description('show what is stored about a person')
+    .description(t`show what is stored about a person`)
     .argument('<person>', WHO)
-    .option('--json', 'print as JSON')
+    .option('--json', t`print as JSON`)
     .action((typed: string, { json }: { readonly json?: boolean }) =>
       showPerson(terminal, typed, json === true),
     );
   command
     .command('set')
-    .description('change settings of a person; the value "auto" resets one')
+    .description(t`change settings of a person; the value "auto" resets one`)
     .argument('<person>', WHO)
-    .option('--name <name>', 'name of the person')
-    .addOption(new Option('--role <role>', 'role on all channels').choices(ADMITTED_ROLES))
-    .option('--language <tag>', 'language of answers, e.g. de')
-    .option('--timezone <zone>', 'time zone, e.g. Europe/Berlin')
+    .option('--name <name>', t`name of the person`)
+    .addOption(new Option('--role <role>', t`role on all channels`).choices(ADMITTED_ROLES))
+    .option('--language <tag>', t`language of answers, e.g. de`)
+    .option('--timezone <zone>', t`time zone, e.g. Europe/Berlin`)
     .option(
       '--quiet <hours>',
-      'hours without messages from the agent first, e.g. 22:00-07:00, or off',
+      t`hours without messages from the agent first, e.g. 22:00-07:00, or off`,
     )
-    .option('--channel <channel>', 'preferred channel when another one is down')
-    .addOption(new Option('--door <channel>', 'the earlier name of --channel').hideHelp())
+    .option('--channel <channel>', t`preferred channel when another one is down`)
+    .addOption(new Option('--door <channel>', t`the earlier name of --channel`).hideHelp())
     .addOption(
       new Option(
         '--conversations <how>',
-        'one conversation per channel, or one for all channels',
+        t`one conversation per channel, or one for all channels`,
       ).choices(CONVERSATIONS),
     )
-    .option('--approvals <policy>', `approvals: ${APPROVAL_POLICIES.join(', ')}`)
-    .option('--messages-per-minute <n>', 'messages per minute on all channels; 0: no limit')
-    .option('--messages-per-day <n>', 'messages per day on all channels; 0: no limit')
-    .option('--tokens-per-day <n>', 'model tokens per day; 0: no limit')
-    .option('--money-per-day <amount>', 'model cost per day; 0: no limit')
+    .option('--approvals <policy>', t`approvals: ${APPROVAL_POLICIES.join(', ')}`)
+    .option('--messages-per-minute <n>', t`messages per minute on all channels; 0: no limit`)
+    .option('--messages-per-day <n>', t`messages per day on all channels; 0: no limit`)
+    .option('--tokens-per-day <n>', t`model tokens per day; 0: no limit`)
+    .option('--money-per-day <amount>', t`model cost per day; 0: no limit`)
     .action((typed: string, flags: SetFlags) => setPerson(terminal, typed, flags));
   command
     .command('merge')
-    .description('merge two people: the first gets the channels of the second')
+    .description(t`merge two people: the first gets the channels of the second`)
     .argument('<person>', WHO)
     .argument('<other>', WHO)
     .action((first: string, second: string) => mergeTwo(terminal, first, second));
   command
     .command('forget')
-    .description('delete what is stored about a person: channels, role and notes')
+    .description(t`delete what is stored about a person: channels, role and notes`)
     .argument('<person>', WHO)
     .action((typed: string) => forget(terminal, typed));
   return command;
@@ -103,11 +104,11 @@ async function listPeople(terminal: Terminal, json: boolean) {
   const rows = people.map(({ id, name, role, doors }) => [
     id,
     name,
-    role ?? 'by configuration',
+    role ?? t`by configuration`,
     doors.map(({ channel, ids }) => `${channel} ${ids.join(', ')}`).join('; '),
   ]);
   for (const line of textTable(rows)) terminal.print(line);
-  if (rows.length === 0) terminal.note('Nobody was let in yet.');
+  if (rows.length === 0) terminal.note(t`Nobody was let in yet.`);
 }
 
 async function showPerson(terminal: Terminal, typed: string, json: boolean) {
@@ -120,13 +121,13 @@ async function showPerson(terminal: Terminal, typed: string, json: boolean) {
   const rows = [
     ['Id', person.id],
     ['Name', person.name],
-    ['Role', person.role ?? 'from the configuration of the channel'],
+    ['Role', person.role ?? t`from the configuration of the channel`],
     ...channels,
-    ['Language', person.language ?? 'language of each message'],
-    ['Time zone', person.timeZone ?? 'from the configuration'],
-    ['Quiet hours', person.quietHours ?? 'from the configuration'],
-    ['Approvals', person.approvals ?? 'from the configuration'],
-    ['Limits', limitWords(person.limits) ?? 'from the configuration'],
+    ['Language', person.language ?? t`language of each message`],
+    [t`Time zone`, person.timeZone ?? t`from the configuration`],
+    [t`Quiet hours`, person.quietHours ?? t`from the configuration`],
+    ['Approvals', person.approvals ?? t`from the configuration`],
+    ['Limits', limitWords(person.limits) ?? t`from the configuration`],
   ];
   for (const line of textTable(rows)) terminal.print(line);
 }
@@ -147,14 +148,14 @@ type Change = (record: PersonRecord) => PersonRecord;
 
 /** By flag: the field, its parser, and the error text for an invalid value. */
 const CHOICES = {
-  language: ['language', languageTag, () => 'Unknown language. Try: de, en, fr'],
-  timezone: ['timeZone', zoneNamed, (typed) => `Unknown time zone ${typed}. Try: Europe/Berlin`],
+  language: ['language', languageTag, () => t`Unknown language. Try: de, en, fr`],
+  timezone: ['timeZone', zoneNamed, (typed) => t`Unknown time zone ${typed}. Try: Europe/Berlin`],
   approvals: [
     'approvals',
     policyNamed,
-    (typed) => `Unknown policy ${typed}. Try: ${APPROVAL_POLICIES.join(', ')}`,
+    (typed) => t`Unknown policy ${typed}. Try: ${APPROVAL_POLICIES.join(', ')}`,
   ],
-  quiet: ['quietHours', quietHoursOf, (typed) => `Invalid hours ${typed}. Try: 22:00-07:00`],
+  quiet: ['quietHours', quietHoursOf, (typed) => t`Invalid hours ${typed}. Try: 22:00-07:00`],
 } as const satisfies Readonly<
   Record<
     string,
@@ -195,7 +196,10 @@ function changesOf(flags: SetFlags): readonly Change[] {
   }
   changes.push(...limitChanges(flags));
   if (changes.length === 0 && role === undefined) {
-    throw new CommandFailure(EXIT.usage, 'nothing to change: give at least one option, see --help');
+    throw new CommandFailure(
+      EXIT.usage,
+      t`nothing to change: give at least one option, see --help`,
+    );
   }
   return changes;
 }
@@ -204,7 +208,7 @@ function changesOf(flags: SetFlags): readonly Change[] {
 function withPreferredChannel(record: PersonRecord, typed: string): PersonRecord {
   const channel = personChannelOf(record, typed);
   if (channel === undefined && typed !== AUTOMATIC) {
-    throw new CommandFailure(EXIT.usage, `this person has no channel ${typed}`);
+    throw new CommandFailure(EXIT.usage, t`this person has no channel ${typed}`);
   }
   return withChoice(record, 'preferredDoor', channel?.channel);
 }
@@ -214,7 +218,7 @@ function withConversations(record: PersonRecord, conversations: Conversations): 
   if (conversations === 'each')
     return { ...withChoice(record, 'session', undefined), conversations };
   const [chat] = chatsOf(record);
-  if (chat === undefined) throw new CommandFailure(EXIT.usage, 'this person has no chat yet');
+  if (chat === undefined) throw new CommandFailure(EXIT.usage, t`this person has no chat yet`);
   return { ...record, conversations, session: record.session ?? sessionKeyOf(chat) };
 }
 
@@ -224,9 +228,9 @@ async function mergeTwo(terminal: Terminal, first: string, second: string) {
     return people.persons.merge(one.id, other);
   });
   if (merged === undefined)
-    throw new CommandFailure(EXIT.usage, 'both are already the same person');
+    throw new CommandFailure(EXIT.usage, t`both are already the same person`);
   terminal.note(
-    `Merged into ${merged.id}: ${merged.doors.map(({ channel }) => channel).join(', ')}.`,
+    t`Merged into ${merged.id}: ${merged.doors.map(({ channel }) => channel).join(', ')}.`,
   );
 }
 
@@ -246,7 +250,7 @@ async function forget(terminal: Terminal, typed: string) {
   const { forgetIndexed } = await import('../conversations/session-care.ts');
   await forgetIndexed(terminal.home, config.agents.defaults.workspace);
   terminal.note(
-    'Person and notes deleted. Allow lists of channels still apply; conversations are kept, see "nanobot sessions".',
+    t`Person and notes deleted. Allow lists of channels still apply; conversations are kept, see "nanobot sessions".`,
   );
 }
 
@@ -256,12 +260,12 @@ async function theOne({ persons }: People, typed: string): Promise<Person> {
   if (person === undefined) {
     throw new CommandFailure(
       EXIT.notFound,
-      `there is no person "${typed}"; see "nanobot people list"`,
+      t`there is no person "${typed}"; see "nanobot people list"`,
     );
   }
   if (others.length === 0) return person;
   const ids = [person, ...others].map(({ id }) => id).join(', ');
-  throw new CommandFailure(EXIT.usage, `several people match; use one of the ids: ${ids}`);
+  throw new CommandFailure(EXIT.usage, t`several people match; use one of the ids: ${ids}`);
 }
 
 /** @throws CommandFailure where the value of a limit is invalid */
@@ -273,7 +277,7 @@ function limitChanges(flags: SetFlags): readonly Change[] {
     if (typed === undefined) return [];
     const value = readLimit(limit, typed);
     if (typed !== AUTOMATIC && value === undefined) {
-      throw new CommandFailure(EXIT.usage, `"${typed}" is not a number of ${limit.words}`);
+      throw new CommandFailure(EXIT.usage, t`"${typed}" is not a number of ${limit.words}`);
     }
     return [
       (record: PersonRecord) =>

@@ -49,6 +49,7 @@ import { createAgainHandler } from '../../kernel/turns/edits.ts';
 import { createLanes } from '../../lib/async.ts';
 import { number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { MEMORY } from '../memory/index.ts';
 import { peopleCommands } from './people-commands.ts';
@@ -145,7 +146,7 @@ export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep
     policy: 'silent' | 'pairing',
   ): Promise<InboundEntry> {
     const { channel } = message.chat;
-    const gate = 'held: sender not on the allow list';
+    const gate = t`held: sender not on the allow list`;
     // It was answered before, and the platform redelivers it.
     if ((await bus.trace(message.id)) !== undefined) return { kind: 'record', message, gate };
     const unknownSender = await strangers.hold(message, sender);

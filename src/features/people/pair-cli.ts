@@ -7,25 +7,26 @@ import { CommandFailure, EXIT, type Terminal, textTable, withState } from '../..
 import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
 import type { OpenedState } from '../../kernel/home-state.ts';
 import { counted, type Subject } from '../../kernel/people/unknown-senders.ts';
+import { t } from '../../lib/texts.ts';
 
 type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
 
 export function pairCommand(terminal: Terminal): Command {
-  const command = new Command('pair').description('decide who may talk to the agent');
+  const command = new Command('pair').description(t`decide who may talk to the agent`);
   command
     .command('list')
-    .description('list paired people and waiting unknown senders')
-    .option('--json', 'print as JSON')
+    .description(t`list paired people and waiting unknown senders`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => listPairs(terminal, json === true));
   command
     .command('approve')
-    .description('let a person in')
+    .description(t`let a person in`)
     .argument('<channel>', 'e.g. telegram')
-    .argument('<user>', terminal.typed('id from "nanobot pair list", or pairing code'))
+    .argument('<user>', terminal.typed(t`id from "nanobot pair list", or pairing code`))
     .addOption(
-      new Option('--role <role>', 'role of the person').choices(ADMITTED_ROLES).default('trusted'),
+      new Option('--role <role>', t`role of the person`).choices(ADMITTED_ROLES).default('trusted'),
     )
-    .option('--once', 'answer the waiting messages, but do not let the person in')
+    .option('--once', t`answer the waiting messages, but do not let the person in`)
     .action((channel: string, user: string, flags: ApproveFlags) =>
       flags.once === true
         ? approveOnce(terminal, channel, user)
@@ -34,17 +35,17 @@ export function pairCommand(terminal: Terminal): Command {
   const decisions = [
     [
       'block',
-      'refuse a person permanently, even if an allow list names them',
-      'id of the person',
+      t`refuse a person permanently, even if an allow list names them`,
+      t`id of the person`,
       block,
     ],
     [
       'drop',
-      'discard the waiting messages of an unknown sender without a decision',
-      'id or pairing code',
+      t`discard the waiting messages of an unknown sender without a decision`,
+      t`id or pairing code`,
       drop,
     ],
-    ['revoke', 'undo an approval or a block', 'id of the person', revoke],
+    ['revoke', t`undo an approval or a block`, t`id of the person`, revoke],
   ] as const;
   for (const [name, description, who, run] of decisions) {
     command
@@ -75,7 +76,7 @@ async function listPairs(terminal: Terminal, json: boolean) {
     ];
   });
   for (const line of textTable(rows)) terminal.print(line);
-  if (rows.length === 0) terminal.note('Nobody is paired, and nobody is waiting.');
+  if (rows.length === 0) terminal.note(t`Nobody is paired, and nobody is waiting.`);
 }
 
 async function approve(terminal: Terminal, channel: string, user: string, role: AdmittedRole) {
@@ -84,8 +85,8 @@ async function approve(terminal: Terminal, channel: string, user: string, role: 
     const who = await subject(state, definition, user);
     return { id: who.userId, answered: await state.people.decisions.allow(who, role) };
   });
-  terminal.note(`${id} may talk to the agent on ${channel}, as ${role}.`);
-  if (answered > 0) terminal.note(`Answering what they wrote: ${counted(answered)}.`);
+  terminal.note(t`${id} may talk to the agent on ${channel}, as ${role}.`);
+  if (answered > 0) terminal.note(t`Answering what they wrote: ${counted(answered)}.`);
 }
 
 async function approveOnce(terminal: Terminal, channel: string, user: string) {
@@ -95,8 +96,8 @@ async function approveOnce(terminal: Terminal, channel: string, user: string) {
     return waiting === undefined ? 0 : state.people.decisions.allowOnce(waiting);
   });
   if (answered === 0)
-    throw new CommandFailure(EXIT.notFound, `there is no waiting message of ${user}`);
-  terminal.note(`Answering once: ${counted(answered)}.`);
+    throw new CommandFailure(EXIT.notFound, t`there is no waiting message of ${user}`);
+  terminal.note(t`Answering once: ${counted(answered)}.`);
 }
 
 async function block(terminal: Terminal, channel: string, user: string) {
@@ -106,7 +107,7 @@ async function block(terminal: Terminal, channel: string, user: string) {
     await state.people.decisions.block(who);
     return who.userId;
   });
-  terminal.note(`${id} is blocked on ${channel}. To undo: nanobot pair revoke ${channel} ${id}`);
+  terminal.note(t`${id} is blocked on ${channel}. To undo: nanobot pair revoke ${channel} ${id}`);
 }
 
 async function drop(terminal: Terminal, channel: string, user: string) {
@@ -117,8 +118,8 @@ async function drop(terminal: Terminal, channel: string, user: string) {
     return waiting;
   });
   if (dropped === undefined)
-    throw new CommandFailure(EXIT.notFound, `there is no waiting message of ${user}`);
-  terminal.note(`The messages of ${dropped.userId} were discarded.`);
+    throw new CommandFailure(EXIT.notFound, t`there is no waiting message of ${user}`);
+  terminal.note(t`The messages of ${dropped.userId} were discarded.`);
 }
 
 /** The person or unknown sender with this id or code, otherwise a new id. @throws CommandFailure */
@@ -139,9 +140,9 @@ async function revoke(terminal: Terminal, channel: string, user: string) {
   const id = checkedId(await channelNamed(channel), user);
   const revoked = await withState(terminal, ({ pairing }) => pairing.revoke(channel, id));
   if (!revoked)
-    throw new CommandFailure(EXIT.notFound, `${id} is neither paired nor blocked on ${channel}`);
+    throw new CommandFailure(EXIT.notFound, t`${id} is neither paired nor blocked on ${channel}`);
   terminal.note(
-    `${id} is no longer paired or blocked; only channels.${channel}.allowFrom applies.`,
+    t`${id} is no longer paired or blocked; only channels.${channel}.allowFrom applies.`,
   );
 }
 
@@ -153,7 +154,7 @@ async function channelNamed(name: string): Promise<ChannelDefinition> {
   if (found !== undefined) return found;
   const names = CHANNELS.map((definition) => definition.name);
   const near = nearestName(name, names) ?? names.join(' or ');
-  throw new CommandFailure(EXIT.notFound, `unknown channel ${name}; try ${near}`);
+  throw new CommandFailure(EXIT.notFound, t`unknown channel ${name}; try ${near}`);
 }
 
 /** The id in the channel's spelling. @throws CommandFailure where it is invalid on this channel */

@@ -21,6 +21,7 @@ import {
 } from '../../kernel/people/unknown-senders.ts';
 import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
+import { t } from '../../lib/texts.ts';
 import { AUTOMATIC, setApprovals } from './person-commands.ts';
 
 /** Further persons are only counted. */
@@ -121,7 +122,7 @@ export function peopleRoutes(people: PeopleControl) {
       const { channel, userId, action } = valid(decisionBody, body);
       const result = await people.decide(channel, userId, action);
       if (result !== undefined) return { body: { result } };
-      throw new Refusal(404, 'not_found', 'They no longer wait: this was already decided.');
+      throw new Refusal(404, 'not_found', t`They no longer wait: this was already decided.`);
     },
     async 'POST /api/people/answers'({ body }) {
       return { body: { result: await people.answer(valid(answerBody, body).token) } };
@@ -130,7 +131,7 @@ export function peopleRoutes(people: PeopleControl) {
       const { id, approvals } = valid(policyBody, body);
       const result = await people.setApprovals(id, approvals);
       if (result !== undefined) return { body: { result } };
-      throw new Refusal(404, 'not_found', 'This person is not known any more.');
+      throw new Refusal(404, 'not_found', t`This person is not known any more.`);
     },
   } satisfies RouteHandlers;
 }

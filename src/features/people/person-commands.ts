@@ -27,6 +27,7 @@ import { verbatim } from '../../kernel/message/untrusted.ts';
 import { LINK_CODE_MINUTES, linkCommandOf, WRONG_CODE } from '../../kernel/people/links.ts';
 import type { People } from '../../kernel/people/people.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
+import { t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 
 /** Resets a choice. */
@@ -34,19 +35,19 @@ export const AUTOMATIC = 'auto';
 
 export const PERSON_COMMANDS = {
   me: {
-    summary: 'show or change what I keep about you',
+    summary: t`show or change what I keep about you`,
     usage: '/me [channel <channel> | conversations shared | each]',
     access: PERSONAL,
     timing: 'immediate',
   },
   language: {
-    summary: 'show or set the language of my answers',
+    summary: t`show or set the language of my answers`,
     usage: '/language [de | German | auto]',
     access: PERSONAL,
     timing: 'immediate',
   },
   timezone: {
-    summary: 'show or set your time zone',
+    summary: t`show or set your time zone`,
     usage: '/timezone [Europe/Berlin | auto]',
     access: PERSONAL,
     timing: 'immediate',
@@ -55,13 +56,13 @@ export const PERSON_COMMANDS = {
 
 export const LINK_COMMANDS = {
   [LINK_COMMAND]: {
-    summary: 'connect another channel to your account',
+    summary: t`connect another channel to your account`,
     usage: '/link [code]',
     access: { ...PERSONAL, audited: true },
     timing: 'immediate',
   },
   unlink: {
-    summary: 'disconnect one of your channels',
+    summary: t`disconnect one of your channels`,
     usage: '/unlink <channel>',
     access: { ...PERSONAL, audited: true },
     timing: 'immediate',
@@ -70,7 +71,7 @@ export const LINK_COMMANDS = {
 
 export const CONTINUE_COMMANDS = {
   continue: {
-    summary: 'continue this conversation on another channel',
+    summary: t`continue this conversation on another channel`,
     usage: '/continue <channel>',
     access: PERSONAL,
     timing: 'immediate',
@@ -125,8 +126,8 @@ export async function setApprovals(
   const chosen = policy === AUTOMATIC ? undefined : policy;
   const person = await persons.change(id, (record) => withChoice(record, 'approvals', chosen));
   if (person === undefined) return undefined;
-  if (chosen === undefined) return 'Approvals: as configured.';
-  return `Approvals: ${chosen}. ${POLICY_WORDS[chosen]}`;
+  if (chosen === undefined) return t`Approvals: as configured.`;
+  return t`Approvals: ${chosen}. ${POLICY_WORDS[chosen]}`;
 }
 
 /** Only in a private chat, and only where the sender is verified. */
@@ -140,7 +141,7 @@ export async function withPerson(
   const isSure = sender.kind === 'person' && sender.verified !== 'unverified';
   const author = isSure ? await persons.author(message) : undefined;
   const person = author === undefined ? undefined : await persons.get(author.id);
-  if (person === undefined) return 'I keep nothing about you.';
+  if (person === undefined) return t`I keep nothing about you.`;
   return run(person);
 }
 
@@ -148,38 +149,38 @@ function aboutMe(person: Person): string {
   const limits = limitWords(person.limits);
   const { id, name, role, doors, timeZone, conversations, preferredDoor, quietHours } = person;
   return [
-    `- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
-    `- Role: ${role ?? 'let in for one message'}`,
-    `- Channels: ${doors.map(channelIdsText).join('; ')}`,
-    ...(preferredDoor === undefined ? [] : [`- Preferred channel: ${preferredDoor}`]),
-    `- Language: ${languageWords(person)}`,
-    `- Time zone: ${timeZone ?? 'that of my machine'}`,
-    ...(quietHours === undefined ? [] : [`- Quiet hours: ${quietHours}`]),
-    ...(limits === undefined ? [] : [`- At most: ${limits}`]),
+    t`- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
+    t`- Role: ${role ?? t`let in for one message`}`,
+    t`- Channels: ${doors.map(channelIdsText).join('; ')}`,
+    ...(preferredDoor === undefined ? [] : [t`- Preferred channel: ${preferredDoor}`]),
+    t`- Language: ${languageWords(person)}`,
+    t`- Time zone: ${timeZone ?? t`that of my machine`}`,
+    ...(quietHours === undefined ? [] : [t`- Quiet hours: ${quietHours}`]),
+    ...(limits === undefined ? [] : [t`- At most: ${limits}`]),
     `- ${conversations === 'shared' ? SHARED_NOW : EACH_NOW}`,
   ].join('\n');
 }
 
 async function setLanguage(person: Person, argument: string, persons: Persons) {
-  if (argument === '') return `I answer you in ${languageWords(person)}. ${LANGUAGE_HINT}`;
+  if (argument === '') return t`I answer you in ${languageWords(person)}. ${LANGUAGE_HINT}`;
   const language = argument === AUTOMATIC ? undefined : languageTag(argument);
   if (argument !== AUTOMATIC && language === undefined) {
-    return 'Unknown language. Try: de, en, fr';
+    return t`Unknown language. Try: de, en, fr`;
   }
   await persons.change(person.id, (record) => withChoice(record, 'language', language));
-  return `I answer you in ${languageWords(language === undefined ? {} : { language })} from now on.`;
+  return t`I answer you in ${languageWords(language === undefined ? {} : { language })} from now on.`;
 }
 
 async function setTimeZone(person: Person, argument: string, persons: Persons) {
   if (argument === '') {
-    return `Your time zone is ${person.timeZone ?? 'that of my machine'}. ${ZONE_HINT}`;
+    return t`Your time zone is ${person.timeZone ?? t`that of my machine`}. ${ZONE_HINT}`;
   }
   if (argument !== AUTOMATIC && !isTimeZone(argument)) {
-    return 'Unknown time zone. Try: Europe/Berlin, America/New_York';
+    return t`Unknown time zone. Try: Europe/Berlin, America/New_York`;
   }
   const timeZone = argument === AUTOMATIC ? undefined : argument;
   await persons.change(person.id, (record) => withChoice(record, 'timeZone', timeZone));
-  return `Your time zone is now ${timeZone ?? 'that of my machine'}.`;
+  return t`Your time zone is now ${timeZone ?? t`that of my machine`}.`;
 }
 
 async function setPreferredChannel(
@@ -189,9 +190,9 @@ async function setPreferredChannel(
 ): Promise<string> {
   const channel = personChannelOf(person, value);
   const channels = person.doors.map(({ channel }) => channel).join(', ');
-  if (channel === undefined) return `Usage: /me channel <channel>. Your channels: ${channels}.`;
+  if (channel === undefined) return t`Usage: /me channel <channel>. Your channels: ${channels}.`;
   await persons.change(person.id, (record) => withChoice(record, 'preferredDoor', channel.channel));
-  return `If one of your channels is down, I try ${channel.channel} first.`;
+  return t`If one of your channels is down, I try ${channel.channel} first.`;
 }
 
 async function setConversations(
@@ -203,7 +204,7 @@ async function setConversations(
   const wanted = CONVERSATIONS.find((each) => each === argument);
   if (wanted === undefined) {
     const now = person.conversations === 'shared' ? SHARED_NOW : EACH_NOW;
-    return `${now} Change it with ${verbatim('/me conversations shared')} or ${verbatim('/me conversations each')}.`;
+    return t`${now} Change it with ${verbatim('/me conversations shared')} or ${verbatim('/me conversations each')}.`;
   }
   await persons.change(person.id, (record) => ({
     ...withChoice(record, 'session', wanted === 'shared' ? session : undefined),
@@ -212,24 +213,24 @@ async function setConversations(
   return wanted === 'shared' ? SHARED_NOW : EACH_NOW;
 }
 
-const LANGUAGE_HINT = 'Change it with `/language de`, `/language German` or `/language auto`.';
-const ZONE_HINT = 'Usage: /timezone `Europe/Berlin`, or /timezone auto.';
-const ME_HINT = 'Usage: /me, /me channel <channel>, or /me conversations shared | each.';
-const SHARED_NOW = 'All your channels share one conversation; I answer where you ask.';
-const EACH_NOW = 'Each of your channels has its own conversation.';
-const ONLY_DIRECT = 'This works only in a private chat with me.';
+const LANGUAGE_HINT = t`Change it with \`/language de\`, \`/language German\` or \`/language auto\`.`;
+const ZONE_HINT = t`Usage: /timezone \`Europe/Berlin\`, or /timezone auto.`;
+const ME_HINT = t`Usage: /me, /me channel <channel>, or /me conversations shared | each.`;
+const SHARED_NOW = t`All your channels share one conversation; I answer where you ask.`;
+const EACH_NOW = t`Each of your channels has its own conversation.`;
+const ONLY_DIRECT = t`This works only in a private chat with me.`;
 
 async function issueCode(
   person: Person,
   { message: { chat } }: CommandOrigin,
   { people, mediumOf }: PersonCommandDeps,
 ): Promise<string> {
-  if (mediumOf(chat.channel) === 'mail') return 'Send /link from a chat, not by mail.';
+  if (mediumOf(chat.channel) === 'mail') return t`Send /link from a chat, not by mail.`;
   const code = await people.links.issue(person, chat);
-  if (code === undefined) return 'You got several codes in the last hour. Try again later.';
+  if (code === undefined) return t`You got several codes in the last hour. Try again later.`;
   return (
-    `Send ${verbatim(linkCommandOf(code))} to me on your other channel within ` +
-    `${LINK_CODE_MINUTES} minutes. It connects that account to yours, so keep it secret.`
+    t`Send ${verbatim(linkCommandOf(code))} to me on your other channel within ` +
+    t`${LINK_CODE_MINUTES} minutes. It connects that account to yours, so keep it secret.`
   );
 }
 
@@ -240,16 +241,16 @@ const badCode = async ({ message }: CommandOrigin) =>
 async function unlink(person: Person, argument: string, persons: Persons): Promise<string> {
   const channels = person.doors.map(({ channel }) => channel).join(', ');
   const channel = argument.trim().toLowerCase();
-  if (channel === '') return `Usage: /unlink <channel>. Your channels: ${channels}.`;
+  if (channel === '') return t`Usage: /unlink <channel>. Your channels: ${channels}.`;
   switch (await persons.unlink(person.id, channel)) {
     case 'done':
-      return `${channel} is disconnected.`;
+      return t`${channel} is disconnected.`;
     case 'only':
-      return 'This is your only channel.';
+      return t`This is your only channel.`;
     case 'needed':
-      return `You were let in on ${channel}; without it you would lose the other channels. Ask my owner to let you in on another one first.`;
+      return t`You were let in on ${channel}; without it you would lose the other channels. Ask my owner to let you in on another one first.`;
     case 'unknown':
-      return `Your channels are ${channels}.`;
+      return t`Your channels are ${channels}.`;
   }
 }
 
@@ -264,16 +265,16 @@ async function continueOn(
   const names = others.filter(({ chat }) => chat !== undefined).map(({ channel }) => channel);
   const channel = personChannelOf({ doors: others }, argument.trim().toLowerCase());
   if (channel === undefined) {
-    if (names.length === 0) return 'This is your only channel. Connect another with /link first.';
-    return `Usage: /continue <channel>. Your channels: ${names.join(', ')}.`;
+    if (names.length === 0) return t`This is your only channel. Connect another with /link first.`;
+    return t`Usage: /continue <channel>. Your channels: ${names.join(', ')}.`;
   }
   if (channel.chat === undefined)
-    return `Write to me on ${channel.channel} first, so that I know the chat.`;
+    return t`Write to me on ${channel.channel} first, so that I know the chat.`;
   await people.routes.move(session, { to: channel.chat, at: message.receivedAt });
   await bus.send({
     id: messageId(`${message.id}/continued`),
     chat: channel.chat,
-    markdown: `Our conversation from ${message.chat.channel} continues here.`,
+    markdown: t`Our conversation from ${message.chat.channel} continues here.`,
   });
-  return `The conversation continues on ${channel.channel}.`;
+  return t`The conversation continues on ${channel.channel}.`;
 }

@@ -24,6 +24,7 @@ import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import type { OfferUndo } from '../../kernel/questions/undo.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/zone-time.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { withPerson } from '../people/index.ts';
@@ -36,22 +37,22 @@ import { jobChat } from './settings.ts';
 
 const HINT =
   'Usage:\n' +
-  '- /cron add <when>: <what>, a task for me\n' +
-  '- /cron add say <when>: <text>, a reminder, for example /cron add say in 20m: tea is ready\n' +
-  '- /cron add workflow <when>: <name> key=value, a workflow\n' +
-  '- /cron remove | enable | disable | run | stop <id>\n\n' +
-  '<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5".';
+  t`- /cron add <when>: <what>, a task for me\n` +
+  t`- /cron add say <when>: <text>, a reminder, for example /cron add say in 20m: tea is ready\n` +
+  t`- /cron add workflow <when>: <name> key=value, a workflow\n` +
+  t`- /cron remove | enable | disable | run | stop <id>\n\n` +
+  t`<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5".`;
 const MAX_LINES = 40;
 
 export const CRON_COMMANDS = {
   cron: {
-    summary: 'list or change your scheduled jobs',
+    summary: t`list or change your scheduled jobs`,
     usage: '/cron [add <when>: <what> | remove | enable | disable | run | stop <id>]',
     access: { direct: 'trusted', group: 'nobody', audited: true },
     timing: 'immediate',
   },
   quiet: {
-    summary: 'set the hours in which I do not message you first',
+    summary: t`set the hours in which I do not message you first`,
     usage: '/quiet [22:00-07:00 | off | auto]',
     access: PERSONAL,
     timing: 'immediate',
@@ -81,21 +82,21 @@ async function cron(
 ): Promise<string> {
   const { service, askerOf } = deps.jobs;
   const asker = await askerOf(origin.message);
-  if (asker === undefined) return 'I cannot keep jobs for you here.';
+  if (asker === undefined) return t`I cannot keep jobs for you here.`;
   const [word = '', ...rest] = argument.split(/\s+/);
   const typed = rest.join(' ');
   if (word === '' || word === 'list') return listText(await service.list(asker));
   if (word === 'stop') {
     const shown = await service.find(typed, asker);
     const wasAtWork = await deps.stopJob(shown.job.id);
-    return `${wasAtWork ? 'Run stopped' : 'The job is not running'}: ${lineOf(shown)}`;
+    return `${wasAtWork ? t`Run stopped` : t`The job is not running`}: ${lineOf(shown)}`;
   }
   const wish = word === 'add' ? parseHead(argument.slice(word.length).trim()) : undefined;
   const rights = asker.kind === 'operator' ? undefined : asker.rights;
   const mayRemind = rights?.own?.includes('schedule') === true && (wish?.kind ?? 'say') === 'say';
   const mayBegin = rights?.schedule !== 'never' || mayRemind;
   if (!mayBegin && word !== 'remove' && word !== 'disable') {
-    return 'You may not have scheduled jobs. My owner can change that.';
+    return t`You may not have scheduled jobs. My owner can change that.`;
   }
   const [change, done] = CHANGES.find(([name]) => name === word) ?? [];
   if (change !== undefined) return `${done}: ${lineOf(await service.change(typed, change, asker))}`;
@@ -106,7 +107,7 @@ const CHANGES = [
   ['remove', 'Removed'],
   ['enable', 'Enabled'],
   ['disable', 'Disabled'],
-  ['run', 'Started now'],
+  ['run', t`Started now`],
 ] as const;
 
 /** What the run of a job may have started. */
@@ -130,10 +131,10 @@ export async function stopJob(
 }
 
 function listText(jobs: readonly ShownJob[]): string {
-  if (jobs.length === 0) return `There are no scheduled jobs. ${HINT}`;
+  if (jobs.length === 0) return t`There are no scheduled jobs. ${HINT}`;
   const lines = jobs.slice(0, MAX_LINES).map((job) => `- ${lineOf(job)}`);
   const left = jobs.length - lines.length;
-  return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot cron list\``] : [])].join('\n');
+  return [...lines, ...(left > 0 ? [t`and ${left} more: \`nanobot cron list\``] : [])].join('\n');
 }
 
 /** The stars of a cron expression are no markup. */
@@ -141,8 +142,7 @@ const lineOf = ({ line }: ShownJob) => line.replaceAll('*', '\\*');
 
 /** Resets the choice. */
 const AUTOMATIC = 'auto';
-const QUIET_HINT =
-  'Usage: /quiet 22:00-07:00, /quiet off, or /quiet auto for the configured hours.';
+const QUIET_HINT = t`Usage: /quiet 22:00-07:00, /quiet off, or /quiet auto for the configured hours.`;
 
 async function quiet(
   person: Person,
@@ -153,19 +153,19 @@ async function quiet(
   const isAutomatic = argument.toLowerCase() === AUTOMATIC;
   const quietHours = isAutomatic ? undefined : quietHoursOf(argument);
   if (!isAutomatic && quietHours === undefined) {
-    return `${verbatim(argument)} are not hours I understand. ${QUIET_HINT}`;
+    return t`${verbatim(argument)} are not hours I understand. ${QUIET_HINT}`;
   }
   await persons.change(person.id, (record) => withChoice(record, 'quietHours', quietHours));
   return quietWords(quietHours);
 }
 
 function quietWords(quietHours: string | undefined): string {
-  if (quietHours === undefined) return 'You use the quiet hours of the configuration.';
-  if (quietHours === NO_QUIET_HOURS) return 'You have no quiet hours.';
+  if (quietHours === undefined) return t`You use the quiet hours of the configuration.`;
+  if (quietHours === NO_QUIET_HOURS) return t`You have no quiet hours.`;
   return (
-    `Quiet hours ${quietHours.replace('-', ' to ')}: I won't message you first. Anything else arrives ` +
-    'together at the end. I still answer your messages at once, and reminders that you set for these ' +
-    'hours come on time.'
+    t`Quiet hours ${quietHours.replace('-', ' to ')}: I won't message you first. Anything else arrives ` +
+    t`together at the end. I still answer your messages at once, and reminders that you set for these ` +
+    t`hours come on time.`
   );
 }
 
@@ -184,7 +184,7 @@ const input = z.object({
   action: z
     .enum(['add', 'list', 'remove', 'enable', 'disable', 'run'])
     .describe('run: once now, in addition to its schedule.'),
-  id: word('Job id; for remove, enable, disable and run.'),
+  id: word(t`Job id; for remove, enable, disable and run.`),
   text: z
     .string()
     .trim()
@@ -199,13 +199,15 @@ const input = z.object({
       'For add. say: sends the text itself, a reminder; ask (default): you do what it says; workflow: the ' +
         'text is a workflow name with inputs as key=value.',
     ),
-  name: word('For add. A few words.'),
-  at: word('Once: "2026-01-31 08:00" or "08:00" in the person’s time zone, "in 20m", or ISO 8601.'),
-  every: word('Repeated: "30m", "2h", "1d"; a bare number is seconds.'),
-  cron: word('Five fields in the person’s time zone: "0 8 * * 1-5".'),
-  time_zone: word('IANA name, if not the person’s zone.'),
+  name: word(t`For add. A few words.`),
+  at: word(
+    t`Once: "2026-01-31 08:00" or "08:00" in the person’s time zone, "in 20m", or ISO 8601.`,
+  ),
+  every: word(t`Repeated: "30m", "2h", "1d"; a bare number is seconds.`),
+  cron: word(t`Five fields in the person’s time zone: "0 8 * * 1-5".`),
+  time_zone: word(t`IANA name, if not the person’s zone.`),
   to: word(
-    'Where the result goes: a channel of the person (telegram, web, ...) or last; default: this chat.',
+    t`Where the result goes: a channel of the person (telegram, web, ...) or last; default: this chat.`,
   ),
 });
 type Input = z.infer<typeof input>;
@@ -253,7 +255,7 @@ export function createCron(schedules: Schedules): Tool<Input> {
       asked.action === 'add'
         ? jobWords(asked, now, timeZone)
         : {
-            sentence: `${capitalised(asked.action)} the job ${verbatim(shownText(asked.id ?? ''))}?`,
+            sentence: t`${capitalised(asked.action)} the job ${verbatim(shownText(asked.id ?? ''))}?`,
           },
     describe: ({ action, id, name, text = '' }) =>
       `${action} ${id ?? name ?? headOf(text, DETAIL_CHARS)}`.trim(),
@@ -314,7 +316,7 @@ const CHANGED: Readonly<Record<JobChange, string>> = {
   remove: 'Removed',
   enable: 'Enabled',
   disable: 'Disabled',
-  run: 'Started now; the schedule stays as it is',
+  run: t`Started now; the schedule stays as it is`,
 };
 
 type JobAskers = ReturnType<typeof createJobAskers>;
@@ -329,7 +331,7 @@ export function createJobAskers({ service, persons, origins, ownerAt, offerUndo 
     const sender = own ?? (person && senderAt(person, chat));
     if (person === undefined || sender === undefined) {
       throw new JobError(
-        'Jobs are created only in a private chat with the person, not in groups or by other jobs. Tell the user.',
+        t`Jobs are created only in a private chat with the person, not in groups or by other jobs. Tell the user.`,
       );
     }
     return { kind: 'person', person, sender, chat, rights, isTainted };
@@ -358,7 +360,7 @@ export function createJobAskers({ service, persons, origins, ownerAt, offerUndo 
         const shown = await service.add(wish, asker);
         const { job, line, next } = shown;
         if (isUndoable && asker.kind === 'person') {
-          const what = job.kind === 'say' ? 'Reminder set' : 'Job set';
+          const what = job.kind === 'say' ? t`Reminder set` : t`Job set`;
           const text = `${what}: ${verbatim(job.name)}, ${next}.`;
           await offerUndo({ subject: JOB_UNDO, id: job.id, text, to: asker });
         }
@@ -366,7 +368,7 @@ export function createJobAskers({ service, persons, origins, ownerAt, offerUndo 
       },
       async list(asking: ScheduleAsker): Promise<string> {
         const jobs = await service.list(await askerIn(asking));
-        return jobs.length === 0 ? 'There are no jobs.' : jobs.map(({ line }) => line).join('\n');
+        return jobs.length === 0 ? t`There are no jobs.` : jobs.map(({ line }) => line).join('\n');
       },
       async change(id: string, change: JobChange, asking: ScheduleAsker): Promise<string> {
         const { line } = await service.change(id, change, await askerIn(asking));

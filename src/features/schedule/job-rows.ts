@@ -12,6 +12,7 @@ import { deleteLeftovers } from '../../kernel/sessions/maintenance.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, kind, number, object, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
   SUBAGENT_CHANNEL,
@@ -62,7 +63,7 @@ export function createJobForgetting(jobs: JobRows, removed: () => void): Persona
     chatsBelow: (chats, isOwner) => chatsOfJobs(jobs, chats, isOwner),
     async find(chats, holds) {
       const theirs = await jobsHolding(jobs, chats, holds);
-      return theirs.map(({ id, text }) => ({ where: `job ${id}`, text }));
+      return theirs.map(({ id, text }) => ({ where: t`job ${id}`, text }));
     },
     async forget(chats: readonly string[], holds: Holds): Promise<number> {
       const theirs = await jobsHolding(jobs, chats, holds);

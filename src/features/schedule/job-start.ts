@@ -29,6 +29,7 @@ import type { HandledTurn, NextStage, TurnStage } from '../../kernel/turns/stage
 import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isTaintedTurn } from '../subagents/index.ts';
 import { WorkflowError } from '../workflows/index.ts';
@@ -83,7 +84,7 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
       return {
         kind: 'nobody',
-        reason: `${maker.name || maker.id}, who created it, no longer has access`,
+        reason: t`${maker.name || maker.id}, who created it, no longer has access`,
       };
     }
     const { rights } = await origins(asked);
@@ -95,7 +96,7 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     const standing = await standingOf(job.maker);
     if (standing.kind === 'nobody') return standing;
     if (job.kind === 'say') {
-      const late = due === undefined ? '' : `(due ${due})\n\n`;
+      const late = due === undefined ? '' : t`(due ${due})\n\n`;
       const place = await deps.placeOf(job);
       // Quiet hours cover what the person did not ask for: an operator's job may be for somebody
       // else.
@@ -192,7 +193,7 @@ export function createJobCourier({ announcer, sessions, log, placeOf }: JobCouri
       } catch (error) {
         if (!(error instanceof BusFullError)) throw error;
         const terms = { certainty: 'not_sent', remedy: BACKOFF, cause: error } as const;
-        throw new DeliveryError('too many messages are waiting in the chat', terms);
+        throw new DeliveryError(t`too many messages are waiting in the chat`, terms);
       }
       return NOWHERE;
     },
@@ -210,7 +211,7 @@ type ScheduleStageDeps = {
   answersTo(session: SessionKey, message: InboundMessage): Promise<ChatRef>;
 };
 
-const GIVEN_UP = 'It failed several times and is set aside (see "nanobot dead list").';
+const GIVEN_UP = t`It failed several times and is set aside (see "nanobot dead list").`;
 const MAX_DETAIL_CHARS = 300;
 const ENDINGS: Readonly<Record<NonNullable<HandledTurn['ending']>, JobEnding>> = {
   answered: 'done',
@@ -263,7 +264,7 @@ export function scheduleStage(deps: ScheduleStageDeps) {
   } satisfies TurnStage;
 }
 
-const ANNOUNCED = 'what you sent to this chat without being asked, as a scheduled job or a notice';
+const ANNOUNCED = t`what you sent to this chat without being asked, as a scheduled job or a notice`;
 
 /** A failure is reported by the scheduler and not as a result. */
 function withoutFailure(result: HandledTurn): HandledTurn {

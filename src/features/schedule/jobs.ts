@@ -12,6 +12,7 @@ import {
   type PersonSender,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
+import { t } from '../../lib/texts.ts';
 import { WorkflowError, workflowSession } from '../workflows/index.ts';
 import type { JobRows } from './job-rows.ts';
 import {
@@ -89,8 +90,8 @@ export function createJobService(deps: JobServiceDeps) {
     const slot = job.enabled && job.finishedAt === undefined ? job.nextAt : undefined;
     const idle = job.enabled ? 'never' : 'disabled';
     const nextText = slot === undefined ? idle : slotText(slot, zone);
-    const last = job.last === undefined ? '' : `; last ${job.last.how}`;
-    const line = `${job.id} ${job.name}: ${scheduleText(job.schedule, zone)}; next: ${nextText}${last}`;
+    const last = job.last === undefined ? '' : t`; last ${job.last.how}`;
+    const line = t`${job.id} ${job.name}: ${scheduleText(job.schedule, zone)}; next: ${nextText}${last}`;
     return { job, line, next: nextText };
   }
 
@@ -129,8 +130,10 @@ export function createJobService(deps: JobServiceDeps) {
     const job = jobs.find((each) => each.id === id) ?? onlyNamed(jobs, id);
     if (job !== undefined) return job;
     const known =
-      jobs.length === 0 ? 'There is none.' : `There is ${jobs.map((each) => each.id).join(', ')}.`;
-    throw new JobError(`There is no job "${id}". ${known}`, 'job_unknown');
+      jobs.length === 0
+        ? t`There is none.`
+        : t`There is ${jobs.map((each) => each.id).join(', ')}.`;
+    throw new JobError(t`There is no job "${id}". ${known}`, 'job_unknown');
   }
 
   async function changedJob(id: string, asker: JobAsker, step: (job: Job) => Job) {
@@ -174,21 +177,21 @@ export function createJobService(deps: JobServiceDeps) {
     },
     async add(wish: JobWish, asker: JobAsker): Promise<ShownJob> {
       const text = wish.text.trim();
-      if (text === '') throw new JobError('Add what is to be done.');
+      if (text === '') throw new JobError(t`Add what is to be done.`);
       if (text.length > MAX_JOB_CHARS) {
         throw new JobError(
-          `A job may have at most ${MAX_JOB_CHARS} characters; put longer text in a file.`,
+          t`A job may have at most ${MAX_JOB_CHARS} characters; put longer text in a file.`,
         );
       }
       if (wish.kind === 'workflow') await checkWorkflow(text);
       const all = await deps.jobs.all.list();
       const own = all.filter((job) => asker.kind === 'person' && isMadeBy(job.maker, asker));
       if (own.length >= MAX_JOBS_OF_ONE) {
-        throw new JobError(`You have ${MAX_JOBS_OF_ONE} jobs, the maximum. Remove one first.`);
+        throw new JobError(t`You have ${MAX_JOBS_OF_ONE} jobs, the maximum. Remove one first.`);
       }
       if (all.length >= MAX_JOBS) {
         throw new JobError(
-          `There are ${MAX_JOBS} jobs of all people together, the maximum. Remove one first.`,
+          t`There are ${MAX_JOBS} jobs of all people together, the maximum. Remove one first.`,
         );
       }
       const at = now();
@@ -279,7 +282,7 @@ function targetOf(to: string | undefined, asker: JobAsker): JobTarget {
     const chat = chatRefOf(typed);
     if (chat !== undefined) return { kind: 'chat', chat };
     throw new JobError(
-      `"${typed}" is not a chat: write channel:chat, e.g. telegram:123456789, or last.`,
+      t`"${typed}" is not a chat: write channel:chat, e.g. telegram:123456789, or last.`,
     );
   }
   const { person, chat } = asker;
@@ -288,7 +291,7 @@ function targetOf(to: string | undefined, asker: JobAsker): JobTarget {
   if (personChannel?.chat !== undefined) return { kind: 'chat', chat: personChannel.chat };
   const doors = person.doors.flatMap((each) => (each.chat === undefined ? [] : [each.channel]));
   throw new JobError(
-    `"${typed}" is not one of your channels; use one of: ${[...doors, LAST].join(', ')}.`,
+    t`"${typed}" is not one of your channels; use one of: ${[...doors, LAST].join(', ')}.`,
   );
 }
 
@@ -299,7 +302,7 @@ function limitsOf({ tokensPerDay, moneyPerDay }: JobWish): Pick<Job, 'limits'> {
     ...(moneyPerDay === undefined ? {} : { moneyPerDay }),
   };
   if (Object.values(limits).some((each) => !(each > 0))) {
-    throw new JobError('A limit for tokens or money must be above 0.');
+    throw new JobError(t`A limit for tokens or money must be above 0.`);
   }
   return Object.keys(limits).length === 0 ? {} : { limits };
 }
@@ -310,7 +313,7 @@ const lasts = ({ channel }: ChatRef) =>
 
 function newId(jobs: readonly Job[]): string {
   const id = `j${randomBytes(ID_BYTES).toString('hex')}`;
-  if (jobs.some((job) => job.id === id)) throw new JobError('Please try that again.');
+  if (jobs.some((job) => job.id === id)) throw new JobError(t`Please try that again.`);
   return id;
 }
 
@@ -354,10 +357,10 @@ async function firstSlot(next: NextSlot, schedule: Schedule, nowMs: number): Pro
     const reason = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : '';
     const { expression = '' } = schedule.kind === 'cron' ? schedule : {};
     throw new JobError(
-      `"${expression}" is not a cron expression (${reason}). Write minute, hour, day of month, month and day of ` +
-        'week, e.g. "0 8 * * 1-5" for 08:00 on weekdays.',
+      t`"${expression}" is not a cron expression (${reason}). Write minute, hour, day of month, month and day of ` +
+        t`week, e.g. "0 8 * * 1-5" for 08:00 on weekdays.`,
     );
   });
   if (at !== undefined) return at;
-  throw new JobError('That schedule never runs. Write one that does.');
+  throw new JobError(t`That schedule never runs. Write one that does.`);
 }

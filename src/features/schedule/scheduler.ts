@@ -8,6 +8,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText, isWithinHours, readHours } from '../../lib/time/zone-time.ts';
 import type { JobRows } from './job-rows.ts';
@@ -159,8 +160,8 @@ export function createScheduler(deps: SchedulerDeps) {
     if (failures !== TOLD_FAILURES) return;
     const reason = error instanceof Error ? error.message : String(error);
     tellOwner(
-      `The scheduled job ${job.name} (${job.id}) cannot be started: ${reason}. I keep trying. ` +
-        `Remove it with /cron remove ${job.id}, or see the log.`,
+      t`The scheduled job ${job.name} (${job.id}) cannot be started: ${reason}. I keep trying. ` +
+        t`Remove it with /cron remove ${job.id}, or see the log.`,
     );
   }
 
@@ -191,7 +192,11 @@ export function createScheduler(deps: SchedulerDeps) {
 
   async function skip(job: Job, isAsked: boolean, after: number | undefined): Promise<void> {
     const now = clock.now();
-    const last = { at: now, how: 'skipped', detail: 'the previous run was still running' } as const;
+    const last = {
+      at: now,
+      how: 'skipped',
+      detail: t`the previous run was still running`,
+    } as const;
     // A one-time job is delayed, not skipped.
     const nextAt = job.schedule.kind === 'at' ? now + retryMs(2) : after;
     await jobs.all.change(
@@ -208,7 +213,7 @@ export function createScheduler(deps: SchedulerDeps) {
       (each) => each && { ...each, enabled: false, runAsked: undefined, last },
     );
     log.warn('job stopped', { job: job.id, reason });
-    tellOwner(`The scheduled job ${job.name} (${job.id}) was disabled: ${reason}.`);
+    tellOwner(t`The scheduled job ${job.name} (${job.id}) was disabled: ${reason}.`);
   }
 
   /** After the clock was set back, a slot far in the future is recomputed. Old rows are removed. */
@@ -255,21 +260,23 @@ async function troubleText(
   after: Job,
   { now, zone, next }: { readonly now: number; readonly zone: string; readonly next: NextSlot },
 ): Promise<string | undefined> {
-  const reason = after.last?.detail ?? 'unknown reason';
+  const reason = after.last?.detail ?? t`unknown reason`;
   if (after.last?.how === 'done') {
-    return before.failures === 0 ? undefined : `Works again, after ${before.failures} failed runs.`;
+    return before.failures === 0
+      ? undefined
+      : t`Works again, after ${before.failures} failed runs.`;
   }
   if (after.last?.how !== 'failed') return undefined;
   if (!after.enabled && before.enabled) {
     return (
-      `Failed ${after.failures} times in a row and is now disabled: ${reason}\n` +
-      `Enable it with /cron enable ${after.id}.`
+      t`Failed ${after.failures} times in a row and is now disabled: ${reason}\n` +
+      t`Enable it with /cron enable ${after.id}.`
     );
   }
   if (before.failures > 0) return undefined;
   const again = after.nextAt ?? (await next(after.schedule, now));
-  const when = again === undefined ? '' : ` It runs again ${slotText(again, zone)}.`;
-  return `Failed: ${reason}${when} I tell you when it works again or is disabled.`;
+  const when = again === undefined ? '' : t` It runs again ${slotText(again, zone)}.`;
+  return t`Failed: ${reason}${when} I tell you when it works again or is disabled.`;
 }
 
 // The heartbeat: reads HEARTBEAT.md at intervals. Without tasks in it no model is called; with

@@ -11,6 +11,7 @@ import {
   type Terminal,
   textTable,
 } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import type { FoundSkill } from './install-skill.ts';
 import type { SkillReview } from './package.ts';
 import type { SkillMaintenance } from './skill-maintenance.ts';
@@ -18,27 +19,27 @@ import type { Skill } from './skills.ts';
 
 const SHOWN_LINES = 200;
 const HASH_CHARS = 16;
-const NAME = 'name from "skills list"';
-const WHERE = 'a folder, a .tar.gz file or its URL, or owner/repository/folder[#branch] on GitHub';
+const NAME = t`name from "skills list"`;
+const WHERE = t`a folder, a .tar.gz file or its URL, or owner/repository/folder[#branch] on GitHub`;
 
 type AddFlags = { readonly yes?: boolean; readonly replace?: boolean };
 
 export function skillsCommand(terminal: Terminal): Command {
-  const command = new Command('skills').description('skills: instructions for kinds of tasks');
+  const command = new Command('skills').description(t`skills: instructions for kinds of tasks`);
   command
     .command('list')
-    .description('list all skills with their status')
-    .option('--json', 'print as JSON')
+    .description(t`list all skills with their status`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   command
     .command('show')
-    .description('show the text of a skill')
+    .description(t`show the text of a skill`)
     .argument('<name>', NAME)
-    .argument('[file]', 'another file of the skill')
+    .argument('[file]', t`another file of the skill`)
     .action((name: string, file?: string) => show(terminal, name, file));
   command
     .command('validate')
-    .description('check all skills, or one before adding it')
+    .description(t`check all skills, or one before adding it`)
     .argument('[where]', WHERE)
     .action((where?: string) => validate(terminal, where));
   addChanging(command, terminal);
@@ -48,21 +49,21 @@ export function skillsCommand(terminal: Terminal): Command {
 function addChanging(command: Command, terminal: Terminal) {
   command
     .command('add')
-    .description('show a skill and add it to the workspace')
+    .description(t`show a skill and add it to the workspace`)
     .argument('<where>', WHERE)
-    .option('--replace', 'replace a skill of the same name')
-    .option('--yes', 'do not ask for confirmation')
+    .option('--replace', t`replace a skill of the same name`)
+    .option('--yes', t`do not ask for confirmation`)
     .action((where: string, flags: AddFlags) => add(terminal, where, flags));
   command
     .command('accept')
-    .description('accept the current version of a changed skill')
+    .description(t`accept the current version of a changed skill`)
     .argument('<name>', NAME)
     .action((name: string) => accept(terminal, name));
   command
     .command('remove')
-    .description('delete a skill from the workspace')
+    .description(t`delete a skill from the workspace`)
     .argument('<name>', NAME)
-    .option('--yes', 'do not ask for confirmation')
+    .option('--yes', t`do not ask for confirmation`)
     .action((name: string, { yes }: AddFlags) => remove(terminal, name, yes === true));
 }
 
@@ -86,11 +87,11 @@ async function list(terminal: Terminal, json: boolean) {
 function stateText({ state, isAlways }: Skill): string {
   switch (state.kind) {
     case 'ready':
-      return isAlways ? 'always in use' : 'ready';
+      return isAlways ? t`always in use` : 'ready';
     case 'lacking':
-      return `missing: ${state.missing.join(', ')}`;
+      return t`missing: ${state.missing.join(', ')}`;
     case 'changed':
-      return 'changed since it was added';
+      return t`changed since it was added`;
     case 'broken':
       return printable(state.problem);
   }
@@ -99,7 +100,7 @@ function stateText({ state, isAlways }: Skill): string {
 async function show(terminal: Terminal, name: string, file: string | undefined) {
   const { text, others } = await (await open(terminal)).skills.read(name, file);
   terminal.print(visible(text));
-  if (file === undefined && others.length > 0) terminal.note(`Other files: ${others.join(', ')}`);
+  if (file === undefined && others.length > 0) terminal.note(t`Other files: ${others.join(', ')}`);
 }
 
 async function validate(terminal: Terminal, where: string | undefined) {
@@ -116,27 +117,27 @@ async function validate(terminal: Terminal, where: string | undefined) {
     terminal.print(`${mark.padEnd(8)}${skill.name}: ${stateText(skill)}`);
   }
   if (bad.length > 0) {
-    throw new CommandFailure(EXIT.failure, `${bad.length} of ${skills.length} cannot be used`);
+    throw new CommandFailure(EXIT.failure, t`${bad.length} of ${skills.length} cannot be used`);
   }
 }
 
 async function add(terminal: Terminal, where: string, { yes, replace }: AddFlags) {
   const care = await open(terminal);
-  if (/^(?:https?:|[\w.-]+\/[\w.-]+)/i.test(where)) terminal.note(`Loading ${where} ...`);
+  if (/^(?:https?:|[\w.-]+\/[\w.-]+)/i.test(where)) terminal.note(t`Loading ${where} ...`);
   const { found, review } = await care.look(where, new AbortController().signal);
   describe(terminal, found, review);
-  await confirmOrStop(terminal, `Add the skill ${found.name} to the workspace?`, yes === true);
+  await confirmOrStop(terminal, t`Add the skill ${found.name} to the workspace?`, yes === true);
   await care.add(found, { replace: replace === true });
-  terminal.tell(`Added ${found.name}. The agent can use it from the next message on.`);
+  terminal.tell(t`Added ${found.name}. The agent can use it from the next message on.`);
 }
 
 function describe(terminal: Terminal, { name, source, files }: FoundSkill, review: SkillReview) {
-  terminal.print(`${terminal.style('bold', name)}  from ${printable(source)}`);
+  terminal.print(t`${terminal.style('bold', name)}  from ${printable(source)}`);
   terminal.print(printable(review.description));
   terminal.print('');
   const rows = files.map(({ path, bytes }) => [
     `  ${path}`,
-    `${bytes.length} bytes`,
+    t`${bytes.length} bytes`,
     `sha256 ${hashOf(bytes)}`,
   ]);
   for (const line of textTable(rows)) terminal.print(line);
@@ -144,26 +145,26 @@ function describe(terminal: Terminal, { name, source, files }: FoundSkill, revie
   const lines = visible(review.text).split('\n');
   for (const line of lines.slice(0, SHOWN_LINES)) terminal.print(`  | ${line}`);
   if (lines.length > SHOWN_LINES) {
-    terminal.print(`  | [${lines.length - SHOWN_LINES} more lines in ${printable(source)}]`);
+    terminal.print(t`  | [${lines.length - SHOWN_LINES} more lines in ${printable(source)}]`);
   }
   terminal.print('');
   for (const remark of review.remarks) terminal.print(`- ${printable(remark)}`);
   terminal.print(
-    '- The agent follows a skill like your own instructions. A skill gives the agent no additional rights.',
+    t`- The agent follows a skill like your own instructions. A skill gives the agent no additional rights.`,
   );
 }
 
 async function accept(terminal: Terminal, name: string) {
   const changed = await (await open(terminal)).accept(name);
-  const what = changed.length === 0 ? 'nothing changed' : `changed: ${changed.join(', ')}`;
-  terminal.tell(`Accepted ${name} (${printable(what)}).`);
+  const what = changed.length === 0 ? t`nothing changed` : t`changed: ${changed.join(', ')}`;
+  terminal.tell(t`Accepted ${name} (${printable(what)}).`);
 }
 
 async function remove(terminal: Terminal, name: string, yes: boolean) {
   await (await open(terminal)).known(name);
-  await confirmOrStop(terminal, `Delete the skill ${name} from the workspace?`, yes);
+  await confirmOrStop(terminal, t`Delete the skill ${name} from the workspace?`, yes);
   await (await open(terminal)).remove(name);
-  terminal.tell(`Removed ${name}.`);
+  terminal.tell(t`Removed ${name}.`);
 }
 
 const hashOf = (bytes: Uint8Array) =>

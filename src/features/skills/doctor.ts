@@ -2,13 +2,14 @@
 
 import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import { printable, type Terminal } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import type { Skill } from './skills.ts';
 
 export async function checkSkills({ home, env, clock }: Terminal): Promise<readonly Finding[]> {
   const { openSkillMaintenance } = await import('./skill-maintenance.ts');
   const skills = await (await openSkillMaintenance(home, env, clock)).skills.list();
   const findings = skills.flatMap((skill) => findingOf(skill) ?? []);
-  return findings.length > 0 ? findings : [ok('skills', `${skills.length}, all usable`)];
+  return findings.length > 0 ? findings : [ok('skills', t`${skills.length}, all usable`)];
 }
 
 function findingOf({ name, state }: Skill): Finding | undefined {
@@ -16,18 +17,18 @@ function findingOf({ name, state }: Skill): Finding | undefined {
     case 'ready':
       return undefined;
     case 'lacking':
-      return ok('skills', `${name} is not available; missing: ${state.missing.join(', ')}`);
+      return ok('skills', t`${name} is not available; missing: ${state.missing.join(', ')}`);
     case 'changed':
       return warn(
         'skills',
-        `${name} changed since it was added and is disabled`,
-        `Check what changed, then run: nanobot skills accept ${name}`,
+        t`${name} changed since it was added and is disabled`,
+        t`Check what changed, then run: nanobot skills accept ${name}`,
       );
     case 'broken':
       return warn(
         'skills',
-        `${printable(name)} cannot be used: ${printable(state.problem)}`,
-        'Correct its SKILL.md, then run: nanobot skills validate',
+        t`${printable(name)} cannot be used: ${printable(state.problem)}`,
+        t`Correct its SKILL.md, then run: nanobot skills validate`,
       );
   }
 }

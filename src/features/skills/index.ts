@@ -11,6 +11,7 @@ import { type Kernel, port } from '../../kernel/feature.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { fileStamp, isOnPath } from '../../lib/files/files.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { parseYaml, YamlError } from '../../lib/yaml.ts';
 import {
@@ -109,7 +110,7 @@ class SkillCatalog implements Skills {
     const entry = entries.find((one) => one.name === name);
     if (entry === undefined) {
       const names = entries.map((one) => one.name).join(', ') || 'none';
-      throw new SkillError('unknown', `there is no skill "${name}"; available: ${names}`);
+      throw new SkillError('unknown', t`there is no skill "${name}"; available: ${names}`);
     }
     const { pins, problem } = await this.#pins();
     if (problem !== undefined && entry.origin === 'workspace') {
@@ -168,7 +169,7 @@ class SkillCatalog implements Skills {
     const path = join(entry.root, entry.name, SKILL_FILE);
     const stamp = fileStamp(path);
     if (stamp === undefined)
-      return { kind: 'broken', problem: `${entry.name} has no ${SKILL_FILE}` };
+      return { kind: 'broken', problem: t`${entry.name} has no ${SKILL_FILE}` };
     const cached = this.#cache.get(path);
     if (cached?.stamp === stamp) return cached.read;
     const read = await this.#parse(entry);
@@ -181,7 +182,7 @@ class SkillCatalog implements Skills {
     try {
       return await readSkillFile(entry.name, await this.#bytes(entry, SKILL_FILE));
     } catch (error) {
-      return { kind: 'broken', problem: error instanceof Error ? error.message : 'not readable' };
+      return { kind: 'broken', problem: error instanceof Error ? error.message : t`not readable` };
     }
   }
 
@@ -197,7 +198,7 @@ export async function readSkillFile(
 ): Promise<Read & { readonly warnings?: readonly string[] }> {
   const split = splitFrontMatter(Buffer.from(bytes).toString('utf8'));
   if (split === undefined) {
-    const problem = `${SKILL_FILE} does not begin with front matter: a line "---", "description: ...", "---"`;
+    const problem = t`${SKILL_FILE} does not begin with front matter: a line "---", "description: ...", "---"`;
     return { kind: 'broken', problem };
   }
   try {
@@ -207,18 +208,18 @@ export async function readSkillFile(
     return { kind: 'valid', manifest, body: split.body, hash: sha256(bytes), warnings };
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
-    return { kind: 'broken', problem: `the front matter is not valid YAML: ${error.message}` };
+    return { kind: 'broken', problem: t`the front matter is not valid YAML: ${error.message}` };
   }
 }
 
 const changed = (name: string, file: string) =>
   new SkillError(
     'changed',
-    `${file} of the skill ${name} has changed since it was added; the owner reviews it and runs: nanobot skills accept ${name}`,
+    t`${file} of the skill ${name} has changed since it was added; the owner reviews it and runs: nanobot skills accept ${name}`,
   );
 
 const missingFile = (name: string, file: string, others: readonly string[]) =>
-  `the skill ${name} has no file ${JSON.stringify(file)}; available: ${others.join(', ') || 'none'}`;
+  t`the skill ${name} has no file ${JSON.stringify(file)}; available: ${others.join(', ') || 'none'}`;
 
 const pinOf = ({ name, origin }: Entry, pins: ReadonlyMap<string, SkillPin>) =>
   origin === 'workspace' ? pins.get(name) : undefined;
@@ -265,12 +266,12 @@ export function createNeedsCheck(
     /** What is missing, for people; empty where nothing is. */
     async missing({ bins, env: names, os }: SkillNeeds): Promise<readonly string[]> {
       const programs = await Promise.all(
-        bins.map(async (name) => ((await hasProgram(name)) ? [] : [`the program ${name}`])),
+        bins.map(async (name) => ((await hasProgram(name)) ? [] : [t`the program ${name}`])),
       );
       const variables = names
         .filter((name) => (env[name] ?? '') === '')
-        .map((name) => `the environment variable ${name}`);
-      const system = os.length === 0 || os.includes(platform) ? [] : [`one of: ${os.join(', ')}`];
+        .map((name) => t`the environment variable ${name}`);
+      const system = os.length === 0 || os.includes(platform) ? [] : [t`one of: ${os.join(', ')}`];
       return [...programs.flat(), ...variables, ...system];
     },
   };

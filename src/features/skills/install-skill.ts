@@ -7,6 +7,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { syncFolder } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
+import { t } from '../../lib/texts.ts';
 import { SKILL_FILE } from './index.ts';
 import {
   MAX_FILE_BYTES,
@@ -48,7 +49,7 @@ export async function installSkill(
   const target = join(folder, skill.name);
   const isThere = (await lstat(target).catch(() => undefined)) !== undefined;
   if (isThere && !replace) {
-    const message = `the skill ${skill.name} already exists; use --replace to replace it`;
+    const message = t`the skill ${skill.name} already exists; use --replace to replace it`;
     throw new SkillError('exists', message);
   }
   const staged = join(folder, `.${skill.name}.${randomUUID()}`);
@@ -120,7 +121,7 @@ export async function existingSkill(name: string, folder: string): Promise<strin
   if (info?.isDirectory() === true) return target;
   throw new SkillError(
     'unknown',
-    `the workspace has no skill "${name}"; list skills: nanobot skills list`,
+    t`the workspace has no skill "${name}"; list skills: nanobot skills list`,
   );
 }
 
@@ -156,7 +157,7 @@ export async function findSkill(
   if (place === undefined) {
     throw new SkillError(
       'bad_source',
-      `cannot find ${where}; give a folder, a .tar.gz file or its URL, or owner/repository/folder`,
+      t`cannot find ${where}; give a folder, a .tar.gz file or its URL, or owner/repository/folder`,
     );
   }
   return fromArchive(await download(place, safeFetch, signal), place);
@@ -166,7 +167,7 @@ async function readBounded(path: string, bytes: number): Promise<Uint8Array> {
   if (!ARCHIVE.test(path)) {
     throw new SkillError(
       'bad_source',
-      `${path} is a file; give the folder of the skill, or a .tar.gz file`,
+      t`${path} is a file; give the folder of the skill, or a .tar.gz file`,
     );
   }
   if (bytes > MAX_ARCHIVE_BYTES) throw tooLarge(path);
@@ -183,12 +184,12 @@ async function download(
     (cause: unknown) => {
       signal.throwIfAborted();
       const why = cause instanceof Error ? cause.message : 'unreachable';
-      throw new SkillError('bad_source', `cannot download ${source}: ${why}`, { cause });
+      throw new SkillError('bad_source', t`cannot download ${source}: ${why}`, { cause });
     },
   );
   if (status === 200) return body;
-  const why = status === 404 ? 'not found, or private' : `the server answered ${status}`;
-  throw new SkillError('bad_source', `cannot download ${source}: ${why}`);
+  const why = status === 404 ? t`not found, or private` : t`the server answered ${status}`;
+  throw new SkillError('bad_source', t`cannot download ${source}: ${why}`);
 }
 
 async function fromFolder(root: string): Promise<FoundSkill> {
@@ -239,8 +240,8 @@ function chosen(
   if (top === undefined) {
     const names = tops.slice(0, 40).join(', ');
     const why =
-      tops.length === 0 ? `no ${SKILL_FILE}` : `${tops.length} skills; choose one: ${names}`;
-    throw new SkillError('bad_source', `${whole.source} has ${why}`);
+      tops.length === 0 ? t`no ${SKILL_FILE}` : t`${tops.length} skills; choose one: ${names}`;
+    throw new SkillError('bad_source', t`${whole.source} has ${why}`);
   }
   const prefix = top === '' ? '' : `${top}/`;
   return {
@@ -256,11 +257,11 @@ function chosen(
 const notPlain = (path: string) =>
   new SkillError(
     'refused',
-    `${JSON.stringify(path)} is a link or not a regular file; a skill may contain only files`,
+    t`${JSON.stringify(path)} is a link or not a regular file; a skill may contain only files`,
   );
 
 const tooLarge = (path: string) =>
-  new SkillError('refused', `${JSON.stringify(path)} is too large, or makes the skill too large`);
+  new SkillError('refused', t`${JSON.stringify(path)} is too large, or makes the skill too large`);
 
 const tooMany = () =>
-  new SkillError('refused', `more than ${MAX_SKILL_FILES} files; give the folder of the skill`);
+  new SkillError('refused', t`more than ${MAX_SKILL_FILES} files; give the folder of the skill`);

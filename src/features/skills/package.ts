@@ -4,6 +4,7 @@
 import type { ReadEntry } from 'tar';
 import { foldName, isProtected } from '../../lib/files/guarded-path.ts';
 import { headOf, hiddenCharactersIn } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import { readSkillFile, SKILL_FILE } from './index.ts';
 import { isSkillName } from './rules/skill.ts';
 import { SkillError } from './skills.ts';
@@ -42,26 +43,26 @@ const HOST = /\bhttps?:\/\/([a-z0-9.-]+\.[a-z]{2,}|localhost|\d+(?:\.\d+){3})/gi
 export async function reviewPackage({ name, files }: SkillPackage): Promise<SkillReview> {
   if (!isSkillName(name)) {
     throw refused(
-      `"${headOf(name, MAX_SHOWN_CHARS)}" is not a valid name of a skill; use lower-case letters, digits and single hyphens`,
+      t`"${headOf(name, MAX_SHOWN_CHARS)}" is not a valid name of a skill; use lower-case letters, digits and single hyphens`,
     );
   }
   checkFiles(files);
   const main = files.find(({ path }) => path === SKILL_FILE);
-  if (main === undefined) throw refused(`it has no ${SKILL_FILE}`);
+  if (main === undefined) throw refused(t`it has no ${SKILL_FILE}`);
   const read = await readSkillFile(name, main.bytes);
   if (read.kind === 'broken') throw refused(read.problem);
   const { description, isAlways, needs } = read.manifest;
   const wants = [
-    ...needs.bins.map((bin) => `the program ${bin}`),
-    ...needs.env.map((variable) => `the environment variable ${variable}`),
+    ...needs.bins.map((bin) => t`the program ${bin}`),
+    ...needs.env.map((variable) => t`the environment variable ${variable}`),
   ];
   return {
     name,
     description,
     text: read.body,
     remarks: [
-      ...(wants.length === 0 ? [] : [`It needs ${wants.join(', ')}.`]),
-      ...(isAlways ? ['It asks to be in every prompt, not only when needed.'] : []),
+      ...(wants.length === 0 ? [] : [t`It needs ${wants.join(', ')}.`]),
+      ...(isAlways ? [t`It asks to be in every prompt, not only when needed.`] : []),
       ...contentRemarks(files),
       ...(read.warnings ?? []),
     ],
@@ -70,27 +71,27 @@ export async function reviewPackage({ name, files }: SkillPackage): Promise<Skil
 
 function checkFiles(files: readonly PackedFile[]): void {
   if (files.length > MAX_SKILL_FILES) {
-    throw refused(`it has ${files.length} files; at most ${MAX_SKILL_FILES} are allowed`);
+    throw refused(t`it has ${files.length} files; at most ${MAX_SKILL_FILES} are allowed`);
   }
   const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
   if (bytes > MAX_PACKAGE_BYTES) {
-    throw refused(`it has ${bytes} bytes; at most ${MAX_PACKAGE_BYTES} are allowed`);
+    throw refused(t`it has ${bytes} bytes; at most ${MAX_PACKAGE_BYTES} are allowed`);
   }
   const seen = new Set<string>();
   for (const file of files) {
     checkPath(file.path);
     const folded = file.path.split('/').map(foldName).join('/');
-    if (seen.has(folded)) throw refused(`two files are called ${file.path} on some systems`);
+    if (seen.has(folded)) throw refused(t`two files are called ${file.path} on some systems`);
     seen.add(folded);
     if (file.bytes.length > MAX_FILE_BYTES) {
       throw refused(
-        `${file.path} has ${file.bytes.length} bytes; at most ${MAX_FILE_BYTES} are allowed`,
+        t`${file.path} has ${file.bytes.length} bytes; at most ${MAX_FILE_BYTES} are allowed`,
       );
     }
     const hidden = isText(file.bytes) ? hiddenCharactersIn(decode(file.bytes)) : undefined;
     if (hidden !== undefined) {
       throw refused(
-        `${file.path} contains invisible characters (${hidden}) and may contain text that you do not see`,
+        t`${file.path} contains invisible characters (${hidden}) and may contain text that you do not see`,
       );
     }
   }
@@ -101,13 +102,13 @@ function checkPath(path: string): void {
   const names = path.split('/');
   const shown = JSON.stringify(headOf(path, MAX_PATH_CHARS));
   if (path.length > MAX_PATH_CHARS || names.length > MAX_DEPTH) {
-    throw refused(`the path ${shown} is too long or too deep`);
+    throw refused(t`the path ${shown} is too long or too deep`);
   }
   if (names.some((part) => part === '' || part === '.' || part === '..' || ODD_NAME.test(part))) {
-    throw refused(`the path ${shown} leads outside the folder or has invalid characters`);
+    throw refused(t`the path ${shown} leads outside the folder or has invalid characters`);
   }
   if (names.some((part) => RESERVED.test(part)) || isProtected(names)) {
-    throw refused(`a file must not be called ${shown}`);
+    throw refused(t`a file must not be called ${shown}`);
   }
 }
 
@@ -122,17 +123,17 @@ function contentRemarks(files: readonly PackedFile[]): readonly string[] {
       texts.flatMap((text) => [...text.matchAll(HOST)].map(([, host = '']) => host.toLowerCase())),
     ),
   ];
-  const more = hosts.length > MAX_HOSTS ? ` and ${hosts.length - MAX_HOSTS} more` : '';
+  const more = hosts.length > MAX_HOSTS ? t` and ${hosts.length - MAX_HOSTS} more` : '';
   return [
     ...(programs.length === 0
       ? []
       : [
-          `It contains programs: ${pathsOf(programs)}. They run only if the agent may run programs.`,
+          t`It contains programs: ${pathsOf(programs)}. They run only if the agent may run programs.`,
         ]),
-    ...(binaries.length === 0 ? [] : [`It contains binary files: ${pathsOf(binaries)}.`]),
+    ...(binaries.length === 0 ? [] : [t`It contains binary files: ${pathsOf(binaries)}.`]),
     ...(hosts.length === 0
       ? []
-      : [`It mentions these hosts: ${hosts.slice(0, MAX_HOSTS).join(', ')}${more}.`]),
+      : [t`It mentions these hosts: ${hosts.slice(0, MAX_HOSTS).join(', ')}${more}.`]),
   ];
 }
 
@@ -179,7 +180,7 @@ export async function unpack(archive: Uint8Array): Promise<Unpacked> {
       seen += 1;
       bytes += entry.size;
       if (seen > MAX_ENTRIES || bytes > MAX_BYTES) {
-        reject(new SkillError('refused', 'the archive is too large'));
+        reject(new SkillError('refused', t`the archive is too large`));
         return parser.abort(new Error('too large'));
       }
       if (entry.type !== 'Directory' && !FILES.includes(entry.type)) others.push(entry.path);
@@ -193,7 +194,7 @@ export async function unpack(archive: Uint8Array): Promise<Unpacked> {
     await promise;
   } catch (cause) {
     if (cause instanceof SkillError) throw cause;
-    throw new SkillError('bad_source', 'not a tar archive, or a damaged one', { cause });
+    throw new SkillError('bad_source', t`not a tar archive, or a damaged one`, { cause });
   }
   return withoutRoot(files, others);
 }

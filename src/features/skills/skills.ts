@@ -12,6 +12,7 @@ import {
 import { NanobotError, ToolError } from '../../kernel/message/errors.ts';
 import { fileStamp, writeAtomic } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
+import { t } from '../../lib/texts.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
 import { isSkillName, withOtherFiles } from './rules/skill.ts';
 
@@ -116,7 +117,7 @@ const KINDS: Readonly<Record<SkillProblem, ToolError['kind']>> = {
 
 export const SKILLS_COMMANDS = {
   skills: {
-    summary: 'list my skills',
+    summary: t`list my skills`,
     access: { direct: 'trusted', group: 'owner' },
     timing: 'immediate',
   },
@@ -126,7 +127,7 @@ export function skillsCommands(skills: Pick<Skills, 'list'>): readonly Command[]
   return commandsOf(SKILLS_COMMANDS, {
     async skills() {
       const lines = (await skills.list()).map(lineOf);
-      if (lines.length === 0) return 'There are no skills. Add one with `nanobot skills add`.';
+      if (lines.length === 0) return t`There are no skills. Add one with \`nanobot skills add\`.`;
       return `Skills:\n${lines.join('\n')}`;
     },
   });
@@ -135,13 +136,13 @@ export function skillsCommands(skills: Pick<Skills, 'list'>): readonly Command[]
 function lineOf({ name, description, isAlways, state }: Skill): string {
   switch (state.kind) {
     case 'ready':
-      return `- **${name}**${isAlways ? ' (always in use)' : ''}: ${description}`;
+      return `- **${name}**${isAlways ? t` (always in use)` : ''}: ${description}`;
     case 'lacking':
-      return `- **${name}** (missing: ${state.missing.join(', ')}): ${description}`;
+      return t`- **${name}** (missing: ${state.missing.join(', ')}): ${description}`;
     case 'changed':
-      return `- **${name}** (not in use: changed since it was added)`;
+      return t`- **${name}** (not in use: changed since it was added)`;
     case 'broken':
-      return `- **${name}** (not in use: ${state.problem})`;
+      return t`- **${name}** (not in use: ${state.problem})`;
   }
 }
 
@@ -183,7 +184,7 @@ export function createSkillPinRows(path: string) {
     try {
       return new Map(Object.entries(pinFile.parse(JSON.parse(text)).skills));
     } catch (cause) {
-      const message = `${path} is damaged: restore it, or delete it and add the skills again`;
+      const message = t`${path} is damaged: restore it, or delete it and add the skills again`;
       throw new NanobotError('skill_pins_damaged', message, { cause });
     }
   }

@@ -4,6 +4,7 @@
 import { Command } from 'commander';
 import { parseLimit } from '../../cli/flag-values.ts';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { budgetCap, budgetLine } from './rules/budget-limits.ts';
 import type { BudgetOwners, StoredDay } from './spending-day.ts';
@@ -14,9 +15,9 @@ type Options = { readonly days: number; readonly json?: boolean };
 
 export function usageCommand(terminal: Terminal): Command {
   return new Command('usage')
-    .description('show what models cost, by person, chat and in total')
-    .option('--days <n>', 'number of days, including today', parseLimit, 1)
-    .option('--json', 'print as JSON')
+    .description(t`show what models cost, by person, chat and in total`)
+    .option('--days <n>', t`number of days, including today`, parseLimit, 1)
+    .option('--json', t`print as JSON`)
     .action((options: Options) => showUsage(terminal, options));
 }
 
@@ -34,7 +35,7 @@ async function showUsage(terminal: Terminal, { days, json }: Options) {
     return Promise.all(stored.map((day) => withOwners(day, ownerOf)));
   });
   if (json === true) return terminal.printJson(found);
-  if (found.length === 0) return terminal.tell('No model usage.');
+  if (found.length === 0) return terminal.tell(t`No model usage.`);
   const { currency } = config.limits.budget;
   for (const { day, rows } of found) {
     terminal.print(day);

@@ -3,6 +3,7 @@
 import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
+import { t } from '../../lib/texts.ts';
 import { findDefaultModel } from '../../providers/credentials.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 
@@ -14,23 +15,23 @@ export async function checkPrices({ env }: Terminal, config: Config): Promise<Fi
   const unknown = models.filter(
     (model) => priceOf(model, config.models.prices, budget.currency) === undefined,
   );
-  if (unknown.length === 0) return ok('prices', `all model prices known, in ${budget.currency}`);
-  const text = `unknown price: ${unknown.join(', ')}`;
+  if (unknown.length === 0) return ok('prices', t`all model prices known, in ${budget.currency}`);
+  const text = t`unknown price: ${unknown.join(', ')}`;
   const isLimited =
     budget.perPersonMoneyPerDay +
       budget.perChatMoneyPerDay +
       budget.perJobMoneyPerDay +
       budget.totalMoneyPerDay >
     0;
-  if (!isLimited) return ok('prices', `${text}; only tokens are counted`);
+  if (!isLimited) return ok('prices', t`${text}; only tokens are counted`);
   const assumed = assumedPrice(budget.unpriced, budget.currency);
   const done =
     assumed === undefined
-      ? 'not used, because a budget in money is set'
-      : `charged at ${assumed.input} (in) and ${assumed.output} (out) ${budget.currency} per million tokens`;
+      ? t`not used, because a budget in money is set`
+      : t`charged at ${assumed.input} (in) and ${assumed.output} (out) ${budget.currency} per million tokens`;
   return warn(
     'prices',
     `${text}; ${done}`,
-    'Set the price in models.prices, or set budgets in tokens.',
+    t`Set the price in models.prices, or set budgets in tokens.`,
   );
 }

@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/agent.ts';
 import { Refusal, type RouteHandlers, type RouteRequest, valid } from '../../kernel/http-routes.ts';
 import { accountId, channelName, chatId, threadId } from '../../kernel/message/ids.ts';
+import { t } from '../../lib/texts.ts';
 
 /** The response to the other process. */
 export const lentAnswer = z.discriminatedUnion('kind', [
@@ -88,7 +89,7 @@ export function lendingRoutes(spending: Pick<SpendingGuard, 'reserve'>) {
       onlyWithToken(request);
       const { id } = valid(endParams, request.params);
       const settle = open.get(id);
-      if (settle === undefined) throw new Refusal(404, 'not_found', 'This call is over.');
+      if (settle === undefined) throw new Refusal(404, 'not_found', t`This call is over.`);
       settle(valid(endBody, request.body));
       return { status: 204 };
     },
@@ -97,7 +98,7 @@ export function lendingRoutes(spending: Pick<SpendingGuard, 'reserve'>) {
 
 function onlyWithToken({ hasToken }: RouteRequest): void {
   if (hasToken) return;
-  throw new Refusal(403, 'token_needed', 'Only the gateway’s token has calls counted.');
+  throw new Refusal(403, 'token_needed', t`Only the gateway’s token has calls counted.`);
 }
 
 function plannedCall({ chat, ...call }: z.infer<typeof callBody>): PlannedCall {

@@ -13,6 +13,7 @@ import type { ChatRef, Payer } from '../../kernel/message/message.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
 import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { t } from '../../lib/texts.ts';
 import {
   type BudgetView,
   budgetCap,
@@ -32,17 +33,17 @@ const MAX_PERCENT = 1000;
 
 export const SPENDING_COMMANDS = {
   usage: {
-    summary: 'show today’s spending on models',
+    summary: t`show today’s spending on models`,
     access: CONVERSATION,
     timing: 'immediate',
   },
   cost: {
-    summary: 'show the cost of this conversation and of today',
+    summary: t`show the cost of this conversation and of today`,
     access: CONVERSATION,
     timing: 'immediate',
   },
   budget: {
-    summary: 'show today’s budgets, or raise them for today',
+    summary: t`show today’s budgets, or raise them for today`,
     usage: '/budget [more <percent> [budget]]',
     access: OWNER_ONLY,
     timing: 'immediate',
@@ -63,7 +64,7 @@ export async function spentToday(
   spending: SpendingService,
 ): Promise<string> {
   const [view] = await (origin === undefined ? spending.all() : shownTo(origin, spending));
-  return view === undefined ? 'nothing spent' : budgetLine(view, spending.currency);
+  return view === undefined ? t`nothing spent` : budgetLine(view, spending.currency);
 }
 
 function shownTo({ message, role }: CommandOrigin, spending: SpendingService) {
@@ -73,17 +74,17 @@ function shownTo({ message, role }: CommandOrigin, spending: SpendingService) {
 
 async function showUsage(origin: CommandOrigin, spending: SpendingService): Promise<string> {
   const spent = (await shownTo(origin, spending)).filter(({ ledger }) => ledger.calls > 0);
-  if (spent.length === 0) return 'Nothing was spent today.';
+  if (spent.length === 0) return t`Nothing was spent today.`;
   const lines = spent.slice(0, MAX_LINES).map((view) => `- ${budgetLine(view, spending.currency)}`);
   const left = spent.length - lines.length;
-  return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot usage\``] : [])].join('\n');
+  return [...lines, ...(left > 0 ? [t`and ${left} more: \`nanobot usage\``] : [])].join('\n');
 }
 
 /** Entries that were summarised or cleared are no longer in the conversation and do not count. */
 async function showCost(origin: CommandOrigin, spending: SpendingService): Promise<string> {
   const conversation = await spending.inConversation(origin.session);
   return [
-    `This conversation, since its last summary or restart: ${conversationLines(conversation, spending.currency)}`,
+    t`This conversation, since its last summary or restart: ${conversationLines(conversation, spending.currency)}`,
     `Today:\n${await showUsage(origin, spending)}`,
   ].join('\n\n');
 }
@@ -92,7 +93,7 @@ async function changeBudget(argument: string, spending: SpendingService): Promis
   if (argument === '') {
     const limited = (await spending.all()).filter(({ cap }) => cap.tokens > 0 || cap.micros > 0);
     if (limited.length === 0) {
-      return 'No budget is set. Set one with limits.budget in the configuration.';
+      return t`No budget is set. Set one with limits.budget in the configuration.`;
     }
     const lines = limited.slice(0, MAX_LINES);
     return lines.map((view) => `- ${budgetLine(view, spending.currency)}`).join('\n');
@@ -100,16 +101,16 @@ async function changeBudget(argument: string, spending: SpendingService): Promis
   const match = /^more\s+(\d+)\s*%?(?:\s+(\S.*))?$/.exec(argument);
   const percent = Number(match?.[1] ?? 0);
   if (match === null || percent < 1 || percent > MAX_PERCENT) {
-    return `Usage: /budget more <percent>, at most ${MAX_PERCENT}.`;
+    return t`Usage: /budget more <percent>, at most ${MAX_PERCENT}.`;
   }
   const key = match[2];
   const raised = await spending.raise(percent, key === undefined ? {} : { key });
   if (raised.length === 0) {
     return key === undefined
-      ? `No budget is nearly used up. To raise one anyway, name it: \`/budget more ${percent} total\`; /budget lists them.`
-      : 'No budget with that name was used today; /usage lists them.';
+      ? t`No budget is nearly used up. To raise one anyway, name it: \`/budget more ${percent} total\`; /budget lists them.`
+      : t`No budget with that name was used today; /usage lists them.`;
   }
-  return `${percent} % more for today: ${raised.join(', ')}.`;
+  return t`${percent} % more for today: ${raised.join(', ')}.`;
 }
 
 // Shows today's spending and changes limits on behalf of an owner.
@@ -212,8 +213,8 @@ export function budgetQuestion(usedUp: UsedUp, chat: ChatRef): Question {
     ...{ id, chat },
     markdown: text,
     choices: [
-      { label: `Allow ${MORE_PERCENT} % more today`, action: 'more' },
-      { label: 'Keep the limit', action: 'keep' },
+      { label: t`Allow ${MORE_PERCENT} % more today`, action: 'more' },
+      { label: t`Keep the limit`, action: 'keep' },
     ],
     approvers: 'owners',
     subject: `${BUDGET_SUBJECT}:${day}|${extraPercent}|${key}`,
@@ -224,14 +225,14 @@ export function budgetQuestion(usedUp: UsedUp, chat: ChatRef): Question {
 export function createBudgetAnswers(service: SpendingService): QuestionHandler {
   return {
     async answer(rest, action) {
-      if (action !== 'more') return 'The limit stays as it is.';
+      if (action !== 'more') return t`The limit stays as it is.`;
       const [day = '', extra, ...key] = rest.split('|');
       // Must not raise the limit twice when it is repeated after a crash.
       const meant = { key: key.join('|'), day, extraPercent: Number(extra) };
       const raised = await service.raise(MORE_PERCENT, meant);
       return raised.length === 0
-        ? 'Nothing changed: it was already raised, or that day is over.'
-        : `${MORE_PERCENT} % more for today: ${raised.join(', ')}.`;
+        ? t`Nothing changed: it was already raised, or that day is over.`
+        : t`${MORE_PERCENT} % more for today: ${raised.join(', ')}.`;
     },
   };
 }

@@ -9,6 +9,7 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { Rows } from '../../kernel/rows.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type SubagentRun, subagentLine } from './rules/subagent.ts';
 import type { SubagentService as Service } from './subagent-service.ts';
@@ -17,12 +18,12 @@ const MAX_LINES = 30;
 
 export const AGENTS_COMMANDS = {
   agents: {
-    summary: 'list the subagents working for you',
+    summary: t`list the subagents working for you`,
     access: { direct: 'trusted', group: 'trusted' },
     timing: 'immediate',
   },
   kill: {
-    summary: 'stop a subagent',
+    summary: t`stop a subagent`,
     usage: '/kill <id>',
     access: { direct: 'trusted', group: 'trusted', audited: true },
     timing: 'immediate',
@@ -33,12 +34,12 @@ export function agentsCommands(subagents: SubagentView): readonly Command[] {
   return commandsOf(AGENTS_COMMANDS, {
     async agents(origin) {
       const lines = await subagents.lines(seenBy(origin));
-      if (lines.length === 0) return 'No subagents are running.';
+      if (lines.length === 0) return t`No subagents are running.`;
       const shown = lines.slice(0, MAX_LINES).map((line) => `- ${line}`);
-      return [...shown, 'Stop one with /kill <id>.'].join('\n');
+      return [...shown, t`Stop one with /kill <id>.`].join('\n');
     },
     async kill(origin, argument) {
-      if (argument === '') return 'Usage: /kill <id>; /agents lists the subagents.';
+      if (argument === '') return t`Usage: /kill <id>; /agents lists the subagents.`;
       return subagents.kill(argument, seenBy(origin));
     },
   });
@@ -79,14 +80,14 @@ export function createSubagentView({ runs: rows, service, clock }: SubagentViewD
     /** For /status; empty where none runs. */
     async atWork(session: SessionKey): Promise<readonly string[]> {
       const running = (await visible(session)).filter(isRunning).length;
-      return running === 0 ? [] : [`Subagents running: ${running} (see /agents)`];
+      return running === 0 ? [] : [t`Subagents running: ${running} (see /agents)`];
     },
     /** Returns the answer for the person. */
     async kill(id: string, whose: SubagentsOf): Promise<string> {
       const run = (await visible(whose)).find((each) => each.id === id);
-      if (run === undefined) return `There is no subagent ${id}. /agents lists them.`;
+      if (run === undefined) return t`There is no subagent ${id}. /agents lists them.`;
       const ran = await service.cancel(run, 'by a person');
-      return ran ? `Stopped: ${run.label}.` : `It had already ended: ${run.label}.`;
+      return ran ? t`Stopped: ${run.label}.` : t`It had already ended: ${run.label}.`;
     },
     /** Ends all subagents of a session; returns their number. */
     async stopAll(session: SessionKey): Promise<number> {

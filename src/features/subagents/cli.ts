@@ -5,14 +5,15 @@ import { chatNames, chatText } from '../../cli/chat-names.ts';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
+import { t } from '../../lib/texts.ts';
 import type { SubagentRun } from './rules/subagent.ts';
 
 export function agentsCommand(terminal: Terminal): Command {
-  const command = new Command('agents').description('subagents and their profiles');
+  const command = new Command('agents').description(t`subagents and their profiles`);
   command
     .command('list')
-    .description('list all profiles and recent subagents')
-    .option('--json', 'print as JSON')
+    .description(t`list all profiles and recent subagents`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   return command;
 }
@@ -28,10 +29,10 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
     const { name, description } =
       profile.kind === 'valid'
         ? profile.profile
-        : { name: profile.name, description: `cannot be used: ${profile.problem}` };
-    terminal.print(`profile ${printable(name)}: ${printable(description)}`);
+        : { name: profile.name, description: t`cannot be used: ${profile.problem}` };
+    terminal.print(t`profile ${printable(name)}: ${printable(description)}`);
   }
-  if (profiles.length === 0) terminal.note('No profiles in the workspace.');
+  if (profiles.length === 0) terminal.note(t`No profiles in the workspace.`);
   const { subagentLine } = await import('./rules/subagent.ts');
   const names = await chatNames(
     terminal,

@@ -11,6 +11,7 @@ import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { HandledTurn, NextStage, TurnSetup, TurnStage } from '../../kernel/turns/stages.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { MEMORY } from '../memory/index.ts';
@@ -169,7 +170,7 @@ type SubagentsStageDeps = {
 };
 
 const SPAWN = 'spawn';
-const GIVEN_UP = 'It failed several times and is set aside (see "nanobot dead list").';
+const GIVEN_UP = t`It failed several times and is set aside (see "nanobot dead list").`;
 
 /** Restricts the agent for the turns of subagents. */
 function confinedAgent(agent: Agent, deps: SubagentsStageDeps): Agent {
@@ -194,7 +195,7 @@ function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
     const isTask = message.id === taskMessageId(chat);
     const known = await runs.get(chat);
     if (known === undefined || (isTask && known.state === 'cancelled')) {
-      return { throughSeq: seq, outbound: [], note: 'the subagent was stopped' };
+      return { throughSeq: seq, outbound: [], note: t`the subagent was stopped` };
     }
     const handled = await next(turn, setup);
     const text = handled.outbound.map(({ markdown }) => markdown).join('\n\n');

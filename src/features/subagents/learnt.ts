@@ -10,6 +10,7 @@ import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
   type Advice,
@@ -81,11 +82,11 @@ export class Calibrator {
     if (!this.isOn()) return [];
     const { settings, configured } = this.#deps;
     const groups = Map.groupBy(await this.#all(), ({ group, model }) => `${group}, ${model}`);
-    if (groups.size === 0) return ['Calibration: on, nothing is known yet'];
+    if (groups.size === 0) return [t`Calibration: on, nothing is known yet`];
     return [...groups].map(([name, runs]) => {
       const advice = advise(runs, configured());
       const isUsed = advice.confidence >= settings().minConfidence && !name.startsWith('workflow ');
-      return `Calibration of ${name}: ${lineOf(runs, advice)}${isUsed ? '' : ', not applied'}`;
+      return t`Calibration of ${name}: ${lineOf(runs, advice)}${isUsed ? '' : t`, not applied`}`;
     });
   }
 
@@ -101,8 +102,8 @@ function lineOf(runs: readonly Execution[], advice: Advice): string {
   const { rounds, tokens, depth, confidence } = advice;
   const types = [...new Set(runs.map(({ type }) => type))].join(', ');
   return (
-    `${runs.length} runs (${types}), ${done} done; at most ${rounds} rounds and ${tokens} tokens, ` +
-    `depth ${depth}, confidence ${confidence.toFixed(2)}`
+    t`${runs.length} runs (${types}), ${done} done; at most ${rounds} rounds and ${tokens} tokens, ` +
+    t`depth ${depth}, confidence ${confidence.toFixed(2)}`
   );
 }
 
@@ -218,12 +219,12 @@ export class Votes {
     if (all === 0) return [];
     const rate = votes === 0 ? 0 : agreed / votes;
     const voters = votersFor(rate, VOTE_TARGET);
-    const sure = voters === undefined ? 'more than 15' : `${voters}`;
+    const sure = voters === undefined ? t`more than 15` : `${voters}`;
     const answers = ((votes + flagged) / all).toFixed(1);
     return [
-      `Votes on steps: ${all} (${gate} accepted by the pilot voters, ${lead} won by a lead, ${undecided} undecided); ` +
-        `${answers} answers each, ${Math.round(rate * PERCENT)} % agree, ${flagged} not usable; ` +
-        `voters for 99.9 %: ${sure}`,
+      t`Votes on steps: ${all} (${gate} accepted by the pilot voters, ${lead} won by a lead, ${undecided} undecided); ` +
+        t`${answers} answers each, ${Math.round(rate * PERCENT)} % agree, ${flagged} not usable; ` +
+        t`voters for 99.9 %: ${sure}`,
     ];
   }
 }

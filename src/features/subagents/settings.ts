@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { count, flag, section, text } from '../../kernel/config/settings-fields.ts';
+import { t } from '../../lib/texts.ts';
 
 /** Relative to the workspace; writing there needs the right `rules`. */
 export const PROFILES_FOLDER = 'profiles';
@@ -56,12 +57,12 @@ export const votingSchema = section({
     .describe('Entropy in bits below which the pilot voters’ answer is accepted.'),
   minMargin: share(
     USUAL_GATE.minMargin,
-    'Lead that the pilot voters’ answer needs, as a share of their votes.',
+    t`Lead that the pilot voters’ answer needs, as a share of their votes.`,
   ),
-  minConfidence: share(USUAL_GATE.minConfidence, 'Share of the pilot voters that must agree.'),
+  minConfidence: share(USUAL_GATE.minConfidence, t`Share of the pilot voters that must agree.`),
   maxFlagged: share(
     USUAL_MAX_FLAGGED,
-    'No answer wins while a larger share than this is empty, too long or malformed.',
+    t`No answer wins while a larger share than this is empty, too long or malformed.`,
   ),
   maxAnswerChars: count(20, 100_000, 2000).describe(
     'Longest answer in characters; a longer one is not counted.',
@@ -80,7 +81,7 @@ export const calibrationSchema = section({
   ),
   minConfidence: share(
     0.5,
-    'Ignore estimates below this confidence; 0.5 needs four subagents of a kind.',
+    t`Ignore estimates below this confidence; 0.5 needs four subagents of a kind.`,
   ),
   keep: count(10, 1000, 200).describe('Runs to keep for each kind of task and model.'),
 });

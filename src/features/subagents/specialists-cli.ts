@@ -3,17 +3,18 @@
 
 import { Command } from 'commander';
 import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 
 export function specialistsCommand(terminal: Terminal): Command {
-  const command = new Command('specialists').description('specialists of the mode "supervisor"');
+  const command = new Command('specialists').description(t`specialists of the mode "supervisor"`);
   command
     .command('list')
-    .description('list all specialists with their models and tools')
-    .option('--json', 'print as JSON')
+    .description(t`list all specialists with their models and tools`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   command
     .command('validate')
-    .description('check the files in config/agents and list every problem')
+    .description(t`check the files in config/agents and list every problem`)
     .action(() => validate(terminal));
   return command;
 }
@@ -28,11 +29,11 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
   if (json) return terminal.printJson({ agents, problems });
   for (const each of agents) {
     if (each.kind === 'broken') {
-      terminal.print(printable(`${each.name} cannot be used: ${each.problem}`));
+      terminal.print(printable(t`${each.name} cannot be used: ${each.problem}`));
       continue;
     }
     const { name, description, model, output, tools } = each.value;
-    const means = tools.length === 0 ? 'no tools' : tools.join(', ');
+    const means = tools.length === 0 ? t`no tools` : tools.join(', ');
     terminal.print(printable(`${name} (${model}, ${output}; ${means}): ${description}`));
   }
   for (const problem of problems) terminal.note(printable(problem));
@@ -46,5 +47,5 @@ async function validate(terminal: Terminal): Promise<void> {
   );
   const all = [...broken, ...problems];
   if (all.length > 0) throw new CommandFailure(EXIT.usage, all.map(printable).join('\n'));
-  terminal.note(`All valid: ${agents.length} specialists.`);
+  terminal.note(t`All valid: ${agents.length} specialists.`);
 }

@@ -16,6 +16,7 @@ import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { removeEndedRuns, type SubagentRows } from './personal-data.ts';
@@ -121,7 +122,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
   async function cancel(run: SubagentRun, how: Cancelled): Promise<boolean> {
     const { id, plan } = run;
     const cancelled = await finished(id, () => ({
-      ...{ state: 'cancelled', result: `ended ${how}`, telling: 'over' },
+      ...{ state: 'cancelled', result: t`ended ${how}`, telling: 'over' },
     }));
     await cancelChildren(id);
     if (plan.kind === 'task') await bus.cancel(subagentSession(id), 'the subagent was stopped');
@@ -148,7 +149,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
     }
     const trace = run.plan.kind === 'task' ? await bus.trace(taskMessageId(run.id)) : undefined;
     if (trace === undefined || trace.state === 'pending') return goOn(run);
-    const result = 'It was lost. Start it again if it is still needed.';
+    const result = t`It was lost. Start it again if it is still needed.`;
     await end(run.id, { state: 'failed', result, isForeign: false });
   }
 
@@ -169,7 +170,7 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
       try {
         await goOn(run);
       } catch (error) {
-        const over = { state: 'failed', result: 'It could not start.', telling: 'over' } as const;
+        const over = { state: 'failed', result: t`It could not start.`, telling: 'over' } as const;
         await runs.change(run.id, (each) => each && { ...each, ...over, endedAt: clock.now() });
         throw error;
       }
@@ -285,7 +286,7 @@ function killMessage(run: SubagentRun, now: number): InboundMessage {
     ...{ id: messageId(`subagent/${id}/killed-${run.attempt}`), addressing: 'direct' },
     ...{ chat: parent.chat, session: parent.session },
     sender: { ...senderFor(run), ...tainted(parent.isTainted) },
-    text: `The subagent "${label}" (${id}) was stopped by a person.`,
+    text: t`The subagent "${label}" (${id}) was stopped by a person.`,
     announces: { attachments: [] },
     ...{ sentAt: now, receivedAt: now },
   };
@@ -293,7 +294,7 @@ function killMessage(run: SubagentRun, now: number): InboundMessage {
 
 /** The result, marked as a report and not as an instruction. */
 export function resultText({ result = '' }: Pick<SubagentRun, 'result'>): string {
-  const whole = result.trim() === '' ? 'It gave no answer.' : result;
+  const whole = result.trim() === '' ? t`It gave no answer.` : result;
   const text = shortened(whole, MAX_TOLD_CHARS, '\n[cut here]');
   return wrapUntrusted('result of a subagent', [{ text }], newBoundary());
 }
@@ -325,7 +326,7 @@ export function idOf(
 /** @throws SubagentError */
 export function checkSame(known: SubagentRun, { plan, id }: SubagentRequest): void {
   if (JSON.stringify(known.plan) === JSON.stringify(plan)) return;
-  throw new SubagentError(`"${id}" is already in use. Choose another id.`);
+  throw new SubagentError(t`"${id}" is already in use. Choose another id.`);
 }
 
 // Whether the text of a turn may contain untrusted content: it may repeat whatever the turn saw.

@@ -7,6 +7,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
+import { t } from '../../lib/texts.ts';
 import { parseYaml, YamlError } from '../../lib/yaml.ts';
 import type { Advice, SubagentKind } from './rules/calibration.ts';
 import {
@@ -52,14 +53,14 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
     const found = await profiles.get(name);
     if (found?.kind === 'valid') return found.profile;
     if (found !== undefined) {
-      throw new SubagentError(`The profile ${name} cannot be used: ${found.problem}.`);
+      throw new SubagentError(t`The profile ${name} cannot be used: ${found.problem}.`);
     }
     const names = (await profiles.list()).map(
       (each) => (each.kind === 'valid' ? each.profile : each).name,
     );
     const there =
-      names.length === 0 ? 'there are none; leave it out' : `there are ${names.join(', ')}`;
-    throw new SubagentError(`There is no profile "${name}"; ${there}.`);
+      names.length === 0 ? t`there are none; leave it out` : t`there are ${names.join(', ')}`;
+    throw new SubagentError(t`There is no profile "${name}"; ${there}.`);
   }
 
   return {
@@ -89,7 +90,7 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
       return found.map((each) =>
         each.kind === 'valid'
           ? profileLine(each.profile)
-          : `- ${each.name} cannot be used: ${each.problem}`,
+          : t`- ${each.name} cannot be used: ${each.problem}`,
       );
     },
   };

@@ -5,13 +5,14 @@ import { type Finding, fail, ok, warn } from '../../cli/doctor/machine-checks.ts
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { isOnPath } from '../../lib/files/files.ts';
+import { t } from '../../lib/texts.ts';
 import { chosenEngines } from './index.ts';
 import type { SpeechEngine, TranscriptionEngine } from './rules/voice-engine.ts';
 import { pingEngine } from './transcribe.ts';
 import { VoiceError } from './voice.ts';
 
-const UNPRICED = ', unknown price: not counted in budgets in money';
-const SET_UP = 'Add a Groq or OpenAI key, or set voice.transcription.';
+const UNPRICED = t`, unknown price: not counted in budgets in money`;
+const SET_UP = t`Add a Groq or OpenAI key, or set voice.transcription.`;
 
 export async function checkVoice(
   terminal: Terminal,
@@ -37,8 +38,8 @@ export async function checkVoice(
 }
 
 function unset(check: string, isMissed: boolean): Finding {
-  if (isMissed) return warn(check, 'an engine is set, but its key is missing', SET_UP);
-  return ok(check, 'off: voice messages are not transcribed');
+  if (isMissed) return warn(check, t`an engine is set, but its key is missing`, SET_UP);
+  return ok(check, t`off: voice messages are not transcribed`);
 }
 
 async function engineFinding(
@@ -49,14 +50,14 @@ async function engineFinding(
 ): Promise<Finding> {
   if (engine.kind === 'command') {
     const [program] = engine.argv;
-    if (await isOnPath(program, env)) return ok(check, `with ${program}`);
-    return fail(check, `${program} is not installed`, 'Install it, or choose another engine.');
+    if (await isOnPath(program, env)) return ok(check, t`with ${program}`);
+    return fail(check, t`${program} is not installed`, t`Install it, or choose another engine.`);
   }
   const name = `${engine.name} ${engine.model}${engine.price === undefined ? UNPRICED : ''}`;
-  if (!isLive) return ok(check, `${name} (not tested; --live sends a test request)`);
+  if (!isLive) return ok(check, t`${name} (not tested; --live sends a test request)`);
   try {
     await pingEngine(engine, clock);
-    return ok(check, `${name}: the server answers`);
+    return ok(check, t`${name}: the server answers`);
   } catch (error) {
     if (!(error instanceof VoiceError)) throw error;
     return fail(check, `${engine.name}: ${error.message}`, SET_UP);

@@ -26,6 +26,7 @@ import { isSpoken } from '../../kernel/turns/rules/live-reply.ts';
 import type { HandledTurn, TurnStage } from '../../kernel/turns/stages.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { createCredentials } from '../../providers/credentials.ts';
@@ -43,14 +44,13 @@ import { charged, type Speaker, type Transcriber, VoiceError } from './voice.ts'
 
 /** Scope of the store with the transcripts. */
 const VOICE_SCOPE = 'voice';
-const MISPLACED =
-  'The speech service knows no such address or model (404). Check apiBase and model of voice.speech.';
+const MISPLACED = t`The speech service knows no such address or model (404). Check apiBase and model of voice.speech.`;
 /** Concurrent transcriptions. */
 const AT_ONCE = 4;
 const FOR_OWNERS =
-  'A Groq or OpenAI key is enough, or set voice.transcription in the configuration; ' +
-  '"nanobot doctor" checks it.';
-const FOR_OTHERS = 'Please write to me instead.';
+  t`A Groq or OpenAI key is enough, or set voice.transcription in the configuration; ` +
+  t`"nanobot doctor" checks it.`;
+const FOR_OTHERS = t`Please write to me instead.`;
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, store, bus, media, judge, env, owners, add, mediumOf } = kernel;
@@ -222,7 +222,7 @@ async function silent(
   log.info('answer not spoken: engine refused', { channel: chat.channel });
   const day = createDayText()(clock.now(), timeZone());
   const id = messageId(`unspoken/${sessionKeyOf(chat)}/${day}`);
-  await send({ id, chat, markdown: `Answer without voice: ${text}` });
+  await send({ id, chat, markdown: t`Answer without voice: ${text}` });
   return handled;
 }
 
@@ -264,7 +264,7 @@ const OTHER_SOUNDS = [
   [/^audio\/(?:x-)?aiff$/, 'aiff'],
 ] as const;
 
-const NO_SOUND = 'the engine returned no audio';
+const NO_SOUND = t`the engine returned no audio`;
 
 type Shape = Pick<OutboundAttachment, 'kind' | 'name' | 'mimeType'>;
 

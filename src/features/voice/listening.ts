@@ -21,6 +21,7 @@ import {
 import type { Permits } from '../../lib/async.ts';
 import { defined } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { believedMs, listeningCost, longestMs } from './rules/voice-engine.ts';
@@ -45,14 +46,13 @@ type ListeningDeps = {
 };
 
 const MISPLACED =
-  'What listens to voice messages answers that it knows no such address or model (404). Check apiBase ' +
-  'and model of voice.transcription; with an address of your own the model is whisper-1 unless you set it.';
+  t`What listens to voice messages answers that it knows no such address or model (404). Check apiBase ` +
+  t`and model of voice.transcription; with an address of your own the model is whisper-1 unless you set it.`;
 const isMisplaced = (error: unknown) =>
   error instanceof VoiceError && error.code === 'voice_not_found';
-const NO_BUDGET = 'today’s budget is used up';
-const KEPT_HERE =
-  'transcription uses a service, and this conversation stays on your own machines (/local only)';
-const NO_ENGINE = 'no transcription engine is set';
+const NO_BUDGET = t`today’s budget is used up`;
+const KEPT_HERE = t`transcription uses a service, and this conversation stays on your own machines (/local only)`;
+const NO_ENGINE = t`no transcription engine is set`;
 const KEPT_MS = 30 * 86_400_000;
 
 export function createListening(deps: ListeningDeps): Listening {
@@ -79,7 +79,7 @@ export function createListening(deps: ListeningDeps): Listening {
           }
           if (isMisplaced(error)) tellOnce();
           deps.log.warn('voice message not transcribed', { kind: attachment.kind, error });
-          const reason = error instanceof VoiceError ? error.reason : 'something went wrong';
+          const reason = error instanceof VoiceError ? error.reason : t`something went wrong`;
           return { kind: 'unheard', reason };
         },
       );
@@ -90,11 +90,11 @@ export function createListening(deps: ListeningDeps): Listening {
       const reason = attachments.map(missedReason).find((found) => found !== undefined);
       if (reason === undefined) return;
       const isUnset = reason === NO_ENGINE;
-      const remedy = isUnset ? await deps.remedy(message) : 'Please write it, or try again later.';
+      const remedy = isUnset ? await deps.remedy(message) : t`Please write it, or try again later.`;
       const id = isUnset ? dailyId(message) : messageId(`${message.id}/unheard`);
       const markdown = isUnset
-        ? `I cannot transcribe voice messages: ${reason}. ${remedy}`
-        : `I could not transcribe your voice message: ${reason}. ${remedy}`;
+        ? t`I cannot transcribe voice messages: ${reason}. ${remedy}`
+        : t`I could not transcribe your voice message: ${reason}. ${remedy}`;
       await deps.send({ id, chat: message.chat, markdown, replyTo: message.id });
     },
   };
@@ -110,16 +110,16 @@ async function listen(
   const transcriber = await deps.transcriber();
   if (transcriber === undefined) return { kind: 'unheard', reason: NO_ENGINE };
   const { maxBytes, maxMs } = deps.limits();
-  if (sizeBytes > maxBytes) return { kind: 'unheard', reason: 'it is too large' };
-  if (durationMs > maxMs) return { kind: 'unheard', reason: 'it is too long' };
-  if (content.kind !== 'stored') return { kind: 'unheard', reason: 'it is not there' };
+  if (sizeBytes > maxBytes) return { kind: 'unheard', reason: t`it is too large` };
+  if (durationMs > maxMs) return { kind: 'unheard', reason: t`it is too long` };
+  if (content.kind !== 'stored') return { kind: 'unheard', reason: t`it is not there` };
   const key = `${content.media} ${transcriber.id}`;
   const before = await known.get(key);
   if (before !== undefined) return spokenOf(JSON.parse(before));
   const permit = await deps.permits.acquire(signal);
   try {
     const sound = await deps.media.read(content.media);
-    if (sound === undefined) return { kind: 'unheard', reason: 'it is no longer stored' };
+    if (sound === undefined) return { kind: 'unheard', reason: t`it is no longer stored` };
     const startedAt = clock.monotonic();
     const { price, isElsewhere } = transcriber;
     const worstMs = longestMs(sound.length, durationMs, maxMs);
@@ -143,5 +143,5 @@ async function listen(
 
 const spokenOf = ({ text, language }: SpokenWords): Spoken =>
   text === ''
-    ? { kind: 'unheard', reason: 'it contains no words' }
+    ? { kind: 'unheard', reason: t`it contains no words` }
     : { kind: 'words', text, ...defined({ language }) };

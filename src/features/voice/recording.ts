@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { isOnPath } from '../../lib/files/files.ts';
 import { isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
+import { t } from '../../lib/texts.ts';
 import type { Argv } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, minimalEnvironment, runProgram } from './run-program.ts';
 import type { EngineDeps } from './transcribe.ts';
@@ -45,11 +46,11 @@ async function chosen(
 ): Promise<Argv> {
   if (program !== undefined && program !== '') {
     if (await isOnPath(program, env)) return [program, ...args];
-    throw new VoiceError('voice_command_missing', `${program} of ${setting} is not installed`);
+    throw new VoiceError('voice_command_missing', t`${program} of ${setting} is not installed`);
   }
   for (const argv of usual) if (await isOnPath(argv[0], env)) return argv;
   const names = [...new Set(usual.map(([name]) => name))].join(', ');
-  const reason = `none of ${names} is installed; install one or set ${setting}`;
+  const reason = t`none of ${names} is installed; install one or set ${setting}`;
   throw new VoiceError('voice_command_missing', reason);
 }
 
@@ -66,7 +67,7 @@ export function record(argv: Argv, end: Promise<void>, { env, clock }: EngineDep
     const exited = new Promise<void>((resolve, reject) => {
       child.on('exit', () => resolve());
       child.on('error', (cause) =>
-        reject(new VoiceError('voice_command_missing', `cannot run ${program}`, { cause })),
+        reject(new VoiceError('voice_command_missing', t`cannot run ${program}`, { cause })),
       );
     });
     try {
@@ -80,7 +81,7 @@ export function record(argv: Argv, end: Promise<void>, { env, clock }: EngineDep
     }
     const content = await readFile(file).catch(() => Buffer.alloc(0));
     if (content.length > EMPTY_BYTES) return { content, mimeType: 'audio/wav' };
-    throw new VoiceError('voice_command_failed', `${program} recorded nothing`);
+    throw new VoiceError('voice_command_failed', t`${program} recorded nothing`);
   });
 }
 

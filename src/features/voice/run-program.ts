@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { environmentOf, isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted, withDeadline } from '../../lib/time/clock.ts';
 import type { Argv } from './rules/voice-engine.ts';
 import { VoiceError } from './voice.ts';
@@ -65,7 +66,7 @@ export async function runProgram(
   // A program that does not read its input breaks the pipe, which is not an error.
   child.stdin?.on('error', () => undefined);
   child.stdin?.end(run.input ?? '');
-  const late = () => new VoiceError('voice_timeout', 'the program took too long');
+  const late = () => new VoiceError('voice_timeout', t`the program took too long`);
   try {
     return await withDeadline(clock, run.timeoutMs, late, signal, (whole) =>
       orAborted(outputOf(child, run.maxOutputBytes, stop), whole),
@@ -95,7 +96,7 @@ function outputOf(child: ChildProcess, maxBytes: number, stop: () => void): Prom
     child.on('close', (code) => {
       if (code === 0 && size <= maxBytes) return resolve(Buffer.concat(parts));
       const detail = code === null ? 'stopped' : `exit code ${code}`;
-      reject(new VoiceError('voice_command_failed', 'the program failed', { detail }));
+      reject(new VoiceError('voice_command_failed', t`the program failed`, { detail }));
     });
   });
 }

@@ -13,11 +13,12 @@ import {
   text,
   unless,
 } from '../../kernel/config/settings-fields.ts';
+import { t } from '../../lib/texts.ts';
 
 const command = () => z.array(z.string()).max(50).default([]);
 const MOST_MONEY = 1_000_000;
 const price = () => z.number().min(0).max(MOST_MONEY).optional();
-const own = 'empty: the provider with the name of the engine';
+const own = t`empty: the provider with the name of the engine`;
 
 const transcription = z.strictObject({
   engine: choice(['auto', 'openai', 'groq', 'command', 'off'], 'auto').describe(
@@ -98,8 +99,8 @@ export function voiceConflicts({ voice }: { readonly voice: VoiceConfig }): Prob
     ...unless(
       reply !== 'always' || speaking.engine !== 'off',
       'voice.reply',
-      'no speech engine is set',
-      'Set voice.speech.engine, or voice.reply to "never".',
+      t`no speech engine is set`,
+      t`Set voice.speech.engine, or voice.reply to "never".`,
     ),
   ];
 }
@@ -116,26 +117,26 @@ function engineProblems(path: string, { engine, apiBase, command }: Engine): Pro
     ...unless(
       !isCommand || (command[0] ?? '') !== '',
       `${path}.command`,
-      'the engine is "command", but no command is set',
-      'Set the program and its arguments, e.g. ["whisper-cli", "-f", "{file}"].',
+      t`the engine is "command", but no command is set`,
+      t`Set the program and its arguments, e.g. ["whisper-cli", "-f", "{file}"].`,
     ),
     ...unless(
       isCommand || command.length === 0,
       `${path}.command`,
-      'a command is set, but the engine is not "command"',
-      `Set ${path}.engine to "command", or remove the command.`,
+      t`a command is set, but the engine is not "command"`,
+      t`Set ${path}.engine to "command", or remove the command.`,
     ),
     ...unless(
       apiBase === '' || isWebAddress(apiBase),
       `${path}.apiBase`,
-      `"${apiBase}" is not an http or https address`,
-      'Use an address such as https://api.example.org/v1.',
+      t`"${apiBase}" is not an http or https address`,
+      t`Use an address such as https://api.example.org/v1.`,
     ),
     ...unless(
       apiBase === '' || (!isCommand && engine !== 'off'),
       `${path}.apiBase`,
-      'the engine does not use an address',
-      `Set ${path}.engine to "openai", or remove apiBase.`,
+      t`the engine does not use an address`,
+      t`Set ${path}.engine to "openai", or remove apiBase.`,
     ),
   ];
 }
@@ -145,6 +146,6 @@ const fileProblems = (path: string, argv: readonly string[]): Problems =>
   unless(
     argv.length === 0 || argv.some((part) => part.includes('{file}')),
     path,
-    'no argument has {file}',
-    'Add {file} where the program expects the name of the audio file.',
+    t`no argument has {file}`,
+    t`Add {file} where the program expects the name of the audio file.`,
   );

@@ -4,6 +4,7 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isHomeUrl } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 import type { SpeechEngine } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, runProgram } from './run-program.ts';
 import { callEngine, type EngineDeps } from './transcribe.ts';
@@ -23,7 +24,7 @@ export function createSpeaker(engine: SpeechEngine, deps: EngineDeps): Speaker {
         ? byServer(engine, text, deps, signal)
         : byProgram(engine, text, deps, signal));
       if (sound.length > 0) return sound;
-      throw new VoiceError('voice_malformed', 'the engine returned no audio');
+      throw new VoiceError('voice_malformed', t`the engine returned no audio`);
     },
   };
 }
@@ -65,12 +66,12 @@ function byProgram(
 
 async function soundIn(path: string): Promise<Uint8Array> {
   const file = await open(path, 'r').catch((cause: unknown) => {
-    throw new VoiceError('voice_malformed', 'the program wrote no audio', { cause });
+    throw new VoiceError('voice_malformed', t`the program wrote no audio`, { cause });
   });
   try {
     const { size } = await file.stat();
     if (size <= MAX_SOUND_BYTES) return await file.readFile();
-    throw new VoiceError('voice_malformed', 'the program wrote too much');
+    throw new VoiceError('voice_malformed', t`the program wrote too much`);
   } finally {
     await file.close();
   }

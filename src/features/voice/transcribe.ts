@@ -9,6 +9,7 @@ import { parseJson } from '../../lib/json/json.ts';
 import { isHomeUrl } from '../../lib/net/address-rules.ts';
 import { boundedBody } from '../../lib/net/safe-fetch.ts';
 import { languageCode } from '../../lib/text/decode-text.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import type { EngineAccess, TranscriptionEngine } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, runProgram } from './run-program.ts';
@@ -120,7 +121,8 @@ function byProgram(
 
 function wordsOf(text: string, language: string): SpokenWords {
   const found = answer.safeParse(parseJson(text));
-  if (!found.success) throw new VoiceError('voice_malformed', 'the engine answered nothing usable');
+  if (!found.success)
+    throw new VoiceError('voice_malformed', t`the engine answered nothing usable`);
   const { duration } = found.data;
   const words = worded(found.data.text, found.data.language ?? language);
   return typeof duration === 'number'
@@ -168,7 +170,7 @@ export function callEngine(
   return withDeadline(clock, call.timeoutMs, tooSlow, signal, work);
 }
 
-const tooSlow = () => new VoiceError('voice_timeout', 'the engine took too long');
+const tooSlow = () => new VoiceError('voice_timeout', t`the engine took too long`);
 
 const mayPass = (error: unknown) =>
   error instanceof VoiceError &&
@@ -185,7 +187,7 @@ async function tried(call: EngineCall, signal: AbortSignal): Promise<Uint8Array>
     redirect: 'error',
     signal,
   }).catch((cause: unknown) => {
-    throw new VoiceError('voice_unreachable', 'the engine cannot be reached', { cause });
+    throw new VoiceError('voice_unreachable', t`the engine cannot be reached`, { cause });
   });
   if (!response.ok) {
     await response.body?.cancel();
@@ -196,13 +198,13 @@ async function tried(call: EngineCall, signal: AbortSignal): Promise<Uint8Array>
 
 type Refusal = readonly [code: VoiceFailure, reason: string];
 
-const KEY_REFUSED: Refusal = ['voice_key_refused', 'the engine refuses the key'];
-const BUSY: Refusal = ['voice_busy', 'the engine is busy'];
+const KEY_REFUSED: Refusal = ['voice_key_refused', t`the engine refuses the key`];
+const BUSY: Refusal = ['voice_busy', t`the engine is busy`];
 const REFUSALS: Readonly<Record<number, Refusal>> = {
   401: KEY_REFUSED,
   403: KEY_REFUSED,
-  404: ['voice_not_found', 'the engine knows no such address or model'],
-  413: ['voice_too_large', 'it is too large for the engine'],
+  404: ['voice_not_found', t`the engine knows no such address or model`],
+  413: ['voice_too_large', t`it is too large for the engine`],
   // These may be temporary.
   408: BUSY,
   409: BUSY,
@@ -212,18 +214,18 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 function refusal(status: number): VoiceError {
   const other: Refusal =
     status >= 500
-      ? ['voice_engine_failed', 'the engine failed']
-      : ['voice_rejected', 'the engine did not accept it'];
+      ? ['voice_engine_failed', t`the engine failed`]
+      : ['voice_rejected', t`the engine did not accept it`];
   const [code, reason] = REFUSALS[status] ?? other;
-  return new VoiceError(code, reason, { detail: `status ${status}` });
+  return new VoiceError(code, reason, { detail: t`status ${status}` });
 }
 
 async function readBody(response: Response, maxBytes: number): Promise<Uint8Array> {
   const body = await boundedBody(response.body, maxBytes).catch((cause: unknown) => {
-    throw new VoiceError('voice_unreachable', 'the engine broke off', { cause });
+    throw new VoiceError('voice_unreachable', t`the engine broke off`, { cause });
   });
   if (body !== undefined) return body;
-  throw new VoiceError('voice_malformed', 'the engine answered too much');
+  throw new VoiceError('voice_malformed', t`the engine answered too much`);
 }
 
 const PING_MS = 10_000;
@@ -236,7 +238,7 @@ export async function pingEngine({ apiBase, apiKey }: EngineAccess, clock: Clock
   const unlimited = new AbortController().signal;
   const response = await withDeadline(clock, PING_MS, tooSlow, unlimited, ask).catch(
     (cause: unknown) => {
-      throw new VoiceError('voice_unreachable', 'the engine cannot be reached', { cause });
+      throw new VoiceError('voice_unreachable', t`the engine cannot be reached`, { cause });
     },
   );
   await response.body?.cancel();

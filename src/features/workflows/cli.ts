@@ -4,27 +4,30 @@
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 
 export function workflowsCommand(terminal: Terminal): Command {
-  const command = new Command('workflows').description('workflows of the workspace and their runs');
+  const command = new Command('workflows').description(
+    t`workflows of the workspace and their runs`,
+  );
   command
     .command('list')
-    .description('list all workflows and capabilities')
-    .option('--json', 'print as JSON')
+    .description(t`list all workflows and capabilities`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   command
     .command('validate')
-    .description('check the files and list every problem')
+    .description(t`check the files and list every problem`)
     .action(() => validate(terminal));
   command
     .command('runs')
-    .description('list recent runs')
-    .option('--json', 'print as JSON')
+    .description(t`list recent runs`)
+    .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => runs(terminal, json === true));
   command
     .command('show')
-    .description('print a run with its state as JSON')
-    .argument('<run>', 'id from "workflows runs"')
+    .description(t`print a run with its state as JSON`)
+    .argument('<run>', t`id from "workflows runs"`)
     .action((id: string) => show(terminal, id));
   return command;
 }
@@ -40,7 +43,7 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
   const { workflows, capabilities, lines } = await filesOf(terminal);
   if (json) return terminal.printJson({ workflows, capabilities });
   for (const line of lines) terminal.print(printable(line));
-  if (lines.length === 0) terminal.note('No workflows in the workspace.');
+  if (lines.length === 0) terminal.note(t`No workflows in the workspace.`);
 }
 
 /** @throws CommandFailure where a file cannot be used. */
@@ -53,7 +56,7 @@ async function validate(terminal: Terminal): Promise<void> {
   if (problems.size > 0) {
     throw new CommandFailure(EXIT.usage, [...problems].map(printable).join('\n'));
   }
-  terminal.note(`All valid: ${workflows.length} workflows, ${capabilities.length} capabilities.`);
+  terminal.note(t`All valid: ${workflows.length} workflows, ${capabilities.length} capabilities.`);
 }
 
 async function runs(terminal: Terminal, json: boolean): Promise<void> {
@@ -63,7 +66,7 @@ async function runs(terminal: Terminal, json: boolean): Promise<void> {
   const sessions = found.lines.flatMap((line) => ('session' in line ? [line.session] : []));
   const names = await chatNames(terminal, sessions);
   for (const line of found.lines) {
-    const place = 'session' in line ? chatText(names, line.session) : `job ${line.job}`;
+    const place = 'session' in line ? chatText(names, line.session) : t`job ${line.job}`;
     terminal.print(`${printable(line.text)} [${place}]`);
   }
   if (found.lines.length === 0) terminal.note('No runs.');
@@ -75,6 +78,6 @@ async function show(terminal: Terminal, id: string): Promise<void> {
   const found = await withState(terminal, ({ rows }) => openWorkflowRuns(rows, terminal.clock));
   const run = found.runs.find((each) => each['id'] === id);
   if (run === undefined)
-    throw new CommandFailure(EXIT.notFound, `there is no run "${printable(id)}"`);
+    throw new CommandFailure(EXIT.notFound, t`there is no run "${printable(id)}"`);
   terminal.printJson(run);
 }

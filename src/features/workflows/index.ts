@@ -5,6 +5,7 @@ import type { CommandTable } from '../../kernel/commands/command-access.ts';
 import { port } from '../../kernel/feature.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { SystemSender } from '../../kernel/message/message.ts';
+import { t } from '../../lib/texts.ts';
 import type { WorkflowService } from './workflow-people.ts';
 import type { WorkflowRuns } from './workflow-runs.ts';
 
@@ -28,11 +29,11 @@ export type Workflows = {
 
 export const WORKFLOWS = port<Workflows>('workflows');
 
-export const WORKFLOWS_OFF = 'Workflows are switched off (agents.workflows.enabled).';
+export const WORKFLOWS_OFF = t`Workflows are switched off (agents.workflows.enabled).`;
 
 export const WORKFLOW_COMMANDS = {
   workflow: {
-    summary: 'run workflows and show their progress',
+    summary: t`run workflows and show their progress`,
     usage: '/workflow [list | run <name> key=value | runs | show <name or id> | cancel <id>]',
     access: { direct: 'trusted', group: 'nobody', audited: true },
     timing: 'immediate',

@@ -9,6 +9,7 @@ import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import { observedAgent } from '../../kernel/observe/observed.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { createPermits } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import { TOOLS } from '../../tools/install.ts';
 import { APPROVED_CALLS } from '../approvals/index.ts';
 import { MEMORY } from '../memory/index.ts';
@@ -131,7 +132,7 @@ export function install(kernel: Kernel): void {
     const tools = done.flatMap((step) => (step.kind === 'tool' ? [step.tool] : []));
     const now = clock.now();
     return {
-      ...{ id, group: `workflow ${workflow}`, type: taskTypeOf(tools) },
+      ...{ id, group: t`workflow ${workflow}`, type: taskTypeOf(tools) },
       ...{ model: experience.modelOf(starter.model), rounds: state.number, tokens: state.tokens },
       maxRounds: most.steps ?? state.number,
       maxTokens: most.tokens ?? state.tokens,

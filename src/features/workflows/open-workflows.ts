@@ -6,6 +6,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { WORKFLOWS_OFF } from './index.ts';
 import { inspected, WorkflowError, type WorkflowRun, workflowLine } from './rules/workflow.ts';
@@ -18,10 +19,10 @@ export async function openWorkflowFiles(home: Home, workspace: string) {
   const [workflows, capabilities] = await Promise.all([files.workflows(), files.capabilities()]);
   const others = capabilities.map((each) =>
     each.kind === 'valid'
-      ? `capability ${each.value.name}: ${each.value.description}`
-      : `capability ${each.name} cannot be used: ${each.problem}`,
+      ? t`capability ${each.value.name}: ${each.value.description}`
+      : t`capability ${each.name} cannot be used: ${each.problem}`,
   );
-  const own = workflows.map((each) => `workflow ${definitionLine(each)}`);
+  const own = workflows.map((each) => t`workflow ${definitionLine(each)}`);
   return { workflows, capabilities, lines: [...own, ...others] };
 }
 

@@ -6,13 +6,14 @@ import type { Agent } from '../../agent/agent.ts';
 import type { Courier, MessageBus } from '../../kernel/bus/bus.ts';
 import type { TurnSetup, TurnStage } from '../../kernel/turns/stages.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import type { WorkflowRows } from './workflow-rows.ts';
 import { wakeMessage } from './workflow-runs.ts';
 
-const GIVEN_UP = 'it failed several times and is set aside (see "nanobot dead list")';
+const GIVEN_UP = t`it failed several times and is set aside (see "nanobot dead list")`;
 const LIFETIME_MS = 86_400_000;
 const TOLD = /^approval\/.*\/told$/s;
 

@@ -8,6 +8,7 @@ import { TurnCancelled } from '../../kernel/bus/bus.ts';
 import { callId } from '../../kernel/message/ids.ts';
 import type { AgentEvent, TurnOutcome } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import {
   type Ballot,
   undecidedText,
@@ -70,7 +71,7 @@ class WorkflowTimeUp extends Error {
 }
 
 const MINUTE_MS = 60_000;
-const GONE = 'its inputs are no longer stored';
+const GONE = t`its inputs are no longer stored`;
 
 export async function* runWorkflow(
   deps: WorkflowAgentDeps,
@@ -100,7 +101,7 @@ export async function* runWorkflow(
   } catch (error) {
     const reason = signal.aborted ? signal.reason : error;
     if (reason instanceof TurnCancelled) {
-      await deps.end(run, 'cancelled', 'stopped by a person');
+      await deps.end(run, 'cancelled', t`stopped by a person`);
       return 'stopped';
     }
     const text = textOf(reason, minutes);
@@ -118,7 +119,7 @@ const minutesOf = ({ workflow }: Definition, { most }: WorkflowAgentDeps) =>
 
 /** The reason that ends the run; undefined: the turn has to run again. */
 function textOf(reason: unknown, minutes: number): string | undefined {
-  if (reason instanceof WorkflowTimeUp) return `its time limit (${minutes} minutes) is reached`;
+  if (reason instanceof WorkflowTimeUp) return t`its time limit (${minutes} minutes) is reached`;
   return reason instanceof SpendingRefusedError ? reason.text : undefined;
 }
 
@@ -197,7 +198,7 @@ async function* act(
   }
 }
 
-const NOT_PLANNED: StepResult = { kind: 'failed', error: 'it cannot be run', mayRetry: false };
+const NOT_PLANNED: StepResult = { kind: 'failed', error: t`it cannot be run`, mayRetry: false };
 
 const statusOf = ({ kind }: StepResult) => (kind === 'failed' ? 'failed' : 'ok');
 
@@ -211,7 +212,7 @@ async function skillResult(
   const { workflow, capabilities } = definition;
   const capability = capabilities[step.capability];
   if (capability === undefined) {
-    return { kind: 'failed', error: `there is no capability ${step.capability}`, mayRetry: false };
+    return { kind: 'failed', error: t`there is no capability ${step.capability}`, mayRetry: false };
   }
   const { session, turnId } = input;
   const payer = { chat: starter.payingChat, sender: senderFor(starter), session };
@@ -247,7 +248,7 @@ function resultOf({ workflow }: Definition, { state }: WorkflowRun): string {
   if (workflow.result === undefined) return 'Done.';
   const filled = fillPrompt(workflow.result, state, (_path, text) => text);
   if (filled.kind === 'filled') return filled.value;
-  return `Done, but its result refers to values that were never set: ${filled.paths.join(', ')}.`;
+  return t`Done, but its result refers to values that were never set: ${filled.paths.join(', ')}.`;
 }
 
 /** Stores the result of the step; undefined: the run has ended. */
@@ -268,7 +269,7 @@ function kept(
 // ballot is stored before the next voters are asked, and the answer counts when the vote is
 // decided.
 
-const OVER = 'it was stopped meanwhile';
+const OVER = t`it was stopped meanwhile`;
 
 /** @param aheadBy required lead in votes @throws as `withSkill` */
 const runVote = (deps: SkillDeps, call: SkillCall, aheadBy: number, signal: AbortSignal) =>

@@ -11,6 +11,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import { payerOf } from '../subagents/index.ts';
 import { WORKFLOW_COMMANDS } from './index.ts';
 import { namedAs } from './rules/definition.ts';
@@ -18,8 +19,8 @@ import type { WorkflowAsker } from './tool.ts';
 import type { WorkflowService } from './workflow-people.ts';
 
 const HINT =
-  'Usage: /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel ' +
-  '<id of a run>; /workflow show <name> tells what a workflow does.';
+  t`Usage: /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel ` +
+  t`<id of a run>; /workflow show <name> tells what a workflow does.`;
 /** Limit of a state shown in a chat; the command line shows all of it. */
 const MAX_SHOWN_CHARS = 6000;
 
@@ -44,13 +45,13 @@ async function workflow(asker: WorkflowAsker, argument: string, service: Workflo
   const [word = '', ...rest] = argument.trim().split(/\s+/);
   const typed = argument.trim().slice(word.length).trim();
   if (word === '' || word === 'list') {
-    return listed(await service.list(), 'There are no workflows in the workspace.');
+    return listed(await service.list(), t`There are no workflows in the workspace.`);
   }
-  if (word === 'runs') return listed(await service.runs(asker), 'There are no runs.');
+  if (word === 'runs') return listed(await service.runs(asker), t`There are no runs.`);
   if (rest.length === 0) return HINT;
   if (word === 'run') {
     const { id, line } = await service.start(namedAs(typed), asker);
-    return `Started: ${line}. I tell you here when it has ended; /workflow show ${id} shows its progress.`;
+    return t`Started: ${line}. I tell you here when it has ended; /workflow show ${id} shows its progress.`;
   }
   if (word === 'cancel') return service.cancel(typed, asker);
   return word === 'show' ? shown((await service.show(typed, asker)).text) : HINT;
@@ -74,7 +75,7 @@ export async function workflowsAtWork(
   service: Pick<WorkflowService, 'atWork'>,
 ): Promise<readonly string[]> {
   const { length } = await service.atWork(session);
-  return length === 0 ? [] : [`Workflows running: ${length} (see /workflow runs)`];
+  return length === 0 ? [] : [t`Workflows running: ${length} (see /workflow runs)`];
 }
 
 async function askerOf(

@@ -3,6 +3,7 @@
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ReadFile } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Definition, SkillStep } from './rules/definition.ts';
 import { inspected, WorkflowError, type WorkflowRun, workflowLine } from './rules/workflow.ts';
@@ -52,8 +53,8 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
     const run = own.find((each) => each.id === id);
     if (run !== undefined) return run;
     const ids = own.slice(0, MAX_NAMED).map((each) => each.id);
-    const there = ids.length === 0 ? 'there is none' : `there is ${ids.join(', ')}`;
-    throw new WorkflowError(`There is no run "${id}" of yours; ${there}.`);
+    const there = ids.length === 0 ? t`there is none` : t`there is ${ids.join(', ')}`;
+    throw new WorkflowError(t`There is no run "${id}" of yours; ${there}.`);
   }
 
   return {
@@ -61,7 +62,7 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
     async start(wish, { session, key, starter: asked }) {
       const model = await deps.modelOf(session);
       const starter = { ...asked(), ...(model === undefined ? {} : { model }) };
-      const run = await runs.start({ ...wish, key: `started by ${key}`, starter });
+      const run = await runs.start({ ...wish, key: t`started by ${key}`, starter });
       return { id: run.id, line: line(run) };
     },
     runs: async ({ notes }) => (await visible(notes)).slice(0, MAX_LINES).map(line),
@@ -76,7 +77,7 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
     async cancel(id, { notes }) {
       const run = await found(id, notes);
       const ran = await runs.cancel(run);
-      return `${ran ? 'Ended' : 'It had already ended'}: ${line((await rows.runs.get(id)) ?? run)}`;
+      return `${ran ? 'Ended' : t`It had already ended`}: ${line((await rows.runs.get(id)) ?? run)}`;
     },
     async atWork(session) {
       return (await openOf(session)).map(({ id, workflow: name }) => ({ id, name }));
@@ -92,27 +93,29 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
 // A workflow in one text: its purpose, its inputs and its steps.
 
 export function definitionLine(found: ReadFile<Definition>): string {
-  if (found.kind === 'broken') return `${found.name} cannot be used: ${found.problem}`;
+  if (found.kind === 'broken') return t`${found.name} cannot be used: ${found.problem}`;
   const { name, description, inputs } = found.value.workflow;
   const names = Object.entries(inputs).map(([input, schema]) =>
     schema['default'] === undefined ? input : `[${input}]`,
   );
-  return `${name}: ${description}${names.length === 0 ? '' : ` (inputs: ${names.join(', ')})`}`;
+  return `${name}: ${description}${names.length === 0 ? '' : t` (inputs: ${names.join(', ')})`}`;
 }
 
 function definitionDetails(found: ReadFile<Definition>): string {
   if (found.kind === 'broken') return definitionLine(found);
   const { inputs, steps } = found.value.workflow;
   const inputLines = Object.entries(inputs).map(
-    ([name, schema]) => `- input ${name}: ${JSON.stringify(schema)}`,
+    ([name, schema]) => t`- input ${name}: ${JSON.stringify(schema)}`,
   );
   const stepLines = steps.map((step) => {
     const what =
-      step.kind === 'tool' ? `tool ${step.tool}` : `capability ${step.capability}${votesOf(step)}`;
-    return `- step ${step.id}: ${what}${step.when === undefined ? '' : `, when ${JSON.stringify(step.when)}`}`;
+      step.kind === 'tool'
+        ? t`tool ${step.tool}`
+        : t`capability ${step.capability}${votesOf(step)}`;
+    return t`- step ${step.id}: ${what}${step.when === undefined ? '' : t`, when ${JSON.stringify(step.when)}`}`;
   });
   return [definitionLine(found), ...inputLines, ...stepLines].join('\n');
 }
 
 const votesOf = ({ votes }: SkillStep) =>
-  votes === undefined ? '' : `, the answer that is ahead by ${votes}`;
+  votes === undefined ? '' : t`, the answer that is ahead by ${votes}`;

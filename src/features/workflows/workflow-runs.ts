@@ -15,6 +15,7 @@ import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { broken, type ReadFile } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { jobChat } from '../schedule/settings.ts';
 import {
@@ -113,7 +114,7 @@ export class WorkflowRuns {
     const open = await openRuns(rows);
     if (open.length >= maxRunning) {
       throw new WorkflowError(
-        `${open.length} workflows are running, the maximum (agents.workflows.maxRunning). Wait for one or cancel one.`,
+        t`${open.length} workflows are running, the maximum (agents.workflows.maxRunning). Wait for one or cancel one.`,
       );
     }
     const { starter } = wish;
@@ -136,7 +137,7 @@ export class WorkflowRuns {
 
   /** Returns whether it was running. */
   async cancel(run: WorkflowRun): Promise<boolean> {
-    const cancelled = await this.#over(run, 'cancelled', 'stopped by a person');
+    const cancelled = await this.#over(run, 'cancelled', t`stopped by a person`);
     await this.#deps.bus.cancel(workflowSession(run.id), 'the workflow was stopped');
     if (cancelled) await this.tell(run.id);
     return cancelled;
@@ -200,8 +201,8 @@ function idOf({ key, workflow, input }: WorkflowStart): string {
 
 function endText({ workflow, status, result = '', id }: WorkflowRun): string {
   if (status === 'done') return `**${workflow}**\n\n${result}`;
-  if (status === 'cancelled') return `The workflow ${workflow} (${id}) was stopped by a person.`;
-  return `The workflow ${workflow} (${id}) failed: ${result.replace(/\.$/, '')}.`;
+  if (status === 'cancelled') return t`The workflow ${workflow} (${id}) was stopped by a person.`;
+  return t`The workflow ${workflow} (${id}) failed: ${result.replace(/\.$/, '')}.`;
 }
 
 // Validates a request against the files in the workspace, before anything is started or promised.
@@ -212,17 +213,17 @@ async function readWish(files: WorkflowFiles, { workflow, input }: WorkflowWish)
   if (found === undefined) {
     const all = await files.workflows();
     const names = all.map((each) => (each.kind === 'valid' ? each.value.workflow : each).name);
-    const there = names.length === 0 ? 'there are none' : `there is ${names.join(', ')}`;
-    throw new WorkflowError(`There is no workflow "${workflow}"; ${there}.`);
+    const there = names.length === 0 ? t`there are none` : t`there is ${names.join(', ')}`;
+    throw new WorkflowError(t`There is no workflow "${workflow}"; ${there}.`);
   }
   if (found.kind === 'broken') {
-    throw new WorkflowError(`The workflow ${workflow} cannot be used: ${found.problem}.`);
+    throw new WorkflowError(t`The workflow ${workflow} cannot be used: ${found.problem}.`);
   }
   const definition = found.value;
   const given = typeof input === 'string' ? typedInputs(definition.workflow, input) : input;
   if (given === undefined) {
     throw new WorkflowError(
-      'Write inputs as key=value, and key="two words" if they contain spaces.',
+      t`Write inputs as key=value, and key="two words" if they contain spaces.`,
     );
   }
   const read = readInputs(definition.workflow, given);

@@ -2,6 +2,7 @@
 // never in a URL, and is no cookie: a browser sends cookies to every port.
 
 import { createLoginQuestion, forgetSession, redeem, session } from './login.js';
+import { t } from './texts.js';
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;
@@ -128,7 +129,7 @@ async function problemOf(response) {
     const { error } = await response.json();
     return String(error.message);
   } catch {
-    return `The gateway answered with status ${response.status}.`;
+    return t`The gateway answered with status ${response.status}.`;
   }
 }
 

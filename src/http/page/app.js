@@ -14,6 +14,7 @@ import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
 import { createPeoplePanel } from './people-panel.js';
 import { createScrollKeeper } from './scroll-keeper.js';
+import { t } from './texts.js';
 import { welcome } from './welcome.js';
 
 /** Messages of a long chat shown at first, and added at a time. */
@@ -59,7 +60,7 @@ class App {
   async start() {
     await this.#logIn();
     byId('new-place').append(
-      iconButton('plus', 'New chat', () => this.#openNew(), 'new-chat-icon'),
+      iconButton('plus', t`New chat`, () => this.#openNew(), 'new-chat-icon'),
     );
     byId('new-chat').addEventListener('click', () => this.#openNew());
     const panel = { onOpen: () => this.#drawer.close() };
@@ -87,7 +88,7 @@ class App {
   async #logIn() {
     const code = takeCode();
     const problem = code === undefined ? undefined : await this.#api.logIn(code);
-    if (problem !== undefined) this.#composer.tell(`You are logged in. ${problem}`);
+    if (problem !== undefined) this.#composer.tell(t`You are logged in. ${problem}`);
   }
 
   /** The chat in the URL, else the newest, else a new one. */
@@ -136,7 +137,7 @@ class App {
   #earlierButton(chat, afterSeq) {
     const onClick = () => this.#openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES));
     const props = { type: 'button', className: 'earlier', on: { click: onClick } };
-    return element('button', props, 'Show earlier messages');
+    return element('button', props, t`Show earlier messages`);
   }
 
   async #follow({ chat, controller: { signal }, conversation }, afterSeq) {
@@ -183,7 +184,7 @@ class App {
     try {
       await this.#api.postJson(`${chatPath(this.#open.chat)}/stop`, {});
     } catch (error) {
-      this.#composer.tell(`The answer could not be stopped: ${error.message}`);
+      this.#composer.tell(t`The answer could not be stopped: ${error.message}`);
     }
   }
 
@@ -202,7 +203,7 @@ class App {
   }
 
   #showTitle() {
-    const title = this.#list.find(this.#open?.chat)?.title || 'New chat';
+    const title = this.#list.find(this.#open?.chat)?.title || t`New chat`;
     byId('title').textContent = title;
     if (document.visibilityState === 'visible') document.title = `${title} – nanobot`;
   }
@@ -236,7 +237,7 @@ class App {
 
 function lostText(problem) {
   if (problem instanceof RefusedError) return problem.message;
-  return 'Connection lost, reconnecting…';
+  return t`Connection lost, reconnecting…`;
 }
 
 new App().start();

@@ -3,6 +3,7 @@
 
 import { element, iconButton } from './element.js';
 import { sizeText } from './file-size.js';
+import { t } from './texts.js';
 
 const MAX_FILES = 10;
 
@@ -18,7 +19,7 @@ export function createAttachedFiles(node, { upload, tell, onChange }) {
   function add(files) {
     for (const file of files) {
       if (entries.length >= MAX_FILES)
-        return tell(`A message can have at most ${MAX_FILES} files.`);
+        return tell(t`A message can have at most ${MAX_FILES} files.`);
       begin(file);
     }
   }
@@ -27,7 +28,7 @@ export function createAttachedFiles(node, { upload, tell, onChange }) {
     const stop = new AbortController();
     const state = element('span', { className: 'file-size' }, 'uploading…');
     const name = element('span', { className: 'file-name' }, file.name);
-    const leave = iconButton('failed', `Remove ${file.name}`, () => remove(entry), 'small');
+    const leave = iconButton('failed', t`Remove ${file.name}`, () => remove(entry), 'small');
     const entry = { stop, chip: element('span', { className: 'file' }, name, state, leave) };
     entries.push(entry);
     node.append(entry.chip);
@@ -38,7 +39,7 @@ export function createAttachedFiles(node, { upload, tell, onChange }) {
     } catch (error) {
       if (stop.signal.aborted) return;
       remove(entry);
-      tell(`${file.name} was not attached: ${error.message}`);
+      tell(t`${file.name} was not attached: ${error.message}`);
     }
   }
 

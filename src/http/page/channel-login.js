@@ -5,13 +5,14 @@ import { capital, withCode } from './channel-words.js';
 import { element, icon } from './element.js';
 import { readEvents } from './event-reader.js';
 import { button, instructions, numberForm, picture, spinner, typed } from './login-parts.js';
+import { t } from './texts.js';
 
 /** The gateway sends a heartbeat every 15 s. */
 const SILENCE_MS = 40_000;
 /** The gateway's clock may differ from the browser's. */
 const MIN_SHOWN_MS = 15_000;
 const MAX_SHOWN_MS = 90_000;
-const WAITING = 'Waiting for the phone. The code renews itself.';
+const WAITING = t`Waiting for the phone. The code renews itself.`;
 
 export function createChannelLogin(api, { name, label }, { onOver }) {
   const stage = element('div', { className: 'login-stage' });
@@ -35,7 +36,7 @@ export function createChannelLogin(api, { name, label }, { onOver }) {
     frame(stage, instructions(label), number.node, code, progress);
     stage.replaceChildren(spinner());
     code.replaceChildren();
-    progress.textContent = 'Asking for a code…';
+    progress.textContent = t`Asking for a code…`;
     let isOver = false;
     try {
       for await (const step of steps(options, current)) {
@@ -49,7 +50,7 @@ export function createChannelLogin(api, { name, label }, { onOver }) {
       show({ kind: 'failed', reason: error.message, remedy: '' });
     }
     if (current === attempt && !isOver) {
-      show({ kind: 'failed', reason: 'The connection to the gateway was lost', remedy: '' });
+      show({ kind: 'failed', reason: t`The connection to the gateway was lost`, remedy: '' });
     }
   }
 
@@ -98,14 +99,18 @@ export function createChannelLogin(api, { name, label }, { onOver }) {
   }
 
   function showDone({ account }) {
-    const close = button('Done', () => onOver(), 'primary');
+    const close = button(t`Done`, () => onOver(), 'primary');
     frame(
       element('div', { className: 'login-mark good' }, icon('done')),
-      element('p', { className: 'login-result', role: 'status' }, `${label} is linked: ${account}`),
+      element(
+        'p',
+        { className: 'login-result', role: 'status' },
+        t`${label} is linked: ${account}`,
+      ),
       element(
         'p',
         { className: 'login-remedy' },
-        ...withCode('To let people in: `nanobot pair list`, or `allowFrom` in its settings.'),
+        ...withCode(t`To let people in: \`nanobot pair list\`, or \`allowFrom\` in its settings.`),
       ),
       close,
     );
@@ -113,7 +118,7 @@ export function createChannelLogin(api, { name, label }, { onOver }) {
   }
 
   function showFailed({ reason, remedy }) {
-    const again = button('Try again', () => begin(asked), 'primary');
+    const again = button(t`Try again`, () => begin(asked), 'primary');
     frame(
       element('div', { className: 'login-mark bad' }, icon('failed')),
       element('p', { className: 'login-result', role: 'alert' }, `${capital(reason)}.`),

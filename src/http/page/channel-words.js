@@ -1,6 +1,7 @@
 // The state of a channel as text, and texts that name commands.
 
 import { element } from './element.js';
+import { t } from './texts.js';
 
 /** `tone`: good, busy, bad or off; `remedy` is undefined if there is nothing to do. */
 export function wordsOf({ status, waiting }) {
@@ -12,13 +13,13 @@ export function wordsOf({ status, waiting }) {
     case 'running':
       return { tone: 'good', text: accountText(status.account), remedy: waiting };
     case 'degraded':
-      return { tone: 'busy', text: `Trying again: ${status.reason}`, remedy: undefined };
+      return { tone: 'busy', text: t`Trying again: ${status.reason}`, remedy: undefined };
     default:
       return { tone: 'bad', text: capital(status.reason), remedy: status.remedy };
   }
 }
 
-const accountText = (account) => (account === undefined ? 'On' : `On as ${account}`);
+const accountText = (account) => (account === undefined ? 'On' : t`On as ${account}`);
 
 export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);

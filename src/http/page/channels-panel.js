@@ -5,6 +5,7 @@ import { channelPath } from './api.js';
 import { createChannelLogin } from './channel-login.js';
 import { withCode, wordsOf } from './channel-words.js';
 import { element, icon, iconButton } from './element.js';
+import { t } from './texts.js';
 
 const REFRESH_MS = 2000;
 const LOOK_MS = 30_000;
@@ -12,7 +13,7 @@ const LOOK_MS = 30_000;
 export function createChannelsPanel(api, place, { onOpen }) {
   const list = element('ul', { className: 'channel-list' });
   const title = element('h2', { id: 'channels-title' });
-  const back = iconButton('back', 'Back to the channels', () => showList(), 'small');
+  const back = iconButton('back', t`Back to the channels`, () => showList(), 'small');
   const body = element('div', { className: 'channels-body' });
   const dialog = element(
     'dialog',
@@ -22,7 +23,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
       { className: 'channels-head' },
       back,
       title,
-      iconButton('failed', 'Close', () => dialog.close(), 'small'),
+      iconButton('failed', t`Close`, () => dialog.close(), 'small'),
     ),
     body,
   );
@@ -31,7 +32,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
     'button',
     { type: 'button', id: 'channels-button', className: 'channels-button', on: { click: open } },
     icon('channels'),
-    'Channels',
+    t`Channels`,
     notice,
   );
   let login;
@@ -72,7 +73,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
 
   function showLogin(channel) {
     endLogin();
-    title.textContent = `Link ${channel.label}`;
+    title.textContent = t`Link ${channel.label}`;
     back.hidden = false;
     login = createChannelLogin(api, channel, { onOver: showList });
     body.replaceChildren(login.node);
@@ -96,7 +97,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
     const troubled = answer.channels.filter(({ status }) => status.kind === 'stopped');
     button.classList.toggle('news', troubled.length > 0);
     const names = troubled.map(({ label }) => label).join(', ');
-    notice.textContent = troubled.length > 0 ? `: ${names} needs attention` : '';
+    notice.textContent = troubled.length > 0 ? t`: ${names} needs attention` : '';
     return answer.channels;
   }
 

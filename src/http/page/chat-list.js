@@ -1,6 +1,7 @@
 // The list of chats: titles, the time of the last message, which have news.
 
 import { element } from './element.js';
+import { t } from './texts.js';
 
 const REFRESH_MS = 30_000;
 const SEEN_KEY = 'nanobot.seen';
@@ -24,7 +25,7 @@ export function createChatList(api, list, { onOpen }) {
     const link = element(
       'a',
       { href: `#${chat}`, className: hasNews ? 'news' : '', on: { click: onOpen } },
-      element('span', { className: 'chat-title', dir: 'auto' }, title === '' ? 'Untitled' : title),
+      element('span', { className: 'chat-title', dir: 'auto' }, title === '' ? t`Untitled` : title),
       element('time', { dateTime: new Date(updatedAt).toISOString() }, momentText(updatedAt)),
     );
     if (isCurrent) link.setAttribute('aria-current', 'page');

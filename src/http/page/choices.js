@@ -2,6 +2,7 @@
 // of them are disabled and the pressed one is marked.
 
 import { element } from './element.js';
+import { t } from './texts.js';
 
 export function createChoices(onPress) {
   /** The buttons of each message, by the token of any of them. */
@@ -24,7 +25,7 @@ export function createChoices(onPress) {
         groups.set(token, group);
       }
       for (const token of group.keys()) if (pressedTokens.has(token)) rest(token);
-      const props = { className: 'choices', role: 'group', aria: { label: 'Choices' } };
+      const props = { className: 'choices', role: 'group', aria: { label: t`Choices` } };
       return element('div', props, ...group.values());
     },
     pressed(token) {

@@ -1,6 +1,7 @@
 // A block of code with its language and a copy button.
 
 import { element, icon, iconButton } from './element.js';
+import { t } from './texts.js';
 
 const SHOWN_MS = 1500;
 
@@ -13,7 +14,7 @@ export function codeBlock(text, language) {
       'div',
       { className: 'code-head' },
       element('span', {}, language ?? 'text'),
-      copyButton('Copy code', () => text, code),
+      copyButton(t`Copy code`, () => text, code),
     ),
     element('pre', { tabIndex: 0 }, code),
   );

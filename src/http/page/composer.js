@@ -3,23 +3,24 @@
 
 import { createAttachedFiles } from './attached-files.js';
 import { iconButton } from './element.js';
+import { t } from './texts.js';
 
 const MAX_CHARS = 200_000;
 
 export function createComposer({ form, field, buttons, note, files }, { onSend, onStop, upload }) {
   const attached = createAttachedFiles(files, { upload, tell, onChange: fitHeight });
-  const send = iconButton('send', 'Send', submit, 'primary');
-  const stop = iconButton('stop', 'Stop the answer', onStop, 'stop');
+  const send = iconButton('send', t`Send`, submit, 'primary');
+  const stop = iconButton('stop', t`Stop the answer`, onStop, 'stop');
   stop.hidden = true;
-  const attach = iconButton('attach', 'Attach files', () => attached.choose());
+  const attach = iconButton('attach', t`Attach files`, () => attached.choose());
   buttons.append(attach, stop, send);
 
   function submit() {
     const text = field.value.trim();
     if (text === '' && attached.isEmpty()) return;
-    if (attached.isUploading()) return tell('A file is still being uploaded.');
+    if (attached.isUploading()) return tell(t`A file is still being uploaded.`);
     if (text.length > MAX_CHARS) {
-      note.textContent = `Too long: ${text.length} characters; the limit is ${MAX_CHARS}.`;
+      note.textContent = t`Too long: ${text.length} characters; the limit is ${MAX_CHARS}.`;
       return;
     }
     const uploaded = attached.take();

@@ -7,6 +7,7 @@ import { createLiveTurn, dots, toolList } from './live-turn.js';
 import { createMarkdownView } from './markdown-view.js';
 import { agentMessage, unsentMessage } from './message.js';
 import { createPersonMessage } from './person-message.js';
+import { t } from './texts.js';
 
 /** `turnId/n`: the n-th answer of a turn. */
 const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
@@ -28,7 +29,7 @@ export function createConversation({
   const own = new Map();
   /** Changes that the gateway has not confirmed, by the message they change. */
   const changes = new Map();
-  const said = element('div', { className: 'said', role: 'log', aria: { label: 'Messages' } });
+  const said = element('div', { className: 'said', role: 'log', aria: { label: t`Messages` } });
   const live = element('div', { className: 'live-turns' });
   const unsent = element('div', { className: 'unsent-list' });
   const waiting = element('p', { className: 'activity waiting', hidden: true }, dots());
@@ -130,7 +131,7 @@ export function createConversation({
   function addEnd(node, { tools, kind }) {
     if (node.querySelector('.tools') === null) node.prepend(toolList(tools));
     if (kind !== 'stopped' || node.querySelector('.activity') !== null) return;
-    node.querySelector('footer').before(element('p', { className: 'activity' }, 'Stopped.'));
+    node.querySelector('footer').before(element('p', { className: 'activity' }, t`Stopped.`));
   }
 
   function showLive(delta) {

@@ -1,12 +1,13 @@
 // The list of chats on a narrow screen: a drawer over the conversation.
 
 import { iconButton } from './element.js';
+import { t } from './texts.js';
 
 const CLASS = 'drawer-open';
 
 export function createDrawer() {
   const body = document.body;
-  const button = iconButton('menu', 'Chats', () => set(!isOpen()), 'menu');
+  const button = iconButton('menu', t`Chats`, () => set(!isOpen()), 'menu');
   button.setAttribute('aria-controls', 'sidebar');
   button.setAttribute('aria-expanded', 'false');
   document.getElementById('menu-place').append(button);

@@ -3,6 +3,7 @@
 import { element, icon } from './element.js';
 import { createMarkdownView } from './markdown-view.js';
 import { messageFoot } from './message.js';
+import { t } from './texts.js';
 
 const TOOL_STATES = { running: 'running', ok: 'done', failed: 'failed', waiting: 'asks' };
 
@@ -32,9 +33,10 @@ export function createLiveTurn(onChange) {
   function showActivity({ phase, notice, result }) {
     const isOver = phase === 'ended';
     isStopped = isOver && result?.kind === 'stopped';
-    if (isOver && result === undefined) return activity.replaceChildren('Interrupted. Continuing.');
+    if (isOver && result === undefined)
+      return activity.replaceChildren(t`Interrupted. Continuing.`);
     if (isOver && result.kind === 'moved')
-      return activity.replaceChildren('Continues on another channel.');
+      return activity.replaceChildren(t`Continues on another channel.`);
     if (isOver && result.answers === 0) return activity.replaceChildren('Stopped.');
     const isWriting = phase === 'writing' && notice === undefined;
     activity.hidden = isWriting || isOver;
@@ -90,7 +92,7 @@ export function createLiveTurn(onChange) {
 
 /** The calls of a turn, in order. */
 export function toolList(list) {
-  const props = { className: 'tools', hidden: list.length === 0, aria: { label: 'Tools used' } };
+  const props = { className: 'tools', hidden: list.length === 0, aria: { label: t`Tools used` } };
   return element('ul', props, ...list.map(toolLine));
 }
 
@@ -110,7 +112,7 @@ function toolLine({ name, detail, status, preview = '' }) {
     element(
       'span',
       { className: isWaiting ? '' : 'unseen' },
-      isWaiting ? 'waiting for approval' : state,
+      isWaiting ? t`waiting for approval` : state,
     ),
   );
 }

@@ -2,6 +2,7 @@
 
 import { copyButton } from './code-block.js';
 import { element } from './element.js';
+import { t } from './texts.js';
 
 const CODE_LENGTH = 8;
 
@@ -9,7 +10,7 @@ export function picture(image) {
   return element('img', {
     src: image,
     className: 'login-qr',
-    alt: 'QR code to scan with the phone',
+    alt: t`QR code to scan with the phone`,
     width: 288,
     height: 288,
   });
@@ -19,15 +20,15 @@ export function instructions(label) {
   return element(
     'ol',
     { className: 'login-steps' },
-    element('li', {}, `Open ${label} on the phone whose account you link.`),
+    element('li', {}, t`Open ${label} on the phone whose account you link.`),
     element(
       'li',
       {},
-      'In its settings (Android: in its menu), choose ',
-      element('b', {}, 'Linked devices › Link a device'),
+      t`In its settings (Android: in its menu), choose `,
+      element('b', {}, t`Linked devices › Link a device`),
       '.',
     ),
-    element('li', {}, 'Point the phone at this code.'),
+    element('li', {}, t`Point the phone at this code.`),
   );
 }
 
@@ -43,15 +44,15 @@ export function typed({ code }) {
     element(
       'p',
       {},
-      'On the phone, choose ',
-      element('b', {}, 'Link with phone number instead'),
-      ' and type:',
+      t`On the phone, choose `,
+      element('b', {}, t`Link with phone number instead`),
+      t` and type:`,
     ),
     element(
       'div',
       { className: 'login-typed-row' },
       shown,
-      copyButton('Copy the code', () => code, shown),
+      copyButton(t`Copy the code`, () => code, shown),
     ),
   ];
 }
@@ -69,7 +70,7 @@ export function numberForm(onNumber) {
     event.preventDefault();
     const digits = field.value.replace(/[\s./()-]/g, '').replace(/^(?:\+|00)/, '');
     const isNumber = /^[1-9]\d{7,14}$/.test(digits);
-    problem.textContent = isNumber ? '' : 'Write it with its country code, like +49 151 1234567.';
+    problem.textContent = isNumber ? '' : t`Write it with its country code, like +49 151 1234567.`;
     if (isNumber) onNumber(digits);
   };
   const node = element(
@@ -78,13 +79,13 @@ export function numberForm(onNumber) {
     element(
       'label',
       { htmlFor: 'login-number' },
-      'No camera? Enter the account’s phone number to get a code to type:',
+      t`No camera? Enter the account’s phone number to get a code to type:`,
     ),
     element(
       'div',
       { className: 'login-number-row' },
       field,
-      button('Get a code', undefined, '', 'submit'),
+      button(t`Get a code`, undefined, '', 'submit'),
     ),
     problem,
   );

@@ -2,6 +2,7 @@
 // types. The session is stored for all tabs until the gateway ends it.
 
 import { element } from './element.js';
+import { t } from './texts.js';
 
 const SESSION_KEY = 'nanobot.session';
 const CODE = /#login=([\w-]+)$/;
@@ -101,18 +102,18 @@ function createDialog(submit, input, problem) {
     element(
       'form',
       { on: { submit } },
-      element('h2', { id: 'login-title' }, 'Log in to this gateway'),
+      element('h2', { id: 'login-title' }, t`Log in to this gateway`),
       element(
         'p',
         {},
         'In a terminal, ',
         element('code', {}, 'nanobot link'),
-        ' prints a link that opens this page logged in. Or paste that link or the gateway’s token here.',
+        t` prints a link that opens this page logged in. Or paste that link or the gateway’s token here.`,
       ),
-      element('label', { htmlFor: 'login' }, 'Link or token'),
+      element('label', { htmlFor: 'login' }, t`Link or token`),
       input,
       problem,
-      element('button', { type: 'submit', className: 'primary' }, 'Continue'),
+      element('button', { type: 'submit', className: 'primary' }, t`Continue`),
     ),
   );
 }

@@ -3,6 +3,7 @@
 
 import { codeBlock } from './code-block.js';
 import { element } from './element.js';
+import { t } from './texts.js';
 
 const NAMED = {
   amp: '&',
@@ -81,7 +82,7 @@ function tableNode({ header, rows }) {
   };
   return element(
     'div',
-    { className: 'table-scroll', tabIndex: 0, role: 'group', aria: { label: 'Table' } },
+    { className: 'table-scroll', tabIndex: 0, role: 'group', aria: { label: t`Table` } },
     element(
       'table',
       {},

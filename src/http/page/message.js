@@ -4,6 +4,7 @@
 import { copyButton } from './code-block.js';
 import { element, iconButton } from './element.js';
 import { createMarkdownView } from './markdown-view.js';
+import { t } from './texts.js';
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
@@ -23,14 +24,14 @@ export function unsentMessage(text, files) {
   return {
     node,
     wait(reason) {
-      state.replaceChildren(`Not sent yet, trying again. ${reason}`.trim());
+      state.replaceChildren(t`Not sent yet, trying again. ${reason}`.trim());
     },
     /** It will not be sent; `onTakeBack` puts it into the message field. */
     refuse(reason, onTakeBack) {
       node.classList.add('refused');
       state.replaceChildren(
-        `Not sent: ${reason} `,
-        iconButton('retry', 'Edit again', onTakeBack, 'small'),
+        t`Not sent: ${reason} `,
+        iconButton('retry', t`Edit again`, onTakeBack, 'small'),
       );
     },
   };
@@ -44,5 +45,5 @@ export function messageFoot(at, text, fallback) {
     { dateTime: date.toISOString(), title: dayFormat.format(date) },
     timeFormat.format(date),
   );
-  return element('footer', {}, time, copyButton('Copy message', text, fallback));
+  return element('footer', {}, time, copyButton(t`Copy message`, text, fallback));
 }

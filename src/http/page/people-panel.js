@@ -4,22 +4,23 @@
 
 import { element, icon, iconButton } from './element.js';
 import { createMarkdownView } from './markdown-view.js';
+import { t } from './texts.js';
 
 const REFRESH_MS = 2000;
 const LOOK_MS = 30_000;
 const DECISIONS = [
-  ['once', 'Allow once'],
+  ['once', t`Allow once`],
   ['allow', 'Allow'],
   ['block', 'Block'],
-  ['drop', 'Answer myself'],
+  ['drop', t`Answer myself`],
 ];
 const POLICIES = [
-  ['auto', 'as configured'],
+  ['auto', t`as configured`],
   ['strict', 'strict'],
   ['normal', 'normal'],
   ['open', 'open'],
 ];
-const ROLES = { unknown: 'unknown sender' };
+const ROLES = { unknown: t`unknown sender` };
 
 export function createPeoplePanel(api, place, { onOpen }) {
   const said = element('p', { className: 'people-said', role: 'status' });
@@ -30,8 +31,8 @@ export function createPeoplePanel(api, place, { onOpen }) {
     element(
       'div',
       { className: 'channels-head' },
-      element('h2', { id: 'people-title' }, 'People'),
-      iconButton('failed', 'Close', () => dialog.close(), 'small'),
+      element('h2', { id: 'people-title' }, t`People`),
+      iconButton('failed', t`Close`, () => dialog.close(), 'small'),
     ),
     element('div', { className: 'channels-body' }, said, body),
   );
@@ -40,7 +41,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
     'button',
     { type: 'button', id: 'people-button', className: 'channels-button', on: { click: open } },
     icon('people'),
-    'People',
+    t`People`,
     notice,
   );
   let shown = '';
@@ -87,7 +88,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
     if (people === undefined) return undefined;
     const waiting = people.strangers.length + people.questions.length;
     button.classList.toggle('news', waiting > 0);
-    notice.textContent = waiting > 0 ? `: ${waiting} waiting for you` : '';
+    notice.textContent = waiting > 0 ? t`: ${waiting} waiting for you` : '';
     return { ...people, ...approvals };
   }
 
@@ -110,14 +111,14 @@ export function createPeoplePanel(api, place, { onOpen }) {
 
   function sections({ strangers, questions, rules, persons, personCount }) {
     const more = personCount - persons.length;
-    const rest = more > 0 ? [element('li', { className: 'person' }, `and ${more} more`)] : [];
-    const nobody = 'Nobody is waiting.';
+    const rest = more > 0 ? [element('li', { className: 'person' }, t`and ${more} more`)] : [];
+    const nobody = t`Nobody is waiting.`;
     return [
       strangers.length + questions.length === 0 ? element('p', {}, nobody) : '',
-      ...section('Unknown senders', strangers.map(unknownSenderEntry)),
-      ...section('Waiting for your approval', questions.map(questionEntry)),
-      ...section('Allow rules', rules.map(ruleEntry)),
-      ...section('Known people', [...persons.map(personEntry), ...rest]),
+      ...section(t`Unknown senders`, strangers.map(unknownSenderEntry)),
+      ...section(t`Waiting for your approval`, questions.map(questionEntry)),
+      ...section(t`Allow rules`, rules.map(ruleEntry)),
+      ...section(t`Known people`, [...persons.map(personEntry), ...rest]),
     ];
   }
 
@@ -128,7 +129,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
         decide('/api/people/strangers', { channel, userId, action }),
       ),
     );
-    const count = messages > 1 ? `${messages} messages, ` : '';
+    const count = messages > 1 ? t`${messages} messages, ` : '';
     return element(
       'li',
       { className: 'person', data: { sender: userId } },
@@ -136,7 +137,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
       element('span', { className: 'channel-state' }, `${channel} `, code(userId)),
       excerpt === '' ? undefined : element('blockquote', {}, element('bdi', {}, excerpt)),
       element('span', { className: 'channel-remedy' }, `${count}${momentText(at)}`),
-      choices(`About ${who}`, buttons),
+      choices(t`About ${who}`, buttons),
     );
   }
 
@@ -153,22 +154,22 @@ export function createPeoplePanel(api, place, { onOpen }) {
       element(
         'span',
         { className: 'channel-remedy' },
-        `Asked on ${channel}, expires ${momentText(expiresAt)}`,
+        t`Asked on ${channel}, expires ${momentText(expiresAt)}`,
       ),
-      choices('Your answer', buttons),
+      choices(t`Your answer`, buttons),
     );
   }
 
   function ruleEntry({ id, tool, about, asker, until, uses }) {
     const who = element('div', { className: 'channel-remedy' });
-    createMarkdownView(who).finish(`Asked by ${asker}; ${until}, used ${uses} times`);
+    createMarkdownView(who).finish(t`Asked by ${asker}; ${until}, used ${uses} times`);
     const revoke = choice('Revoke', `revoke ${id}`, () => decide('/api/approvals/revoke', { id }));
     return element(
       'li',
       { className: 'person', data: { rule: id } },
       element('span', {}, element('b', {}, element('bdi', {}, tool)), ' ', code(about)),
       who,
-      choices(`About ${tool}`, [revoke]),
+      choices(t`About ${tool}`, [revoke]),
     );
   }
 

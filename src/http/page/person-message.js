@@ -3,6 +3,7 @@
 
 import { element, iconButton } from './element.js';
 import { messageFoot } from './message.js';
+import { t } from './texts.js';
 
 const MAX_CHARS = 200_000;
 
@@ -11,8 +12,8 @@ export function createPersonMessage({ text, at, files, onChange }) {
   const body = element('div', { className: 'body', dir: 'auto' }, text);
   const edited = element('span', { className: 'edited', hidden: true }, 'edited');
   const state = element('p', { className: 'state', hidden: true, role: 'status' });
-  const edit = iconButton('edit', 'Edit message', () => openEditor(body.textContent), 'small');
-  const remove = iconButton('delete', 'Delete message', askBeforeDeleting, 'small');
+  const edit = iconButton('edit', t`Edit message`, () => openEditor(body.textContent), 'small');
+  const remove = iconButton('delete', t`Delete message`, askBeforeDeleting, 'small');
   const foot = messageFoot(at, () => body.textContent, body);
   foot.prepend(edited);
   if (onChange !== undefined) foot.append(...(text === '' ? [] : [edit]), remove);
@@ -46,7 +47,7 @@ export function createPersonMessage({ text, at, files, onChange }) {
 
   function openEditor(draft) {
     const field = element('textarea', { rows: 1, dir: 'auto', value: draft, maxLength: MAX_CHARS });
-    field.setAttribute('aria-label', 'New text of the message');
+    field.setAttribute('aria-label', t`New text of the message`);
     const leave = () => close(edit);
     const form = element(
       'form',
@@ -86,10 +87,10 @@ export function createPersonMessage({ text, at, files, onChange }) {
     const question = element(
       'div',
       { className: 'editor', role: 'group', on: { keydown: onEscape(keep) } },
-      element('p', {}, 'Delete this message?'),
+      element('p', {}, t`Delete this message?`),
       row(keepButton, textButton('Delete', confirm, 'danger')),
     );
-    question.setAttribute('aria-label', 'Delete this message?');
+    question.setAttribute('aria-label', t`Delete this message?`);
     show(question, foot, state);
     keepButton.focus();
 
@@ -122,7 +123,7 @@ export function createPersonMessage({ text, at, files, onChange }) {
     refused({ kind }, draft, reason) {
       if (kind === 'edited') openEditor(draft);
       state.hidden = false;
-      tell(`${kind === 'edited' ? 'Not changed' : 'Not deleted'}: ${reason}`, true);
+      tell(`${kind === 'edited' ? t`Not changed` : t`Not deleted`}: ${reason}`, true);
     },
   };
 }

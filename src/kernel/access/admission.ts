@@ -3,6 +3,7 @@
 // whatever else is configured.
 
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelName } from '../message/ids.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../message/message.ts';
 
@@ -201,7 +202,7 @@ export function admitInGroup(
   const isNamed = ids.some((id) => allowFrom.includes(id));
   const isCalled = isSpokenTo(message, groups.names);
   if (group === undefined || !group.ids.some((id) => groups.listed.includes(id))) {
-    const gate = groups.listed.length === 0 ? 'groups are off' : 'group not listed';
+    const gate = groups.listed.length === 0 ? t`groups are off` : t`group not listed`;
     return { kind: 'refuse', gate, wasCalled: isCalled && (isOwner || isNamed) };
   }
   if (sender.verified === 'unverified') {
@@ -279,13 +280,13 @@ function isMatch(word: string | undefined, pattern: string): boolean {
 
 /** How a group is opened to the agent. */
 export function howToList(channel: ChannelName, group: string): string {
-  return `To let me answer there, add "${group}" to \`channels.${channel}.groups\`.`;
+  return t`To let me answer there, add "${group}" to \`channels.${channel}.groups\`.`;
 }
 
 export function unlistedGroupText({ chat, group }: InboundMessage): string {
   const name = group?.title === undefined ? '' : ` (${plain(group.title)})`;
   return (
-    `I was mentioned in a group that is not listed${name}, and did not answer. ` +
+    t`I was mentioned in a group that is not listed${name}, and did not answer. ` +
     howToList(chat.channel, chat.chat)
   );
 }

@@ -3,6 +3,7 @@
 
 import { shortened } from '../../lib/text/cut.ts';
 import { languageNamed } from '../../lib/text/decode-text.ts';
+import { t } from '../../lib/texts.ts';
 import type { ChannelName, PersonId, SessionKey, UserId } from '../message/ids.ts';
 import type { ChatRef } from '../message/message.ts';
 import { verbatim } from '../message/untrusted.ts';
@@ -178,11 +179,11 @@ export function channelIdsText({ channel, ids }: PersonChannel): string {
 export function personLine(person: Person): string {
   const { id, name, role, doors } = person;
   const named = name === '' ? '' : `${verbatim(name)} `;
-  return `${named}(${verbatim(id)}), ${role ?? 'unknown sender'}: ${doors.map(channelIdsText).join('; ')}`;
+  return `${named}(${verbatim(id)}), ${role ?? t`unknown sender`}: ${doors.map(channelIdsText).join('; ')}`;
 }
 
 export function languageWords({ language }: Pick<Person, 'language'>): string {
-  if (language === undefined) return 'the language of your message';
+  if (language === undefined) return t`the language of your message`;
   return `${nameOfLanguage(language) ?? language} (${language})`;
 }
 
@@ -255,12 +256,12 @@ const MOST_MONEY = 1_000_000_000;
 
 export const PERSON_LIMITS: readonly PersonLimit[] = [
   {
-    ...{ key: 'perMinute', name: 'messages-per-minute', words: 'messages a minute' },
+    ...{ key: 'perMinute', name: 'messages-per-minute', words: t`messages a minute` },
     most: MOST_MESSAGES,
   },
-  { key: 'perDay', name: 'messages-per-day', words: 'messages a day', most: MOST_MESSAGES },
-  { key: 'tokensPerDay', name: 'tokens-per-day', words: 'tokens a day', most: MOST_TOKENS },
-  { key: 'moneyPerDay', name: 'money-per-day', words: 'money a day', most: MOST_MONEY },
+  { key: 'perDay', name: 'messages-per-day', words: t`messages a day`, most: MOST_MESSAGES },
+  { key: 'tokensPerDay', name: 'tokens-per-day', words: t`tokens a day`, most: MOST_TOKENS },
+  { key: 'moneyPerDay', name: 'money-per-day', words: t`money a day`, most: MOST_MONEY },
 ];
 
 export const limitNamed = (name: string): PersonLimit | undefined =>
@@ -302,7 +303,7 @@ export function limitWords(limits: PersonLimits | undefined): string | undefined
   const set = PERSON_LIMITS.flatMap(({ key, words }) => {
     const value = limits?.[key];
     if (value === undefined) return [];
-    return [value === 0 ? `no limit of ${words}` : `${value.toLocaleString('en-US')} ${words}`];
+    return [value === 0 ? t`no limit of ${words}` : `${value.toLocaleString('en-US')} ${words}`];
   });
   return set.length === 0 ? undefined : set.join(', ');
 }

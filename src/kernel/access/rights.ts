@@ -7,6 +7,8 @@
  * changes what later turns follow. `send`: sends outside this chat. `execute`: runs programs.
  * `schedule`: creates later turns.
  */
+import { t } from '../../lib/texts.ts';
+
 export const TOOL_ACCESSES = [
   'read',
   'web',
@@ -49,11 +51,11 @@ export type ApprovalPolicy = (typeof APPROVAL_POLICIES)[number];
 
 /** Texts for people. */
 export const POLICY_WORDS: Readonly<Record<ApprovalPolicy, string>> = {
-  open: 'Nothing is asked, except while untrusted content is in view and before the first message to somebody.',
+  open: t`Nothing is asked, except while untrusted content is in view and before the first message to somebody.`,
   normal:
-    'Asked before what can leave this machine or changes instruction files, and before any effect while ' +
-    'untrusted content is in view.',
-  strict: 'Asked before every program, job and message to others.',
+    t`Asked before what can leave this machine or changes instruction files, and before any effect while ` +
+    t`untrusted content is in view.`,
+  strict: t`Asked before every program, job and message to others.`,
 };
 
 /** The narrower of two; either may be absent. */

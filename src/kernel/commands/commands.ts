@@ -2,6 +2,7 @@
 // it, and runs it. It provides /start and /help itself.
 
 import { headOf, nearestName } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import { parseCommand } from '../access/admission.ts';
 import type { Contributed } from '../contributions.ts';
 import { NanobotError } from '../message/errors.ts';
@@ -22,15 +23,15 @@ import {
 const MAX_AUDITED_CHARS = 200;
 
 export const WELCOME =
-  'Hello! Write to me as you would to a person. I answer questions, read pictures and documents that ' +
-  'you send, look things up on the web, remember what you ask me to, and remind you.\n\n' +
-  'For example: “Remind me at 18:00 to call Ada.” or “What does this document say?”\n\n' +
+  t`Hello! Write to me as you would to a person. I answer questions, read pictures and documents that ` +
+  t`you send, look things up on the web, remember what you ask me to, and remind you.\n\n` +
+  t`For example: “Remind me at 18:00 to call Ada.” or “What does this document say?”\n\n` +
   '/new begins a new conversation, /stop ends an answer, /help lists all commands.';
 
 export const BASIC_COMMANDS = {
-  start: { summary: 'say hello', access: EVERYBODY, timing: 'immediate' },
+  start: { summary: t`say hello`, access: EVERYBODY, timing: 'immediate' },
   help: {
-    summary: 'list the commands',
+    summary: t`list the commands`,
     usage: '/help [command]',
     access: EVERYBODY,
     timing: 'immediate',
@@ -98,9 +99,9 @@ function enter({ name, access }: Command, message: InboundMessage, audit: AuditL
 }
 
 const REFUSALS: Readonly<Record<Exclude<CommandVerdict, 'yes'>, string>> = {
-  'not this role': 'Only my owner can do that.',
-  'not here': 'This works only in a private chat with me.',
-  'not verified': 'I cannot verify who sent this, so I did nothing.',
+  'not this role': t`Only my owner can do that.`,
+  'not here': t`This works only in a private chat with me.`,
+  'not verified': t`I cannot verify who sent this, so I did nothing.`,
 };
 
 /** A sender who was let in for one message is a guest, and so is the gateway itself. */
@@ -124,11 +125,11 @@ const isNamed = ({ name, aliases = [] }: Named, asked: string) =>
 /** In display order. */
 export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] = [
   [
-    'This conversation',
+    t`This conversation`,
     ['new', 'restore', 'undo', 'stop', 'compact', 'context', 'trust', 'sessions', 'continue'],
   ],
-  ['How I answer', ['model', 'local', 'mode', 'think', 'queue', 'skills']],
-  ['What I do', ['status', 'why', 'cron', 'workflow', 'agents', 'kill', 'usage', 'cost']],
+  [t`How I answer`, ['model', 'local', 'mode', 'think', 'queue', 'skills']],
+  [t`What I do`, ['status', 'why', 'cron', 'workflow', 'agents', 'kill', 'usage', 'cost']],
   [
     'You',
     [
@@ -145,7 +146,7 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
     ],
   ],
   [
-    'For the owner',
+    t`For the owner`,
     ['approvals', 'budget', 'people', 'strangers', 'allow', 'block', 'drop', 'cluster'],
   ],
 ];
@@ -183,6 +184,6 @@ const byPlaceInHelp = (a: string, b: string) => IN_HELP.indexOf(a) - IN_HELP.ind
 
 function didYouMean(typed: string, mine: readonly Named[]): string {
   const meant = meantBy(typed, mine);
-  const hint = meant === undefined ? '' : ` Did you mean /${meant}?`;
-  return `Unknown command /${typed}.${hint} /help lists all commands. To send this as a message, leave out the slash.`;
+  const hint = meant === undefined ? '' : t` Did you mean /${meant}?`;
+  return t`Unknown command /${typed}.${hint} /help lists all commands. To send this as a message, leave out the slash.`;
 }

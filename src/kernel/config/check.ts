@@ -7,6 +7,7 @@ import { telegramConflicts } from '../../channels/telegram/settings.ts';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
 import { whatsappConflicts } from '../../channels/whatsapp/settings.ts';
 import { FEATURE_CONFLICTS } from '../../features.ts';
+import { t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import type { ToolPolicyEntry } from '../access/rights.ts';
 import { ConfigError, type ConfigProblem } from '../message/errors.ts';
@@ -84,8 +85,8 @@ function examine(
 ): { readonly config?: Config; readonly problems: Problems } {
   const unset = expandEnvironment(raw, env).missing.map(({ path, name }) => ({
     path,
-    problem: `the environment variable ${name} is not set`,
-    remedy: `Set ${name}, or write $\${${name}} for the literal text.`,
+    problem: t`the environment variable ${name} is not set`,
+    remedy: t`Set ${name}, or write $\${${name}} for the literal text.`,
   }));
   const missing = [...unset, ...missingSecrets(withVariables(raw, env), secrets)];
   const value = effective(raw, env, overrides, secrets);
@@ -98,8 +99,8 @@ function examine(
 }
 
 export function configError(problems: Problems): ConfigError {
-  const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
-  return new ConfigError(`the configuration has ${count}`, problems);
+  const count = problems.length === 1 ? '1 problem' : t`${problems.length} problems`;
+  return new ConfigError(t`the configuration has ${count}`, problems);
 }
 
 /**
@@ -140,7 +141,7 @@ function withVariable(problem: ConfigProblem, env: Environment): ConfigProblem {
   if (name === undefined) return problem;
   return {
     ...problem,
-    remedy: `${problem.remedy} The environment variable ${name} sets this value.`,
+    remedy: t`${problem.remedy} The environment variable ${name} sets this value.`,
   };
 }
 
@@ -201,11 +202,11 @@ export const conflicts = (config: Config): Problems => CHECKS.flatMap((check) =>
 
 /** Placeholders that a program shows instead of the real secrets. */
 function maskedSecrets(value: JsonValue): Problems {
-  const remedy = 'Enter the real value, or a reference to an environment variable.';
+  const remedy = t`Enter the real value, or a reference to an environment variable.`;
   return [...secretPaths(value)].flatMap((path) => {
     const secret = valueAt(value, path);
     const isMask = typeof secret === 'string' && looksLikeMask(secret);
-    return unless(!isMask, path, 'this is a placeholder, not the secret', remedy);
+    return unless(!isMask, path, t`this is a placeholder, not the secret`, remedy);
   });
 }
 
@@ -220,14 +221,14 @@ function modelChoices({ agents: { defaults } }: Config): Problems {
     ...unless(
       maxTokens < maxContextTokens,
       'agents.defaults.maxTokens',
-      `an answer of ${maxTokens} tokens does not fit into a context of ${maxContextTokens}`,
-      'Make it smaller than agents.defaults.maxContextTokens.',
+      t`an answer of ${maxTokens} tokens does not fit into a context of ${maxContextTokens}`,
+      t`Make it smaller than agents.defaults.maxContextTokens.`,
     ),
     ...unless(
       model === '' || !fallbackModels.includes(model),
       'agents.defaults.fallbackModels',
-      `"${model}" is also the main model`,
-      'Remove it from the list.',
+      t`"${model}" is also the main model`,
+      t`Remove it from the list.`,
     ),
   ];
 }
@@ -242,8 +243,8 @@ function waits({ retry, coalesce }: Config): Problems {
     unless(
       least <= most,
       low,
-      `${least} is greater than ${high} (${most})`,
-      `Use ${most} or less.`,
+      t`${least} is greater than ${high} (${most})`,
+      t`Use ${most} or less.`,
     ),
   );
 }
@@ -255,17 +256,17 @@ function urls({ providers, channels, cluster }: Config): Problems {
     );
   const bases = [...basesOf('providers', providers), ...basesOf('cluster.peers', cluster.peers)];
   const written = [...bases, ['channels.telegram.apiRoot', channels.telegram.apiRoot] as const];
-  const seen = 'the address contains a user name or password, which would be visible';
+  const seen = t`the address contains a user name or password, which would be visible`;
   return [
     ...written.flatMap(([path, url]) =>
-      unless(!hasLogin(url), path, seen, 'Remove it; put a key into apiKey.'),
+      unless(!hasLogin(url), path, seen, t`Remove it; put a key into apiKey.`),
     ),
     ...written.flatMap(([path, url]) =>
       unless(
         url === '' || hasLogin(url) || isWebAddress(url),
         path,
-        `"${url}" is not an http or https address`,
-        'Use an address such as https://api.example.org/v1.',
+        t`"${url}" is not an http or https address`,
+        t`Use an address such as https://api.example.org/v1.`,
       ),
     ),
   ];
@@ -277,8 +278,8 @@ function hasLogin(url: string): boolean {
 }
 
 function timeZone({ sessions }: Config): Problems {
-  const problem = `"${sessions.timeZone}" is not a time zone`;
-  const remedy = 'Use an IANA name, e.g. Europe/Berlin.';
+  const problem = t`"${sessions.timeZone}" is not a time zone`;
+  const remedy = t`Use an IANA name, e.g. Europe/Berlin.`;
   return unless(isTimeZone(sessions.timeZone), 'sessions.timeZone', problem, remedy);
 }
 
@@ -291,8 +292,8 @@ function limitConflicts({ limits, channels }: Config): Problems {
   return limits.exceptions.flatMap(({ who }, index) => {
     const [channel = '', ...id] = who.split(':');
     const isNamed = known.includes(channel) && (id.length === 0 || id.join(':') !== '');
-    const problem = `"${who}" is neither a channel nor an id on a channel`;
-    const remedy = `Use one of ${known.join(', ')}, or an id such as telegram:123456789.`;
+    const problem = t`"${who}" is neither a channel nor an id on a channel`;
+    const remedy = t`Use one of ${known.join(', ')}, or an id such as telegram:123456789.`;
     return unless(isNamed, `limits.exceptions.${index}.who`, problem, remedy);
   });
 }
@@ -302,8 +303,8 @@ function compactionConflicts({ agents }: Config): Problems {
   return unless(
     softPercent < hardPercent,
     'agents.defaults.compaction.lossless.softPercent',
-    'it must be lower than hardPercent, or every call would wait for its summary',
-    `Use less than ${hardPercent}.`,
+    t`it must be lower than hardPercent, or every call would wait for its summary`,
+    t`Use less than ${hardPercent}.`,
   );
 }
 
@@ -359,11 +360,11 @@ function strangeEntries(
     const example = rule?.example ?? Object.values(rules)[0]?.example ?? '';
     const spelled = rule === undefined && known.includes(channel) ? id : rule?.spell(id);
     if (spelled === undefined || id === '') {
-      const problem = `"${who}" is not a stable id; names can change owners`;
-      return [{ path, problem, remedy: `Write the channel and the stable id, e.g. ${example}.` }];
+      const problem = t`"${who}" is not a stable id; names can change owners`;
+      return [{ path, problem, remedy: t`Write the channel and the stable id, e.g. ${example}.` }];
     }
     const right = `"${channel}:${spelled}"`;
-    const problem = `"${who}" must be written ${right} on this channel`;
-    return unless(spelled === id, path, problem, `Write ${right}.`);
+    const problem = t`"${who}" must be written ${right} on this channel`;
+    return unless(spelled === id, path, problem, t`Write ${right}.`);
   });
 }

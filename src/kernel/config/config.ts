@@ -9,6 +9,7 @@ import { larkSchema } from '../../channels/lark/settings.ts';
 import { telegramSchema } from '../../channels/telegram/settings.ts';
 import { whatsappSchema } from '../../channels/whatsapp/settings.ts';
 import { AGENT_SECTIONS, FEATURES, SECTIONS } from '../../features.ts';
+import { t } from '../../lib/texts.ts';
 import { providersSchema } from '../../providers/settings.ts';
 import { type AccountId, DEFAULT_ACCOUNT } from '../message/ids.ts';
 import { telemetrySection } from '../observe/settings.ts';
@@ -153,8 +154,8 @@ const kernelSchema = z.strictObject({
     ),
     keepDays: count(1, 3650, 30).describe('Days to keep an unused file.'),
     images: flag(true).describe('Send images to models that can see them. false: never.'),
-    visionModels: modelNames('Models that can see images although their name does not show it.'),
-    blindModels: modelNames('Models that cannot see images although their name suggests it.'),
+    visionModels: modelNames(t`Models that can see images although their name does not show it.`),
+    blindModels: modelNames(t`Models that cannot see images although their name suggests it.`),
     maxInlineChars: count(0, 100_000, 8000).describe(
       'Characters of a document shown with its message; read_document reads the rest.',
     ),

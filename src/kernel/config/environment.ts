@@ -4,6 +4,7 @@
 
 import { parseJson } from '../../lib/json/json.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { t } from '../../lib/texts.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { mapTexts, withValue } from './json-paths.ts';
 
@@ -72,20 +73,19 @@ export function tokenProblem(host: string, token: string): TokenProblem | undefi
   if (token === '' && isLoopback) return undefined;
   if (token.trim() === '') {
     return {
-      problem: `other machines can reach the gateway on ${host}, and the token is blank`,
-      remedy:
-        'Set gateway.token or the environment variable NANOBOT_GATEWAY_TOKEN to a long random text, or set gateway.host to 127.0.0.1.',
+      problem: t`other machines can reach the gateway on ${host}, and the token is blank`,
+      remedy: t`Set gateway.token or the environment variable NANOBOT_GATEWAY_TOKEN to a long random text, or set gateway.host to 127.0.0.1.`,
     };
   }
   if (!SENDABLE.test(token)) {
     return {
-      problem: 'the token contains spaces or characters that browsers cannot send',
-      remedy: 'Use only letters, digits and punctuation.',
+      problem: t`the token contains spaces or characters that browsers cannot send`,
+      remedy: t`Use only letters, digits and punctuation.`,
     };
   }
   if (isLoopback || token.length >= MIN_TOKEN_CHARS) return undefined;
   return {
-    problem: 'the token is too short and could be guessed',
-    remedy: `Use at least ${MIN_TOKEN_CHARS} characters.`,
+    problem: t`the token is too short and could be guessed`,
+    remedy: t`Use at least ${MIN_TOKEN_CHARS} characters.`,
   };
 }

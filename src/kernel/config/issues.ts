@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { nearestName, shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { ConfigProblem } from '../message/errors.ts';
 import { configSchema } from './config.ts';
 import { isJsonObject, type JsonValue, joinPath } from './json.ts';
@@ -17,7 +18,7 @@ export function problemLines(problems: readonly ConfigProblem[]): readonly strin
     .slice(0, MAX_PROBLEMS)
     .map(({ path, problem, remedy }) => `${path === '' ? '' : `${path}: `}${problem}. ${remedy}`);
   const more = problems.length - lines.length;
-  return more > 0 ? [...lines, `and ${more} more: nanobot config validate`] : lines;
+  return more > 0 ? [...lines, t`and ${more} more: nanobot config validate`] : lines;
 }
 
 type Issue = z.core.$ZodIssue;
@@ -38,15 +39,15 @@ function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): Co
   }
   const key = keyOf(path, keys);
   if (issue.code === 'invalid_key') {
-    const [{ message } = { message: 'Use another name' }] = issue.issues;
-    return [{ path, problem: 'invalid name', remedy: `${message}.` }];
+    const [{ message } = { message: t`Use another name` }] = issue.issues;
+    return [{ path, problem: t`invalid name`, remedy: `${message}.` }];
   }
   const found = valueAt(value, path);
   if (found === undefined)
-    return [{ path, problem: 'missing value', remedy: wanted(issue, key, found) }];
+    return [{ path, problem: t`missing value`, remedy: wanted(issue, key, found) }];
   const shown =
     key?.secret === true ? `(${kindOf(found)})` : shorten(withoutLogin(JSON.stringify(found)));
-  return [{ path, problem: `invalid value ${shown}`, remedy: wanted(issue, key, found) }];
+  return [{ path, problem: t`invalid value ${shown}`, remedy: wanted(issue, key, found) }];
 }
 
 /** Removes the login from a URL. */
@@ -68,9 +69,9 @@ function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): 
   const suggestion = near === undefined ? elsewhere.at(0)?.path : joinPath(section, near);
   const remedy =
     suggestion === undefined
-      ? `Remove it. Known keys: ${siblings.map(lastOf).join(', ') || 'see "nanobot config schema"'}.`
-      : `Did you mean ${suggestion}?`;
-  return { path, problem: 'unknown key', remedy };
+      ? t`Remove it. Known keys: ${siblings.map(lastOf).join(', ') || t`see "nanobot config schema"`}.`
+      : t`Did you mean ${suggestion}?`;
+  return { path, problem: t`unknown key`, remedy };
 }
 
 /** `tools.people.0` is one of `tools.people`. */
@@ -82,30 +83,30 @@ function wanted(issue: Issue, key: ConfigKey | undefined, found: JsonValue | und
   const choices = key?.choices ?? [];
   if (choices.length > 0) {
     const near = typeof found === 'string' ? nearestName(found, choices) : undefined;
-    const guess = near === undefined ? '' : `Did you mean "${near}"? `;
-    return `${guess}Use one of: ${choices.map((choice) => `"${choice}"`).join(', ')}.`;
+    const guess = near === undefined ? '' : t`Did you mean "${near}"? `;
+    return t`${guess}Use one of: ${choices.map((choice) => `"${choice}"`).join(', ')}.`;
   }
-  if (issue.code === 'too_small') return `Use ${issue.minimum} or more.`;
-  if (issue.code === 'too_big') return `Use ${issue.maximum} or less.`;
-  if (issue.code === 'invalid_type' && issue.expected === 'int') return 'Use a whole number.';
+  if (issue.code === 'too_small') return t`Use ${issue.minimum} or more.`;
+  if (issue.code === 'too_big') return t`Use ${issue.maximum} or less.`;
+  if (issue.code === 'invalid_type' && issue.expected === 'int') return t`Use a whole number.`;
   if (issue.code === 'invalid_type' && issue.expected === 'array' && key !== undefined) {
     const [field] = key.fields;
-    if (field !== undefined) return `Use a list of sections, e.g. [{ "${field}": ... }].`;
+    if (field !== undefined) return t`Use a list of sections, e.g. [{ "${field}": ... }].`;
   }
-  if (issue.code === 'invalid_type') return `Use ${TYPE_WORDS[issue.expected] ?? issue.expected}.`;
+  if (issue.code === 'invalid_type') return t`Use ${TYPE_WORDS[issue.expected] ?? issue.expected}.`;
   return `${issue.message}.`;
 }
 
 const SECRET_WORDS =
-  'Use a text in double quotes, or { "env": "NAME" }, { "file": "/path" } or ' +
-  '{ "command": ["program", "argument"] }.';
+  t`Use a text in double quotes, or { "env": "NAME" }, { "file": "/path" } or ` +
+  t`{ "command": ["program", "argument"] }.`;
 
 const TYPE_WORDS: Readonly<Record<string, string>> = {
-  string: 'a text in double quotes',
-  number: 'a number, without quotes',
-  boolean: 'true or false, without quotes',
-  array: 'a list, e.g. ["one", "two"]',
-  object: 'a section, e.g. { "key": "value" }',
+  string: t`a text in double quotes`,
+  number: t`a number, without quotes`,
+  boolean: t`true or false, without quotes`,
+  array: t`a list, e.g. ["one", "two"]`,
+  object: t`a section, e.g. { "key": "value" }`,
 };
 
 /** The key of a path; an item of a list is explained by its list. */

@@ -2,6 +2,7 @@
 // line. Stricter than JSON.parse: a duplicate key or one that could reach into object prototypes is
 // a problem.
 
+import { t } from '../../lib/texts.ts';
 import { ConfigError, type ConfigProblem } from '../message/errors.ts';
 
 export type JsonValue =
@@ -56,16 +57,16 @@ class JsonReader {
   }
 
   read(): LocatedJson {
-    if (this.#text.length > MAX_CHARS) throw this.#failure('the file is longer than 1 MB');
+    if (this.#text.length > MAX_CHARS) throw this.#failure(t`the file is longer than 1 MB`);
     const value = this.#value('', 0);
     this.#skipSpace();
     if (this.#at < this.#text.length)
-      throw this.#failure('there is text after the end of the configuration');
+      throw this.#failure(t`there is text after the end of the configuration`);
     return { value, places: this.#places, problems: this.#problems };
   }
 
   #value(path: string, depth: number): JsonValue {
-    if (depth > MAX_DEPTH) throw this.#failure('too many nested levels');
+    if (depth > MAX_DEPTH) throw this.#failure(t`too many nested levels`);
     this.#skipSpace();
     if (!this.#places.has(path)) this.#places.set(path, this.#place());
     if (this.#skip('{')) return this.#object(path, depth);
@@ -80,7 +81,7 @@ class JsonReader {
     this.#members('}', () => {
       const place = this.#place();
       const token = this.#take(STRING);
-      if (token === undefined) throw this.#failure(this.#unexpected('a key in double quotes'));
+      if (token === undefined) throw this.#failure(this.#unexpected(t`a key in double quotes`));
       const key: string = JSON.parse(token);
       const memberPath = joinPath(path, key);
       const isRefused = REFUSED_KEYS.has(key);
@@ -114,7 +115,7 @@ class JsonReader {
       this.#skipSpace();
       if (this.#skip(close)) return;
     } while (this.#skip(','));
-    throw this.#failure(this.#unexpected(`"," or "${close}"`));
+    throw this.#failure(this.#unexpected(t`"," or "${close}"`));
   }
 
   #refuse(path: string, place: Place, problem: string, remedy: string): void {
@@ -150,14 +151,14 @@ class JsonReader {
 
   #unexpected(wanted: string): string {
     const found = this.#text.slice(this.#at, this.#at + 1);
-    if (found === '"') return 'a text without an end, or with an invalid character or escape';
-    return `expected ${wanted}, found ${found === '' ? 'the end of the file' : JSON.stringify(found)}`;
+    if (found === '"') return t`a text without an end, or with an invalid character or escape`;
+    return t`expected ${wanted}, found ${found === '' ? t`the end of the file` : JSON.stringify(found)}`;
   }
 
   #failure(problem: string): ConfigError {
     const place = this.#place();
-    return new ConfigError(`line ${place.line}, column ${place.column}: ${problem}`, [
-      { path: '', problem: `not valid JSON: ${problem}`, remedy: 'Correct the file.', ...place },
+    return new ConfigError(t`line ${place.line}, column ${place.column}: ${problem}`, [
+      { path: '', problem: t`not valid JSON: ${problem}`, remedy: t`Correct the file.`, ...place },
     ]);
   }
 }

@@ -1,6 +1,7 @@
 // The limits' part of the configuration: messages, and what may be spent on models in a day.
 
 import { z } from 'zod';
+import { t } from '../../lib/texts.ts';
 import { HOURS_PATTERN } from '../../lib/time/zone-time.ts';
 import { execSchema, financeSection, searchSection } from '../../tools/exec/settings.ts';
 import {
@@ -217,11 +218,11 @@ const web = z.strictObject({
 const sendPolicy = choice(SEND_POLICIES, 'first_contact');
 const send = z.strictObject({
   email: sendPolicy.describe(
-    'When an owner approves an email of send_email before it is sent: first_contact (first email to ' +
-      'this address), always, outside_hours or never. Emails that others ask for, and emails of tainted ' +
-      'conversations, always need approval.',
+    t`When an owner approves an email of send_email before it is sent: first_contact (first email to ` +
+      t`this address), always, outside_hours or never. Emails that others ask for, and emails of tainted ` +
+      t`conversations, always need approval.`,
   ),
-  chats: sendPolicy.describe('The same for messages of the message tool to other people.'),
+  chats: sendPolicy.describe(t`The same for messages of the message tool to other people.`),
   hours: z
     .string()
     .regex(HOURS_PATTERN, 'Write hours and minutes, e.g. 08:00-20:00')
@@ -232,12 +233,12 @@ const send = z.strictObject({
 const approvalPolicy = choice(APPROVAL_POLICIES, 'normal');
 const approvals = z.strictObject({
   owner: approvalPolicy.describe(
-    'What an owner in a private chat is asked. normal: only what can leave this machine or changes ' +
-      'instruction files; strict: every program, job and letter; open: nothing. Each of them asks ' +
-      'before anything with an effect while untrusted content is in view.',
+    t`What an owner in a private chat is asked. normal: only what can leave this machine or changes ` +
+      t`instruction files; strict: every program, job and letter; open: nothing. Each of them asks ` +
+      t`before anything with an effect while untrusted content is in view.`,
   ),
   trusted: approvalPolicy.describe(
-    'The same for trusted people. normal: they keep notes of their own and set reminders for themselves.',
+    t`The same for trusted people. normal: they keep notes of their own and set reminders for themselves.`,
   ),
   alwaysDays: count(0, 365, 30).describe(
     'Days that an allow rule ("Allow for ... days") lasts. 0: each approval is for one call only.',

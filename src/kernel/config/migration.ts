@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
+import { t } from '../../lib/texts.ts';
 import { ConfigError } from '../message/errors.ts';
 import { CONFIG_VERSION } from './config.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
@@ -26,14 +27,14 @@ export const MIGRATIONS: readonly Migration[] = [{ from: 0, apply: upgradeOrigin
 /** @throws ConfigError if the file is no object or was written by a newer nanobot. */
 export function migrateConfig(value: JsonValue): Migrated {
   if (!isJsonObject(value))
-    throw problem('', 'the file must contain one JSON object', 'Start it with {.');
+    throw problem('', t`the file must contain one JSON object`, t`Start it with {.`);
   const from = versionOf(value);
   let raw = value;
   const notes: string[] = [];
   for (let version = from; version < CONFIG_VERSION; version += 1) {
     const step = MIGRATIONS.find((migration) => migration.from === version);
     if (step === undefined)
-      throw problem('version', `cannot upgrade from version ${version}`, 'Create a new file.');
+      throw problem('version', t`cannot upgrade from version ${version}`, t`Create a new file.`);
     const result = step.apply(raw);
     raw = { ...result.raw, version: version + 1 };
     notes.push(...result.notes);
@@ -46,13 +47,13 @@ function versionOf(raw: JsonObject): number {
   if (typeof version !== 'number' || !Number.isInteger(version) || version < 0) {
     throw problem(
       'version',
-      `${JSON.stringify(version)} is not a version`,
-      `Use ${CONFIG_VERSION}.`,
+      t`${JSON.stringify(version)} is not a version`,
+      t`Use ${CONFIG_VERSION}.`,
     );
   }
   if (version > CONFIG_VERSION) {
-    const remedy = 'Update nanobot, or restore an older copy of the file.';
-    throw problem('version', `version ${version} is newer than this nanobot supports`, remedy);
+    const remedy = t`Update nanobot, or restore an older copy of the file.`;
+    throw problem('version', t`version ${version} is newer than this nanobot supports`, remedy);
   }
   return version;
 }
@@ -127,14 +128,14 @@ const AGENT_DEFAULTS = [
   'adaptiveToolHeavyMaxTokens adaptiveToolHeavyMinTokens',
 ];
 const MEMORY = [
-  'model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs',
+  t`model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs`,
   'staleMemoryTurnThreshold',
   'maxMessageAgeTurns maxHistoryTurns lazySkills skillDisclosure compactionModelContextSize',
-  'compaction session hygiene',
+  t`compaction session hygiene`,
 ];
 const SECTIONS = [
-  'toolDelegation provenance proprioception trio worker lcm',
-  'reasoning monitoring perplexityGate',
+  t`toolDelegation provenance proprioception trio worker lcm`,
+  t`reasoning monitoring perplexityGate`,
 ];
 
 const DROPPED: readonly string[] = [
@@ -155,14 +156,14 @@ const OLD_DEFAULTS = [
   {
     path: 'gateway.host',
     value: '0.0.0.0',
-    note: 'the web page is available only on this machine',
+    note: t`the web page is available only on this machine`,
     /** The gateway has a token only here: a file that has one means the address. */
     unless: 'gateway.token',
   },
   {
     path: 'agents.defaults.workspace',
     value: '~/.nanobot/workspace',
-    note: 'the workspace is workspace/ in the home',
+    note: t`the workspace is workspace/ in the home`,
     unless: undefined,
   },
 ];
@@ -189,7 +190,7 @@ function moveKeys(draft: Draft): void {
     const value = draft.take(from);
     if (value === undefined || value === '') continue;
     draft.set(to, value);
-    draft.notes.push(`${from} is now ${to}`);
+    draft.notes.push(t`${from} is now ${to}`);
   }
 }
 
@@ -205,20 +206,20 @@ function takeFeishu(draft: Draft): void {
   if (!isEnabled && credentials.length === 0) return;
   for (const [key, value] of credentials) draft.set(`channels.lark.${key}`, value);
   draft.set('channels.lark.enabled', isEnabled);
-  draft.notes.push('channels.feishu is now channels.lark, without its list of people');
+  draft.notes.push(t`channels.feishu is now channels.lark, without its list of people`);
 }
 
 /** Keys without effect here, and defaults written into every file that mean something else here. */
 function dropKeys(draft: Draft): void {
   for (const path of DROPPED) {
     if (draft.take(path) === undefined) continue;
-    draft.notes.push(`removed ${path}: it has no effect`);
+    draft.notes.push(t`removed ${path}: it has no effect`);
   }
   for (const { path, value, note, unless } of OLD_DEFAULTS) {
     const isMeant = unless !== undefined && draft.at(unless) !== undefined;
     if (isMeant || draft.at(path) !== value) continue;
     draft.take(path);
-    draft.notes.push(`removed ${path} ${value}: ${note}`);
+    draft.notes.push(t`removed ${path} ${value}: ${note}`);
   }
 }
 
@@ -231,7 +232,7 @@ function nameMailSecurity(draft: Draft): void {
   draft.set(`${path}.smtpPort`, smtpPort);
   draft.set(`${path}.smtpSecurity`, smtpPort === 465 ? 'tls' : 'starttls');
   draft.set(`${path}.imapSecurity`, imapPort === 143 ? 'starttls' : 'tls');
-  draft.notes.push(`added imapSecurity and smtpSecurity to ${path}`);
+  draft.notes.push(t`added imapSecurity and smtpSecurity to ${path}`);
 }
 
 /** Ids may be numbers in the original. An empty list let everybody in there and nobody here. */
@@ -245,7 +246,7 @@ function spellIds(draft: Draft): void {
     }
     const isEnabled = draft.at(`channels.${channel}.enabled`) === true;
     if (isEnabled && (ids === undefined || (Array.isArray(ids) && ids.length === 0))) {
-      draft.notes.push(`${path} is empty: nobody may write now`);
+      draft.notes.push(t`${path} is empty: nobody may write now`);
     }
   }
 }
@@ -259,12 +260,12 @@ function spellNumbers(draft: Draft): void {
     const isKept = (entry: JsonValue) => typeof entry !== 'string' || isAllowEntry(entry);
     for (const entry of written.filter((one) => !isKept(one))) {
       const shown = JSON.stringify(entry);
-      draft.notes.push(`removed ${shown} from ${path}: it is not a phone number`);
+      draft.notes.push(t`removed ${shown} from ${path}: it is not a phone number`);
     }
     draft.set(path, written.filter(isKept));
   }
   if (draft.at('channels.whatsapp.enabled') === true) {
-    draft.notes.push('link WhatsApp again: nanobot channels login whatsapp');
+    draft.notes.push(t`link WhatsApp again: nanobot channels login whatsapp`);
   }
 }
 
@@ -291,7 +292,7 @@ function takeCluster(draft: Draft): void {
   if (isJsonObject(said) && ('peers' in said || 'discovery' in said)) return;
   if (draft.take(CLUSTER) === undefined) return;
   if (!isJsonObject(said) || said['enabled'] !== true) {
-    draft.notes.push(`removed ${CLUSTER}: it was off`);
+    draft.notes.push(t`removed ${CLUSTER}: it was off`);
     return;
   }
   const { autoDiscover, endpoints, preferCluster, scanPorts } = said;
@@ -306,7 +307,7 @@ function takeCluster(draft: Draft): void {
         : { enabled: true, mdns: ['_exo._tcp'], ...ports },
   });
   draft.notes.push(
-    `${CLUSTER}.endpoints is now ${CLUSTER}.peers; confirm discovered hosts, and list networks to search in ${CLUSTER}.discovery.addresses`,
+    t`${CLUSTER}.endpoints is now ${CLUSTER}.peers; confirm discovered hosts, and list networks to search in ${CLUSTER}.discovery.addresses`,
   );
 }
 
@@ -331,7 +332,7 @@ function takeLossless(draft: Draft): void {
   if (draft.at('lcm.enabled') === true) {
     draft.take('lcm.enabled');
     draft.set(`${COMPACTION}.engine`, 'lossless');
-    draft.notes.push(`lcm.enabled is now ${COMPACTION}.engine`);
+    draft.notes.push(t`lcm.enabled is now ${COMPACTION}.engine`);
   }
   for (const [from, to] of SHARES) {
     const share = draft.at(`lcm.${from}`);
@@ -339,7 +340,7 @@ function takeLossless(draft: Draft): void {
     draft.take(`lcm.${from}`);
     const percent = Math.min(95, Math.max(10, Math.round(share * 100)));
     draft.set(`${COMPACTION}.lossless.${to}`, percent);
-    draft.notes.push(`lcm.${from} is now ${COMPACTION}.lossless.${to}, in percent`);
+    draft.notes.push(t`lcm.${from} is now ${COMPACTION}.lossless.${to}, in percent`);
   }
 }
 
@@ -376,5 +377,5 @@ function takeCapabilities(draft: Draft): void {
   draft.take(CAPABILITIES);
   if (entries.length === 0) return;
   draft.set(CAPABILITIES, entries);
-  draft.notes.push(`${CAPABILITIES} is now a list`);
+  draft.notes.push(t`${CAPABILITIES} is now a list`);
 }

@@ -2,6 +2,7 @@
 // mask itself when it is written.
 
 import { z } from 'zod';
+import { t } from '../../lib/texts.ts';
 import type { ConfigProblem } from '../message/errors.ts';
 import { type Config, PROVIDER_NAMES } from './config.ts';
 import { isReference } from './environment.ts';
@@ -199,7 +200,7 @@ export function missingSecrets(raw: JsonValue, found: FoundSecrets): readonly Co
   return placedSecrets(raw).flatMap(({ path }) => {
     const secret = found.get(path);
     if (secret?.kind === 'found') return [];
-    const problem = secret?.problem ?? 'the secret was not loaded';
-    return [{ path, problem, remedy: secret?.remedy ?? 'Reload the configuration.' }];
+    const problem = secret?.problem ?? t`the secret was not loaded`;
+    return [{ path, problem, remedy: secret?.remedy ?? t`Reload the configuration.` }];
   });
 }

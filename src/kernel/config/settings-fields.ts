@@ -1,6 +1,7 @@
 // The kinds of values in the configuration, most of them with the default of a setting.
 
 import { z } from 'zod';
+import { t } from '../../lib/texts.ts';
 import { isCallName, UNKNOWN_SENDER_POLICIES } from '../access/admission.ts';
 import type { ConfigProblem } from '../message/errors.ts';
 
@@ -99,8 +100,8 @@ export const strangeCallNames = (section: string, names: readonly string[]): Pro
     `${section}.groupNames`,
     names,
     isCallName,
-    (name) => `"${name}" is not a name: it has no letter or digit`,
-    'Use plain words; * matches any letters of a word.',
+    (name) => t`"${name}" is not a name: it has no letter or digit`,
+    t`Use plain words; * matches any letters of a word.`,
   );
 
 // The result of a check of settings: problems with path and remedy, or none.

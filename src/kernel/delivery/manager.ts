@@ -5,6 +5,7 @@ import type { Channel, ChannelHost, ChannelStatus } from '../../channels/channel
 import { accountsOf, CHANNELS } from '../../channels/index.ts';
 import { supervise } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isUnknownSender, withoutCode } from '../access/admission.ts';
 import type { Courier, MessageBus } from '../bus/bus.ts';
@@ -42,7 +43,7 @@ export function install(kernel: Kernel): void {
     tell: owners.tell,
     setAside: createUndelivered({ ...{ bus, clock, log }, ...owners }),
     onStopped: (name, { reason, remedy }) =>
-      kernel.options.foreground(live.redact(`${name} stopped: ${reason}. ${remedy}`)),
+      kernel.options.foreground(live.redact(t`${name} stopped: ${reason}. ${remedy}`)),
   });
   kernel.provide(CHANNEL_MANAGER, manager);
 }
@@ -173,7 +174,7 @@ async function runChannel(
         concurrency: DELIVERY_CONCURRENCY,
       }),
     ),
-    supervised('live replies', signals.whole, (runSignal) => live.run(runSignal)),
+    supervised(t`live replies`, signals.whole, (runSignal) => live.run(runSignal)),
   ]);
 }
 

@@ -8,6 +8,7 @@ import { createLanes, RecentMap } from '../../lib/async.ts';
 import { jsonRow } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { tailOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isSameChat } from '../access/person.ts';
 import type { Courier, MessageBus, RowWrite, SentText } from '../bus/bus.ts';
@@ -84,19 +85,19 @@ const reasonText = ({ reason }: SetAside) => verbatim(firstWords(reason));
 
 function askerText(aside: SetAside): string {
   if (aside.kind === 'unknown') {
-    return 'My last message may not have arrived here, or not all of it. If it is missing, please ask again.';
+    return t`My last message may not have arrived here, or not all of it. If it is missing, please ask again.`;
   }
   return (
-    'My last message, or part of it, could not be delivered here: ' +
-    `${reasonText(aside)}. Please ask again, perhaps for a shorter or plainer answer.`
+    t`My last message, or part of it, could not be delivered here: ` +
+    t`${reasonText(aside)}. Please ask again, perhaps for a shorter or plainer answer.`
   );
 }
 
 function ownerText(chat: ChatRef, aside: SetAside): string {
   return (
-    `Messages to ${verbatim(sessionKeyOf(chat))} cannot be delivered: ${reasonText(aside)}. ` +
-    'They are kept: `nanobot dead list` shows them, `nanobot dead retry` sends them again. I do ' +
-    'not report other chats of this account for an hour.'
+    t`Messages to ${verbatim(sessionKeyOf(chat))} cannot be delivered: ${reasonText(aside)}. ` +
+    t`They are kept: \`nanobot dead list\` shows them, \`nanobot dead retry\` sends them again. I do ` +
+    t`not report other chats of this account for an hour.`
   );
 }
 
@@ -132,7 +133,7 @@ export function withoutFiles(message: OutboundMessage): OutboundMessage {
   if (attachments.length === 0) return message;
   const lines = attachments.map(({ kind, name, sizeBytes, caption }) => {
     const title = attachmentTitle({ kind, name, sizeBytes, content: UNSENT });
-    return `(The ${title} could not be sent here.)${caption === undefined ? '' : `\n\n${caption}`}`;
+    return t`(The ${title} could not be sent here.)${caption === undefined ? '' : `\n\n${caption}`}`;
   });
   return {
     ...rest,
@@ -170,7 +171,7 @@ export async function contentToSend(
 }
 
 export const mediaGone = () =>
-  new DeliveryError('a file of the answer is no longer stored', {
+  new DeliveryError(t`a file of the answer is no longer stored`, {
     certainty: 'not_sent',
     remedy: NEVER,
     code: 'media_gone',
@@ -272,7 +273,7 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
 
   function failed(text: string, error: unknown): void {
     const isDelivery = error instanceof DeliveryError;
-    log[isDelivery ? 'info' : 'error']('buttons not taken away', { text, error });
+    log[isDelivery ? 'info' : 'error'](t`buttons not taken away`, { text, error });
   }
 
   async function closeLeft(): Promise<number> {

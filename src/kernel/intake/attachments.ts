@@ -5,6 +5,7 @@
 import { AttachmentError, type Channel } from '../../channels/channel.ts';
 import { createPermits, type Permits, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import { backoffMs, type Clock, orAborted, withDeadline } from '../../lib/time/clock.ts';
 import type { BusStore } from '../bus/store/store.ts';
 import { port } from '../feature.ts';
@@ -168,9 +169,9 @@ export class InboundAttachments implements AsyncDisposable {
 
 const FINAL = { isFinal: true } as const;
 const RETRYABLE = { isFinal: false } as const;
-const TOO_LATE = 'it could not be fetched in time';
-const NO_CHANNEL = 'the channel cannot fetch it now';
-const EMPTY = 'it is empty';
+const TOO_LATE = t`it could not be fetched in time`;
+const NO_CHANNEL = t`the channel cannot fetch it now`;
+const EMPTY = t`it is empty`;
 
 const tooLate = () => new AttachmentError('attachment_timeout', TOO_LATE, FINAL);
 
@@ -179,15 +180,17 @@ const tooLarge = (sizeBytes: number | undefined, limit: number) =>
 
 const largerThan = (sizeBytes: number | undefined, limit: number) =>
   sizeBytes === undefined
-    ? `it is larger than the limit of ${sizeWords(limit)}`
-    : `its ${sizeWords(sizeBytes)} are more than the limit of ${sizeWords(limit)}`;
+    ? t`it is larger than the limit of ${sizeWords(limit)}`
+    : t`its ${sizeWords(sizeBytes)} are more than the limit of ${sizeWords(limit)}`;
 
 const isRetryable = (error: unknown) =>
   error instanceof AttachmentError ? !error.isFinal : !(error instanceof MediaError);
 
 function reasonOf(error: unknown, limit: number): string {
   if (error instanceof AttachmentError) return error.reason;
-  if (!(error instanceof MediaError)) return 'it could not be fetched';
+  if (!(error instanceof MediaError)) return t`it could not be fetched`;
   if (error.code === 'media_too_large') return largerThan(undefined, limit);
-  return error.code === 'media_full' ? 'there is no storage space left' : 'it could not be stored';
+  return error.code === 'media_full'
+    ? t`there is no storage space left`
+    : t`it could not be stored`;
 }

@@ -6,6 +6,7 @@ import type { ShowOutcome } from '../../channels/channel.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, jsonRow, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type AdmittedRole, type SettledVerdict, withoutCode } from '../access/admission.ts';
 import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
@@ -34,7 +35,7 @@ type ReceiveDeps = Omit<GateDeps, 'reply'> & {
   arrived(message: InboundMessage): void;
 };
 
-const WENT_WRONG = 'Something went wrong. Please try again.';
+const WENT_WRONG = t`Something went wrong. Please try again.`;
 
 type AcceptOptions = { readonly cursor?: ChannelCursor };
 type ReceiveOptions = AcceptOptions & { readonly pressed?: ShowOutcome };
@@ -201,7 +202,7 @@ export function createGate(deps: GateDeps): Gate {
       const gated = await decide(message, verdict, judged);
       if (gated !== undefined) return gated;
     }
-    return refused(message, 'no intake step took it', deps.log);
+    return refused(message, t`no intake step took it`, deps.log);
   };
 }
 
@@ -281,7 +282,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
 
   function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
-      return refused(message, 'a button pressed by an unknown sender', log);
+      return refused(message, t`a button pressed by an unknown sender`, log);
     }
     const { role } = verdict;
     return {
@@ -301,7 +302,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
   /** A change or a reaction asks nothing: a sender who is not admitted changes nothing. */
   async function noted(message: InboundMessage, verdict: SettledVerdict): Promise<Gated> {
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
-      return refused(message, 'a change or reaction by an unknown sender', log);
+      return refused(message, t`a change or reaction by an unknown sender`, log);
     }
     const press = await thumbed(message, deps);
     if (press !== undefined) return pressed({ ...message, press }, verdict);
@@ -344,7 +345,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
       entry: { kind: 'record', message, gate: 'paired by code' },
       async afterwards() {
         await people.persons.joinLocalChannels(message);
-        await reply(message, `You are paired as my owner.\n\n${WELCOME}`);
+        await reply(message, t`You are paired as my owner.\n\n${WELCOME}`);
         await people.decisions.answerHeld(chat.channel, idsOf(sender));
       },
     };

@@ -8,6 +8,7 @@ import type { Metadata, Sharp } from 'sharp';
 import { z } from 'zod';
 import { createLanes, createReaderMemory, type ReaderMemory } from '../../lib/async.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { type MediaId, mediaId } from '../message/ids.ts';
 import { contentTypeOf, HEAD_BYTES } from './files.ts';
@@ -104,9 +105,9 @@ const LOADERS = ['Jpeg', 'Png', 'Webp', 'Nsgif', 'Heif', 'Tiff'].map(
 const OPENED_TYPES = /^image\/(?:jpeg|png|apng|webp|gif|avif|tiff)$/;
 const DRAWN = new Set(['png', 'gif']);
 
-const TOO_LARGE = 'it is larger than an image may be';
-const DAMAGED = 'it is damaged';
-const NO_IMAGE = 'this image cannot be opened; send it as JPEG or PNG';
+const TOO_LARGE = t`it is larger than an image may be`;
+const DAMAGED = t`it is damaged`;
+const NO_IMAGE = t`this image cannot be opened; send it as JPEG or PNG`;
 const NAMES: Readonly<Record<string, string>> = { 'x-icon': 'ICO', heif: 'HEIC' };
 
 /** `maxBytes`: what opening it may use. */
@@ -151,7 +152,7 @@ async function closedReason(content: Uint8Array): Promise<string> {
   const name = /^image\/(.+)$/.exec(type)?.[1];
   if (name === undefined) return NO_IMAGE;
   const label = NAMES[name] ?? name.replace(/^(?:x-|vnd\.)/, '').toUpperCase();
-  return `${label} images cannot be opened; send it as JPEG or PNG`;
+  return t`${label} images cannot be opened; send it as JPEG or PNG`;
 }
 
 function unpackedBytes({ format, width, height, depth, isProgressive }: Metadata): number {
@@ -204,9 +205,8 @@ type MediaReaderOptions = {
 
 /** A process may end during a reading for unrelated reasons, except if memory is short. */
 const MAX_ENDED_READINGS = 1;
-const ENDED =
-  'the gateway ended unexpectedly while reading it, so it is not read again; a smaller or simpler file can be sent instead';
-const GONE = 'it is no longer stored';
+const ENDED = t`the gateway ended unexpectedly while reading it, so it is not read again; a smaller or simpler file can be sent instead`;
+const GONE = t`it is no longer stored`;
 /** JPEG starts with FF D8 (ITU T.81, annex B). */
 const JPEG_START = 0xff;
 

@@ -2,6 +2,7 @@
 // platform has not delivered yet is identified by the channel's own reference.
 
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { MediaId } from './ids.ts';
 import { neutralLines } from './untrusted.ts';
 
@@ -68,9 +69,9 @@ const MAX_NAME_CHARS = 100;
 const KIND_WORDS: Readonly<Record<AttachmentKind, string>> = {
   image: 'photo',
   video: 'video',
-  video_note: 'video message',
-  audio: 'audio file',
-  voice: 'voice message',
+  video_note: t`video message`,
+  audio: t`audio file`,
+  voice: t`voice message`,
   sticker: 'sticker',
   document: 'file',
 };
@@ -123,7 +124,7 @@ export function attachmentTitle({ kind, name, sizeBytes, durationMs }: Attachmen
 
 /** `999 bytes`, `1.2 kB`, `20 MB` */
 export function sizeWords(bytes: number): string {
-  if (bytes < 1000) return `${bytes} bytes`;
+  if (bytes < 1000) return t`${bytes} bytes`;
   const [amount, unit] =
     bytes < 999_500
       ? [bytes / 1000, 'kB']
@@ -169,7 +170,7 @@ export function attachedTitle(attached: AttachedMedia): string {
   const { kind, name, media } = attached;
   const content = { kind: 'stored', media } as const;
   const title = attachmentTitle({ kind, content, ...(name === undefined ? {} : { name }) });
-  return `${title}, id ${shortIdOf(attached)}`;
+  return t`${title}, id ${shortIdOf(attached)}`;
 }
 
 /**

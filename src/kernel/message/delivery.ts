@@ -2,6 +2,7 @@
 // about the try. A message that may have arrived is never sent again unless its channel's policy
 // makes the repeat harmless, visible or certainly needed.
 
+import { t } from '../../lib/texts.ts';
 import type { Remedy } from './errors.ts';
 import type { NativeId } from './ids.ts';
 
@@ -91,7 +92,7 @@ export function settleFailure(
   const inDoubt = history.inDoubt || failed.certainty === 'unknown';
   const at = now + delayOf(failed.remedy, history.attempt);
   const { reason } = failed;
-  if (isExpired(history, terms, at)) return setAside(inDoubt, `${reason}; no time left`);
+  if (isExpired(history, terms, at)) return setAside(inDoubt, t`${reason}; no time left`);
   if (failed.certainty === 'not_sent') {
     if (failed.remedy.kind === 'never') {
       const aside = setAside(inDoubt, reason);
@@ -144,12 +145,12 @@ export function settleReconciled(
 ): Settlement | { readonly kind: 'repeat' } {
   if (found === 'absent') {
     return history.wasRepeated
-      ? setAside(true, 'sent twice and not found on the platform')
+      ? setAside(true, t`sent twice and not found on the platform`)
       : { kind: 'repeat' };
   }
   if (found !== undefined) return { kind: 'sent', nativeIds: found.nativeIds };
   const at = now + retryDelayMs(history.attempt);
-  const reason = 'the platform cannot tell yet whether it arrived';
+  const reason = t`the platform cannot tell yet whether it arrived`;
   if (isExpired(history, terms, at)) return setAside(true, reason);
   return { kind: 'retry', at, reason, inDoubt: true, wasRepeated: history.wasRepeated };
 }

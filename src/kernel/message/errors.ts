@@ -3,6 +3,8 @@
 // toolbox, the dispatcher and `supervise`.
 
 /** What the code that catches the error should do next. */
+import { t } from '../../lib/texts.ts';
+
 export type Remedy =
   /**
    * `isOwnRule`: forbidden by a rule of this program, not the platform, which tells the person
@@ -182,7 +184,7 @@ export class SessionError extends NanobotError {
   override readonly name = 'SessionError';
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super('session_failed', message, {
-      userText: 'I cannot save our conversation right now because of a disk problem.',
+      userText: t`I cannot save our conversation right now because of a disk problem.`,
       ...options,
     });
   }
@@ -210,12 +212,12 @@ export type ConfigProblem = {
 
 /** Resources that the process or its machine may be short of; no message causes that. */
 const SHORTAGES: Readonly<Record<string, string>> = {
-  EMFILE: 'open files',
-  ENFILE: 'open files',
+  EMFILE: t`open files`,
+  ENFILE: t`open files`,
   ENOMEM: 'memory',
   ENOBUFS: 'memory',
-  ENOSPC: 'disk space',
-  EDQUOT: 'disk space',
+  ENOSPC: t`disk space`,
+  EDQUOT: t`disk space`,
   EAGAIN: 'processes',
 };
 const MAX_CAUSES = 8;
@@ -240,7 +242,7 @@ export class ShortageError extends NanobotError {
   override readonly name = 'ShortageError';
   readonly what: string;
   constructor(what: string) {
-    super('shortage', `out of ${what}`);
+    super('shortage', t`out of ${what}`);
     this.what = what;
   }
 }

@@ -2,6 +2,7 @@
 
 import { type Offered, omissionMarker } from '../../agent/rules/context-marks.ts';
 import { repairThread } from '../../agent/rules/thread-repair.ts';
+import { t } from '../../lib/texts.ts';
 import { createMinuteText, createWeekdayText } from '../../lib/time/zone-time.ts';
 import type { TurnId } from './ids.ts';
 import type { ModelMessage, TranscriptEntry, UserEntry } from './transcript.ts';
@@ -39,7 +40,7 @@ export function questionOf(message: Dated & { readonly text: string }): Question
 /** The text before a late answer; `isQuoted`: the platform shows the question itself. */
 export function lateNote(question: Question, now: number, zone: string, isQuoted: boolean): string {
   const when = whenText(question.at, now, question.timeZone ?? zone);
-  const asked = `You asked ${when}:`;
+  const asked = t`You asked ${when}:`;
   if (isQuoted || question.excerpt === '') return asked;
   return `${asked}\n> ${verbatim(question.excerpt)}`;
 }
@@ -55,7 +56,7 @@ export function whenText(at: number, now: number, zone: string): string {
   const textOf = createMinuteText();
   const [day = '', minute = ''] = textOf(at, zone).split(' ');
   const [today] = textOf(now, zone).split(' ');
-  return day === today ? `at ${minute}` : `on ${day} at ${minute}`;
+  return day === today ? t`at ${minute}` : t`on ${day} at ${minute}`;
 }
 
 // Times of messages for the model. A message is shown with the time of its own record, which is the

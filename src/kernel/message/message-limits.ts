@@ -2,6 +2,7 @@
 // apply (precedence: what an owner set for the person, the most specific configured exception, the
 // channel's limits, the general limits), and the count per minute and day.
 
+import { t } from '../../lib/texts.ts';
 import type { LocalDay } from '../../lib/time/zone-time.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { PersonLimits } from '../access/person.ts';
@@ -302,8 +303,8 @@ export type Counted = 'person' | 'group' | 'commands';
 /** The reason that `nanobot trace` shows. */
 export function gateText(whose: Counted, { because }: Pause): string {
   const what = whose === 'commands' ? 'commands' : 'messages';
-  const of = whose === 'group' ? 'this group' : 'one person';
-  return `too many ${what} of ${of} in a ${because}`;
+  const of = whose === 'group' ? t`this group` : t`one person`;
+  return t`too many ${what} of ${of} in a ${because}`;
 }
 
 /** The notice for the person, once per pause. */
@@ -315,12 +316,12 @@ export function pauseNotice(
 ): string {
   const limit = because === 'minute' ? limits.perMinute : limits.perDay;
   const what = `${limit} ${whose === 'commands' ? 'commands' : 'messages'} a ${because}`;
-  const who = whose === 'group' ? 'from this group' : 'from you';
+  const who = whose === 'group' ? t`from this group` : t`from you`;
   const left = spanWords(until - now);
-  const when = because === 'day' ? `tomorrow, in ${left}` : `in ${left}`;
+  const when = because === 'day' ? t`tomorrow, in ${left}` : t`in ${left}`;
   return (
-    `Too many messages: I take ${what} ${who}. I continue ${when}. ` +
-    'I do not read messages sent until then; please send them again afterwards.'
+    t`Too many messages: I take ${what} ${who}. I continue ${when}. ` +
+    t`I do not read messages sent until then; please send them again afterwards.`
   );
 }
 

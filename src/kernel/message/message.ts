@@ -4,6 +4,7 @@
 
 import { renderPlain } from '../../lib/markup/markup.ts';
 import { excerptOf, headOf, shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Rights } from '../access/rights.ts';
 import type { Attachment, OutboundAttachment } from './attachment.ts';
 import type { ToolFailureKind } from './errors.ts';
@@ -319,7 +320,7 @@ export function withNumbers(message: OutboundMessage): OutboundMessage {
 
 function numberedLabels(choices: readonly Choice[]): string {
   const lines = choices.map(({ label }, index) => `${index + 1}. ${label}`);
-  return `${lines.join('\n')}\n\nAnswer with the number.`;
+  return t`${lines.join('\n')}\n\nAnswer with the number.`;
 }
 
 // The outcome of a button press as a short text beside the button. The whole text is in the chat.
@@ -372,7 +373,7 @@ const withText = <Q extends Numbered>(one: Q, { message: { text } }: Q): Q => ({
 
 /** Precedes the new text, if the model has seen the earlier one. */
 export function changeNote({ kind, earlier }: Amendment): string {
-  const which = earlier === undefined ? 'an earlier message' : `my message "${earlier}"`;
+  const which = earlier === undefined ? t`an earlier message` : t`my message "${earlier}"`;
   return kind === 'withdrawn'
     ? `[I have deleted ${which}: ignore it]`
     : `[I have changed ${which}; this replaces it]`;
@@ -380,12 +381,12 @@ export function changeNote({ kind, earlier }: Amendment): string {
 
 /** Asked when the earlier version of the message has been answered already. */
 export function againQuestion({ earlier }: Amendment, changed: 'during' | 'after'): string {
-  const which = earlier === undefined ? 'a message' : `your message "${earlier}"`;
+  const which = earlier === undefined ? 'a message' : t`your message "${earlier}"`;
   const what =
     changed === 'after'
-      ? `You changed ${which} after I had answered it.`
-      : `You changed ${which} while I was answering it: the answer is to the earlier version.`;
-  return `${what} Shall I answer the new version?`;
+      ? t`You changed ${which} after I had answered it.`
+      : t`You changed ${which} while I was answering it: the answer is to the earlier version.`;
+  return t`${what} Shall I answer the new version?`;
 }
 
 // A person's reaction to a message of the agent, as text for the model.
@@ -405,11 +406,11 @@ export function reactionNote(
   { reaction, group, sender }: Pick<InboundMessage, 'reaction' | 'group' | 'sender'>,
   answer: string,
 ): string {
-  const about = `your answer "${excerptOf(answer)}"`;
+  const about = t`your answer "${excerptOf(answer)}"`;
   const who = group === undefined ? '' : `${authorOf(sender)}: `;
   return reaction?.emoji === undefined
-    ? `${who}[took back the reaction to ${about}]`
-    : `${who}[reacted with ${reaction.emoji} to ${about}]`;
+    ? t`${who}[took back the reaction to ${about}]`
+    : t`${who}[reacted with ${reaction.emoji} to ${about}]`;
 }
 
 /** The message that a call answers: its sender and its chat pay. */

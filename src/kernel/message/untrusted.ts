@@ -3,6 +3,7 @@
 // the person in the chat never passes here. Cases J03 and J04 state what must hold.
 
 import { HIDDEN_TAGS, headOf, shortened, visibleText } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 
 type UntrustedText = {
   /** Untrusted content as well. */
@@ -65,7 +66,7 @@ export function wrapUntrusted(
   const [first, ...more] = texts;
   const from =
     more.length === 0 && first.author !== undefined
-      ? `, written by ${nameOf(first, boundary)}`
+      ? t`, written by ${nameOf(first, boundary)}`
       : '';
   const lines = texts.flatMap((part) => {
     const author = more.length === 0 ? '' : `${nameOf(part, boundary)}: `;
@@ -152,7 +153,7 @@ type UnknownSenderText = {
 
 /** The sender in one line. */
 export function unknownSenderLine(unknownSender: UnknownSenderText): string {
-  return nameAndWords(unknownSender, ` on ${unknownSender.channel}`);
+  return nameAndWords(unknownSender, t` on ${unknownSender.channel}`);
 }
 
 function nameAndWords({ userId, name, excerpt }: UnknownSenderText, where = ''): string {
@@ -166,24 +167,24 @@ export function unknownSenderNotice(unknownSender: UnknownSenderText): string {
   const channel = `${first.toUpperCase()}${rest.join('')}`;
   const who = `${unknownSender.channel} ${unknownSender.userId}`;
   return [
-    `New contact on ${channel}: ${nameAndWords(unknownSender)}`,
-    'They got no answer. Decide here, or with:',
-    `- ${verbatim(`/allow once ${who}`)}: answer what they wrote, nothing more`,
-    `- ${verbatim(`/allow ${who}`)}: let them in and answer`,
-    `- ${verbatim(`/block ${who}`)}: ignore them for good`,
-    `- ${verbatim(`/drop ${who}`)}: answer them yourself`,
+    t`New contact on ${channel}: ${nameAndWords(unknownSender)}`,
+    t`They got no answer. Decide here, or with:`,
+    t`- ${verbatim(`/allow once ${who}`)}: answer what they wrote, nothing more`,
+    t`- ${verbatim(`/allow ${who}`)}: let them in and answer`,
+    t`- ${verbatim(`/block ${who}`)}: ignore them for good`,
+    t`- ${verbatim(`/drop ${who}`)}: answer them yourself`,
   ].join('\n');
 }
 
 export const MANY_UNKNOWN_SENDERS_NOTICE =
-  'More new contacts are writing. They are not announced one by one for a while; /strangers lists ' +
-  'who waits.';
+  t`More new contacts are writing. They are not announced one by one for a while; /strangers lists ` +
+  t`who waits.`;
 
 /** `minutes`: how long the code is valid. */
 export function codeNotice(code: string, minutes: number): string {
   return (
-    'Hello! I answer only people my owner knows. If that should be you, give them this code: ' +
-    `${verbatim(code)}. It expires in ${minutes} minutes.`
+    t`Hello! I answer only people my owner knows. If that should be you, give them this code: ` +
+    t`${verbatim(code)}. It expires in ${minutes} minutes.`
   );
 }
 

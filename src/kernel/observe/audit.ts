@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import { type AuditEvent, BEGUN, type EffectLog } from './telemetry.ts';
@@ -59,13 +60,13 @@ export function readLine(text: string): AuditLine | undefined {
 /** The problem of a line after `head`; undefined if it follows. */
 export function problemOf(head: AuditHead, found: AuditLine): string | undefined {
   const { hash: own, ...bare } = found;
-  if (hashOf(bare) !== own) return 'its content is not what was written';
+  if (hashOf(bare) !== own) return t`its content is not what was written`;
   if (found.seq !== head.seq + 1) {
     return found.seq > head.seq + 1
-      ? `${found.seq - head.seq - 1} entries before it are missing`
-      : 'it stands in the wrong place';
+      ? t`${found.seq - head.seq - 1} entries before it are missing`
+      : t`it stands in the wrong place`;
   }
-  return found.prev === head.hash ? undefined : 'the entry before it was replaced';
+  return found.prev === head.hash ? undefined : t`the entry before it was replaced`;
 }
 
 /** All fields in one fixed form, keys in order. */
@@ -303,11 +304,11 @@ export async function verifyAudit(path: string, state: KeyValueStore): Promise<A
   let unread: typeof at | undefined;
   const begun = new Map<AuditLine['fields'][string], AuditLine>();
   for await (const { file, line, text, isWhole } of auditLines(path)) {
-    if (unread !== undefined) return { kind: 'broken', ...unread, problem: 'this is no entry' };
+    if (unread !== undefined) return { kind: 'broken', ...unread, problem: t`this is no entry` };
     at = { file, line };
     const found = isAsWritten(text) ? readLine(text) : undefined;
     if (found === undefined && isWhole) {
-      return { kind: 'broken', ...at, problem: 'this is no entry, or not as it was written' };
+      return { kind: 'broken', ...at, problem: t`this is no entry, or not as it was written` };
     }
     // At the very end it may be a remainder of an entry that was never counted.
     if (found === undefined) {
@@ -321,11 +322,11 @@ export async function verifyAudit(path: string, state: KeyValueStore): Promise<A
     if (head.seq === kept?.seq && head.hash === kept.hash) wasKept = true;
   }
   if (kept === undefined) {
-    return { kind: 'broken', ...at, problem: 'where it ends cannot be read from the store' };
+    return { kind: 'broken', ...at, problem: t`where it ends cannot be read from the store` };
   }
   if (!wasKept) {
     const missing = Math.max(1, kept.seq - head.seq);
-    return { kind: 'broken', ...at, problem: `at least ${missing} entries after it are missing` };
+    return { kind: 'broken', ...at, problem: t`at least ${missing} entries after it are missing` };
   }
   return { kind: 'intact', entries: head.seq, unfinished: [...begun.values()] };
 }

@@ -5,6 +5,7 @@
 import { createLanes } from '../../lib/async.ts';
 import { listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import { LINK_COMMAND, type Role, type SettledVerdict } from '../access/admission.ts';
 import { channelIdsText, mayVouchFor, type Person, personChannelOf } from '../access/person.ts';
 import type { MessageBus } from '../bus/bus.ts';
@@ -154,10 +155,8 @@ function withChat(person: Person, chat: ChatRef): Person {
   return { ...person, doors };
 }
 
-export const WRONG_CODE =
-  'This code is wrong or has expired. Send /link on your other channel for a new one.';
-const TURNED_ROUND =
-  'You have more rights here than on the other channel. Send /link here, then send the code there.';
+export const WRONG_CODE = t`This code is wrong or has expired. Send /link on your other channel for a new one.`;
+const TURNED_ROUND = t`You have more rights here than on the other channel. Send /link here, then send the code there.`;
 
 type LinkGateDeps = {
   readonly people: { readonly links: Links; readonly decisions: Pick<Decisions, 'answerHeld'> };
@@ -197,14 +196,14 @@ export async function redeemLink(
     async afterwards() {
       log.warn('channels linked', { person: person.id, channel: chat.channel });
       const other = there === undefined ? shownIn.channel : channelIdsText(there);
-      await reply(`You are the same person here and on ${other}. Undo it with ${undo}.`);
+      await reply(t`You are the same person here and on ${other}. Undo it with ${undo}.`);
       await bus.send({
         id: messageId(`${message.id}/linked`),
         chat: shownIn,
-        markdown: `You are the same person here and on ${here}. If that was not you: ${undo}.`,
+        markdown: t`You are the same person here and on ${here}. If that was not you: ${undo}.`,
       });
       if (person.role !== 'owner') {
-        tellOwner(`${verbatim(person.name)} (${person.id}) linked ${here}.`);
+        tellOwner(t`${verbatim(person.name)} (${person.id}) linked ${here}.`);
       }
       await people.decisions.answerHeld(chat.channel, ids);
     },

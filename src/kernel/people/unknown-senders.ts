@@ -4,6 +4,7 @@
 
 import { createLanes } from '../../lib/async.ts';
 import { flag, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { AdmittedRole, Role } from '../access/admission.ts';
 import { textWithAttachments } from '../message/attachment.ts';
@@ -312,10 +313,10 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
 // commands.
 
 export const UNKNOWN_SENDER_CHOICES = [
-  { label: 'Allow once', action: 'once' },
-  { label: 'Allow', action: 'allow' },
-  { label: 'Block', action: 'block' },
-  { label: 'Answer myself', action: 'drop' },
+  { label: t`Allow once`, action: 'once' },
+  { label: t`Allow`, action: 'allow' },
+  { label: t`Block`, action: 'block' },
+  { label: t`Answer myself`, action: 'drop' },
 ] as const;
 
 export const UNKNOWN_SENDER_SUBJECT = 'stranger';
@@ -325,7 +326,7 @@ export const unknownSenderQuestion = ({ firstId }: Pick<UnknownSender, 'firstId'
   `stranger/${firstId}`;
 
 /** Added to the notice if the decision was made elsewhere. */
-export const decidedElsewhere = (words: string) => `**Decided elsewhere:** ${words}`;
+export const decidedElsewhere = (words: string) => t`**Decided elsewhere:** ${words}`;
 
 type UnknownSenderAnswersDeps = {
   readonly strangers: Pick<UnknownSenders, 'list'>;
@@ -337,20 +338,20 @@ export function createUnknownSenderAnswers({ strangers, decisions }: UnknownSend
   return {
     async answer(rest: string, action: string): Promise<string> {
       const one = (await strangers.list()).find((each) => unknownSenderId(each) === rest);
-      if (one === undefined) return 'They no longer wait: this was already decided.';
+      if (one === undefined) return t`They no longer wait: this was already decided.`;
       switch (action) {
         case 'once':
-          return answeredText(await decisions.allowOnce(one), 'this once');
+          return answeredText(await decisions.allowOnce(one), t`this once`);
         case 'allow':
-          return answeredText(await decisions.allow(one, 'trusted'), 'from now on');
+          return answeredText(await decisions.allow(one, 'trusted'), t`from now on`);
         case 'block':
           await decisions.block(one);
-          return 'Blocked: I ignore them from now on.';
+          return t`Blocked: I ignore them from now on.`;
         case 'drop':
           await decisions.drop(one);
-          return 'Left to you: I do not answer what they wrote.';
+          return t`Left to you: I do not answer what they wrote.`;
         default:
-          return 'Unknown choice.';
+          return t`Unknown choice.`;
       }
     },
     /** Settled by a command, the command line, the page or another owner. */
@@ -360,14 +361,14 @@ export function createUnknownSenderAnswers({ strangers, decisions }: UnknownSend
         return undefined;
       const [channel, ...id] = rest.split(':');
       const [found] = await decisions.find(id.join(':'), channel);
-      if (found?.role === 'blocked') return decidedElsewhere('they are blocked.');
+      if (found?.role === 'blocked') return decidedElsewhere(t`they are blocked.`);
       const isLetIn = found?.role !== undefined;
-      return decidedElsewhere(isLetIn ? 'they are let in.' : 'nothing is left to do here.');
+      return decidedElsewhere(isLetIn ? t`they are let in.` : t`nothing is left to do here.`);
     },
   };
 }
 
 const answeredText = (messages: number, until: string) =>
-  `I answer them ${until} (${counted(messages)}).`;
+  t`I answer them ${until} (${counted(messages)}).`;
 
-export const counted = (messages: number) => `${messages} message${messages === 1 ? '' : 's'}`;
+export const counted = (messages: number) => t`${messages} message${messages === 1 ? '' : 's'}`;

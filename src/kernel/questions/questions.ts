@@ -6,6 +6,7 @@
 import type { Channel } from '../../channels/channel.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageBus, RowWrite } from '../bus/bus.ts';
@@ -49,10 +50,10 @@ type QuestionsDeps = {
 /** 192 bits. */
 const TOKEN_BYTES = 24;
 const NUMBER = /^\s*([1-9]\d?)[.)]?\s*$/;
-const NO_LONGER = 'This can no longer be answered: it was already decided or has expired.';
-const NOT_YET = 'Your answer is saved, but could not be carried out yet. I try again.';
-const NOT_YOURS = 'This is not yours to decide.';
-const EXPIRED = 'Expired: nobody answered in time.';
+const NO_LONGER = t`This can no longer be answered: it was already decided or has expired.`;
+const NOT_YET = t`Your answer is saved, but could not be carried out yet. I try again.`;
+const NOT_YOURS = t`This is not yours to decide.`;
+const EXPIRED = t`Expired: nobody answered in time.`;
 /** Larger than any tool's result. */
 const MAX_FILE_BYTES = 50_000_000;
 /** Interval of checks for questions settled elsewhere. */

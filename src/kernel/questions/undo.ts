@@ -2,6 +2,7 @@
 // button, for an hour. Only on channels with buttons: elsewhere a number typed for another question
 // would undo it.
 
+import { t } from '../../lib/texts.ts';
 import { accountName } from '../message/ids.ts';
 import { type ChatRef, idsOf, type Sender } from '../message/message.ts';
 import type { ChannelRegister } from '../owners.ts';
@@ -35,7 +36,7 @@ export function createUndo({
       id: `${subject}/${id}`,
       chat,
       markdown: text,
-      choices: [{ label: 'Undo', action: 'undo' }],
+      choices: [{ label: t`Undo`, action: 'undo' }],
       approvers: idsOf(sender),
       subject: `${subject}:${id}`,
       expiresInMs: EXPIRES_MS,
@@ -45,5 +46,5 @@ export function createUndo({
 
 /** Handles the press. `takeBack`: false if there is nothing left to undo. */
 export const undoHandler = (takeBack: (id: string) => Promise<boolean>): QuestionHandler => ({
-  answer: async (id) => ((await takeBack(id)) ? 'Undone.' : 'It is gone already.'),
+  answer: async (id) => ((await takeBack(id)) ? 'Undone.' : t`It is gone already.`),
 });

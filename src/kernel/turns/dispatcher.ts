@@ -15,6 +15,7 @@ import { MODELS } from '../../agent/models.ts';
 import type { Channel } from '../../channels/channel.ts';
 import { type Permits, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
@@ -429,7 +430,7 @@ class BatchOrigins {
       ...{ session, turnId, chat, person },
       ...paidAs(newest),
       replyTo: answered(newest),
-      asker: isOwnerHere ? `you on ${chat.channel}` : askerOf(newest),
+      asker: isOwnerHere ? t`you on ${chat.channel}` : askerOf(newest),
       isOwnerHere,
       whose: askerKey(messages.map(({ message }) => message)),
     };
@@ -460,9 +461,9 @@ function paidAs({ sender, chat }: InboundMessage): Pick<AskingTurn, 'paidBy'> {
 }
 
 function askerOf({ sender, chat, group }: InboundMessage): string {
-  if (sender.kind === 'system' && sender.source === 'subagent') return `a subagent (${chat.chat})`;
-  if (sender.kind === 'system' && sender.source === 'workflow') return `a workflow (${chat.chat})`;
+  if (sender.kind === 'system' && sender.source === 'subagent') return t`a subagent (${chat.chat})`;
+  if (sender.kind === 'system' && sender.source === 'workflow') return t`a workflow (${chat.chat})`;
   const title = group?.title === undefined ? '' : ` (${verbatim(group.title)})`;
-  const place = group === undefined ? '' : `, in the group ${verbatim(chat.chat)}${title}`;
-  return `${verbatim(authorOf(sender))} on ${chat.channel}${place}`;
+  const place = group === undefined ? '' : t`, in the group ${verbatim(chat.chat)}${title}`;
+  return t`${verbatim(authorOf(sender))} on ${chat.channel}${place}`;
 }

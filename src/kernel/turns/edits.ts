@@ -4,6 +4,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import { isSameChat } from '../access/person.ts';
 import type { MessageBus, QueuedMessage, SentText, Turn, TurnResult } from '../bus/bus.ts';
@@ -61,7 +62,7 @@ export function editsStage(deps: EditsDeps): TurnStage {
         id: `again/${message.id}`,
         chat,
         markdown: againQuestion(amends, when),
-        choices: [{ label: 'Answer again', action: 'again' }],
+        choices: [{ label: t`Answer again`, action: 'again' }],
         approvers: idsOf(sender),
         subject: `${AGAIN}${message.id}`,
         expiresInMs: OFFER_MS,
@@ -125,7 +126,7 @@ export function createAgainHandler(deps: {
   return {
     async answer(id) {
       const change = await deps.bus.inbound(messageId(id));
-      if (change === undefined) return 'I no longer have that message. Please send it again.';
+      if (change === undefined) return t`I no longer have that message. Please send it again.`;
       const { amends: _changed, ...said } = change;
       const message = { ...said, id: messageId(`${id}~again`), receivedAt: deps.now() };
       await deps.bus.accept([{ kind: 'queue', message }]);
@@ -162,11 +163,11 @@ type Earlier = {
 };
 
 const RETRACT_DEADLINE_MS = 15_000;
-const MARK = '**Changed answer:**\n\n';
-const CHANGED_AGAIN = 'not answered again: it was changed once more';
-const NOT_NEWEST = 'not answered again: only the newest exchange is';
-const NOT_KEPT = 'not answered again: what was asked is no longer kept';
-const NOT_ASKED = 'not answered again: it would be a command, or not all of it was asked by people';
+const MARK = t`**Changed answer:**\n\n`;
+const CHANGED_AGAIN = t`not answered again: it was changed once more`;
+const NOT_NEWEST = t`not answered again: only the newest exchange is`;
+const NOT_KEPT = t`not answered again: what was asked is no longer kept`;
+const NOT_ASKED = t`not answered again: it would be a command, or not all of it was asked by people`;
 
 function createRedo(deps: RedoDeps): Redo {
   return async (turn, answer) => {

@@ -4,6 +4,7 @@
 import type { Channel } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { excerptOf, headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { withoutCode } from '../access/admission.ts';
 import { isSameChat } from '../access/person.ts';
@@ -103,14 +104,14 @@ async function bounded(
   const beginning = line > maxChars / 2 ? most.slice(0, line) : most;
   const rest = Buffer.from(redact(markdown.slice(beginning.length)));
   const shown = `${closed(beginning)}\n\n`;
-  const size = `This answer has ${markdown.length} characters and is too long for a chat`;
-  const unsent = `${shown}(${size}: the rest is left out. Ask for it in parts.)`;
+  const size = t`This answer has ${markdown.length} characters and is too long for a chat`;
+  const unsent = t`${shown}(${size}: the rest is left out. Ask for it in parts.)`;
   const maxBytes = to.attachments?.maxUploadBytes ?? 0;
   if (rest.length > maxBytes) return { markdown: unsent };
   try {
     const { id, sizeBytes } = await media.put(rest, { maxBytes });
     const attachments = [{ ...REST_FILE, media: id, sizeBytes }];
-    return { markdown: `${shown}(${size}: the rest is in ${REST_FILE.name}.)`, attachments };
+    return { markdown: t`${shown}(${size}: the rest is in ${REST_FILE.name}.)`, attachments };
   } catch (error) {
     if (!(error instanceof MediaError)) throw error;
     return { markdown: unsent };
@@ -128,10 +129,10 @@ function closed(beginning: string): string {
 export function poisonAnswer({ chat, messages }: Turn): readonly OutboundDraft[] {
   const [{ message }] = messages;
   const words = excerptOf(message.text);
-  const which = words === '' ? 'your last message' : `your message “${words}”`;
+  const which = words === '' ? t`your last message` : t`your message “${words}”`;
   const markdown =
-    `I could not process ${which}: it failed several times. ` +
-    'I set it aside and continue with the next message.';
+    t`I could not process ${which}: it failed several times. ` +
+    t`I set it aside and continue with the next message.`;
   return [{ chat, markdown, replyTo: message.id }];
 }
 

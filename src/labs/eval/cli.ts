@@ -3,6 +3,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseCount, parseList, parseMoney } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import { t } from '../../lib/texts.ts';
 import type { HanoiFlags } from './hanoi.ts';
 import type { HaystackOptions } from './haystack.ts';
 import { LEARN_FAMILIES, type LearnOptions } from './learn.ts';
@@ -17,16 +18,16 @@ const MAX_SIZE = 20_000_000;
 const MAX_ITEMS = 10_000;
 
 export function evalCommand(terminal: Terminal): Command {
-  const command = new Command('eval').description('benchmark a model, or the whole agent with it');
+  const command = new Command('eval').description(t`benchmark a model, or the whole agent with it`);
   addHanoi(command, terminal);
   addHaystack(command, terminal);
   addLearn(command, terminal);
   addSprint(command, terminal);
   command
     .command('report')
-    .description('compare saved results; --html writes a page with plots')
-    .option('--html <file>', 'file for the page')
-    .option('--json', 'print as JSON')
+    .description(t`compare saved results; --html writes a page with plots`)
+    .option('--html <file>', t`file for the page`)
+    .option('--json', t`print as JSON`)
     .action((flags: { readonly html?: string; readonly json?: boolean }) =>
       reportResults(terminal, flags),
     );
@@ -35,18 +36,18 @@ export function evalCommand(terminal: Terminal): Command {
 
 function addHanoi(command: Command, terminal: Terminal) {
   type Flags = Omit<HanoiFlags, 'gate'> & { readonly solve?: boolean; readonly gate?: boolean };
-  shared(command.command('hanoi').description('Tower of Hanoi: many small steps without an error'))
+  shared(command.command('hanoi').description(t`Tower of Hanoi: many small steps without an error`))
     .option('--disks <n>', 'disks', within(1, MAX_DISKS), 5)
-    .option('--calibrate', 'single moves from the whole solution (default)')
-    .option('--samples <n>', 'number of moves', within(1, MAX_ITEMS), 100)
+    .option('--calibrate', t`single moves from the whole solution (default)`)
+    .option('--samples <n>', t`number of moves`, within(1, MAX_ITEMS), 100)
     .addOption(
-      new Option('--solve', 'the whole solution, each move decided by votes').conflicts(
+      new Option('--solve', t`the whole solution, each move decided by votes`).conflicts(
         'calibrate',
       ),
     )
-    .option('-k, --ahead-by <k>', 'votes by which a move must lead', within(1, MAX_AHEAD), 1)
-    .option('--max-votes <n>', 'most answers for one move', within(1, 99), 15)
-    .option('--gate', 'accept a move if two voters agree; otherwise vote in full')
+    .option('-k, --ahead-by <k>', t`votes by which a move must lead`, within(1, MAX_AHEAD), 1)
+    .option('--max-votes <n>', t`most answers for one move`, within(1, 99), 15)
+    .option('--gate', t`accept a move if two voters agree; otherwise vote in full`)
     .action(async (flags: EvalFlags & Flags) => {
       const { hanoi } = await import('./hanoi.ts');
       const { seed, disks, samples, aheadBy, maxVotes } = flags;
@@ -63,13 +64,18 @@ function addHaystack(command: Command, terminal: Terminal) {
     [4000, 16_000, 64_000],
     [0, 25, 50, 75, 100],
   ];
-  shared(command.command('haystack').description('find facts in long texts, by size and depth'))
-    .option('--sizes <list>', 'sizes of the texts in characters', list(100, MAX_SIZE), sizes)
-    .option('--depths <list>', 'positions of the fact in percent of the text', list(0, 100), depths)
-    .option('--needles <n>', 'facts per question', within(1, 20), 1)
-    .option('--no-aggregate', 'leave out questions about the whole text')
+  shared(command.command('haystack').description(t`find facts in long texts, by size and depth`))
+    .option('--sizes <list>', t`sizes of the texts in characters`, list(100, MAX_SIZE), sizes)
+    .option(
+      '--depths <list>',
+      t`positions of the fact in percent of the text`,
+      list(0, 100),
+      depths,
+    )
+    .option('--needles <n>', t`facts per question`, within(1, 20), 1)
+    .option('--no-aggregate', t`leave out questions about the whole text`)
     .addOption(
-      new Option('--through <way>', 'the model reads the text, or the agent searches its memory')
+      new Option('--through <way>', t`the model reads the text, or the agent searches its memory`)
         .choices(['text', 'memory'])
         .default('text'),
     )
@@ -81,14 +87,16 @@ function addHaystack(command: Command, terminal: Terminal) {
 
 function addLearn(command: Command, terminal: Terminal) {
   shared(
-    command.command('learn').description('tasks in a row, with feedback that helps in later tasks'),
+    command
+      .command('learn')
+      .description(t`tasks in a row, with feedback that helps in later tasks`),
   )
     .addOption(
-      new Option('--family <name>', 'kind of task').choices(LEARN_FAMILIES).default('arithmetic'),
+      new Option('--family <name>', t`kind of task`).choices(LEARN_FAMILIES).default('arithmetic'),
     )
-    .option('--tasks <n>', 'number of tasks', within(1, MAX_ITEMS), 50)
-    .option('--depth <n>', 'files per chain (tool-chain)', within(1, 10), 3)
-    .option('--tries <n>', 'attempts per task (other families)', within(1, 10), 3)
+    .option('--tasks <n>', t`number of tasks`, within(1, MAX_ITEMS), 50)
+    .option('--depth <n>', t`files per chain (tool-chain)`, within(1, 10), 3)
+    .option('--tries <n>', t`attempts per task (other families)`, within(1, 10), 3)
     .action(async (flags: EvalFlags & LearnOptions) => {
       const { learn } = await import('./learn.ts');
       await runEval(terminal, learn(flags), flags);
@@ -96,8 +104,8 @@ function addLearn(command: Command, terminal: Terminal) {
 }
 
 function addSprint(command: Command, terminal: Terminal) {
-  shared(command.command('sprint').description('various tasks for the whole agent with its tools'))
-    .option('--tasks <n>', 'number of tasks', within(1, MAX_ITEMS), 18)
+  shared(command.command('sprint').description(t`various tasks for the whole agent with its tools`))
+    .option('--tasks <n>', t`number of tasks`, within(1, MAX_ITEMS), 18)
     .action(async (flags: EvalFlags & SprintOptions) => {
       const { sprint } = await import('./sprint.ts');
       await runEval(terminal, sprint(flags), flags);
@@ -106,18 +114,18 @@ function addSprint(command: Command, terminal: Terminal) {
 
 function shared(command: Command): Command {
   return command
-    .option('--model <name>', 'model to measure; default: the main model')
-    .option('--seed <n>', 'seed; the same seed creates the same tasks', parseCount, DEFAULT_SEED)
-    .option('--max-cost <money>', 'stop before this cost', parseMoney)
-    .option('--max-tokens <n>', 'most tokens per answer', within(16, 200_000), DEFAULT_MAX_TOKENS)
-    .option('--json', 'print the result as JSON');
+    .option('--model <name>', t`model to measure; default: the main model`)
+    .option('--seed <n>', t`seed; the same seed creates the same tasks`, parseCount, DEFAULT_SEED)
+    .option('--max-cost <money>', t`stop before this cost`, parseMoney)
+    .option('--max-tokens <n>', t`most tokens per answer`, within(16, 200_000), DEFAULT_MAX_TOKENS)
+    .option('--json', t`print the result as JSON`);
 }
 
 function within(minimum: number, maximum: number) {
   return (text: string): number => {
     const value = parseCount(text);
     if (value >= minimum && value <= maximum) return value;
-    throw new InvalidArgumentError(`Use a whole number from ${minimum} to ${maximum}.`);
+    throw new InvalidArgumentError(t`Use a whole number from ${minimum} to ${maximum}.`);
   };
 }
 

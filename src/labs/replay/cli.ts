@@ -16,6 +16,7 @@ import {
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
 import { sessionKey } from '../../kernel/message/ids.ts';
 import { type DiffLine, shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { OpenedReplay, ReplayWish } from './build-replay.ts';
 import type { PlayedTurn } from './replay.ts';
 import type { Pricing, RecordedTurn, TurnOutline } from './rules/replay.ts';
@@ -27,8 +28,8 @@ const AROUND = 2;
 const MICROS = 1_000_000;
 
 function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[] {
-  const head = `turn ${turn.place}  ${turn.id}  "${turn.about}"`;
-  if (turn.kind === 'skipped') return [`${head}  skipped: ${turn.why}`];
+  const head = t`turn ${turn.place}  ${turn.id}  "${turn.about}"`;
+  if (turn.kind === 'skipped') return [t`${head}  skipped: ${turn.why}`];
   const { recorded, played, comparison, notes, asked } = turn;
   const { isSame, calls, answer } = comparison;
   const took = `  ${modelsOf(recorded)} -> ${modelsOf(played)}: ${tookText(recorded, currency)} -> ${tookText(played, currency)}`;
@@ -38,13 +39,13 @@ function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[]
   ];
   if (isSame) {
     const isByOthers = modelsOf(recorded) !== modelsOf(played);
-    return [`${head}  the same`, ...circumstances, ...(isByOthers ? [took] : [])];
+    return [t`${head}  the same`, ...circumstances, ...(isByOthers ? [took] : [])];
   }
   const isEndedOtherwise = recorded.outcome !== played.outcome;
   return [
     `${head}  DIFFERENT`,
     ...circumstances,
-    ...(isEndedOtherwise ? [`  ended: ${recorded.outcome} -> ${played.outcome}`] : []),
+    ...(isEndedOtherwise ? [t`  ended: ${recorded.outcome} -> ${played.outcome}`] : []),
     ...section('calls', calls),
     ...section('answer', answer),
     took,
@@ -52,17 +53,17 @@ function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[]
 }
 
 const modelsOf = ({ models }: TurnOutline) =>
-  models.length === 0 ? 'no model' : models.join(', ');
+  models.length === 0 ? t`no model` : models.join(', ');
 
 function tookText({ rounds, inputTokens, outputTokens, cost }: TurnOutline, currency: string) {
   const money = (cost.spent.micros / MICROS).toFixed(4);
-  const price = cost.unpriced > 0 ? 'unknown price' : `${money} ${currency}`;
-  return `${rounds} model calls, ${inputTokens} + ${outputTokens} tokens, ${price}`;
+  const price = cost.unpriced > 0 ? t`unknown price` : `${money} ${currency}`;
+  return t`${rounds} model calls, ${inputTokens} + ${outputTokens} tokens, ${price}`;
 }
 
 function section(title: string, lines: readonly DiffLine[]): readonly string[] {
   const changed = lines.flatMap(({ kind }, at) => (kind === 'same' ? [] : [at]));
-  if (changed.length === 0) return [`  ${title}: the same`];
+  if (changed.length === 0) return [t`  ${title}: the same`];
   const isNear = (at: number) => changed.some((other) => Math.abs(other - at) <= AROUND);
   const shown = lines.flatMap(({ kind, text }, at) =>
     isNear(at) ? [`    ${MARKS[kind]} ${cut(text)}`] : [],
@@ -85,24 +86,24 @@ type Flags = {
 
 export function replayCommand(terminal: Terminal): Command {
   return new Command('replay')
-    .description('replay recorded turns and show differences; tools have no effect')
-    .argument('<session>', 'key from "sessions list", e.g. telegram:42')
-    .option('--turn <which...>', 'only these turns: number from 1, id, or "last"')
+    .description(t`replay recorded turns and show differences; tools have no effect`)
+    .argument('<session>', t`key from "sessions list", e.g. telegram:42`)
+    .option('--turn <which...>', t`only these turns: number from 1, id, or "last"`)
     .addOption(
-      new Option('--recorded', 'use the recorded answers of the models (default)').conflicts([
+      new Option('--recorded', t`use the recorded answers of the models (default)`).conflicts([
         'model',
         'prompt',
       ]),
     )
-    .option('--model <name>', 'ask this model, the "recorded" one, or the one of "today"')
+    .option('--model <name>', t`ask this model, the "recorded" one, or the one of "today"`)
     .option(
       '--prompt <which>',
-      'system prompt: "recorded" (default), "today", or a file that replaces the part of the same name',
+      t`system prompt: "recorded" (default), "today", or a file that replaces the part of the same name`,
     )
-    .option('--config <which>', 'settings: "recorded" (default), "today", or a file')
-    .option('--set <key=value>', 'change a setting, e.g. agents.defaults.temperature=0', collected)
-    .option('--max-cost <money>', 'stop before this cost', parseMoney)
-    .option('--json', 'print as JSON')
+    .option('--config <which>', t`settings: "recorded" (default), "today", or a file`)
+    .option('--set <key=value>', t`change a setting, e.g. agents.defaults.temperature=0`, collected)
+    .option('--max-cost <money>', t`stop before this cost`, parseMoney)
+    .option('--json', t`print as JSON`)
     .action((session: string, flags: Flags) => replay(terminal, session, flags));
 }
 
@@ -112,7 +113,7 @@ async function replay(terminal: Terminal, session: string, flags: Flags) {
   const key = sessionKey(session);
   const known = await readTurns(home, key);
   if (known.length === 0)
-    throw new CommandFailure(EXIT.notFound, `there are no recorded turns of ${session}`);
+    throw new CommandFailure(EXIT.notFound, t`there are no recorded turns of ${session}`);
   const chosen = chosenTurns(known, flags.turn);
   const resources = new AsyncDisposableStack();
   try {
@@ -121,7 +122,7 @@ async function replay(terminal: Terminal, session: string, flags: Flags) {
       resources,
     );
     terminal.note(
-      `${session}: ${chosen.length} of ${known.length} turns, with ${opened.modelName}`,
+      t`${session}: ${chosen.length} of ${known.length} turns, with ${opened.modelName}`,
     );
     const played = await untilStopped(
       () => terminal.note('Stopping.'),
@@ -144,7 +145,7 @@ function chosenTurns(
     id === which || String(place) === which || (which === 'last' && place === known.length);
   const missing = wanted.find((which) => !known.some((turn) => isMeant(turn, which)));
   if (missing !== undefined) {
-    const message = `there is no turn ${missing}; use 1 to ${known.length}`;
+    const message = t`there is no turn ${missing}; use 1 to ${known.length}`;
     throw new CommandFailure(EXIT.notFound, message);
   }
   return known.filter((turn) => wanted.some((which) => isMeant(turn, which)));
@@ -174,7 +175,7 @@ const isOfRecord = (which: string): which is 'recorded' | 'today' =>
 /** @throws CommandFailure where it cannot be read */
 async function promptIn(path: string): Promise<PromptFile> {
   const text = await readFile(path, 'utf8').catch((error) => {
-    throw new CommandFailure(EXIT.notFound, `cannot read ${path}: ${error.code}`);
+    throw new CommandFailure(EXIT.notFound, t`cannot read ${path}: ${error.code}`);
   });
   return { name: basename(path), text };
 }
@@ -213,7 +214,7 @@ async function conclude(
   const same = compared.filter(({ comparison }) => comparison.isSame).length;
   const left = played.length - compared.length;
   terminal.note(
-    `${same} of ${compared.length} turns the same${left === 0 ? '' : `, ${left} left out`}`,
+    t`${same} of ${compared.length} turns the same${left === 0 ? '' : t`, ${left} left out`}`,
   );
   if (cost !== undefined) {
     const { costText } = await import('../eval/report-text.ts');
@@ -221,7 +222,7 @@ async function conclude(
   }
   if (played.length < wanted) throw new CommandFailure(EXIT.interrupted, 'stopped');
   if (deps.model === 'record' && same < compared.length) {
-    throw new CommandFailure(EXIT.failure, 'the result differs from the record');
+    throw new CommandFailure(EXIT.failure, t`the result differs from the record`);
   }
 }
 
@@ -236,7 +237,7 @@ async function overridesOf(settings: readonly string[]): Promise<ConfigOverrides
     if (found.kind === 'found' && found.key.type !== 'section') {
       return [found.key.path, parseValue(found.key, value)] as const;
     }
-    throw new CommandFailure(EXIT.usage, `"${text}" is not a setting; use key=value`);
+    throw new CommandFailure(EXIT.usage, t`"${text}" is not a setting; use key=value`);
   });
   return Object.fromEntries(pairs);
 }

@@ -14,6 +14,7 @@ import {
 } from '../../cli/terminal.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import {
   type ModelMeasure,
   measureFileSchema,
@@ -41,35 +42,35 @@ const ALTERNATIVES = 2;
 
 export function tuneCommand(terminal: Terminal): Command {
   return new Command('tune')
-    .description('measure the models of local servers and recommend one')
-    .option('--model <name...>', 'only these models; models of services are possible, too')
-    .option('--from <file>', 'use figures from a file made with --json instead of measuring')
+    .description(t`measure the models of local servers and recommend one`)
+    .option('--model <name...>', t`only these models; models of services are possible, too`)
+    .option('--from <file>', t`use figures from a file made with --json instead of measuring`)
     .option(
       '--min-quality <share>',
-      'minimum share of correct answers, 0 to 1',
+      t`minimum share of correct answers, 0 to 1`,
       parseShare,
       USUAL_DEMANDS.minQuality,
     )
     .option(
       '--min-tools <share>',
-      'minimum share of correct tool calls, 0 to 1',
+      t`minimum share of correct tool calls, 0 to 1`,
       parseShare,
       USUAL_DEMANDS.minToolSuccess,
     )
     .option(
       '--min-speed <n>',
-      'minimum tokens per second',
+      t`minimum tokens per second`,
       parseCount,
       USUAL_DEMANDS.minTokensPerSecond,
     )
     .option(
       '--min-context <n>',
-      'minimum context in tokens',
+      t`minimum context in tokens`,
       parseCount,
       USUAL_DEMANDS.minContextTokens,
     )
-    .option('--apply', 'save the best model as the model for /local')
-    .option('--json', 'print as JSON')
+    .option('--apply', t`save the best model as the model for /local`)
+    .option('--json', t`print as JSON`)
     .action((flags: Flags) => tune(terminal, flags));
 }
 
@@ -91,7 +92,8 @@ async function tune(terminal: Terminal, flags: Flags) {
   }
   // The best model may be among those that were not measured.
   if (isStopped) throw new CommandFailure(EXIT.interrupted, 'stopped');
-  if (best === undefined) throw new CommandFailure(EXIT.failure, 'no model meets the requirements');
+  if (best === undefined)
+    throw new CommandFailure(EXIT.failure, t`no model meets the requirements`);
   if (flags.apply === true) await apply(terminal, best.model);
 }
 
@@ -117,8 +119,8 @@ async function measureAll(terminal: Terminal, { model }: Flags): Promise<Measure
 }
 
 const NO_MODELS =
-  'no local model server answers. Start one (Ollama, LM Studio, llama.cpp, vLLM), set ' +
-  'providers.local.apiBase to its address, or name models with --model';
+  t`no local model server answers. Start one (Ollama, LM Studio, llama.cpp, vLLM), set ` +
+  t`providers.local.apiBase to its address, or name models with --model`;
 
 async function measureEach(
   terminal: Terminal,
@@ -137,7 +139,7 @@ async function measureEach(
     } catch (error) {
       if (signal.aborted) return { measured, failed, isStopped: true };
       if (!(error instanceof NanobotError)) throw error;
-      failed.push({ model: name, reasons: [`failed: ${error.message}`] });
+      failed.push({ model: name, reasons: [t`failed: ${error.message}`] });
     }
   }
   return { measured, failed, isStopped: false };
@@ -145,7 +147,7 @@ async function measureEach(
 
 async function readFigures(path: string): Promise<Measured> {
   const text = await readFile(path, 'utf8').catch((error) => {
-    throw new CommandFailure(EXIT.notFound, `cannot read ${path}: ${error.code}`);
+    throw new CommandFailure(EXIT.notFound, t`cannot read ${path}: ${error.code}`);
   });
   const found = measureFileSchema.safeParse(parseJson(text));
   if (found.success) return { measured: found.data.measured, failed: [], isStopped: false };
@@ -153,7 +155,7 @@ async function readFigures(path: string): Promise<Measured> {
   const at = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;
   throw new CommandFailure(
     EXIT.usage,
-    `${path} has no figures${at}; create it with: nanobot tune --json`,
+    t`${path} has no figures${at}; create it with: nanobot tune --json`,
   );
 }
 
@@ -165,9 +167,9 @@ function show(terminal: Terminal, suitable: readonly Weighed[], out: TuneVerdict
     for (const line of textTable([head, ...shown.map(rowOf)])) terminal.print(line);
   }
   for (const { model, reasons } of out) {
-    terminal.print(printable(`not suitable: ${model}: ${reasons.join('; ')}`));
+    terminal.print(printable(t`not suitable: ${model}: ${reasons.join('; ')}`));
   }
-  if (best !== undefined) terminal.print(printable(`best: ${best.model}`));
+  if (best !== undefined) terminal.print(printable(t`best: ${best.model}`));
 }
 
 function rowOf(one: Weighed): readonly string[] {
@@ -178,7 +180,7 @@ function rowOf(one: Weighed): readonly string[] {
     percent(one.quality),
     percent(one.toolSuccess),
     percent(1 - one.overflowRate),
-    `${Math.round(one.firstTokenMs)} ms`,
+    t`${Math.round(one.firstTokenMs)} ms`,
     one.tokensPerSecond.toFixed(1),
     String(one.contextTokens),
   ];
@@ -189,11 +191,11 @@ async function apply(terminal: Terminal, model: string) {
   const { withValue } = await import('../../kernel/config/json-paths.ts');
   const { home, env } = terminal;
   await saveConfig(home, withValue(await readRawConfig(home), 'localModels.model', model), env);
-  terminal.note(`Saved ${model} as localModels.model; /local switches a conversation to it.`);
+  terminal.note(t`Saved ${model} as localModels.model; /local switches a conversation to it.`);
 }
 
 function parseShare(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && value >= 0 && value <= 1) return value;
-  throw new InvalidArgumentError('Use a number from 0 to 1, e.g. 0.7.');
+  throw new InvalidArgumentError(t`Use a number from 0 to 1, e.g. 0.7.`);
 }

@@ -4,6 +4,7 @@
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import { defined } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 
 /** Plausible bounds of a window, tokens. */
 export const LEAST_CONTEXT_TOKENS = 256;
@@ -21,7 +22,7 @@ const SAID = [
   // LM Studio.
   String.raw`context (?:length|size|window) (?:is|of)(?: only)?\s*${SIZE}`,
   // Anthropic, and compatible gateways.
-  `tokens? > ${SIZE} maximum`,
+  t`tokens? > ${SIZE} maximum`,
 ].map((words) => new RegExp(words, 'i'));
 
 /** Tokens; undefined if no plausible size is named. `field`: a field beside the text. */
@@ -186,9 +187,9 @@ export type FailedCall = {
 };
 
 const STAGES = {
-  first_token: 'did not begin to answer in time',
-  idle: 'stopped in the middle of its answer',
-  whole_call: 'took too long to answer',
+  first_token: t`did not begin to answer in time`,
+  idle: t`stopped in the middle of its answer`,
+  whole_call: t`took too long to answer`,
 };
 
 export function sentenceFor(call: FailedCall): string {
@@ -196,39 +197,39 @@ export function sentenceFor(call: FailedCall): string {
   switch (failure.kind) {
     case 'auth':
       return failure.reason === 'billing'
-        ? `The account at ${vendor} has no credit left. The owner can add credit there, or choose another model with /model.`
-        : `${vendor} refused the API key. The owner can set a new one with \`nanobot config set providers.${call.configKey}.apiKey <key>\`.`;
+        ? t`The account at ${vendor} has no credit left. The owner can add credit there, or choose another model with /model.`
+        : t`${vendor} refused the API key. The owner can set a new one with \`nanobot config set providers.${call.configKey}.apiKey <key>\`.`;
     case 'unknown_model':
-      return `${vendor} does not know the model "${model}". Check the spelling, or choose another with /model.`;
+      return t`${vendor} does not know the model "${model}". Check the spelling, or choose another with /model.`;
     case 'rate_limited':
-      return `${vendor} allows no more requests at the moment. ${waitHint(failure.retryAfterMs)}`;
+      return t`${vendor} allows no more requests at the moment. ${waitHint(failure.retryAfterMs)}`;
     case 'server':
-      return `${vendor} has a problem at the moment. ${waitHint(failure.retryAfterMs)}`;
+      return t`${vendor} has a problem at the moment. ${waitHint(failure.retryAfterMs)}`;
     case 'network':
       return call.local
-        ? `The local model server at ${call.apiBase} does not answer. Start it, then try again.`
-        : `I cannot reach ${vendor} at the moment. Please try again in a few minutes.`;
+        ? t`The local model server at ${call.apiBase} does not answer. Start it, then try again.`
+        : t`I cannot reach ${vendor} at the moment. Please try again in a few minutes.`;
     case 'redirected':
-      return `${vendor} at ${call.apiBase} redirects requests to ${failure.to}. Redirects are not followed, so nothing was sent there. If that is the right address, the owner can set it as providers.${call.configKey}.apiBase; otherwise check the server, or choose another model with /model.`;
+      return t`${vendor} at ${call.apiBase} redirects requests to ${failure.to}. Redirects are not followed, so nothing was sent there. If that is the right address, the owner can set it as providers.${call.configKey}.apiBase; otherwise check the server, or choose another model with /model.`;
     case 'timeout':
-      return `${vendor} ${STAGES[failure.stage]}. Please try again, or choose another model with /model.`;
+      return t`${vendor} ${STAGES[failure.stage]}. Please try again, or choose another model with /model.`;
     case 'context_overflow':
-      return `Our conversation is too long for the model "${model}". Start again with /new.`;
+      return t`Our conversation is too long for the model "${model}". Start again with /new.`;
     case 'malformed':
-      return `${vendor} sent an answer that cannot be read. Please try again.`;
+      return t`${vendor} sent an answer that cannot be read. Please try again.`;
     case 'rejected':
-      return `${vendor} refused the request for "${model}"${quoted(call.detail)} Choose another model with /model, or start again with /new.`;
+      return t`${vendor} refused the request for "${model}"${quoted(call.detail)} Choose another model with /model, or start again with /new.`;
     case 'cancelled':
-      return 'The answer was stopped.';
+      return t`The answer was stopped.`;
   }
 }
 
 function waitHint(retryAfterMs: number | undefined): string {
-  if (retryAfterMs === undefined) return 'Please try again in a few minutes.';
+  if (retryAfterMs === undefined) return t`Please try again in a few minutes.`;
   const minutes = Math.ceil(retryAfterMs / 60_000);
   return minutes <= 1
-    ? 'Please try again in a minute.'
-    : `It asks to wait ${minutes} minutes. Please try again then, or choose another model with /model.`;
+    ? t`Please try again in a minute.`
+    : t`It asks to wait ${minutes} minutes. Please try again then, or choose another model with /model.`;
 }
 
 const quoted = (detail: string) => (detail === '' ? '.' : `: "${detail}".`);
@@ -315,16 +316,16 @@ function backoffMs({ failure, retriesUsed, jitter }: FailedTry, policy: RetryPol
 }
 
 const REASONS: Readonly<Partial<Record<ProviderFailure['kind'], string>>> = {
-  rate_limited: 'is rate limiting',
-  network: 'could not be reached',
-  timeout: 'did not answer in time',
-  malformed: 'sent an unreadable answer',
+  rate_limited: t`is rate limiting`,
+  network: t`could not be reached`,
+  timeout: t`did not answer in time`,
+  malformed: t`sent an unreadable answer`,
 };
 
 /** Why a call is retried, for the waiting person. */
 export function retryReason(failure: ProviderFailure, vendor: string): string {
-  if (isLoading(failure)) return `${vendor} is loading the model`;
-  return `${vendor} ${REASONS[failure.kind] ?? 'has a problem'}`;
+  if (isLoading(failure)) return t`${vendor} is loading the model`;
+  return `${vendor} ${REASONS[failure.kind] ?? t`has a problem`}`;
 }
 
 // Whether a failed model is called again: several consecutive failures open the breaker for a

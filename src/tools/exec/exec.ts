@@ -18,6 +18,7 @@ import {
 } from '../../kernel/questions/rules/question-text.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { MAX_PATH_CHARS } from '../files/file-tools.ts';
 import type { Provenance } from '../files/provenance.ts';
@@ -111,9 +112,9 @@ function programWords({ argv, script, interpreter = 'sh', cwd = '.' }: Input, ex
   const command = script ?? argv?.map(shellWord).join(' ') ?? '';
   const code = inlineCode(command, asciiText);
   const by = script === undefined ? '' : ` with ${interpreter}`;
-  if (code !== undefined) return { sentence: `Run ${code}${by} in ${where}?` };
+  if (code !== undefined) return { sentence: t`Run ${code}${by} in ${where}?` };
   const what = script === undefined ? 'this command' : `this ${interpreter} script`;
-  return { sentence: `Run ${what} in ${where}?`, text: command, file: 'program.txt' };
+  return { sentence: t`Run ${what} in ${where}?`, text: command, file: 'program.txt' };
 }
 
 const folderName = (cwd: string) =>
@@ -219,7 +220,7 @@ export function createExecuteCode(executor: Executor, own?: Provenance) {
     unavailableBecause: () => executor.unavailableBecause(),
     timeoutMs: (wanted) => codeRequest(wanted, executor).timeoutMs + MAX_WAIT_MS + END_MS,
     requestOf: ({ language, code, files }): RequestWords => ({
-      sentence: `Run this ${language} program ${files ? 'in the workspace' : 'without files'}, ${executor.confinement()}?`,
+      sentence: t`Run this ${language} program ${files ? t`in the workspace` : t`without files`}, ${executor.confinement()}?`,
       ...{ text: code, file: 'program.txt' },
     }),
     describe: ({ language, code }) =>

@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { isContained } from '../../lib/process-group.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import type { ContainerEngine, EngineName } from './container.ts';
 import {
@@ -37,8 +38,8 @@ const LIMIT_LEFT_OUT = /\b(?:discarded|ignored)\b/i;
 async function findContainer(system: SandboxSystem, wish: SandboxWish): Promise<FoundSandbox> {
   const { image, engine } = wish.container;
   if (image === '') {
-    const remedy = 'Name an image that is there in tools.exec.container.image.';
-    return missing('no image for containers is named', remedy);
+    const remedy = t`Name an image that is there in tools.exec.container.image.`;
+    return missing(t`no image for containers is named`, remedy);
   }
   const wanted = engine === 'auto' ? ENGINES : [engine];
   const reasons: string[] = [];
@@ -49,7 +50,7 @@ async function findContainer(system: SandboxSystem, wish: SandboxWish): Promise<
     if (typeof tried !== 'string') return tried;
     reasons.push(tried);
   }
-  const remedy = `Start ${wanted.join(' or ')}, for the user of nanobot, and fetch the image (${wanted[0]} pull ${image}).`;
+  const remedy = t`Start ${wanted.join(' or ')}, for the user of nanobot, and fetch the image (${wanted[0]} pull ${image}).`;
   return missing(reasons.join('; '), remedy);
 }
 
@@ -65,7 +66,7 @@ async function tryEngine(
   const isRootless = await rootless(name, bare);
   const inspect = ['image', 'inspect', '--format', '{{.Id}}', imageName];
   const id = await ask(bare, inspect, ASK_MS).catch(() => '');
-  if (!/^(sha256:)?[0-9a-f]{64}$/.test(id)) return `${name} has no image ${imageName}`;
+  if (!/^(sha256:)?[0-9a-f]{64}$/.test(id)) return t`${name} has no image ${imageName}`;
   const engine = { ...bare, name, flags: flagsOf(name, isRootless) };
   const user = userOf(name, isRootless);
   const choice = { engine, image: id, imageName, cpus, user, owner: wish.owner };
@@ -128,13 +129,13 @@ function trial(sandbox: Sandbox): Promise<string | undefined> {
     const isFine = report.ending.kind === 'exit' && report.ending.code === 0 && taken === folder;
     const words = report.errors.head.toString('utf8').trim().slice(0, MAX_WORDS);
     if (isFine && !LIMIT_LEFT_OUT.test(words)) return undefined;
-    return words || 'a folder of this machine is not the same one inside';
+    return words || t`a folder of this machine is not the same one inside`;
   });
 }
 
 function failureOf(name: EngineName, error: unknown): string {
   const isAbsent = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-  return isAbsent ? `${name} is not installed` : `${name} does not answer`;
+  return isAbsent ? t`${name} is not installed` : t`${name} does not answer`;
 }
 
 // Finds the sandbox that the configuration asks for and this system has, and tests it: inside many
@@ -169,12 +170,10 @@ const run = promisify(execFile);
 const TRIAL_MS = 10_000;
 const SEATBELT = '/usr/bin/sandbox-exec';
 const ELSE =
-  'or name an image for containers in tools.exec.container.image, or set tools.exec.sandbox to ' +
-  '"off", where programs see all that nanobot sees';
-const IN_CONTAINER =
-  'Allow them in this container (docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined, and apparmor=unconfined where that is on)';
-const ON_MACHINE =
-  'Allow user namespaces (kernel.apparmor_restrict_unprivileged_userns=0, kernel.unprivileged_userns_clone=1)';
+  t`or name an image for containers in tools.exec.container.image, or set tools.exec.sandbox to ` +
+  t`"off", where programs see all that nanobot sees`;
+const IN_CONTAINER = t`Allow them in this container (docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined, and apparmor=unconfined where that is on)`;
+const ON_MACHINE = t`Allow user namespaces (kernel.apparmor_restrict_unprivileged_userns=0, kernel.unprivileged_userns_clone=1)`;
 
 export const thisSystem = (env: Environment): SandboxSystem => ({
   platform: process.platform,
@@ -199,8 +198,8 @@ export async function findSandbox(system: SandboxSystem, wish: SandboxWish): Pro
   const [first] = missed;
   if (first === undefined) {
     return missing(
-      'there is no sandbox for this system',
-      `Run nanobot on Linux or macOS, ${ELSE}.`,
+      t`there is no sandbox for this system`,
+      t`Run nanobot on Linux or macOS, ${ELSE}.`,
     );
   }
   const reason = missed.map((each) => each.reason).join('; ');
@@ -234,15 +233,15 @@ async function findKind(
 }
 
 const elsewhere = (name: string, system: string) =>
-  missing(`${name} is of ${system} only`, 'Set tools.exec.sandbox to "auto".');
+  missing(t`${name} is of ${system} only`, t`Set tools.exec.sandbox to "auto".`);
 
 async function findBubblewrap(system: SandboxSystem): Promise<FoundSandbox> {
   const { nodePath, path, isContained } = system;
   const options = { env: { PATH: path }, timeout: TRIAL_MS, cwd: '/' };
   const help = await run('bwrap', ['--help'], options).catch(() => undefined);
   if (help === undefined) {
-    const install = 'Install bubblewrap (Debian, Ubuntu: apt install bubblewrap)';
-    return missing('bubblewrap is not installed', `${install}, ${ELSE}.`);
+    const install = t`Install bubblewrap (Debian, Ubuntu: apt install bubblewrap)`;
+    return missing(t`bubblewrap is not installed`, `${install}, ${ELSE}.`);
   }
   const text = help.stdout + help.stderr;
   const features: BubblewrapFeatures = {
@@ -254,10 +253,10 @@ async function findBubblewrap(system: SandboxSystem): Promise<FoundSandbox> {
   if (works) return found(createBubblewrap(features, nodePath));
   return isContained
     ? missing(
-        'this container does not allow bubblewrap to create namespaces',
+        t`this container does not allow bubblewrap to create namespaces`,
         `${IN_CONTAINER}, ${ELSE}.`,
       )
-    : missing('bubblewrap cannot create namespaces here', `${ON_MACHINE}, ${ELSE}.`);
+    : missing(t`bubblewrap cannot create namespaces here`, `${ON_MACHINE}, ${ELSE}.`);
 }
 
 const YES_OR_NO = [() => true, () => false] as const;
@@ -282,8 +281,8 @@ const LOOK_AGAIN_MS = 60_000;
 
 const NOT_YET: FoundSandbox = {
   kind: 'missing',
-  reason: 'the sandbox is still being looked for',
-  remedy: 'Try again in a moment.',
+  reason: t`the sandbox is still being looked for`,
+  remedy: t`Try again in a moment.`,
 };
 
 /** What is known now; the first call starts the search. */

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { choice, count, flag, seconds, secret } from '../../kernel/config/settings-fields.ts';
+import { t } from '../../lib/texts.ts';
 
 const NAMES = new Set([
   ...['NODE_OPTIONS', 'NODE_PATH', 'NODE_EXTRA_CA_CERTS', 'NODE_REPL_EXTERNAL_MODULE'],
@@ -40,7 +41,7 @@ const variableName = z
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
   .refine(
     (name) => !isLoaderVariable(name),
-    'This variable makes programs load code and cannot be passed on',
+    t`This variable makes programs load code and cannot be passed on`,
   );
 
 const limits = z.strictObject({

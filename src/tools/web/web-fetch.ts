@@ -10,6 +10,7 @@ import { createReaderMemory, type ReaderMemory, RecentMap } from '../../lib/asyn
 import { createSafeFetch, type SafeFetch, type SafeFetched } from '../../lib/net/safe-fetch.ts';
 import { cutBefore, headOf, visibleText } from '../../lib/text/cut.ts';
 import { decodeText } from '../../lib/text/decode-text.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
 import type { FromReader, PageSource, ReadPage, ToReader } from './readable-page.ts';
@@ -137,7 +138,7 @@ export function createWebFetch(deps: WebFetchDeps) {
     input,
     urlOf: ({ url }) => withScheme(url),
     requestOf: ({ url }) => ({
-      sentence: 'Open this address, which could carry text of this conversation away?',
+      sentence: t`Open this address, which could carry text of this conversation away?`,
       ...{ text: withScheme(url), file: 'address.txt' },
     }),
     describe: ({ url }) => headOf(withScheme(url), MAX_SHOWN_URL_CHARS),

@@ -1,6 +1,7 @@
 // Limits on sent mail, against mail loops (case table D5). Decided from the durable log of sent
 // mail; a proven sender does not reach them in normal use.
 
+import { t } from '../../../lib/texts.ts';
 import type { EmailConfig } from '../settings.ts';
 import { domainOf } from './address.ts';
 
@@ -50,30 +51,30 @@ export function refusalOf(
 ): Refusal | undefined {
   const { recipient, thread, textHash, to, lastHumanAt } = request;
   if (isPaused(bounces, recipient, limits, now)) {
-    return { reason: 'the address could not be reached several times', alert: true };
+    return { reason: t`the address could not be reached several times`, alert: true };
   }
   if (to !== 'proven' && bouncesTooOften(sent, bounces, limits)) {
-    return { reason: 'too many mails came back', alert: true };
+    return { reason: t`too many mails came back`, alert: true };
   }
   const toRecipient = sent.filter((reply) => reply.recipient === recipient);
   const sinceHuman = toRecipient.filter(
     (reply) => reply.thread === thread && reply.at > lastHumanAt,
   );
   if (limits.withoutReply > 0 && sinceHuman.length >= limits.withoutReply) {
-    const reason = `${limits.withoutReply} mails in the thread without a new one from the person`;
+    const reason = t`${limits.withoutReply} mails in the thread without a new one from the person`;
     return { reason, alert: true };
   }
   if (to !== 'unproven') return undefined;
   const { unprovenPerDay } = limits;
   if (waitFor(unprovenPerDay, DAY_MS, toRecipient, now) > 0) {
-    const reason = `${answersText(unprovenPerDay, 'a day')} to an unproven address`;
+    const reason = t`${answersText(unprovenPerDay, 'a day')} to an unproven address`;
     return { reason, alert: false };
   }
   // A machine would get the same answer forever.
   const isRepeat = toRecipient.some(
     (reply) => reply.textHash === textHash && reply.at > now - DAY_MS,
   );
-  return isRepeat ? { reason: 'the same answer again', alert: false } : undefined;
+  return isRepeat ? { reason: t`the same answer again`, alert: false } : undefined;
 }
 
 /** The longest wait that the limits require; undefined: none. */
@@ -95,28 +96,28 @@ export function waitOf(
     of: readonly SentReply[],
     whom: string,
   ): Wait => {
-    const reason = `${answersText(limits[key], windowMs === DAY_MS ? 'a day' : 'an hour')} ${whom}`;
+    const reason = `${answersText(limits[key], windowMs === DAY_MS ? 'a day' : t`an hour`)} ${whom}`;
     return { delayMs: waitFor(limits[key], windowMs, of, now), reason, key };
   };
   const ofSender =
     to === 'unproven'
-      ? [rule('unprovenDomainPerHour', HOUR_MS, toDomain, 'to unproven addresses of one domain')]
+      ? [rule('unprovenDomainPerHour', HOUR_MS, toDomain, t`to unproven addresses of one domain`)]
       : [
-          rule('perHour', HOUR_MS, toRecipient, 'to one person'),
-          rule('perDay', DAY_MS, toRecipient, 'to one person'),
+          rule('perHour', HOUR_MS, toRecipient, t`to one person`),
+          rule('perDay', DAY_MS, toRecipient, t`to one person`),
         ];
   const lastAt = Math.max(...inThread.map((reply) => reply.at), Number.NEGATIVE_INFINITY);
   const { spacingSecs } = limits;
   const spacing: Wait = {
     delayMs: spacingSecs === 0 ? 0 : lastAt + spacingSecs * 1000 - now,
-    reason: `${spacingSecs} s between answers in a thread`,
+    reason: t`${spacingSecs} s between answers in a thread`,
     key: 'spacingSecs',
   };
   const longest = [
     ...ofSender,
-    rule('threadPerHour', HOUR_MS, inThread, 'in a thread'),
-    rule('mailboxPerHour', HOUR_MS, sent, 'of this mailbox'),
-    rule('mailboxPerDay', DAY_MS, sent, 'of this mailbox'),
+    rule('threadPerHour', HOUR_MS, inThread, t`in a thread`),
+    rule('mailboxPerHour', HOUR_MS, sent, t`of this mailbox`),
+    rule('mailboxPerDay', DAY_MS, sent, t`of this mailbox`),
     spacing,
   ].reduce((a, b) => (b.delayMs > a.delayMs ? b : a));
   return longest.delayMs > 0 ? longest : undefined;

@@ -3,6 +3,7 @@
 // own text which mails failed permanently.
 
 import { verbatim } from '../../../kernel/message/untrusted.ts';
+import { t } from '../../../lib/texts.ts';
 import {
   addressesIn,
   headerValue,
@@ -100,7 +101,7 @@ const isAwaited = ({ isAuthenticated, standing }: MailFacts) =>
   isAuthenticated && standing !== 'unknown';
 
 /** No notice for these: they are as many as our answers. */
-const OWN_GATE = 'our own mail';
+const OWN_GATE = t`our own mail`;
 
 const DELIVERY_FIELDS = [
   'to',
@@ -230,18 +231,15 @@ export function judgeMail(facts: MailFacts): MailVerdict {
 /** The notice about a held mail. */
 export function heldNotice(address: string, subject: string, gate: string): string {
   const named = subject === '' ? '' : ` (${verbatim(subject)})`;
-  const remedy = REMEDIES[gate] ?? 'It stays in the mailbox.';
-  return `A mail from ${verbatim(address)}${named} was not answered. Reason: ${gate}. ${remedy}`;
+  const remedy = REMEDIES[gate] ?? t`It stays in the mailbox.`;
+  return t`A mail from ${verbatim(address)}${named} was not answered. Reason: ${gate}. ${remedy}`;
 }
 
 const REMEDIES: Readonly<Record<string, string>> = {
-  'not addressed to us':
-    'None of this mailbox’s addresses is in To or Cc. If the mail was sent to an alias, add the alias to `aliases` of the email channel.',
-  'answers would come to ourselves':
-    'Its Sender or Reply-To field names this mailbox. Ask the sender to remove that address there.',
-  'bulk precedence': 'Its Precedence field marks it as bulk mail. It stays in the mailbox.',
-  'auto-response suppressed':
-    'Its X-Auto-Response-Suppress field asks for no automatic answer. It stays in the mailbox.',
+  'not addressed to us': t`None of this mailbox’s addresses is in To or Cc. If the mail was sent to an alias, add the alias to \`aliases\` of the email channel.`,
+  'answers would come to ourselves': t`Its Sender or Reply-To field names this mailbox. Ask the sender to remove that address there.`,
+  'bulk precedence': t`Its Precedence field marks it as bulk mail. It stays in the mailbox.`,
+  'auto-response suppressed': t`Its X-Auto-Response-Suppress field asks for no automatic answer. It stays in the mailbox.`,
 };
 
 // Delivery reports (RFC 3464) about mails of the agent: whether one failed permanently, which, and
@@ -266,20 +264,20 @@ const MAX_STATUS_BLOCKS = 50;
 
 /** RFC 3463: the meaning of the second and third number of a status, most specific first. */
 const MEANINGS: readonly (readonly [RegExp, string])[] = [
-  [/^\d\.1\.[136]$/, 'no such address'],
-  [/^\d\.1\.2$/, 'no such mail domain'],
-  [/^\d\.1\.10$/, 'that domain accepts no mail'],
-  [/^\d\.1\./, 'the address was not accepted'],
-  [/^\d\.2\.1$/, 'the mailbox is switched off'],
-  [/^\d\.2\.2$/, 'the mailbox is full'],
-  [/^\d\.2\.3$/, 'the mail is too large'],
-  [/^\d\.2\./, 'the mailbox accepts no mail'],
-  [/^\d\.3\./, 'a problem in the receiving mail system'],
-  [/^\d\.4\.7$/, 'it could not be delivered in time'],
-  [/^\d\.4\./, 'the receiving mail system cannot be reached'],
-  [/^\d\.5\./, 'the mail systems could not communicate'],
-  [/^\d\.6\./, 'the content was not accepted'],
-  [/^\d\.7\./, 'refused by the receiving mail system’s rules'],
+  [/^\d\.1\.[136]$/, t`no such address`],
+  [/^\d\.1\.2$/, t`no such mail domain`],
+  [/^\d\.1\.10$/, t`that domain accepts no mail`],
+  [/^\d\.1\./, t`the address was not accepted`],
+  [/^\d\.2\.1$/, t`the mailbox is switched off`],
+  [/^\d\.2\.2$/, t`the mailbox is full`],
+  [/^\d\.2\.3$/, t`the mail is too large`],
+  [/^\d\.2\./, t`the mailbox accepts no mail`],
+  [/^\d\.3\./, t`a problem in the receiving mail system`],
+  [/^\d\.4\.7$/, t`it could not be delivered in time`],
+  [/^\d\.4\./, t`the receiving mail system cannot be reached`],
+  [/^\d\.5\./, t`the mail systems could not communicate`],
+  [/^\d\.6\./, t`the content was not accepted`],
+  [/^\d\.7\./, t`refused by the receiving mail system’s rules`],
 ];
 
 /**
@@ -327,7 +325,7 @@ function recipientOf(block: MailHeaders): string | undefined {
 
 function reasonOf(field: string): string {
   const status = /^\s*([245]\.\d{1,3}\.\d{1,3})\b/.exec(field)?.[1];
-  if (status === undefined) return 'no reason given';
+  if (status === undefined) return t`no reason given`;
   const meaning = MEANINGS.find(([pattern]) => pattern.test(status))?.[1];
   return meaning === undefined ? status : `${status} (${meaning})`;
 }

@@ -2,6 +2,8 @@
 // one decision table over values.
 
 /** `pairing`: no account is linked yet. `opening`: linked, but this connection never opened. */
+import { t } from '../../../lib/texts.ts';
+
 export type WhatsAppPhase = 'pairing' | 'opening' | 'open';
 
 /** Who or what ended the connection. */
@@ -47,9 +49,8 @@ export type WhatsAppVerdict =
   /** This pairing is over; its unfinished state is cleaned up. */
   | { readonly kind: 'give_up'; readonly reason: string; readonly remedy: string };
 
-export const LINK_REMEDY =
-  'Run `nanobot channels login whatsapp`, or open the web page, and link the phone.';
-export const TRY_AGAIN = 'Run `nanobot channels login whatsapp` again.';
+export const LINK_REMEDY = t`Run \`nanobot channels login whatsapp\`, or open the web page, and link the phone.`;
+export const TRY_AGAIN = t`Run \`nanobot channels login whatsapp\` again.`;
 
 /** A failed handshake is no network problem: reported at once. */
 const HANDSHAKE_ALERT = 1;
@@ -65,7 +66,7 @@ export function judgeEnding(ending: WhatsAppEnding): WhatsAppVerdict {
   if (refusal !== undefined) return waiting(refusal);
   if (isUnpaired) return judgePairing(cause);
   if (mayBeBadStart(ending, cause.code)) {
-    return { kind: 'roll_back', reason: `WhatsApp refused the credentials (${cause.code})` };
+    return { kind: 'roll_back', reason: t`WhatsApp refused the credentials (${cause.code})` };
   }
   return judgeLinked(cause.code);
 }
@@ -76,14 +77,14 @@ function judgeOwnEnding(
 ): WhatsAppVerdict {
   switch (kind) {
     case 'silent':
-      return waiting('WhatsApp sent nothing for too long');
+      return waiting(t`WhatsApp sent nothing for too long`);
     case 'stalled':
-      return waiting('messages arrived but could not be stored', UNKNOWN_ALERT);
+      return waiting(t`messages arrived but could not be stored`, UNKNOWN_ALERT);
     case 'unsaved':
-      return waiting('the credentials could not be stored', UNKNOWN_ALERT);
+      return waiting(t`the credentials could not be stored`, UNKNOWN_ALERT);
     case 'overdue':
       if (isUnpaired) return UNANSWERED;
-      return waiting('the login to WhatsApp took too long');
+      return waiting(t`the login to WhatsApp took too long`);
   }
 }
 
@@ -95,7 +96,7 @@ function transportTrouble({ message }: { readonly message: string }): string | u
   if (!message.startsWith('WebSocket Error')) return undefined;
   const status = /Unexpected server response: (\d{3})/.exec(message)?.[1];
   const detail = status === undefined ? '' : ` (HTTP ${status})`;
-  return `WhatsApp cannot be reached${detail}`;
+  return t`WhatsApp cannot be reached${detail}`;
 }
 
 /** Codes that damaged or outdated credentials can cause. */
@@ -104,32 +105,32 @@ function mayBeBadStart(ending: WhatsAppEnding, code: number): boolean {
   return code === 400 || code === 401 || code === 500;
 }
 
-const lost = waiting('the connection to WhatsApp was lost');
+const lost = waiting(t`the connection to WhatsApp was lost`);
 const wantsReconnect: WhatsAppVerdict = {
   kind: 'reconnect',
-  reason: 'WhatsApp asked for a new connection',
+  reason: t`WhatsApp asked for a new connection`,
 };
 
 const restricted = (code: number): WhatsAppVerdict => ({
   kind: 'stop',
-  reason: `WhatsApp refuses this account (${code}); it may be restricted or banned`,
+  reason: t`WhatsApp refuses this account (${code}); it may be restricted or banned`,
   remedy:
-    'Open WhatsApp on the phone and check the account. When it works ' +
-    'again there, run `nanobot channels login whatsapp`.',
+    t`Open WhatsApp on the phone and check the account. When it works ` +
+    t`again there, run \`nanobot channels login whatsapp\`.`,
 });
 
 const outdated = (code: number): WhatsAppVerdict => ({
   kind: 'stop',
-  reason: `WhatsApp no longer accepts this version of its web client (${code})`,
-  remedy: 'Install the newest nanobot and restart it; the phone stays linked.',
+  reason: t`WhatsApp no longer accepts this version of its web client (${code})`,
+  remedy: t`Install the newest nanobot and restart it; the phone stays linked.`,
 });
 
 /** By close code, for a linked account. `stop`: no retry helps before a person acts. */
 const LINKED: Readonly<Record<number, WhatsAppVerdict>> = {
-  400: waiting('the handshake with WhatsApp failed (400)', HANDSHAKE_ALERT),
+  400: waiting(t`the handshake with WhatsApp failed (400)`, HANDSHAKE_ALERT),
   401: {
     kind: 'relink',
-    reason: 'WhatsApp logged this device out (401); its credentials are set aside',
+    reason: t`WhatsApp logged this device out (401); its credentials are set aside`,
     remedy: LINK_REMEDY,
   },
   402: restricted(402),
@@ -140,40 +141,40 @@ const LINKED: Readonly<Record<number, WhatsAppVerdict>> = {
   409: outdated(409),
   411: {
     kind: 'stop',
-    reason: 'WhatsApp on the phone does not support linked devices (411)',
-    remedy: 'Update WhatsApp on the phone, then run `nanobot channels login whatsapp`.',
+    reason: t`WhatsApp on the phone does not support linked devices (411)`,
+    remedy: t`Update WhatsApp on the phone, then run \`nanobot channels login whatsapp\`.`,
   },
   428: lost,
   440: {
     kind: 'stop',
-    reason: 'another program took over this WhatsApp connection (440)',
+    reason: t`another program took over this WhatsApp connection (440)`,
     remedy:
-      'Stop the other program that runs with the same credentials, then run ' +
-      '`nanobot channels restart whatsapp`.',
+      t`Stop the other program that runs with the same credentials, then run ` +
+      t`\`nanobot channels restart whatsapp\`.`,
   },
   503: {
     kind: 'wait',
     pace: 'long_backoff',
-    reason: 'WhatsApp is not available at the moment (503)',
+    reason: t`WhatsApp is not available at the moment (503)`,
   },
   515: wantsReconnect,
 };
 
 /** By close code, before a phone has confirmed. */
 const PAIRING: Readonly<Record<number, WhatsAppVerdict>> = {
-  400: waiting('the handshake with WhatsApp failed (400)'),
-  401: givingUp('WhatsApp refused to link this device (401)'),
+  400: waiting(t`the handshake with WhatsApp failed (400)`),
+  401: givingUp(t`WhatsApp refused to link this device (401)`),
   408: lost,
   428: lost,
-  440: givingUp('another program is linking with the same keys (440)'),
+  440: givingUp(t`another program is linking with the same keys (440)`),
   // The library's own code for it; a wrong code typed on the phone invalidates the QR code, too.
-  500: waiting('the confirmation of the phone was not valid'),
-  503: waiting('WhatsApp is not available at the moment (503)'),
+  500: waiting(t`the confirmation of the phone was not valid`),
+  503: waiting(t`WhatsApp is not available at the moment (503)`),
   515: wantsReconnect,
 };
 
 function judgeLinked(code: number): WhatsAppVerdict {
-  const unknown = `WhatsApp ended the connection for an unknown reason (${code})`;
+  const unknown = t`WhatsApp ended the connection for an unknown reason (${code})`;
   return LINKED[code] ?? waiting(unknown, UNKNOWN_ALERT);
 }
 
@@ -184,10 +185,10 @@ function judgePairing({ code, message }: ClosedByServer): WhatsAppVerdict {
   if (known !== undefined) return known;
   const refusal = LINKED[code];
   if (refusal?.kind === 'stop') return { ...refusal, kind: 'give_up' };
-  return givingUp(`WhatsApp ended the pairing for an unknown reason (${code})`);
+  return givingUp(t`WhatsApp ended the pairing for an unknown reason (${code})`);
 }
 
-const UNANSWERED = givingUp('the QR code or the typed code was not used in time');
+const UNANSWERED = givingUp(t`the QR code or the typed code was not used in time`);
 
 function givingUp(reason: string): WhatsAppVerdict {
   return { kind: 'give_up', reason, remedy: TRY_AGAIN };

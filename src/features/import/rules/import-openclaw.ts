@@ -1,6 +1,7 @@
 // Converts the configuration of OpenClaw (openclaw.json, its keys and pairings) into our settings.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
+import { t } from '../../../lib/texts.ts';
 import { splitModelName } from '../../../providers/rules/model-names.ts';
 import type { ProviderName } from '../../../providers/settings.ts';
 import {
@@ -86,10 +87,10 @@ function loginKeys({ logins }: OpenClawFiles): Imported[] {
     const section = sectionAt(profile);
     const name = textAt(section, 'provider');
     const vendor = vendorOf(name);
-    if (vendor === undefined) return without(`Provider ${name}: not supported.`);
+    if (vendor === undefined) return without(t`Provider ${name}: not supported.`);
     const key = secretOf(section['key'] ?? section['keyRef']);
     if (section['type'] !== 'api_key' || key === undefined) {
-      return without(`Login with ${name}: not supported; enter an API key: nanobot onboard`);
+      return without(t`Login with ${name}: not supported; enter an API key: nanobot onboard`);
     }
     return providerSettings(vendor, key);
   });
@@ -102,7 +103,7 @@ function serverKeys({ config }: OpenClawFiles): Imported[] {
     const vendor = vendorOf(name);
     if (vendor === undefined) {
       return without(
-        `Provider ${name}: not supported. If its API is OpenAI-compatible, set it up as providers.local.`,
+        t`Provider ${name}: not supported. If its API is OpenAI-compatible, set it up as providers.local.`,
       );
     }
     return providerSettings(vendor, secretOf(section['apiKey']), textAt(section, 'baseUrl'));
@@ -146,7 +147,7 @@ function telegram(section: JsonObject, paired: readonly string[]): Imported {
   return together([
     count === 0
       ? NOTHING
-      : without(`Telegram: one bot is imported; ${count} more need a separate home each.`),
+      : without(t`Telegram: one bot is imported; ${count} more need a separate home each.`),
     importTelegram(section, isOn(section), token, paired),
   ]);
 }

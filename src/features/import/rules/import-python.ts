@@ -1,6 +1,7 @@
 // Converts the configuration of nanobot for Python (~/.nanobot/config.json) into our settings.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
+import { t } from '../../../lib/texts.ts';
 import { PROVIDER_NAMES, type ProviderName } from '../../../providers/settings.ts';
 import {
   addressOf,
@@ -71,8 +72,8 @@ function provider(name: string, entry: JsonObject): Imported {
   if (apiKey === '' && apiBase === '') return NOTHING;
   const vendor = vendorOf(name);
   if (vendor === undefined) {
-    const hint = 'If its API is OpenAI-compatible, set it up as providers.local.';
-    return without(`Provider ${name}: not supported. ${hint}`);
+    const hint = t`If its API is OpenAI-compatible, set it up as providers.local.`;
+    return without(t`Provider ${name}: not supported. ${hint}`);
   }
   return providerSettings(vendor, apiKey, apiBase);
 }
@@ -103,7 +104,7 @@ function email(section: JsonObject): Imported {
     other === '' || other === username
       ? NOTHING
       : without(
-          'Email: both servers use one login here; the different SMTP login is not imported.',
+          t`Email: both servers use one login here; the different SMTP login is not imported.`,
         ),
     importAllowed(`${path}.allowFrom`, 'Email', namesIn(section['allowFrom']), addressOf),
   ]);

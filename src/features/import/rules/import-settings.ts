@@ -4,6 +4,7 @@
 
 import { isAllowEntry, normaliseAllowed } from '../../../channels/whatsapp/rules/jid.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
+import { t } from '../../../lib/texts.ts';
 import {
   prefixOf,
   splitModelName,
@@ -65,7 +66,7 @@ export function importWhatsApp(
   const allowed = [...namesIn(section['allowFrom']), ...paired];
   return together([
     importAllowed('channels.whatsapp.allowFrom', 'WhatsApp', allowed, whatsAppIdOf),
-    isOn ? without('WhatsApp: link the account again: nanobot channels login whatsapp') : NOTHING,
+    isOn ? without(t`WhatsApp: link the account again: nanobot channels login whatsapp`) : NOTHING,
   ]);
 }
 
@@ -129,7 +130,7 @@ export function importModel(
   if (name === '') return NOTHING;
   const model = qualified(name, keyed, forced);
   if (model !== undefined) return given({ [path]: model });
-  return without(`Model ${name}: unknown provider. Choose a model: nanobot onboard`);
+  return without(t`Model ${name}: unknown provider. Choose a model: nanobot onboard`);
 }
 
 function qualified(
@@ -162,8 +163,8 @@ export function importAllowed(
     settings: ids.length === 0 ? {} : { [path]: ids },
     left: odd.map((entry) =>
       entry === '*'
-        ? `${channel}: anyone could write there. List people here, or see "strangers" in docs/safety/who-may-write.md.`
-        : `${channel}: ${entry} is not a stable id. Ask the person to write to the agent, then: nanobot pair list`,
+        ? t`${channel}: anyone could write there. List people here, or see "strangers" in docs/safety/who-may-write.md.`
+        : t`${channel}: ${entry} is not a stable id. Ask the person to write to the agent, then: nanobot pair list`,
     ),
   };
 }
@@ -195,15 +196,15 @@ export function importToolServers(servers: JsonObject): Imported {
   return together(
     Object.entries(servers).map(([name, server]): Imported => {
       if (!SERVER_NAME.test(name) || !isJsonObject(server)) {
-        return without(`Tool server ${name}: set it up again under mcpServers.`);
+        return without(t`Tool server ${name}: set it up again under mcpServers.`);
       }
       const kept = Object.entries(server).filter(
         ([key, value]) => SERVER_FIELDS.includes(key) && !isEmpty(value),
       );
-      const switchOn = `nanobot config set mcpServers.${name}.enabled true`;
+      const switchOn = t`nanobot config set mcpServers.${name}.enabled true`;
       return {
         settings: { [`mcpServers.${name}`]: { enabled: false, ...Object.fromEntries(kept) } },
-        left: [`Tool server ${name} is imported switched off. Check it, then: ${switchOn}`],
+        left: [t`Tool server ${name} is imported switched off. Check it, then: ${switchOn}`],
       };
     }),
   );
@@ -221,5 +222,5 @@ export function unknownChannels(
   const names = Object.entries(channels).flatMap(([name, section]) =>
     isJsonObject(section) && isOn(section) && !known.includes(name) ? [name] : [],
   );
-  return without(...names.map((name) => `Channel ${name}: not supported here.`));
+  return without(...names.map((name) => t`Channel ${name}: not supported here.`));
 }

@@ -5,6 +5,7 @@ import type { SendPolicy } from '../../../kernel/config/limits.ts';
 import type { Letter } from '../../../kernel/message/message.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
 import { shownText } from '../../../kernel/questions/rules/question-text.ts';
+import { t } from '../../../lib/texts.ts';
 import type { Hours } from '../../../lib/time/zone-time.ts';
 
 /** All recipients, as written in the letter. */
@@ -41,7 +42,7 @@ function isWithin({ hours: { from, to }, minute }: SendMoment): boolean {
 /** Shown while an owner writes a new text. */
 export function editText(to: string): string {
   return (
-    `Write the new text for ${verbatim(shownText(to))} as your next message here; I show it to you ` +
-    'again before it goes out. /cancel leaves the text as it is.'
+    t`Write the new text for ${verbatim(shownText(to))} as your next message here; I show it to you ` +
+    t`again before it goes out. /cancel leaves the text as it is.`
   );
 }

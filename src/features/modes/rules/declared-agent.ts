@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { mayBeTool } from '../../../kernel/config/limits.ts';
 import { broken, type ReadFile, valueProblems } from '../../../lib/json/json.ts';
+import { t } from '../../../lib/texts.ts';
 import { SERVICES } from '../settings.ts';
 
 export const AGENTS_FOLDER = 'agents';
@@ -54,31 +55,30 @@ export type DeclaredAgent = Omit<AgentFile, 'prompt' | 'enabled'> & {
 
 const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 const FIELDS = Object.keys(agentSchema.shape);
-const NUMBERS = 'write a whole number';
+const NUMBERS = t`write a whole number`;
 const REMEDIES: Readonly<Record<string, string>> = {
-  enabled: 'write true or false',
-  description: 'say in a sentence what it is for and when it is asked, at most 500 characters',
-  whenNot: 'say in a sentence when it is not asked, at most 500 characters, or leave it out',
+  enabled: t`write true or false`,
+  description: t`say in a sentence what it is for and when it is asked, at most 500 characters`,
+  whenNot: t`say in a sentence when it is not asked, at most 500 characters, or leave it out`,
   model: 'write main, fast, or a name as /model takes it',
-  temperature: 'write a number from 0 to 2',
-  tools:
-    'list names of tools, like [read_file, web_fetch], those of tool servers as mcp_server_tool; [] for none',
-  output: 'write verbatim (reaches the person to the letter) or material (for the answer)',
-  prompt: `write the path of a .md or .txt file in ${PROMPTS_FOLDER}/, like guardian/system.md`,
-  'limits.rounds': `${NUMBERS} from 1 to 50`,
-  'limits.tokens': `${NUMBERS} from 1000 to 10000000`,
-  'limits.seconds': `${NUMBERS} from 5 to 3600`,
-  'limits.answerTokens': `${NUMBERS} from 64 to 32000`,
-  limits: 'it may hold rounds, tokens, seconds and answerTokens',
+  temperature: t`write a number from 0 to 2`,
+  tools: t`list names of tools, like [read_file, web_fetch], those of tool servers as mcp_server_tool; [] for none`,
+  output: t`write verbatim (reaches the person to the letter) or material (for the answer)`,
+  prompt: t`write the path of a .md or .txt file in ${PROMPTS_FOLDER}/, like guardian/system.md`,
+  'limits.rounds': t`${NUMBERS} from 1 to 50`,
+  'limits.tokens': t`${NUMBERS} from 1000 to 10000000`,
+  'limits.seconds': t`${NUMBERS} from 5 to 3600`,
+  'limits.answerTokens': t`${NUMBERS} from 64 to 32000`,
+  limits: t`it may hold rounds, tokens, seconds and answerTokens`,
 };
 
 /** `values`: the parsed YAML; `name`: the file name without its ending. */
 export function readAgentFile(values: unknown, name: string): ReadFile<AgentFile> {
   if (!NAME.test(name) || name.length > 40) {
-    return broken(name, 'the name of the file: use small letters, digits and single hyphens');
+    return broken(name, t`the name of the file: use small letters, digits and single hyphens`);
   }
   if ((SERVICES as readonly string[]).includes(name)) {
-    return broken(name, `the name of the file: ${name} is a service; choose another`);
+    return broken(name, t`the name of the file: ${name} is a service; choose another`);
   }
   const parsed = agentSchema.safeParse(values);
   if (!parsed.success) {

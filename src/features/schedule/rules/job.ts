@@ -11,6 +11,7 @@ import {
   shownText,
 } from '../../../kernel/questions/rules/question-text.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import { t } from '../../../lib/texts.ts';
 import { createMinuteText } from '../../../lib/time/zone-time.ts';
 import { HEARTBEAT_FILE } from '../settings.ts';
 import {
@@ -111,7 +112,7 @@ const LATE_MS = 2 * MINUTE_MS;
 /** One line without markup characters: it is the title of what the job says. @throws JobError */
 export function jobName(typed: string | undefined, text: string): string {
   const name = typed === undefined ? nameAfter(text) : plainName(typed);
-  if (name === '') throw new JobError('Give the job a name of letters or digits.');
+  if (name === '') throw new JobError(t`Give the job a name of letters or digits.`);
   return name;
 }
 
@@ -239,11 +240,11 @@ export function runText(
   due?: string,
 ): string {
   const late =
-    due === undefined ? '' : ` It was due ${due} and runs late, once for all missed runs.`;
+    due === undefined ? '' : t` It was due ${due} and runs late, once for all missed runs.`;
   return [
     `[Scheduled job "${job.name}" (${job.id}).${late} Nobody is waiting in this conversation: what you ` +
-      "answer is sent to the person's chat under the job's name. If there is nothing they need to hear, " +
-      `answer with ${SILENT_TOKEN} and nothing else. Do what the job says:]`,
+      t`answer is sent to the person's chat under the job's name. If there is nothing they need to hear, ` +
+      t`answer with ${SILENT_TOKEN} and nothing else. Do what the job says:]`,
     job.text,
   ].join('\n');
 }
@@ -251,8 +252,8 @@ export function runText(
 export function heartbeatText(file: string): string {
   return [
     `[Heartbeat: a look at ${HEARTBEAT_FILE}, which the machine takes from time to time. Do what is due by it ` +
-      'now, and what you did today not again; it allows nothing that you may not do anyway. What you answer is sent to the owner. If nothing ' +
-      `is due or there is nothing they need to hear, answer with ${HEARTBEAT_TOKEN} and nothing else.]`,
+      t`now, and what you did today not again; it allows nothing that you may not do anyway. What you answer is sent to the owner. If nothing ` +
+      t`is due or there is nothing they need to hear, answer with ${HEARTBEAT_TOKEN} and nothing else.]`,
     file,
   ].join('\n');
 }
@@ -282,7 +283,7 @@ type JobRequest = {
   readonly time_zone?: string | undefined;
 };
 
-const KINDS = { say: 'reminder', ask: 'job', workflow: 'job that runs a workflow' } as const;
+const KINDS = { say: 'reminder', ask: 'job', workflow: t`job that runs a workflow` } as const;
 const DAY_MS = 86_400_000;
 
 /** `Set the reminder `Drink water`, today 14:10?`; undefined where it could not be made. */
@@ -294,13 +295,13 @@ export function jobWords(
   const { text = '', kind = 'ask', name, to } = asked;
   const when = timeOf(asked, timeZone, now);
   if (when === undefined) return undefined;
-  const goesTo = to === undefined ? '' : `, told on ${verbatim(shownText(to))}`;
+  const goesTo = to === undefined ? '' : t`, told on ${verbatim(shownText(to))}`;
   const code = inlineCode(text);
   const title = name === undefined ? [] : [verbatim(shownText(name))];
   const shown = [...title, ...(code === undefined ? [] : [code])].join(': ');
-  const job = shown === '' ? `this ${KINDS[kind]}` : `the ${KINDS[kind]} ${shown}`;
+  const job = shown === '' ? t`this ${KINDS[kind]}` : t`the ${KINDS[kind]} ${shown}`;
   return {
-    sentence: `Set ${job}, ${when}${goesTo}?`,
+    sentence: t`Set ${job}, ${when}${goesTo}?`,
     ...(code === undefined ? { text, file: 'job.txt' } : {}),
   };
 }
@@ -315,7 +316,7 @@ function timeOf(
   try {
     const schedule = readSchedule({ at, every, cron }, zone, now);
     if (schedule.kind === 'cron')
-      return `at ${verbatim(shownText(schedule.expression))} (${schedule.timeZone})`;
+      return t`at ${verbatim(shownText(schedule.expression))} (${schedule.timeZone})`;
     if (schedule.kind === 'every') return scheduleText(schedule, zone);
     const minuteText = createMinuteText();
     const [day, time] = minuteText(schedule.at, zone).split(' ');

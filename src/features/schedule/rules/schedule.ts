@@ -2,6 +2,7 @@
 // zone is always explicit, so that a slot does not depend on the machine.
 
 import { NanobotError } from '../../../kernel/message/errors.ts';
+import { t } from '../../../lib/texts.ts';
 import {
   createMinuteText,
   describeTime,
@@ -52,14 +53,14 @@ const SPAN =
 /** @throws JobError */
 export function readSchedule(wish: ScheduleWish, timeZone: string, nowMs: number): Schedule {
   if (!isTimeZone(timeZone)) {
-    throw new JobError(`"${timeZone}" is not a time zone; write a name like "Europe/Berlin".`);
+    throw new JobError(t`"${timeZone}" is not a time zone; write a name like "Europe/Berlin".`);
   }
   const { at, every, cron } = wish;
   const given = [at, every, cron].filter((each) => each !== undefined);
   if (given.length !== 1) {
     throw new JobError(
-      'Say when, in exactly one way: at ("2026-01-31 08:00", "08:00", "in 20m"), every ("2h", at least 1m) ' +
-        'or cron (five fields, "0 8 * * 1-5").',
+      t`Say when, in exactly one way: at ("2026-01-31 08:00", "08:00", "in 20m"), every ("2h", at least 1m) ` +
+        t`or cron (five fields, "0 8 * * 1-5").`,
     );
   }
   if (at !== undefined) return { kind: 'at', at: readMoment(at, timeZone, nowMs) };
@@ -90,8 +91,8 @@ export function nextPlainSlot(
 }
 
 export function scheduleText(schedule: Schedule, timeZone: string): string {
-  if (schedule.kind === 'at') return `once, ${slotText(schedule.at, timeZone)}`;
-  if (schedule.kind === 'every') return `every ${spanText(schedule.everyMs)}`;
+  if (schedule.kind === 'at') return t`once, ${slotText(schedule.at, timeZone)}`;
+  if (schedule.kind === 'every') return t`every ${spanText(schedule.everyMs)}`;
   return `${schedule.expression} (${schedule.timeZone})`;
 }
 
@@ -109,7 +110,7 @@ function readMoment(text: string, timeZone: string, nowMs: number): number {
   const at = momentOf(text.trim(), timeZone, nowMs);
   if (at > nowMs) return at;
   throw new JobError(
-    `${slotText(at, timeZone)} is in the past; now it is ${slotText(nowMs, timeZone)}. Write a time in the future.`,
+    t`${slotText(at, timeZone)} is in the past; now it is ${slotText(nowMs, timeZone)}. Write a time in the future.`,
   );
 }
 
@@ -136,16 +137,16 @@ function wallTime(wall: string, timeZone: string, typed: string, nowMs: number):
   if (found.kind === 'moment') return found.at;
   if (found.kind === 'unknown') throw unknownMoment(typed, timeZone, nowMs);
   throw new JobError(
-    `${wall} does not exist in ${timeZone || (machineZone() ?? UTC)}: the clocks go forward then. ` +
-      'Write a time an hour earlier or later.',
+    t`${wall} does not exist in ${timeZone || (machineZone() ?? UTC)}: the clocks go forward then. ` +
+      t`Write a time an hour earlier or later.`,
   );
 }
 
 function unknownMoment(text: string, timeZone: string, nowMs: number): JobError {
   const example = createMinuteText()(nowMs + DAY_MS, timeZone);
   return new JobError(
-    `"${text}" is not a clear time. Write "${example}" (read in ${timeZone || (machineZone() ?? UTC)}), ` +
-      `"${example.slice(-5)}" for the next time at that hour, "in 20m", or ISO 8601 with an offset.`,
+    t`"${text}" is not a clear time. Write "${example}" (read in ${timeZone || (machineZone() ?? UTC)}), ` +
+      t`"${example.slice(-5)}" for the next time at that hour, "in 20m", or ISO 8601 with an offset.`,
   );
 }
 
@@ -157,7 +158,7 @@ function readEvery(text: string): number {
   const span = spanOf(/^\d+$/.test(bare) ? `${bare}s` : bare);
   if (span !== undefined && span >= SHORTEST_EVERY_MS && span <= LONGEST_EVERY_MS) return span;
   throw new JobError(
-    `"${text}" is not an interval for a job: write 30m, 2h, 1d or 1w, from 1m to 366d.`,
+    t`"${text}" is not an interval for a job: write 30m, 2h, 1d or 1w, from 1m to 366d.`,
   );
 }
 

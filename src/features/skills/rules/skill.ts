@@ -5,6 +5,7 @@
 
 import { z } from 'zod';
 import { headOf, shortened } from '../../../lib/text/cut.ts';
+import { t } from '../../../lib/texts.ts';
 
 const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)/;
 const MAX_NAME_CHARS = 64;
@@ -87,20 +88,20 @@ export function readManifest(values: unknown, folder: string): ReadManifest {
   const parsed = frontMatter.safeParse(values ?? {});
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    const field = issue?.path.join('.') || 'the front matter';
-    return invalid(`${field}: ${issue?.message ?? 'not readable'}; ${REMEDIES[field] ?? REMEDY}`);
+    const field = issue?.path.join('.') || t`the front matter`;
+    return invalid(`${field}: ${issue?.message ?? t`not readable`}; ${REMEDIES[field] ?? REMEDY}`);
   }
   const { name, description, metadata = {} } = parsed.data;
   if (!isSkillName(folder)) {
     return invalid(
-      `the folder "${headOf(folder, MAX_NAME_CHARS)}": rename it to small letters, digits and single hyphens, at most ${MAX_NAME_CHARS}`,
+      t`the folder "${headOf(folder, MAX_NAME_CHARS)}": rename it to small letters, digits and single hyphens, at most ${MAX_NAME_CHARS}`,
     );
   }
   const purpose = description.replace(/\s+/g, ' ').replace(INVISIBLE, '').trim();
-  if (purpose === '') return invalid(`description: it is empty; ${REMEDIES['description']}`);
+  if (purpose === '') return invalid(t`description: it is empty; ${REMEDIES['description']}`);
   if (purpose.length > MAX_DESCRIPTION_CHARS) {
     return invalid(
-      `description: ${purpose.length} characters; keep it under ${MAX_DESCRIPTION_CHARS} and put the rest below the front matter`,
+      t`description: ${purpose.length} characters; keep it under ${MAX_DESCRIPTION_CHARS} and put the rest below the front matter`,
     );
   }
   const { nanobot = {}, openclaw = {} } = metadata;
@@ -109,13 +110,13 @@ export function readManifest(values: unknown, folder: string): ReadManifest {
   return {
     kind: 'valid',
     manifest: { name: folder, description: purpose, isAlways, needs: plain(needs) },
-    warnings: name === folder ? [] : [`name: it should be that of the folder, "${folder}"`],
+    warnings: name === folder ? [] : [t`name: it should be that of the folder, "${folder}"`],
   };
 }
 
-const REMEDY = 'see skills/skill-creator for the form';
+const REMEDY = t`see skills/skill-creator for the form`;
 const REMEDIES: Readonly<Record<string, string>> = {
-  description: 'add a line "description: what it does and when to use it"',
+  description: t`add a line "description: what it does and when to use it"`,
 };
 
 const invalid = (problem: string): ReadManifest => ({ kind: 'invalid', problem });
@@ -131,7 +132,8 @@ export function skillLine(
   missing: readonly string[] = [],
 ): string {
   const purpose = shortened(description, MAX_LISTED_CHARS, ' ...');
-  const lacks = missing.length === 0 ? '' : ` (cannot be used now, missing: ${missing.join(', ')})`;
+  const lacks =
+    missing.length === 0 ? '' : t` (cannot be used now, missing: ${missing.join(', ')})`;
   return `- ${name}: ${purpose}${lacks}`;
 }
 
@@ -139,7 +141,7 @@ export function skillLine(
 export const withOtherFiles = (text: string, others: readonly string[]): string =>
   others.length === 0
     ? text
-    : `${text}\n\n[other files of this skill, read with read_skill and file: ${others.join(', ')}]`;
+    : t`${text}\n\n[other files of this skill, read with read_skill and file: ${others.join(', ')}]`;
 
 /**
  * The skills that a message asks for by name: beside the word "skill", because many names are
@@ -149,7 +151,7 @@ export function skillsNamedIn(message: string, names: readonly string[]): readon
   const text = message.toLowerCase();
   return names.filter((name) => {
     const own = `(?<![\\w-])["'\`*]?${name}["'\`*]?(?![\\w-])`;
-    const beside = `\\bskills?[: ]+${own}|${own} skill\\b`;
+    const beside = t`\\bskills?[: ]+${own}|${own} skill\\b`;
     return new RegExp(name.includes('-') ? own : beside).test(text);
   });
 }

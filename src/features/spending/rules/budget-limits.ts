@@ -6,6 +6,7 @@ import type { Payer } from '../../../kernel/message/message.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../../kernel/message/message.ts';
 import { type CountNames, personNames, spanWords } from '../../../kernel/message/message-limits.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
+import { t } from '../../../lib/texts.ts';
 import { JOB_CHANNEL } from '../../schedule/settings.ts';
 import type { ConversationCost } from './conversation-cost.ts';
 import { type Amount, type Cap, capFor, type Ledger, type Price, shareUsed } from './spending.ts';
@@ -149,8 +150,8 @@ const capOf = ({ tokens, money }: { readonly tokens: number; readonly money: num
 
 /** "12,345 tokens, about 0.12 USD"; without the money where no price is known. */
 function amountText({ tokens, micros }: Amount, currency: string): string {
-  const counted = `${tokens.toLocaleString('en-US')} tokens`;
-  return micros === 0 ? counted : `${counted}, about ${moneyText(micros, currency)}`;
+  const counted = t`${tokens.toLocaleString('en-US')} tokens`;
+  return micros === 0 ? counted : t`${counted}, about ${moneyText(micros, currency)}`;
 }
 
 function moneyText(micros: number, currency: string): string {
@@ -160,7 +161,7 @@ function moneyText(micros: number, currency: string): string {
 
 function capText({ tokens, micros }: Cap, currency: string): string {
   const parts = [
-    ...(tokens === 0 ? [] : [`${tokens.toLocaleString('en-US')} tokens`]),
+    ...(tokens === 0 ? [] : [t`${tokens.toLocaleString('en-US')} tokens`]),
     ...(micros === 0 ? [] : [moneyText(micros, currency)]),
   ];
   return `${parts.join(' or ')} a day`;
@@ -177,7 +178,7 @@ export type BudgetView = {
 
 /** "the budget of `Anna`", "the budget of all together". */
 function ownerName(view: BudgetView): string {
-  return view.key === 'total' ? 'the budget of all together' : `the budget of ${titleOf(view)}`;
+  return view.key === 'total' ? t`the budget of all together` : t`the budget of ${titleOf(view)}`;
 }
 
 /** "`Anna` (person telegram:700)": with the key that commands accept. */
@@ -186,27 +187,27 @@ const titleOf = ({ key, name }: BudgetView) =>
 
 export function nearlyUsedText(view: BudgetView, currency: string, forOwner: boolean): string {
   const percent = Math.floor(shareUsed(view) * 100);
-  const whose = forOwner ? ownerName(view) : 'today’s budget here';
+  const whose = forOwner ? ownerName(view) : t`today’s budget here`;
   const limit = capText(capFor(view.cap, view.ledger), currency);
-  return `${percent} % of ${whose} is used up (${limit}). It resets at midnight.`;
+  return t`${percent} % of ${whose} is used up (${limit}). It resets at midnight.`;
 }
 
 export function cheaperText(model: string): string {
-  return `Today’s budget is almost used up: until midnight I answer with ${model}.`;
+  return t`Today’s budget is almost used up: until midnight I answer with ${model}.`;
 }
 
 export function usedUpText(view: BudgetView, currency: string, leftMs: number): string {
   const limit = capText(capFor(view.cap, view.ledger), currency);
-  const whose = view.key === 'total' ? 'my budget for today' : 'today’s budget here';
-  return `${sentence(endOf(view, whose))} (${limit}). I can answer again after midnight, in ${spanWords(leftMs)}.`;
+  const whose = view.key === 'total' ? t`my budget for today` : t`today’s budget here`;
+  return t`${sentence(endOf(view, whose))} (${limit}). I can answer again after midnight, in ${spanWords(leftMs)}.`;
 }
 
 export function usedUpOwnerText(view: BudgetView, currency: string, morePercent: number): string {
   const limit = capText(capFor(view.cap, view.ledger), currency);
   const spent = amountText(view.ledger.spent, currency);
   return (
-    `${sentence(endOf(view, ownerName(view)))}: ${spent} of ${limit}. ` +
-    `\`/budget more ${morePercent} ${view.key}\` allows ${morePercent} % more for today.`
+    t`${sentence(endOf(view, ownerName(view)))}: ${spent} of ${limit}. ` +
+    t`\`/budget more ${morePercent} ${view.key}\` allows ${morePercent} % more for today.`
   );
 }
 
@@ -214,20 +215,20 @@ export function usedUpOwnerText(view: BudgetView, currency: string, morePercent:
  * For an owner. `assumed`: the price that is charged instead; undefined: the model was not called.
  */
 export function unpricedText(model: string, assumed: Price | undefined, currency: string): string {
-  const told = `I do not know what ${verbatim(model)} costs`;
-  const remedy = 'Set its price in `models.prices`, or set budgets in tokens.';
+  const told = t`I do not know what ${verbatim(model)} costs`;
+  const remedy = t`Set its price in \`models.prices\`, or set budgets in tokens.`;
   if (assumed === undefined) {
-    return `${told}, so I do not use it under a budget in money. ${remedy}`;
+    return t`${told}, so I do not use it under a budget in money. ${remedy}`;
   }
   const { input, output } = assumed;
-  const charged = `${input} ${currency} per million tokens of questions and ${output} of answers`;
-  return `${told}, so that budgets in money hold I charge ${charged}, likely more than it costs. ${remedy}`;
+  const charged = t`${input} ${currency} per million tokens of questions and ${output} of answers`;
+  return t`${told}, so that budgets in money hold I charge ${charged}, likely more than it costs. ${remedy}`;
 }
 
 /** For the person who gets no answer. */
 export const unpricedRefusal = (model: string) =>
-  `I cannot use ${verbatim(model)}: I do not know its price, and a budget in money applies here. ` +
-  'My owner can set the price in `models.prices`.';
+  t`I cannot use ${verbatim(model)}: I do not know its price, and a budget in money applies here. ` +
+  t`My owner can set the price in \`models.prices\`.`;
 
 /** One line of a list of budgets. */
 export function budgetLine(view: BudgetView, currency: string): string {
@@ -235,10 +236,10 @@ export function budgetLine(view: BudgetView, currency: string): string {
   const used = amountText(ledger.spent, currency);
   const limited = cap.tokens > 0 || cap.micros > 0;
   const of = limited
-    ? ` — ${Math.floor(shareUsed(view) * 100)} % of ${capText(capFor(cap, ledger), currency)}`
+    ? t` — ${Math.floor(shareUsed(view) * 100)} % of ${capText(capFor(cap, ledger), currency)}`
     : '';
-  const extra = ledger.extraPercent > 0 ? ` (${ledger.extraPercent} % more today)` : '';
-  return `${titleOf(view)}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
+  const extra = ledger.extraPercent > 0 ? t` (${ledger.extraPercent} % more today)` : '';
+  return t`${titleOf(view)}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
 }
 
 /** A line about a conversation, and one for each of several models that shared its turns. */
@@ -246,19 +247,19 @@ export function conversationLines(
   { calls, spent, unpriced, shares }: ConversationCost,
   currency: string,
 ): string {
-  const of = unpriced > 0 && spent.micros > 0 ? `, ${unpriced} of them without a known price` : '';
+  const of = unpriced > 0 && spent.micros > 0 ? t`, ${unpriced} of them without a known price` : '';
   const parts = shares.map(
-    (share) => `- ${share.role}: ${amountText(share.spent, currency)} in ${called(share.calls)}`,
+    (share) => t`- ${share.role}: ${amountText(share.spent, currency)} in ${called(share.calls)}`,
   );
-  return [`${amountText(spent, currency)} in ${called(calls)}${of}`, ...parts].join('\n');
+  return [t`${amountText(spent, currency)} in ${called(calls)}${of}`, ...parts].join('\n');
 }
 
-const called = (calls: number) => `${calls} model call${calls === 1 ? '' : 's'}`;
+const called = (calls: number) => t`${calls} model call${calls === 1 ? '' : 's'}`;
 
 /** A call is refused as soon as its worst case does not fit, however much of the budget is left. */
 const endOf = (view: BudgetView, whose: string) =>
   shareUsed(view) >= 1
-    ? `${whose} is used up`
-    : `what is left of ${whose} is too little for an answer`;
+    ? t`${whose} is used up`
+    : t`what is left of ${whose} is too little for an answer`;
 
 const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

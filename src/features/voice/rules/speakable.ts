@@ -9,13 +9,14 @@ import {
   type Tokens,
 } from '../../../lib/markup/writer.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import { t } from '../../../lib/texts.ts';
 
 /** About a minute and a half of speech. */
 export const MAX_SPOKEN_CHARS = 1500;
 
-const CODE = 'The code is in the text.';
-const TABLE = 'The table is in the text.';
-const REST = 'The rest is in the text.';
+const CODE = t`The code is in the text.`;
+const TABLE = t`The table is in the text.`;
+const REST = t`The rest is in the text.`;
 const BARE_ADDRESS = /\b(?:https?:\/\/|www\.)\S+/gi;
 
 /** Empty where nothing can be spoken. */
@@ -69,7 +70,7 @@ function spokenLine(tokens: Parameters<typeof strictTokens>[0], otherwise = ''):
   const inline = strictTokens(tokens);
   const said =
     inline.length === 0 ? decodeReferences(otherwise) : inline.map(spokenInline).join('');
-  return said.replace(BARE_ADDRESS, 'the link in the text').replace(/\s+/g, ' ').trim();
+  return said.replace(BARE_ADDRESS, t`the link in the text`).replace(/\s+/g, ' ').trim();
 }
 
 function spokenInline(token: MarkedToken): string {

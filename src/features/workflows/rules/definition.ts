@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
+import { t } from '../../../lib/texts.ts';
 import { conditionSchema, INPUT } from './template.ts';
 
 const FILE_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
@@ -135,23 +136,23 @@ export function readInputs({ inputs }: Workflow, given: JsonObject): ReadInputs 
   );
   const whole = { ...Object.fromEntries(defaults), ...given };
   if (JSON.stringify(whole).length > MAX_CHARS) {
-    return { kind: 'broken', problem: `The inputs are longer than ${MAX_CHARS} characters.` };
+    return { kind: 'broken', problem: t`The inputs are longer than ${MAX_CHARS} characters.` };
   }
   const names = Object.keys(inputs);
   const unknown = Object.keys(whole).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    const there = names.length === 0 ? 'it takes none' : `it takes ${names.join(', ')}`;
-    return { kind: 'broken', problem: `There is no input "${unknown}"; ${there}.` };
+    const there = names.length === 0 ? t`it takes none` : t`it takes ${names.join(', ')}`;
+    return { kind: 'broken', problem: t`There is no input "${unknown}"; ${there}.` };
   }
   for (const [name, schema] of Object.entries(inputs)) {
     const value = Object.hasOwn(whole, name) ? whole[name] : undefined;
     if (value === undefined) {
-      return { kind: 'broken', problem: `The input "${name}" is missing${meaning(schema)}.` };
+      return { kind: 'broken', problem: t`The input "${name}" is missing${meaning(schema)}.` };
     }
     const parsed = z.fromJSONSchema(schema).safeParse(value);
     if (!parsed.success) {
-      const problem = parsed.error.issues[0]?.message ?? 'it does not fit';
-      return { kind: 'broken', problem: `The input "${name}" does not fit: ${problem}.` };
+      const problem = parsed.error.issues[0]?.message ?? t`it does not fit`;
+      return { kind: 'broken', problem: t`The input "${name}" does not fit: ${problem}.` };
     }
   }
   return { kind: 'valid', input: whole };

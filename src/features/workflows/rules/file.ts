@@ -7,6 +7,7 @@ import type { JsonObject } from '../../../kernel/config/json.ts';
 import { mayBeTool } from '../../../kernel/config/limits.ts';
 import { broken, eachIssue, pathOf, type ReadFile, shownValue } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import { t } from '../../../lib/texts.ts';
 import {
   type Capability,
   capabilitySchema,
@@ -35,34 +36,34 @@ const MAX_SHOWN_CHARS = 60;
 
 /** By the last name of the field. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  description: 'say in a sentence what it is for',
-  prompt: `write what the model is to do, at most ${MAX_TEXT} characters`,
-  output: 'write a JSON Schema of type object for the answer',
+  description: t`say in a sentence what it is for`,
+  prompt: t`write what the model is to do, at most ${MAX_TEXT} characters`,
+  output: t`write a JSON Schema of type object for the answer`,
   model: 'write main, fast or a name as /model takes it',
-  inputs: 'write a JSON Schema for each name, like topic: {type: string}',
-  steps: `write 1 to ${MAX_STEPS} steps`,
+  inputs: t`write a JSON Schema for each name, like topic: {type: string}`,
+  steps: t`write 1 to ${MAX_STEPS} steps`,
   kind: 'write llm_skill or tool',
-  id: 'use small letters, digits and _, beginning with a letter, and not "input"',
-  sets: 'use small letters, digits and _, beginning with a letter, and not "input"',
-  capability: 'write the name of a file in capabilities/, without .yaml',
-  tool: 'write the name of a tool',
-  with: 'write names with values, which may hold {{ path }}',
-  arguments: 'write the arguments of the tool, which may hold {{ path }}',
-  when: 'write one of present, equals, done, failed, not, and, or',
-  complete: 'write one of present, equals, done, failed, not, and, or',
-  retries: 'write a whole number from 0 to 5',
-  runs: 'write a whole number from 1 to 50',
-  votes: 'write a whole number from 1 to 3',
-  onFailure: 'write stop or continue',
-  tries: 'write a whole number from 1 to 5',
-  tokens: 'write a whole number',
-  minutes: 'write a whole number from 1 to 1440',
-  money: 'write a number above 0',
-  limits: 'a workflow may limit steps, minutes, tokens and money; a capability tokens and tries',
-  result: 'write a text, which may hold {{ path }}',
+  id: t`use small letters, digits and _, beginning with a letter, and not "input"`,
+  sets: t`use small letters, digits and _, beginning with a letter, and not "input"`,
+  capability: t`write the name of a file in capabilities/, without .yaml`,
+  tool: t`write the name of a tool`,
+  with: t`write names with values, which may hold {{ path }}`,
+  arguments: t`write the arguments of the tool, which may hold {{ path }}`,
+  when: t`write one of present, equals, done, failed, not, and, or`,
+  complete: t`write one of present, equals, done, failed, not, and, or`,
+  retries: t`write a whole number from 0 to 5`,
+  runs: t`write a whole number from 1 to 50`,
+  votes: t`write a whole number from 1 to 3`,
+  onFailure: t`write stop or continue`,
+  tries: t`write a whole number from 1 to 5`,
+  tokens: t`write a whole number`,
+  minutes: t`write a whole number from 1 to 1440`,
+  money: t`write a number above 0`,
+  limits: t`a workflow may limit steps, minutes, tokens and money; a capability tokens and tries`,
+  result: t`write a text, which may hold {{ path }}`,
 };
-const OF_WORKFLOW = `it may hold ${Object.keys(workflowSchema.shape).join(', ')}`;
-const OF_CAPABILITY = `it may hold ${Object.keys(capabilitySchema.shape).join(', ')}`;
+const OF_WORKFLOW = t`it may hold ${Object.keys(workflowSchema.shape).join(', ')}`;
+const OF_CAPABILITY = t`it may hold ${Object.keys(capabilitySchema.shape).join(', ')}`;
 
 export function readCapability(values: unknown, called: string): ReadFile<Capability> {
   const read = checked(capabilitySchema, values, called, OF_CAPABILITY);
@@ -71,7 +72,7 @@ export function readCapability(values: unknown, called: string): ReadFile<Capabi
   const bad = badPlaceholder(rest.prompt);
   if (bad !== undefined) return broken(called, placeholderProblem('prompt', bad));
   const problem = schemaProblem(rest.output);
-  if (problem !== undefined) return broken(called, `output: ${problem}; ${REMEDIES['output']}`);
+  if (problem !== undefined) return broken(called, t`output: ${problem}; ${REMEDIES['output']}`);
   const value = { ...rest, name: called, answerTokens: limits.tokens, tries: limits.tries };
   return { kind: 'valid', value };
 }
@@ -100,7 +101,7 @@ function schemaProblem(schema: JsonObject): string | undefined {
     z.fromJSONSchema(schema);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? headOf(error.message, MAX_PROBLEM_CHARS) : 'it does not fit';
+    return error instanceof Error ? headOf(error.message, MAX_PROBLEM_CHARS) : t`it does not fit`;
   }
 }
 
@@ -111,10 +112,10 @@ function checked<T>(
   fields: string,
 ): ReadFile<T> {
   if (!isFileName(called)) {
-    return broken(called, 'the name of the file: use small letters, digits and single hyphens');
+    return broken(called, t`the name of the file: use small letters, digits and single hyphens`);
   }
   if (isTooDeep(values))
-    return broken(called, `the file: nested deeper than ${MAX_DEPTH}; make it flatter`);
+    return broken(called, t`the file: nested deeper than ${MAX_DEPTH}; make it flatter`);
   const parsed = schema.safeParse(values);
   if (parsed.success) return { kind: 'valid', value: parsed.data };
   return broken(called, ...eachIssue(parsed.error).map((each) => told(each, values, fields)));
@@ -124,11 +125,11 @@ function told(issue: z.core.$ZodIssue, values: unknown, fields: string): string 
   const path = pathOf(issue);
   const field = path.map((part) => (typeof part === 'number' ? part + 1 : String(part))).join('.');
   if (issue.code === 'unrecognized_keys' && path.length > 1) {
-    return `${field}: unknown field; remove it or correct its name`;
+    return t`${field}: unknown field; remove it or correct its name`;
   }
   const last = path.findLast((part) => typeof part === 'string' && Object.hasOwn(REMEDIES, part));
   const known = issue.code === 'unrecognized_keys' ? undefined : REMEDIES[String(last)];
-  return `${field || 'the file'}: ${shownValue(values, path)}; ${known ?? fields}`;
+  return `${field || t`the file`}: ${shownValue(values, path)}; ${known ?? fields}`;
 }
 
 function isTooDeep(values: unknown): boolean {
@@ -162,7 +163,7 @@ const NO_STEPS = [
 export const isStepTool = (tool: string) => !NO_STEPS.includes(tool);
 
 const placeholderProblem = (field: string, inner: string) =>
-  `${field}: {{ ${headOf(inner, MAX_SHOWN_CHARS)} }} is not a path; write names with dots, like {{ input.topic }}`;
+  t`${field}: {{ ${headOf(inner, MAX_SHOWN_CHARS)} }} is not a path; write names with dots, like {{ input.topic }}`;
 
 /** Undefined where all references are valid. */
 export function definitionProblem({ workflow, capabilities }: Definition): string | undefined {
@@ -174,12 +175,12 @@ export function definitionProblem({ workflow, capabilities }: Definition): strin
       ? capabilities[each.capability]
       : undefined;
     if (capability === undefined) {
-      return `${field}: there is no capability ${JSON.stringify(each.capability)}; write the name of a file in capabilities/, without .yaml`;
+      return t`${field}: there is no capability ${JSON.stringify(each.capability)}; write the name of a file in capabilities/, without .yaml`;
     }
     const given = [...Object.keys(each.with), ...known];
     const unknown = pathsIn(capability.prompt).find((path) => !given.includes(rootOf(path)));
     if (unknown !== undefined) {
-      return `${field}: its prompt asks for {{ ${unknown} }}, which nothing sets; set it in "with"`;
+      return t`${field}: its prompt asks for {{ ${unknown} }}, which nothing sets; set it in "with"`;
     }
   }
   return undefined;
@@ -202,7 +203,7 @@ function neverBegunProblems(steps: Workflow['steps']): readonly string[] {
   return steps.flatMap(({ id }, index) =>
     never.includes(id)
       ? [
-          `steps.${index + 1}.when: "${id}" can never begin, as what it waits for only comes behind it; let it wait for an earlier step or for input`,
+          t`steps.${index + 1}.when: "${id}" can never begin, as what it waits for only comes behind it; let it wait for an earlier step or for input`,
         ]
       : [],
   );
@@ -213,13 +214,13 @@ type Names = { readonly known: readonly string[]; readonly ids: readonly string[
 function stepProblem(step: Step, index: number, names: Names): string | undefined {
   const field = `steps.${index + 1}`;
   if (names.ids.indexOf(step.id) < index) {
-    return `${field}.id: "${step.id}" is used twice; rename one`;
+    return t`${field}.id: "${step.id}" is used twice; rename one`;
   }
   if (step.kind === 'tool' && !isStepTool(step.tool)) {
-    return `${field}.tool: "${step.tool}" cannot be a step; take another tool, or "say" to tell something`;
+    return t`${field}.tool: "${step.tool}" cannot be a step; take another tool, or "say" to tell something`;
   }
   if (step.kind === 'tool' && !mayBeTool(step.tool)) {
-    return `${field}.tool: there is no tool ${JSON.stringify(step.tool)}; write one that is built in, like read_file, or mcp_<server>_<tool>`;
+    return t`${field}.tool: there is no tool ${JSON.stringify(step.tool)}; write one that is built in, like read_file, or mcp_<server>_<tool>`;
   }
   const [key, template] =
     step.kind === 'tool' ? ['arguments', step.arguments] : ['with', step.with];
@@ -249,10 +250,10 @@ function conditionProblem(
   const id = looked.flatMap(({ step }) => step ?? []).find((each) => !ids.includes(each));
   return id === undefined
     ? undefined
-    : `${field}: there is no step "${id}"; there is ${ids.join(', ')}`;
+    : t`${field}: there is no step "${id}"; there is ${ids.join(', ')}`;
 }
 
-const unset = ({ known }: Names) => `is set by nothing; there is ${known.join(', ')}`;
+const unset = ({ known }: Names) => t`is set by nothing; there is ${known.join(', ')}`;
 
 const knownNames = ({ steps }: Workflow) => [INPUT, ...new Set(steps.map(({ sets }) => sets))];
 

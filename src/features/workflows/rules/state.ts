@@ -4,6 +4,7 @@
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
 import { canonicalJson, readJson } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import { t } from '../../../lib/texts.ts';
 import type { Ballot } from '../../subagents/rules/vote.ts';
 import type { Definition, SkillStep, Step, ToolStep, WorkflowLimits } from './definition.ts';
 import { type Condition, holds, INPUT } from './template.ts';
@@ -102,8 +103,7 @@ type Handlers = {
 
 const MAX_ERROR_CHARS = 600;
 const NEW: StepRecord = { runs: 0, tries: 0, status: 'running', ranAt: 0 };
-const OUTCOME_UNKNOWN =
-  'outcome unknown: the process stopped while it ran; it is not repeated automatically';
+const OUTCOME_UNKNOWN = t`outcome unknown: the process stopped while it ran; it is not repeated automatically`;
 
 export function newState(input: JsonObject, isForeign: boolean): WorkflowState {
   return {
@@ -291,12 +291,12 @@ export function decide(
   const { steps, complete } = workflow;
   const { underWay } = state;
   if (underWay !== undefined) {
-    const what = underWay.approval === undefined ? 'is running' : 'waits for an approval';
-    return { kind: 'NOOP', why: 'waiting', reason: `the step ${underWay.step} ${what}` };
+    const what = underWay.approval === undefined ? t`is running` : t`waits for an approval`;
+    return { kind: 'NOOP', why: 'waiting', reason: t`the step ${underWay.step} ${what}` };
   }
   const failed = steps.find((step) => step.onFailure === 'stop' && isFailed(step, state));
   if (failed !== undefined) {
-    const reason = `the step ${failed.id} failed: ${recordOf(state, failed.id).error ?? 'no reason is known'}`;
+    const reason = t`the step ${failed.id} failed: ${recordOf(state, failed.id).error ?? t`no reason is known`}`;
     return { kind: 'NOOP', why: 'failed', reason };
   }
   if (complete !== undefined && isTrue(complete, state)) return { kind: 'COMPLETE' };
@@ -312,8 +312,8 @@ export function decide(
 }
 
 const STUCK =
-  'no step can run, since nothing changed after each was done, and the condition for the end of the ' +
-  'workflow is not met';
+  t`no step can run, since nothing changed after each was done, and the condition for the end of the ` +
+  t`workflow is not met`;
 
 /** A step to be retried comes first, then the others in order, starting after the last one. */
 function nextStep(steps: readonly Step[], state: WorkflowState): Step | undefined {
@@ -342,11 +342,11 @@ function usedUp(
   most: WorkflowLimits,
 ): string | undefined {
   const steps = less(own.steps, most.steps);
-  if (number >= steps) return `all ${steps} steps it may take are used up`;
+  if (number >= steps) return t`all ${steps} steps it may take are used up`;
   const maxTokens = less(own.tokens, most.tokens);
-  if (tokens >= maxTokens) return `all ${maxTokens} tokens it may take are used up`;
+  if (tokens >= maxTokens) return t`all ${maxTokens} tokens it may take are used up`;
   const money = less(own.money, most.money);
-  return micros >= money * MICROS ? `its limit of ${money} is used up` : undefined;
+  return micros >= money * MICROS ? t`its limit of ${money} is used up` : undefined;
 }
 
 const less = (one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY) =>

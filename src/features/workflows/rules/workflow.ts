@@ -13,6 +13,7 @@ import {
 } from '../../../kernel/message/ids.ts';
 import { type ChatRef, type SystemSender, sessionKeyOf } from '../../../kernel/message/message.ts';
 import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
+import { t } from '../../../lib/texts.ts';
 import type { WorkflowState } from './state.ts';
 
 /** A request that cannot be met; `message` says what to do instead. */
@@ -97,16 +98,16 @@ const SECOND_MS = 1000;
 export function workflowLine(run: WorkflowRun, now: number): string {
   const { id, workflow, status, state, startedAt, endedAt } = run;
   const seconds = Math.round(Math.max(0, (endedAt ?? now) - startedAt) / SECOND_MS);
-  const span = seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
-  const at = state.underWay === undefined ? '' : ` at ${state.underWay.step}`;
+  const span = seconds < 120 ? `${seconds} s` : t`${Math.round(seconds / 60)} min`;
+  const at = state.underWay === undefined ? '' : t` at ${state.underWay.step}`;
   const how =
     status === 'waiting'
-      ? `waits for an approval${at}`
+      ? t`waits for an approval${at}`
       : isOver(run)
-        ? `${status} after ${span}`
-        : `running for ${span}${at}`;
+        ? t`${status} after ${span}`
+        : t`running for ${span}${at}`;
   const steps = `${state.number} ${state.number === 1 ? 'step' : 'steps'}`;
-  return `${id} ${workflow}: ${how}, ${steps}, ${state.tokens} tokens`;
+  return t`${id} ${workflow}: ${how}, ${steps}, ${state.tokens} tokens`;
 }
 
 /** What the starter may see: the run without internal fields. */

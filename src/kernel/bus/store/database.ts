@@ -3,6 +3,7 @@
 
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { t } from '../../../lib/texts.ts';
 import { StoreError } from './store.ts';
 
 const PRIVATE_FILE_MODE = 0o600;
@@ -89,8 +90,8 @@ function refuseNewer(version: number, path: string): void {
   if (version <= MIGRATIONS.length) return;
   throw new StoreError(
     'store_newer',
-    `${path} was written by a newer nanobot (schema ${version}, this one knows ` +
-      `${MIGRATIONS.length}). Install that version again, or set NANOBOT_HOME to another folder.`,
+    t`${path} was written by a newer nanobot (schema ${version}, this one knows ` +
+      t`${MIGRATIONS.length}). Install that version again, or set NANOBOT_HOME to another folder.`,
   );
 }
 
@@ -113,9 +114,9 @@ const PRIMARY_CODE_MASK = 0xff;
 export function damagedStore(path: string, what: string, cause?: unknown): StoreError {
   return new StoreError(
     'store_damaged',
-    `${path} ${what}. Stop nanobot, move ${path}, ${path}-wal and ${path}-shm to another ` +
-      'folder (or restore a backup) and start again; a new store is created. Conversations and ' +
-      'memory are kept, messages that still waited in the damaged file are not.',
+    t`${path} ${what}. Stop nanobot, move ${path}, ${path}-wal and ${path}-shm to another ` +
+      t`folder (or restore a backup) and start again; a new store is created. Conversations and ` +
+      t`memory are kept, messages that still waited in the damaged file are not.`,
     cause,
   );
 }
@@ -129,7 +130,7 @@ export function assertWhole(database: DatabaseSync, path: string, maxBytes: numb
     const { bytes } = database.prepare(SIZE).get() ?? {};
     if (Number(bytes) > maxBytes) return;
     const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
-    if (found !== 'ok') throw damagedStore(path, 'is damaged', new Error(String(found)));
+    if (found !== 'ok') throw damagedStore(path, t`is damaged`, new Error(String(found)));
   } catch (error) {
     throw error instanceof StoreError ? error : storeErrorOf(error, path);
   }
@@ -142,8 +143,8 @@ export function lostStore(path: string, cause: unknown): StoreError {
   const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
   return new StoreError(
     'store_failed',
-    `The disk failed to write ${path}${code}. Check the disk, then start ` +
-      'nanobot again; earlier messages are kept.',
+    t`The disk failed to write ${path}${code}. Check the disk, then start ` +
+      t`nanobot again; earlier messages are kept.`,
     cause,
   );
 }
@@ -152,18 +153,18 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
   switch (primaryCodeOf(error)) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return damagedStore(path, 'is damaged', error);
+      return damagedStore(path, t`is damaged`, error);
     case SQLITE_FULL:
       return new StoreError(
         'store_full',
-        `The disk of ${path} is full. Free disk space and try again.`,
+        t`The disk of ${path} is full. Free disk space and try again.`,
         error,
       );
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return new StoreError(
         'store_busy',
-        `Another process locked ${path} for more than ${BUSY_TIMEOUT_MS / 1000} s.`,
+        t`Another process locked ${path} for more than ${BUSY_TIMEOUT_MS / 1000} s.`,
         error,
       );
     case SQLITE_PERM:
@@ -171,13 +172,13 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
     case SQLITE_CANTOPEN:
       return new StoreError(
         'store_forbidden',
-        `Cannot write ${path}. Allow the user who runs nanobot to write it and its folder.`,
+        t`Cannot write ${path}. Allow the user who runs nanobot to write it and its folder.`,
         error,
       );
     default:
       return new StoreError(
         'store_failed',
-        `Cannot read or write ${path}${reasonOf(error)}.`,
+        t`Cannot read or write ${path}${reasonOf(error)}.`,
         error,
       );
   }
@@ -186,7 +187,7 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
 /** Only the number: SQLite's own text may quote a statement. */
 function reasonOf(error: unknown): string {
   const code = primaryCodeOf(error);
-  return code === undefined ? '' : ` (SQLite error ${code}, https://sqlite.org/rescode.html)`;
+  return code === undefined ? '' : t` (SQLite error ${code}, https://sqlite.org/rescode.html)`;
 }
 
 function primaryCodeOf(error: unknown): number | undefined {

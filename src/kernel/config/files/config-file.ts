@@ -5,6 +5,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { systemCode, textIfThere, writeAtomic } from '../../../lib/files/files.ts';
+import { t } from '../../../lib/texts.ts';
 import { ConfigError, type ConfigProblem } from '../../message/errors.ts';
 import {
   type CheckedConfig,
@@ -199,8 +200,8 @@ async function keepMigrated(
     await writeAtomic(home.config, textOf(raw));
   });
   return written
-    ? [`saved the previous file as ${backup}`]
-    : [`cannot write ${home.config}; it was not changed`];
+    ? [t`saved the previous file as ${backup}`]
+    : [t`cannot write ${home.config}; it was not changed`];
 }
 
 const backupPath = (home: Home, version: number) => `${home.config}.v${version}`;

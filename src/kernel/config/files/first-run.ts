@@ -6,6 +6,7 @@ import { chmod, constants, copyFile, mkdir, readdir, readFile, stat } from 'node
 import { dirname, join, relative } from 'node:path';
 import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 import { isContained } from '../../../lib/process-group.ts';
+import { t } from '../../../lib/texts.ts';
 import { NanobotError } from '../../message/errors.ts';
 import type { ConfigOverrides } from '../check.ts';
 import { CONFIG_VERSION } from '../config.ts';
@@ -51,11 +52,11 @@ async function ensureHome(home: Home, env: Environment): Promise<readonly string
   const notes = [...(await makePrivate(home.root, PRIVATE_FOLDER, env))];
   if (!existsSync(home.config)) {
     await writeAtomic(home.config, minimalConfig());
-    notes.push(`created ${home.config}`);
+    notes.push(t`created ${home.config}`);
   } else {
     notes.push(...(await makePrivate(home.config, PRIVATE_FILE, env)));
   }
-  if (await ensureMadeToken(home)) notes.push(`created ${home.token}`);
+  if (await ensureMadeToken(home)) notes.push(t`created ${home.token}`);
   else notes.push(...(await makePrivate(home.token, PRIVATE_FILE, env)));
   await keepSchema(join(home.root, SCHEMA_NAME));
   return notes;
@@ -75,8 +76,8 @@ async function ensureWorkspace(path: string, isFirstStart: boolean): Promise<rea
     files.map(({ parentPath, name }) => addMissing(path, join(parentPath, name), isEmpty)),
   );
   const count = added.filter(Boolean).length;
-  if (isEmpty) return [`created the workspace ${path}`];
-  return count === 0 ? [] : [`added ${count} missing template files to the workspace ${path}`];
+  if (isEmpty) return [t`created the workspace ${path}`];
+  return count === 0 ? [] : [t`added ${count} missing template files to the workspace ${path}`];
 }
 
 /** Returns whether it was added; existing files are never replaced. */
@@ -108,11 +109,11 @@ async function makePrivate(
     if (isContained(env)) return [];
     throw new NanobotError(
       'home_exposed',
-      `other users can read ${path}, and this user may not change that. As its owner run: chmod ${mode.toString(8)} ${path}. Or set NANOBOT_HOME to another folder`,
+      t`other users can read ${path}, and this user may not change that. As its owner run: chmod ${mode.toString(8)} ${path}. Or set NANOBOT_HOME to another folder`,
       { cause: error },
     );
   }
-  return [`made ${path} private; other users could read it`];
+  return [t`made ${path} private; other users could read it`];
 }
 
 async function keepSchema(path: string): Promise<void> {

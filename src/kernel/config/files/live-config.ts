@@ -3,6 +3,7 @@
 
 import { stat } from 'node:fs/promises';
 import { createRedactor, type Redactor } from '../../../lib/text/redact.ts';
+import { t } from '../../../lib/texts.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
 import { ConfigError, type ConfigProblem } from '../../message/errors.ts';
 import type { Config } from '../config.ts';
@@ -141,9 +142,9 @@ function createReloader(watch: ConfigWatch): () => Promise<void> {
 
 /** Without the file the defaults would apply, which is not intended. */
 function goneError(): ConfigError {
-  const remedy = 'Restore it; a copy of the last valid configuration is in the same folder.';
-  return new ConfigError('the configuration file is missing', [
-    { path: '', problem: 'the file is missing', remedy },
+  const remedy = t`Restore it; a copy of the last valid configuration is in the same folder.`;
+  return new ConfigError(t`the configuration file is missing`, [
+    { path: '', problem: t`the file is missing`, remedy },
   ]);
 }
 
@@ -151,7 +152,7 @@ function goneError(): ConfigError {
 function asConfigError(error: unknown): ConfigError {
   if (error instanceof ConfigError) return error;
   const problem = error instanceof Error ? error.message : String(error);
-  return new ConfigError('cannot read the configuration', [
-    { path: '', problem, remedy: 'Check that the file exists and this user may read it.' },
+  return new ConfigError(t`cannot read the configuration`, [
+    { path: '', problem, remedy: t`Check that the file exists and this user may read it.` },
   ]);
 }

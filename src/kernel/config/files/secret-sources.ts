@@ -7,6 +7,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { systemCode } from '../../../lib/files/files.ts';
 import { environmentOf, isContained, isOnReadOnlyMount } from '../../../lib/process-group.ts';
+import { t } from '../../../lib/texts.ts';
 import { type Environment, expandEnvironment, withVariables } from '../environment.ts';
 import { isJsonObject, type JsonValue, readJson } from '../json.ts';
 import { migrateConfig } from '../migration.ts';
@@ -69,25 +70,25 @@ const missing = (problem: string, remedy: string): FoundSecret => ({
 function fromEnvironment(name: string, env: Environment): FoundSecret {
   const value = env[name] ?? '';
   if (value !== '') return { kind: 'found', value };
-  return missing(`the environment variable ${name} is not set`, `Set ${name}.`);
+  return missing(t`the environment variable ${name} is not set`, t`Set ${name}.`);
 }
 
 async function fromFile(path: string, env: Environment): Promise<FoundSecret> {
   const file = await open(path, 'r').catch((error) => String(systemCode(error) ?? 'unknown'));
   if (typeof file === 'string') {
     return missing(
-      `cannot read ${path} (${file})`,
-      'Check that the file exists and this user may read it.',
+      t`cannot read ${path} (${file})`,
+      t`Check that the file exists and this user may read it.`,
     );
   }
   try {
     const info = await file.stat();
-    if (!info.isFile()) return missing(`${path} is not a file`, 'Enter the path of a file.');
+    if (!info.isFile()) return missing(t`${path} is not a file`, t`Enter the path of a file.`);
     const isExposed = process.platform !== 'win32' && (info.mode & OTHERS) !== 0;
     if (isExposed && !(isContained(env) && (await isContainerSecret(path, info.mode)))) {
-      return missing(`other users can read ${path}`, await howToHide(path, info.uid));
+      return missing(t`other users can read ${path}`, await howToHide(path, info.uid));
     }
-    if (info.size > MAX_SECRET_BYTES) return missing(`${path} is too large`, TOO_LARGE);
+    if (info.size > MAX_SECRET_BYTES) return missing(t`${path} is too large`, TOO_LARGE);
     return trimmed(await file.readFile('utf8'), path);
   } finally {
     await file.close();
@@ -103,16 +104,16 @@ async function isContainerSecret(path: string, mode: number): Promise<boolean> {
 
 async function howToHide(path: string, owner: number): Promise<string> {
   const isOurs = owner === process.getuid?.() || process.getuid?.() === 0;
-  if (isOurs && !(await isOnReadOnlyMount(path))) return `Run: chmod 600 ${path}`;
-  return 'This user may not change that. Mount the file with mode 0400 for this user, or use a private copy.';
+  if (isOurs && !(await isOnReadOnlyMount(path))) return t`Run: chmod 600 ${path}`;
+  return t`This user may not change that. Mount the file with mode 0400 for this user, or use a private copy.`;
 }
 
-const TOO_LARGE = 'A secret may have up to 64 kB.';
+const TOO_LARGE = t`A secret may have up to 64 kB.`;
 
 function trimmed(text: string, source: string): FoundSecret {
   const value = text.trim();
   if (value !== '') return { kind: 'found', value };
-  return missing(`${source} is empty`, 'Add the secret there.');
+  return missing(t`${source} is empty`, t`Add the secret there.`);
 }
 
 /** Without a shell; its stderr is not shown, because it may contain the secret. */
@@ -132,11 +133,11 @@ function fromCommand(
   } as const;
   return new Promise((found) => {
     const child = execFile(program, args, options, (error, stdout) => {
-      if (error === null) return found(trimmed(stdout, `the output of ${program}`));
+      if (error === null) return found(trimmed(stdout, t`the output of ${program}`));
       found(
         missing(
-          `the command ${program} ${commandFailure(error)}`,
-          'Run it in a terminal to see why.',
+          t`the command ${program} ${commandFailure(error)}`,
+          t`Run it in a terminal to see why.`,
         ),
       );
     });
@@ -145,8 +146,8 @@ function fromCommand(
 }
 
 function commandFailure(error: Error & { code?: unknown; killed?: boolean }): string {
-  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return 'printed more than 64 kB';
-  if (error.killed === true) return `did not finish within ${COMMAND_TIMEOUT_MS / 1000} s`;
-  if (typeof error.code === 'number') return `ended with exit code ${error.code}`;
-  return `could not be run (${String(error.code ?? 'unknown')})`;
+  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return t`printed more than 64 kB`;
+  if (error.killed === true) return t`did not finish within ${COMMAND_TIMEOUT_MS / 1000} s`;
+  if (typeof error.code === 'number') return t`ended with exit code ${error.code}`;
+  return t`could not be run (${String(error.code ?? 'unknown')})`;
 }

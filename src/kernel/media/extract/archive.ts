@@ -2,6 +2,7 @@
 // stated in the archive are not trusted, its names are never paths, nested archives stay closed.
 
 import { inflateRawSync } from 'node:zlib';
+import { t } from '../../../lib/texts.ts';
 import {
   DAMAGED,
   DocumentProblem,
@@ -24,11 +25,11 @@ const ENCRYPTED = 1;
 const STORED = 0;
 const DEFLATED = 8;
 
-const TOO_MANY = `it holds more than ${MAX_ARCHIVE_ENTRIES.toLocaleString('en-US')} parts`;
-const BOMB = 'it unpacks to far more than a document should';
+const TOO_MANY = t`it holds more than ${MAX_ARCHIVE_ENTRIES.toLocaleString('en-US')} parts`;
+const BOMB = t`it unpacks to far more than a document should`;
 /** No office format has them (ECMA-376 part 2, 8.1.4), and decompression bombs use them. */
 const DECLARATION = /<!(?:DOCTYPE|ENTITY)/i;
-const DECLARED = 'it contains declarations that such a document must not have';
+const DECLARED = t`it contains declarations that such a document must not have`;
 
 type Entry = { readonly at: number; readonly packedBytes: number; readonly method: number };
 

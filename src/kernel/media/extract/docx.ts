@@ -4,10 +4,11 @@
 import { zipSync } from 'fflate';
 import mammoth from 'mammoth';
 import { htmlText } from '../../../lib/html/html-text.ts';
+import { t } from '../../../lib/texts.ts';
 import type { Archive } from './archive.ts';
 import { DAMAGED, DocumentProblem, Sections } from './extract.ts';
 
-const NO_TEXT = 'this document has no text';
+const NO_TEXT = t`this document has no text`;
 const TEXT_PARTS = /^(?:\[Content_Types\]\.xml|_rels\/\.rels|word\/[^/]+\.xml|word\/_rels\/[^/]+)$/;
 
 export async function readDocx(archive: Archive) {

@@ -5,6 +5,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { ReaderMemory } from '../../../lib/async.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import { t } from '../../../lib/texts.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
 import type { DocumentReading, DocumentSection } from '../media.ts';
 
@@ -104,15 +105,15 @@ export const FREE_UNPACKED_BYTES = 1_000_000;
 export const MAX_TEXT_CHARS = 2_000_000;
 const MAX_SECTIONS = 2000;
 
-export const DAMAGED = 'it is damaged, or is not what its name says';
-export const LOCKED = 'it is protected by a password';
-export const TOO_LARGE = 'reading it needs more memory than allowed';
+export const DAMAGED = t`it is damaged, or is not what its name says`;
+export const LOCKED = t`it is protected by a password`;
+export const TOO_LARGE = t`reading it needs more memory than allowed`;
 /** For a process with less memory than a document may use. */
 export const tooLargeHere = (bytes: number) =>
-  `reading it takes more than the ${Math.floor(bytes / 1_000_000)} MB of memory that one file may take here; send a smaller file, or give the gateway more memory`;
-const TOO_SLOW = 'reading it takes too long';
-export const ARCHIVE = 'it is an archive, and archives are not unpacked';
-export const UNKNOWN = 'this kind of file cannot be read as text';
+  t`reading it takes more than the ${Math.floor(bytes / 1_000_000)} MB of memory that one file may take here; send a smaller file, or give the gateway more memory`;
+const TOO_SLOW = t`reading it takes too long`;
+export const ARCHIVE = t`it is an archive, and archives are not unpacked`;
+export const UNKNOWN = t`this kind of file cannot be read as text`;
 
 // Collects the sections of a document up to the text limit.
 

@@ -14,10 +14,11 @@ import {
   xmlText,
   xmlTokens,
 } from '../../../lib/html/xml.ts';
+import { t } from '../../../lib/texts.ts';
 import type { Archive } from './archive.ts';
 import { DAMAGED, DocumentProblem, LOCKED, Sections } from './extract.ts';
 
-const NO_BOOK_TEXT = 'this book has no text that can be read; it may be copy-protected';
+const NO_BOOK_TEXT = t`this book has no text that can be read; it may be copy-protected`;
 
 export function readEpub(archive: Archive) {
   const container = archive.text('META-INF/container.xml') ?? '';
@@ -77,7 +78,7 @@ export function relations(archive: Archive, part: string) {
 
 // OpenDocument texts, sheets and slides: one walk over content.xml (OpenDocument 1.3, part 3).
 
-const NO_DOCUMENT_TEXT = 'this document has no text';
+const NO_DOCUMENT_TEXT = t`this document has no text`;
 /** Deleted text, drawings, program data. */
 const SKIPPED = new Set(['text:tracked-changes', 'office:scripts', 'office:settings', 'svg:desc']);
 /** Read as a whole; everything else is a container of these. */
@@ -215,7 +216,7 @@ function repeatsOf(element: XmlElement, name: string): number {
 
 // PowerPoint slides in presentation order, each with its notes.
 
-const NO_SLIDE_TEXT = 'these slides have no text';
+const NO_SLIDE_TEXT = t`these slides have no text`;
 const SLIDE = /^ppt\/slides\/slide(\d+)\.xml$/;
 /** Slide number, date and footer repeat on every slide. */
 const REPEATED = /^(?:sldnum|dt|ftr|hdr)$/i;

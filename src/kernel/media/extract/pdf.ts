@@ -2,9 +2,10 @@
 // document references are not used.
 
 import { getDocumentProxy } from 'unpdf';
+import { t } from '../../../lib/texts.ts';
 import { DAMAGED, DocumentProblem, LOCKED, Sections } from './extract.ts';
 
-const NO_TEXT = 'this PDF has no text, only scanned pages or pictures';
+const NO_TEXT = t`this PDF has no text, only scanned pages or pictures`;
 
 export async function readPdf(content: Uint8Array) {
   const pdf = await opened(content);

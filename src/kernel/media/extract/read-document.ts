@@ -3,6 +3,7 @@
 
 import { htmlText } from '../../../lib/html/html-text.ts';
 import { decodeText } from '../../../lib/text/decode-text.ts';
+import { t } from '../../../lib/texts.ts';
 import type { DocumentReading } from '../media.ts';
 import { Archive } from './archive.ts';
 import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, Sections, UNKNOWN } from './extract.ts';
@@ -35,8 +36,8 @@ const OPEN_DOCUMENTS = new Map<string | undefined, 'text' | 'sheets' | 'slides'>
 ]);
 
 const HEAD_BYTES = 2048;
-const EMPTY = 'it is empty';
-const OLD = 'it is in an old office format; saved as .docx, .xlsx or .pptx it can be read';
+const EMPTY = t`it is empty`;
+const OLD = t`it is in an old office format; saved as .docx, .xlsx or .pptx it can be read`;
 
 export async function readDocument(content: Uint8Array): Promise<DocumentReading> {
   try {

@@ -1,9 +1,10 @@
 // Rich Text Format 1.9.1: the text between the control words; skips font tables, pictures and
 // program data.
 
+import { t } from '../../../lib/texts.ts';
 import { Sections } from './extract.ts';
 
-const NO_TEXT = 'this document has no text';
+const NO_TEXT = t`this document has no text`;
 const TOKEN =
   /\\u(-?\d{1,6}) ?|\\'([0-9a-fA-F]{2})|\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\([^a-zA-Z])|([{}])|[\r\n]+|([^\\{}\r\n]+)/g;
 const PASSED_OVER = new Set([

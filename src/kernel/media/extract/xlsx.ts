@@ -11,11 +11,12 @@ import {
   xmlText,
   xmlTokens,
 } from '../../../lib/html/xml.ts';
+import { t } from '../../../lib/texts.ts';
 import type { Archive } from './archive.ts';
 import { DAMAGED, DocumentProblem, Sections } from './extract.ts';
 import { relations, tagsIn } from './packages.ts';
 
-const NO_TEXT = 'this table is empty';
+const NO_TEXT = t`this table is empty`;
 const WORKBOOK = 'xl/workbook.xml';
 /** Empty cells and rows written before others, in one file. */
 const MAX_FILLED = 200_000;

@@ -2,6 +2,7 @@
 // the decision is about. Nothing in it is hidden or deceptive; what does not fit on a screen comes
 // as a file. Cases X04 and X05.
 
+import { t } from '../../../lib/texts.ts';
 import { verbatim } from '../../message/untrusted.ts';
 
 /** Longest text shown within the question, characters after escaping; a longer one is a file. */
@@ -55,14 +56,14 @@ export function questionText(
   const isLong = hasFiles && text.length > MAX_INLINE_CHARS;
   const shown = isLong ? `${text.slice(0, BEGINNING_CHARS).trimEnd()}\n[...]` : text;
   const lines = [
-    `${sentence} Asked by ${asker}.`,
+    t`${sentence} Asked by ${asker}.`,
     ...(isTainted
-      ? ['Careful: untrusted content is in view here, and may be why this is asked.']
+      ? [t`Careful: untrusted content is in view here, and may be why this is asked.`]
       : []),
     ...(text === '' ? [] : ['', fenced(shown)]),
-    ...(isLong ? [`All of it, ${text.length} characters, is in the file ${file}.`] : []),
+    ...(isLong ? [t`All of it, ${text.length} characters, is in the file ${file}.`] : []),
   ];
-  const tail = [`Expires in ${durationWords(expiresInMs)}.`, hint].filter((line) => line !== '');
+  const tail = [t`Expires in ${durationWords(expiresInMs)}.`, hint].filter((line) => line !== '');
   return {
     markdown: lines.join('\n'),
     tail: tail.join('\n'),
@@ -73,7 +74,7 @@ export function questionText(
 /** `1 hour`, `12 hours`. */
 export function durationWords(ms: number): string {
   const hours = Math.max(1, Math.round(ms / HOUR_MS));
-  return hours === 1 ? '1 hour' : `${hours} hours`;
+  return hours === 1 ? '1 hour' : t`${hours} hours`;
 }
 
 /** The text with all invisible or deceptive characters escaped. */
