@@ -28,8 +28,7 @@ export const ORDERS: Orders = {
     'unknown sender',
     'where people are',
     'numbered answer',
-    'dictated mail',
-    'letter text',
+    'answer in words',
     'command or turn',
   ],
   /** Wrappers of a turn, from the outside in. */

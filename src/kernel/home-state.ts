@@ -123,7 +123,10 @@ export async function openState(
   const { LOCAL_CHANNELS } = await import('../channels/local-channel.ts');
   const store = await openStore(home, { clock, log: silentLogger, checkUpToBytes });
   const rows = createRows(store);
+  const { openQuestionRows, settle } = await import('./questions/question-rows.ts');
   const people = createPeople({
+    // A command about approvals opens the questions too.
+    settled: (id, words) => settle(openQuestionRows(createRows(store)), id, words),
     rows,
     state: store.scope(PAIRING_SCOPE),
     localChannels: LOCAL_CHANNELS,

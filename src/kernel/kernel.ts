@@ -33,7 +33,7 @@ import { createChannelDirectory, createOwnerChats, createOwners } from './owners
 import { createPeople } from './people/people.ts';
 import { createKnownAs } from './people/persons.ts';
 import { createPorts, inOrder } from './ports.ts';
-import { openQuestionRows } from './questions/question-rows.ts';
+import { openQuestionRows, settle } from './questions/question-rows.ts';
 import { auditedHandlers, createQuestions } from './questions/questions.ts';
 import { createRows } from './rows.ts';
 import { createJsonlSessionStore } from './sessions/jsonl.ts';
@@ -54,7 +54,9 @@ export async function openKernel(
   const foundations = await layFoundations(live, options, contributed, resources);
   const { clock, log, store, rows, bus, measuring } = foundations;
   const channels = createChannelDirectory();
+  const questionRows = openQuestionRows(rows);
   const people = createPeople({
+    settled: (id, words) => settle(questionRows, id, words),
     ...{ rows, clock, randomBytes, localChannels: LOCAL_CHANNELS },
     state: store.scope(PAIRING_SCOPE),
     policy: (channel, account) => gateOf(channel, live.config, account),
@@ -81,12 +83,13 @@ export async function openKernel(
   const owners = createOwners({ chats, channels, bus, clock, log, isChat });
   const buttons = createSpentButtons({ rows, bus, clock, log, channel: channels.get });
   const questions = createQuestions({
-    ...{ rows: openQuestionRows(rows), bus, clock, log, randomBytes },
+    ...{ rows: questionRows, bus, clock, log, randomBytes },
     handlers: () => auditedHandlers(contributed, measuring.audit),
     spendButtons: buttons.spend,
     channel: channels.get,
     media: foundations.media,
   });
+  add.personalData({ forget: questions.forget });
   const settings = createSessionSettings(store.scope('session-settings'));
   add.status(kernelStatus({ live, bus, store, settings }));
   return {

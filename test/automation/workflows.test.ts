@@ -221,8 +221,7 @@ it('never does again what may have been done when the process died, and does aga
 
 it.each([
   ['running', /outcome unknown: the process stopped while the approved call ran/],
-  ['denied', /an owner denied it/],
-  ['expired', /an owner denied it/],
+  ['refused', /an owner denied it/],
 ])('a call that waited for an owner and is found %s ends the run', async (kind, why) => {
   const { runs, rows, wish, clock } = await makeRuns();
   const run = await runs.start(wish);

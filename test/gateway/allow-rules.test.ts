@@ -137,10 +137,10 @@ test('what an owner decided is forgotten with the words it holds, and what is op
   await rig.turns();
   await rig.asks('open zeppelin', { turn: 2 });
   const holds = (text: string) => text.includes('zeppelin');
-  expect(await rig.approvals.forget(['chat:9'], holds)).toBe(0);
+  expect(await rig.questions.forget(['chat:9'], holds)).toBe(0);
   expect(await rig.standing.forget(['chat:9'], holds)).toBe(0);
-  expect(await rig.approvals.forget(['chat:1'], () => false)).toBe(0);
-  expect(await rig.approvals.forget(['chat:1'], holds)).toBe(1);
+  expect(await rig.questions.forget(['chat:1'], () => false)).toBe(0);
+  expect(await rig.questions.forget(['chat:1'], holds)).toBe(1);
   expect(await rig.standing.forget(['chat:1'], holds)).toBe(1);
   expect(await rig.allows('git pull zeppelin')).toBe(false);
   expect(await rig.questions.open()).toHaveLength(1);

@@ -13,8 +13,8 @@ import {
   createAllowRules,
   openAllowRuleRows,
 } from '../../src/features/approvals/allow-rules.ts';
-import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
+import { createAsks } from '../../src/features/approvals/asks.ts';
 import { approvalsStage } from '../../src/features/approvals/index.ts';
 import type { AdmittedRole } from '../../src/kernel/access/admission.ts';
 import { NO_RIGHTS, type Rights, rightsOf } from '../../src/kernel/access/rights.ts';
@@ -64,8 +64,6 @@ export const OWNER_RIGHTS = rightsOf({
   verified: 'verified',
   medium: 'chat',
 });
-
-const UNBOUND = { isForeign: false, rightsFrom: (rights: Rights) => rights };
 
 type Opened = {
   readonly store: EmbeddedStore;
@@ -186,16 +184,14 @@ export async function makeApprovalsRig() {
         isOwnerHere: sender.kind === 'person' && edge.owners.includes(sender.id),
       }),
     });
-    const calls = openApprovalRows(rows);
     const approvals = createApprovals({
-      calls,
       ...{ bus, questions, standing, clock, log: silentLogger },
       ownerChat: async () => placeOf(OWNER),
       isAwaited: async () => true,
     });
     const stage = approvalsStage({
-      ...{ calls, approvals, bus },
-      asks: { bind: async (_session, message) => ({ ...UNBOUND, message }) },
+      ...{ approvals, questions, bus },
+      asks: createAsks({ bus, questions, clock, log: silentLogger }),
       run: (call, signal) =>
         runApproved(
           { clock, toolbox: () => toolbox, settings: () => ({ workspace: folder }) as never },

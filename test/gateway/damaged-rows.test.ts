@@ -2,11 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
-import { openAsks } from '../../src/features/approvals/asks.ts';
 import { createOutages } from '../../src/features/health/index.ts';
-import { editedBy, openDraftRows } from '../../src/features/letters/draft-rows.ts';
-import { openBridgeRows, writtenIn } from '../../src/features/mail-bridge/bridge-summaries.ts';
+import { openBridgeRows } from '../../src/features/mail-bridge/bridge-summaries.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { storedDays } from '../../src/features/spending/spending-day.ts';
 import { openSubagents } from '../../src/features/subagents/personal-data.ts';
@@ -18,7 +15,11 @@ import { createOwnerChats } from '../../src/kernel/owners.ts';
 import { createPairing, createPairingCodes } from '../../src/kernel/people/pairing.ts';
 import { openPeopleRows } from '../../src/kernel/people/people-rows.ts';
 import { createUnknownSenders } from '../../src/kernel/people/unknown-senders.ts';
-import { numberedIn, openOf, openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
+import {
+  hearingIn,
+  numberedIn,
+  openQuestionRows,
+} from '../../src/kernel/questions/question-rows.ts';
 import type { Rows } from '../../src/kernel/rows.ts';
 import { createSessionSettings } from '../../src/kernel/turns/origins.ts';
 import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
@@ -27,6 +28,11 @@ import { person } from './people-rig.ts';
 
 const chat = { channel: channelName('telegram'), account: DEFAULT_ACCOUNT, chat: chatId('7') };
 const newest = messageId('telegram:default:1');
+
+const HEARD: InboundMessage = {
+  ...{ id: newest, chat, sender: person('8'), addressing: 'direct', text: 'hello' },
+  ...{ sentAt: 1, receivedAt: 1 },
+};
 
 /** Fails at the first look, as a disk that is full or busy does. */
 function stumbling(state: KeyValueStore): KeyValueStore {
@@ -41,31 +47,26 @@ function stumbling(state: KeyValueStore): KeyValueStore {
 
 const BOOKS = [
   [
-    'calls to allow',
-    'call:1',
-    (state: KeyValueStore) => openApprovalRows(memoryRows(state)).get('1'),
-  ],
-  [
-    'calls listed',
-    'call:1',
-    async (state: KeyValueStore) => (await openOf(openApprovalRows(memoryRows(state))))[0],
-  ],
-  [
-    'drafts',
-    'draft:1',
-    (state: KeyValueStore) => editedBy(openDraftRows(memoryRows(state)), () => true, newest),
+    'questions that words answer',
+    'open:1',
+    (state: KeyValueStore) =>
+      hearingIn(openQuestionRows(memoryRows(state)), HEARD, person('8'), 'owner'),
   ],
   [
     'mails',
     'mail:1',
-    (state: KeyValueStore) => writtenIn(openBridgeRows(memoryRows(state)), chat, newest),
+    async (state: KeyValueStore) => (await openBridgeRows(memoryRows(state)).mails.list())[0],
   ],
   [
     'questions',
     'open:1',
     (state: KeyValueStore) => numberedIn(openQuestionRows(memoryRows(state)), chat),
   ],
-  ['asks', 'ask:1', async (state: KeyValueStore) => (await openAsks(memoryRows(state)).list())[0]],
+  [
+    'questions that ended',
+    'ended:1',
+    async (state: KeyValueStore) => (await openQuestionRows(memoryRows(state)).ended.list())[0],
+  ],
   [
     'helpers',
     'run:1',
@@ -90,7 +91,6 @@ it.each(BOOKS)('a damaged row of %s is as if it were not there', async (_what, k
 });
 
 it.each([
-  ['drafts', (state: KeyValueStore) => openDraftRows(memoryRows(state)).drafts],
   ['mails', (state: KeyValueStore) => openBridgeRows(memoryRows(state)).mails],
   ['questions', (state: KeyValueStore) => openQuestionRows(memoryRows(state)).open],
 ] as const)('%s that could not be read are read when asked for again', async (_what, open) => {
@@ -130,11 +130,6 @@ it('an owner whose last door cannot be read is found where they write next', asy
   await door.wroteIn(chat);
   expect(await door.chat(() => true)).toEqual(chat);
 });
-
-const HEARD: InboundMessage = {
-  ...{ id: newest, chat, sender: person('8'), addressing: 'direct', text: 'hello' },
-  ...{ sentAt: 1, receivedAt: 1 },
-};
 
 it.each([
   [

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createAllowRules, openAllowRuleRows } from '../../src/features/approvals/allow-rules.ts';
-import { openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { createDrafts } from '../../src/features/letters/drafts.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
@@ -24,7 +23,7 @@ import {
 import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions } from '../../src/kernel/questions/questions.ts';
-import { createRows } from '../../src/kernel/rows.ts';
+import { createRows, MARKS } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { readHours } from '../../src/lib/time/zone-time.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -66,7 +65,8 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
       timeZone: () => '',
     });
     const drafts = createDrafts({
-      ...{ rows: openDraftRows(rows), bus, questions, standing, clock, log },
+      written: rows({ ...MARKS, scope: 'drafts', prefix: 'written:' }),
+      ...{ bus, questions, standing, clock, log },
       hasWrittenTo: (chat) => store.hasWrittenTo(chat),
       targets: async ({ to }) => ({
         ...{ kind: 'found', name: to },
@@ -119,8 +119,8 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
       await sent();
     },
     mails: async () => (await sent()).filter(({ chat }) => chat.channel === MAIL),
-    get drafts() {
-      return opened.drafts;
+    get questions() {
+      return opened.questions;
     },
     post(
       letter: Letter,
@@ -150,9 +150,9 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
     },
     async says(extra: Partial<InboundMessage>) {
       const said = message(extra);
-      const take = await opened.drafts.taking(said, 'owner');
+      const take = await opened.questions.heard(said, 'owner');
       await take?.();
-      return { said, again: async () => (await opened.drafts.taking(said, 'owner'))?.() };
+      return { said, again: async () => (await opened.questions.heard(said, 'owner'))?.() };
     },
     /** What the conversation was told. */
     async told() {
@@ -333,7 +333,7 @@ describe('a draft', () => {
     await rig.press('Edit');
     const role = name === 'somebody else' ? 'trusted' : 'owner';
     const { said } = { said: { ...(await rig.says({ text: '' })).said, text: 'mine', ...extra } };
-    expect(await rig.drafts.taking(said, role)).toBeUndefined();
+    expect(await rig.questions.heard(said, role)).toBeUndefined();
   });
 });
 
@@ -390,10 +390,10 @@ test('a letter that is over is forgotten with the words it holds, one that waits
   await using rig = await makeRig('always');
   const holds = (text: string) => text.includes('zeppelin');
   await rig.post(mail('anna@x.org', 'By zeppelin.'), { at: 1 });
-  expect(await rig.drafts.forget(['chat:1'], holds)).toBe(0);
+  expect(await rig.questions.forget(['chat:1'], holds)).toBe(0);
   await rig.press('Drop');
-  expect(await rig.drafts.forget(['chat:9'], holds)).toBe(0);
-  expect(await rig.drafts.forget(['chat:1'], holds)).toBe(1);
+  expect(await rig.questions.forget(['chat:9'], holds)).toBe(0);
+  expect(await rig.questions.forget(['chat:1'], holds)).toBe(1);
   await rig.restart();
-  expect(await rig.drafts.forget(['chat:1'], holds)).toBe(0);
+  expect(await rig.questions.forget(['chat:1'], holds)).toBe(0);
 });

@@ -9,7 +9,7 @@ import { ORDERS } from '../../src/boot.ts';
 import { modelCommands, stopCommands } from '../../src/features/conversations/stop-command.ts';
 import { approvalCommands } from '../../src/features/letters/approval-commands.ts';
 import { openBridgeRows } from '../../src/features/mail-bridge/bridge-summaries.ts';
-import { bridgeSteps, createMailBridge } from '../../src/features/mail-bridge/index.ts';
+import { createMailBridge } from '../../src/features/mail-bridge/index.ts';
 import { createOwnerNotices, createUnknownSenderStep } from '../../src/features/people/index.ts';
 import { peopleCommands } from '../../src/features/people/people-commands.ts';
 import { Spending } from '../../src/features/spending/spending.ts';
@@ -43,7 +43,7 @@ import { createOwnerChats } from '../../src/kernel/owners.ts';
 import { createPeople, type People } from '../../src/kernel/people/people.ts';
 import { createKnownAs } from '../../src/kernel/people/persons.ts';
 import { createUnknownSenderAnswers } from '../../src/kernel/people/unknown-senders.ts';
-import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
+import { openQuestionRows, settle } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { statusCommands } from '../../src/kernel/status.ts';
@@ -124,7 +124,9 @@ export async function makePeopleRig(
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const state = store.scope('people');
     const rows = createRows(store);
+    const questionRows = openQuestionRows(rows);
     const people = createPeople({
+      settled: (id, words) => settle(questionRows, id, words),
       rows,
       state,
       clock,
@@ -140,7 +142,7 @@ export async function makePeopleRig(
     const door = createOwnerChats({ state, pairing });
     const noticeChat = () => door.notices(() => true);
     const questions = createQuestions({
-      ...{ rows: openQuestionRows(createRows(store)), bus, clock, randomBytes, log: silentLogger },
+      ...{ rows: questionRows, bus, clock, randomBytes, log: silentLogger },
       handlers: () => ({ stranger: createUnknownSenderAnswers(people) }),
       ...questionEdge(bus, () => false),
     });
@@ -223,7 +225,10 @@ export async function makePeopleRig(
         fairUse,
         questions,
         order: ORDERS.intake,
-        steps: [knock, ...bridgeSteps(bus, bridge)],
+        steps: [
+          knock,
+          { name: 'mail bridge', decide: (message, verdict) => bridge.take(message, verdict) },
+        ],
         log,
         ownerWroteIn: door.wroteIn,
       },

@@ -26,7 +26,7 @@ async function openPeople(): Promise<People> {
   stores.push(store);
   return createPeople({
     ...{ rows: createRows(store), state: store.scope('people'), clock, randomBytes },
-    ...{ localChannels: [], release: async () => undefined },
+    ...{ localChannels: [], release: async () => undefined, settled: async () => false },
     policy: () => ({ allowFrom: [], owners: [], strangers: 'closed' }),
   });
 }

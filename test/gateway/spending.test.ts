@@ -374,10 +374,13 @@ describe('a budget of the day', () => {
     if (usedUp === undefined) throw new Error('nobody was asked');
     const chat = { ...payerOf('7').chat };
     const rest = budgetQuestion(usedUp, chat).subject.replace(/^budget:/, '');
+    const question = { id: 'budget', chat, rest };
     const owner = { kind: 'person', id: userId('1'), verified: 'verified' } as const;
-    await createBudgetAnswers(service).answer(rest, 'more', owner);
+    await createBudgetAnswers(service).answer(question, { action: 'more', by: owner });
     await crash();
-    expect(await createBudgetAnswers(service).answer(rest, 'more', owner)).toMatch(/already/);
+    expect(
+      await createBudgetAnswers(service).answer(question, { action: 'more', by: owner }),
+    ).toMatch(/already/);
     expect((await service.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 25 } });
   });
 

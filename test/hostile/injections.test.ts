@@ -106,6 +106,7 @@ function campaignOf(first: number) {
       localChannels: [],
       policy: () => ({ allowFrom: [], owners: [], acceptUnverified: false, strangers: 'closed' }),
       release: async () => undefined,
+      settled: async () => false,
     });
     for (const n of everyCase) {
       const name = `Person ${n}`;

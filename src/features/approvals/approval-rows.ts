@@ -1,4 +1,4 @@
-// Stored calls that need an approval, from the request to the end: the call, the decision, and
+// A call that needs an approval, as it is kept with its question: the call, and after the decision
 // whether it was started. A call is started once.
 
 import { createHash } from 'node:crypto';
@@ -8,16 +8,19 @@ import { port } from '../../kernel/feature.ts';
 import type { MessageId, SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
 import { type TurnPerson, verbatim } from '../../kernel/message/untrusted.ts';
-import { eraseDecided } from '../../kernel/questions/question-rows.ts';
+import type { KnownQuestion } from '../../kernel/questions/decisions.ts';
+import {
+  EXPIRED,
+  type OpenQuestion,
+  payloadOf,
+  WITHDRAWN,
+} from '../../kernel/questions/question-rows.ts';
 import { argumentLines, type RequestWords } from '../../kernel/questions/rules/question-text.ts';
-import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
-import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { flag, kind, number, object, place, rowShape, text } from '../../lib/json/json.ts';
+import { flag, number, object, place, rowShape, text } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 
-export type Approval = {
-  /** `turnId/place of the call`: the same on every retry of the turn. */
-  readonly id: string;
+/** The payload of the question about it. */
+export type WaitingCall = {
   readonly tool: string;
   readonly access: ToolAccess;
   /** JSON. */
@@ -55,13 +58,18 @@ export type Approval = {
   readonly isOwnerHere?: boolean;
   /** Epoch milliseconds. */
   readonly at: number;
+  readonly run?: Run;
+};
+
+export type Approval = WaitingCall & {
+  /** `turnId/place of the call`: the same on every retry of the turn. */
+  readonly id: string;
   readonly state: ApprovalState;
 };
 
-export type ApprovalState =
-  | { readonly kind: 'open' | 'granted' }
-  /** `toldIn`: the message that tells the model. */
-  | { readonly kind: 'denied' | 'expired'; readonly toldIn?: MessageId }
+export type ApprovalState = { readonly kind: 'open' | 'granted' | 'refused' } | Run;
+
+type Run =
   /** Started; after a crash its outcome is unknown. */
   | { readonly kind: 'running' }
   | {
@@ -73,8 +81,6 @@ export type ApprovalState =
 
 /** Scope of approvals and allow rules. */
 export const APPROVALS_SCOPE = 'approvals';
-/** A turn is retried within minutes; older rows are not needed. */
-export const CALL_KEPT_MS = 86_400_000;
 
 const DOES: Readonly<Record<ToolAccess, string>> = {
   read: t`looks into files or memory`,
@@ -93,25 +99,47 @@ export function wordsOf({
   tool,
   access,
   arguments: json,
-}: Pick<Approval, 'words' | 'tool' | 'access' | 'arguments'>): RequestWords {
+}: Pick<WaitingCall, 'words' | 'tool' | 'access' | 'arguments'>): RequestWords {
   if (words !== undefined) return words;
   return { sentence: t`Use ${verbatim(tool)}, which ${DOES[access]}?`, text: argumentLines(json) };
 }
 
-/** Binds an approval to the call. */
-export function hashOf(
-  call: Pick<Approval, 'tool' | 'arguments' | 'seal' | 'session' | 'id' | 'pattern' | 'whose'>,
-): string {
-  const always = call.pattern === undefined ? [] : [call.pattern, call.whose];
-  const parts = [call.id, call.session, call.tool, call.arguments, call.seal, ...always];
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+/** An id that people can type. */
+export const typedId = ({ id }: Pick<Approval, 'id'>) =>
+  createHash('sha256').update(id).digest('hex');
+
+export const CALL = rowShape<WaitingCall>({
+  ...{ tool: text, access: text, arguments: text, session: text, turnId: text },
+  ...{ chat: place, person: z.looseObject({ notes: text }), rights: object, isTainted: flag },
+  ...{ asker: text, at: number },
+});
+
+/** The subject kind of the question. */
+export const APPROVAL_SUBJECT = 'approval';
+export const questionId = (id: string) => `${APPROVAL_SUBJECT}/${id}`;
+export const DENY = 'deny';
+
+/** The call that a question is about; undefined for another question, or a damaged one. */
+export function approvalOf(question: KnownQuestion | OpenQuestion): Approval | undefined {
+  const { subject } = question;
+  const call = payloadOf(question, CALL);
+  if (call === undefined || !subject.startsWith(`${APPROVAL_SUBJECT}:`)) return undefined;
+  return {
+    ...call,
+    id: subject.slice(APPROVAL_SUBJECT.length + 1),
+    state: stateOf(question, call),
+  };
 }
 
-const CALL = rowShape<Approval>({
-  ...{ id: text, tool: text, access: text, arguments: text, session: text, turnId: text },
-  ...{ chat: place, person: z.looseObject({ notes: text }), rights: object, isTainted: flag },
-  ...{ asker: text, at: number, state: kind },
-});
+function stateOf(
+  { chosen, outcome = chosen?.action }: KnownQuestion,
+  { run }: WaitingCall,
+): ApprovalState {
+  if (run !== undefined) return run;
+  if (outcome === undefined) return { kind: 'open' };
+  const isRefused = [DENY, EXPIRED, WITHDRAWN].includes(outcome);
+  return { kind: isRefused ? 'refused' : 'granted' };
+}
 
 const MAX_OPEN = 20;
 const MAX_OPEN_IN_SESSION = 5;
@@ -120,7 +148,7 @@ const MAX_OPEN_OF_ASKER = 10;
 const KEPT_FOR_OTHERS = 5;
 
 /** A call or a letter that waits for an owner, or would. */
-export type Waiting = Pick<Approval, 'session' | 'whose' | 'isTainted'>;
+export type Waiting = Pick<WaitingCall, 'session' | 'whose' | 'isTainted'>;
 
 /**
  * Whether another request may wait. No person and no tainted conversation can fill all places: near
@@ -140,19 +168,5 @@ export function hasPlace(
 /** Where several people wrote, the session counts as the person. */
 const askerOf = ({ whose, session }: Waiting) => whose ?? session;
 
-/** Oldest first. */
-export const APPROVED_CALLS = port<Rows<Approval>>('approved calls');
-
-export const openApprovalRows = (rows: OpenRows): Rows<Approval> =>
-  rows({
-    ...jsonRows(CALL),
-    ...{ scope: APPROVALS_SCOPE, prefix: 'call:', isCached: true },
-    order: (one, other) => one.at - other.at,
-  });
-
-/** Erases decided calls of these conversations that contain the words; returns how many. */
-export const eraseCalls = (calls: Rows<Approval>, chats: readonly string[], holds: Holds) =>
-  eraseDecided(calls, chats, holds, {
-    isOver: ({ state }) => ['done', 'denied', 'expired'].includes(state.kind),
-    textOf: (call) => [call.arguments, call.seal, call.state],
-  });
+export type ApprovedCalls = { get(id: string): Promise<Approval | undefined> };
+export const APPROVED_CALLS = port<ApprovedCalls>('approved calls');

@@ -5,19 +5,17 @@
 import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
-import { BusFullError } from '../../kernel/message/errors.ts';
-import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
-import { type ChatRef, type InboundMessage, previewOf } from '../../kernel/message/message.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import { type ChatRef, previewOf } from '../../kernel/message/message.ts';
 import { unwrapped, verbatim } from '../../kernel/message/untrusted.ts';
 import {
   type Answered,
-  type Chooser,
-  moveOn,
-  openOf,
+  type Asked,
+  type Choice,
+  EXPIRED,
+  LIFETIME_MS,
   outcomeMessage,
-  type QuestionHandler,
-  rowOf,
-  subjectOf,
+  payloadHandler,
 } from '../../kernel/questions/question-rows.ts';
 import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import {
@@ -26,8 +24,6 @@ import {
   type Matter,
   shownText,
 } from '../../kernel/questions/rules/question-text.ts';
-import type { Rows } from '../../kernel/rows.ts';
-import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
@@ -35,17 +31,20 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { AllowRules } from './allow-rules.ts';
 import { ruleGiven, ruleHint, TERMS, termLabel } from './allow-rules.ts';
 import {
+  APPROVAL_SUBJECT,
   type Approval,
   type ApprovalState,
-  CALL_KEPT_MS,
-  eraseCalls,
-  hashOf,
+  type ApprovedCalls,
+  approvalOf,
+  CALL,
+  DENY,
   hasPlace,
+  questionId,
+  type WaitingCall,
   wordsOf,
 } from './approval-rows.ts';
 
 type ApprovalsDeps = {
-  readonly calls: Rows<Approval>;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
   readonly questions: Questions;
   readonly standing: AllowRules;
@@ -59,10 +58,9 @@ type ApprovalsDeps = {
 
 // The outcome of a decided call, as the message that starts a turn and as text for the model.
 
-const HOUR_MS = 3_600_000;
 /** A job can wait for the evening; the person who has a program run waits for it. */
-const lifetimeOf = ({ access }: Pick<Approval, 'access'>) =>
-  (access === 'schedule' ? 12 : 1) * HOUR_MS;
+const lifetimeOf = ({ access }: Pick<WaitingCall, 'access'>) =>
+  access === 'schedule' ? LIFETIME_MS.job : LIFETIME_MS.call;
 
 export const APPROVAL_TEXTS = {
   ASKED_HERE:
@@ -97,38 +95,47 @@ function outcomeWords(state: ApprovalState): string | undefined {
 }
 
 /** What the model is told, with the next message, of a call that will not be run. */
-function refusalNote(approval: Approval): string {
-  const { tool, detail = '', state } = approval;
+function refusalNote(call: WaitingCall, how: 'denied' | 'expired'): string {
+  const { tool, detail = '' } = call;
   const why =
-    state.kind === 'denied'
+    how === 'denied'
       ? t`An owner refused`
-      : t`No owner decided within ${durationWords(lifetimeOf(approval))} about`;
-  const call = detail === '' ? tool : `${tool} (${detail})`;
-  return `[${why} the call of ${call} that waited: nothing was done. Do not call it again unless you are asked to.]`;
+      : t`No owner decided within ${durationWords(lifetimeOf(call))} about`;
+  const name = detail === '' ? tool : `${tool} (${detail})`;
+  return `[${why} the call of ${name} that waited: nothing was done. Do not call it again unless you are asked to.]`;
 }
 
 /** A call that was requested before. */
 export function told({ kind }: ApprovalState, isHere: boolean): AskedOwner {
-  return kind === 'denied' || kind === 'expired'
-    ? refusedWith(APPROVAL_TEXTS.NOT_ALLOWED)
-    : waiting(isHere);
+  return kind === 'refused' ? refusedWith(APPROVAL_TEXTS.NOT_ALLOWED) : waiting(isHere);
 }
 
 export type Approvals = ReturnType<typeof createApprovals>;
 
 export function createApprovals(deps: ApprovalsDeps) {
-  const { calls, bus, questions, clock, log, standing } = deps;
+  const { bus, questions, clock, log, standing } = deps;
   const lanes = createLanes();
-  const oneByOne = <T>(task: () => Promise<T>) => lanes.run('approvals', task);
+
+  const calls: ApprovedCalls = {
+    async get(id) {
+      const known = await questions.get(questionId(id));
+      return known && approvalOf(known);
+    },
+  };
+
+  async function openCalls(): Promise<readonly Approval[]> {
+    const all = (await questions.known(APPROVAL_SUBJECT)).flatMap((each) => approvalOf(each) ?? []);
+    return all.filter(({ state }) => state.kind === 'open');
+  }
 
   async function request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner> {
     const { ordinal: _place, ...wanted } = call;
     const { isOwnerHere } = turn;
+    const approval: WaitingCall = { ...wanted, ...turn, at: clock.now() };
     const id = idOf(call, turn);
-    const approval: Approval = { ...wanted, ...turn, id, at: clock.now(), state: { kind: 'open' } };
-    const known = await calls.get(approval.id);
+    const known = await calls.get(id);
     if (known !== undefined && known.state.kind !== 'open') return told(known.state, isOwnerHere);
-    const open = await openOf(calls);
+    const open = await openCalls();
     const isSame = (one: Approval) =>
       one.session === turn.session &&
       one.tool === call.tool &&
@@ -138,96 +145,73 @@ export function createApprovals(deps: ApprovalsDeps) {
     if (same !== undefined) {
       // The next asker may not see where it was asked before.
       const isLater = isOwnerHere && same.turnId !== turn.turnId;
-      if (isLater) await questions.askAgain(questionId(same), turn.chat);
+      if (isLater) await questions.askAgain(questionId(same.id), turn.chat);
       return waiting(isOwnerHere);
     }
     if (known === undefined && !hasPlace(open, { ...approval, isOwnerHere }))
       return refusedWith(APPROVAL_TEXTS.TOO_MANY);
-    const stored = known ?? approval;
-    // A known call may be decided at this moment, so it is not overwritten.
-    if (known === undefined) await calls.change(id, (each) => each ?? stored);
-    await calls.expire(clock.now() - CALL_KEPT_MS);
-    await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat());
+    await ask(id, known ?? approval, isOwnerHere ? turn.chat : await deps.ownerChat());
     log.info('approval requested', { tool: call.tool, session: turn.session });
     return waiting(isOwnerHere);
   }
 
-  async function ask(approval: Approval, chat: ChatRef) {
+  async function ask(id: string, approval: WaitingCall, chat: ChatRef) {
     const days = mayStand(approval) ? standing.days() : 0;
     await questions.ask({
-      id: questionId(approval),
+      id: questionId(id),
       chat,
       markdown: wordsOf(approval).sentence,
       matter: matterOf(approval, days === 0 ? '' : ruleHint(approval.scope)),
       choices: choicesOf(approval, days),
       approvers: 'owners',
-      subject: subjectOf('approval', approval.id, hashOf(approval)),
+      subject: `${APPROVAL_SUBJECT}:${id}`,
+      session: approval.session,
+      payload: approval,
       expiresInMs: lifetimeOf(approval),
     });
   }
 
-  async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<Answered> {
-    const approval = await rowOf(rest, calls, hashOf);
-    if (approval === undefined) return t`This call is not known any more; nothing is done.`;
+  async function answer(
+    call: WaitingCall,
+    { id, rest }: Asked,
+    { action, by, at }: Choice,
+  ): Promise<Answered> {
+    if (call.run?.kind === 'done') return t`Allowed. ${outcomeWords(call.run)}`;
+    const ended = call.run === undefined ? await settled(call) : undefined;
+    if (ended !== undefined) return { words: ended, outcome: EXPIRED };
     const chosen = TERMS.find((term) => term === action);
-    const term = mayStand(approval) ? chosen : undefined;
+    const term = mayStand(call) ? chosen : undefined;
     const isAllowed = action === 'allow' || term !== undefined;
-    const { kind } = approval.state;
-    if (kind === 'done') return t`Allowed. ${outcomeWords(approval.state)}`;
-    if (kind === 'expired') return DECIDED;
-    const ended = kind === 'open' ? await settled(rest) : undefined;
-    if (ended !== undefined) return ended;
-    const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
-    if (term !== undefined && kind === 'open' && mayStand(approval)) {
-      const about = approval.scope ?? approval.arguments;
-      await standing.give({ ...approval, about }, term, who, at);
-    }
-    const from = ['open', 'granted', 'denied'] as const;
-    if (!isAllowed && !(await moveOn(calls, approval.id, from, state))) return DECIDED;
-    log.info('approval decided', { tool: approval.tool, decision: state.kind });
+    log.info('approval decided', { tool: call.tool, decision: isAllowed ? 'granted' : 'denied' });
     if (!isAllowed) {
-      await tell(approval, t`An owner did not allow it`);
-      return t`Refused: nothing is done.`;
+      await tell(rest, call, t`An owner did not allow it`);
+      const note = refusalNote(call, 'denied');
+      return { words: t`Refused: nothing is done.`, outcome: DENY, note };
     }
-    const words =
-      term === undefined
-        ? t`Allowed, this once.`
-        : ruleGiven(term, standing.days(), approval.scope);
-    if (kind === 'running') return { words, isUnderWay: true };
+    if (term !== undefined && mayStand(call))
+      await standing.give({ ...call, about: call.scope ?? call.arguments }, term, by, at);
     // Its text is the name of the call, until the turn that takes it up asks for the result.
-    const named = { id: questionId(approval), source: 'approval', text: approval.id } as const;
-    const message = outcomeMessage({ ...approval, turn: approval }, named, clock.now());
-    const rows = [calls.write(approval.id, { ...approval, state })];
-    try {
-      await bus.accept([{ kind: 'queue', message }], { rows });
-    } catch (error) {
-      // The press is retried; meanwhile the decided call does not count as waiting.
-      if (error instanceof BusFullError)
-        await moveOn(calls, approval.id, ['open', 'granted'], state);
-      throw error;
-    }
+    const named = { id, source: 'approval', text: rest } as const;
+    const message = outcomeMessage({ ...call, turn: call }, named, clock.now());
+    await bus.accept([{ kind: 'queue', message }]);
+    const words =
+      term === undefined ? t`Allowed, this once.` : ruleGiven(term, standing.days(), call.scope);
     return { words, isUnderWay: true };
   }
 
-  async function expired(rest: string): Promise<string | undefined> {
-    const approval = await rowOf(rest, calls, hashOf);
-    if (approval?.state.kind !== 'open') return undefined;
-    if (!(await moveOn(calls, approval.id, ['open'], { kind: 'expired' }))) return undefined;
-    const why = t`answered within ${durationWords(lifetimeOf(approval))}`;
-    await tell(approval, t`No owner ${why}`);
-    return t`Expired: nobody ${why}. Nothing is done.`;
+  async function expired(call: WaitingCall, { rest }: Asked): Promise<Answered> {
+    const why = t`answered within ${durationWords(lifetimeOf(call))}`;
+    await tell(rest, call, t`No owner ${why}`);
+    const note = refusalNote(call, 'expired');
+    return { words: t`Expired: nobody ${why}. Nothing is done.`, note };
   }
 
   /** What asked was ended by hand. */
-  async function settled(rest: string): Promise<string | undefined> {
-    const approval = await rowOf(rest, calls, hashOf);
-    if (approval === undefined || (await deps.isAwaited(approval.chat))) return undefined;
-    await moveOn(calls, approval.id, ['open'], { kind: 'expired' });
-    return APPROVAL_TEXTS.ENDED;
-  }
+  const settled = async ({ chat }: WaitingCall) =>
+    (await deps.isAwaited(chat)) ? undefined : APPROVAL_TEXTS.ENDED;
 
   /** The chat that asked, where it does not show the question. */
-  async function tell({ id, chat, tool, isOwnerHere }: Approval, why: string) {
+  async function tell(id: string, { chat, tool, isOwnerHere }: WaitingCall, why: string) {
     if (isOwnerHere === true) return;
     const markdown = t`${why}: ${verbatim(tool)} was not run.`;
     await bus.send({ id: messageId(`approval/${id}/told`), chat, markdown });
@@ -247,41 +231,22 @@ export function createApprovals(deps: ApprovalsDeps) {
     request(call: CallToApprove, turn: AskingTurn) {
       const { pattern: _, scope: __, asksOnce: ___, isTrusted: ____, ...once } = call;
       // No rule is made while untrusted content is in view.
-      return oneByOne(() => request(call.isTainted ? once : call, turn));
+      return lanes.run('approvals', () => request(call.isTainted ? once : call, turn));
     },
-    /** What was decided in these conversations and holds the words; how many. */
-    forget: (chats: readonly string[], holds: Holds) => eraseCalls(calls, chats, holds),
+    get: calls.get,
     /** Says below the question what came of the call, once it was run. */
     async tellOutcome(approval: Approval): Promise<void> {
       const words = outcomeWords(approval.state);
       if (words === undefined) return;
       // Where it was asked for they get the result in the answer.
-      await questions.outcome(questionId(approval), words, approval.isOwnerHere ? '' : words);
+      await questions.outcome(questionId(approval.id), words, approval.isOwnerHere ? '' : words);
     },
-    /** What the model is told with this message of calls that will not be run; asked again, the same. */
-    async refusals(session: SessionKey, { id }: InboundMessage): Promise<readonly string[]> {
-      const told: string[] = [];
-      for (const call of await calls.list()) {
-        const { state } = call;
-        if (call.session !== session || (state.kind !== 'denied' && state.kind !== 'expired'))
-          continue;
-        if (state.toldIn !== undefined && state.toldIn !== id) continue;
-        if (state.toldIn === undefined)
-          await moveOn(calls, call.id, [state.kind], { ...state, toldIn: id });
-        told.push(refusalNote(call));
-      }
-      return told;
-    },
-    handler: { answer, expired, settled } satisfies QuestionHandler,
+    handler: payloadHandler(CALL, { answer, expired, settled }),
   };
 }
 
-const DECIDED = t`This was already decided.`;
-
-const questionId = ({ id }: Pick<Approval, 'id'>) => `approval/${id}`;
-
 /** What an owner is shown of the call beside its sentence. */
-function matterOf(approval: Approval, hint: string): Matter {
+function matterOf(approval: WaitingCall, hint: string): Matter {
   const { asker, isTainted, access } = approval;
   const { text, file = 'call.txt' } = wordsOf(approval);
   const escaping = access === 'execute' || access === 'web' ? asciiText : shownText;
@@ -298,9 +263,9 @@ const refusedWith = (text: string): AskedOwner => ({ text, isWaiting: false });
 
 const idOf = ({ ordinal }: CallToApprove, { turnId }: AskingTurn) => `${turnId}/${ordinal}`;
 
-function choicesOf(approval: Approval, days: number): Question['choices'] {
+function choicesOf(approval: WaitingCall, days: number): Question['choices'] {
   const once = { label: t`Allow once`, action: 'allow' };
-  const deny = { label: t`Deny`, action: 'deny' };
+  const deny = { label: t`Deny`, action: DENY };
   if (!mayStand(approval) || days === 0) return [once, deny];
   const terms = TERMS.map((term) => {
     return { label: termLabel(term, days), action: term, hasNoThumb: true as const };

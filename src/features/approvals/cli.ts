@@ -43,7 +43,7 @@ export function approvalsCommand(terminal: Terminal): Command {
 }
 
 async function listApprovals(terminal: Terminal, json: boolean) {
-  const { hashOf, wordsOf } = await import('./approval-rows.ts');
+  const { typedId, wordsOf } = await import('./approval-rows.ts');
   const { endWords, openAllowRuleRows, shownAllowRules } = await import('./allow-rules.ts');
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
@@ -62,7 +62,7 @@ async function listApprovals(terminal: Terminal, json: boolean) {
     terminal.note(t`Waiting for approval. Decide with: nanobot approvals allow <id>, or deny <id>`);
   for (const approval of open) {
     const { tool, session, asker, at } = approval;
-    const id = hashOf(approval).slice(0, SHOWN_ID_CHARS);
+    const id = typedId(approval).slice(0, SHOWN_ID_CHARS);
     terminal.print(t`${id}  ${momentText(at)}  ${tool}  in ${chatOf(session)}, asked by ${asker}`);
     const { sentence, text = '' } = wordsOf(approval);
     terminal.print(`  ${printable(sentence)}`);
@@ -94,23 +94,25 @@ const alwaysJson = ({ yes, until, used }: ShownAllowRule) => {
 };
 
 async function waitingCalls(rows: OpenRows): Promise<readonly Approval[]> {
-  const { openApprovalRows } = await import('./approval-rows.ts');
-  const { openOf } = await import('../../kernel/questions/question-rows.ts');
-  return openOf(openApprovalRows(rows));
+  const { approvalOf } = await import('./approval-rows.ts');
+  const { openQuestionRows } = await import('../../kernel/questions/question-rows.ts');
+  const open = await openQuestionRows(rows).open.list();
+  const calls = open.flatMap((question) => approvalOf(question) ?? []);
+  return calls.filter(({ state }) => state.kind === 'open');
 }
 
 async function decide(terminal: Terminal, typed: string, label: string) {
-  const { hashOf } = await import('./approval-rows.ts');
+  const { questionId, typedId } = await import('./approval-rows.ts');
   const { remoteDecision, runningGateway } = await import('../../cli/login/remote-login.ts');
   const open = await withState(terminal, ({ rows }) => waitingCalls(rows));
-  const [meant, ...more] = open.filter((approval) => hashOf(approval).startsWith(typed));
+  const [meant, ...more] = open.filter((approval) => typedId(approval).startsWith(typed));
   if (meant === undefined)
     throw new CommandFailure(EXIT.notFound, t`no waiting call has the id ${typed}`);
   if (more.length > 0) {
     throw new CommandFailure(EXIT.usage, t`several ids begin with ${typed}; type more characters`);
   }
   const gateway = await runningGateway(terminal);
-  terminal.note(await remoteDecision(gateway, `approval/${meant.id}`, label));
+  terminal.note(await remoteDecision(gateway, questionId(meant.id), label));
 }
 
 async function revoke(terminal: Terminal, id: string) {

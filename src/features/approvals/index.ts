@@ -3,21 +3,32 @@
 import type { ApprovedCall, TurnMessage } from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
 import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { answerNote, expiredNote } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { ASKING } from '../../kernel/guards.ts';
-import { callId, messageId } from '../../kernel/message/ids.ts';
+import { callId, type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { previewOf } from '../../kernel/message/message.ts';
 import { NOTICES } from '../../kernel/owners.ts';
-import { moveOn } from '../../kernel/questions/question-rows.ts';
-import type { Rows } from '../../kernel/rows.ts';
+import { EXPIRED } from '../../kernel/questions/question-rows.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import { jsonRows } from '../../kernel/rows.ts';
 import type { TurnScope, TurnStage } from '../../kernel/turns/stages.ts';
+import { object } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import { type AllowRules, createAllowRules, openAllowRuleRows, ruleRoutes } from './allow-rules.ts';
-import { APPROVED_CALLS, type Approval, openApprovalRows } from './approval-rows.ts';
+import {
+  APPROVAL_SUBJECT,
+  APPROVALS_SCOPE,
+  APPROVED_CALLS,
+  type Approval,
+  CALL,
+  questionId,
+  type WaitingCall,
+} from './approval-rows.ts';
 import { APPROVAL_TEXTS, type Approvals, createApprovals, resultText } from './approvals.ts';
-import { ASK_SUBJECT, type Asks, createAsks, openAsks } from './asks.ts';
+import { ASK_SUBJECT, type Ask, type Asks, createAsks } from './asks.ts';
 
 export {
   type AllowedCall,
@@ -29,14 +40,14 @@ export {
   TERMS,
   type Term,
 } from './allow-rules.ts';
-export { APPROVED_CALLS, type Approval, hasPlace } from './approval-rows.ts';
+export { APPROVED_CALLS, type ApprovedCalls, hasPlace } from './approval-rows.ts';
 export type { Approvals } from './approvals.ts';
 
 export const APPROVALS = port<Approvals>('approvals');
 export const ASKS = port<Asks>('asks');
 export const STANDING = port<AllowRules>('standing approvals');
 
-export function install(kernel: Kernel): void {
+export async function install(kernel: Kernel): Promise<void> {
   const { live, clock, log, bus, rows, questions, origins, owners, add } = kernel;
   const agent = kernel.use(AGENT);
   const standing = createAllowRules({
@@ -49,29 +60,26 @@ export function install(kernel: Kernel): void {
       return (await kernel.people.persons.of(channel, [id]))?.id ?? whose;
     },
   });
-  const calls = openApprovalRows(rows);
+  await takeOver(kernel);
   const approvals = createApprovals({
-    ...{ calls, bus, questions, standing, clock, log, ownerChat: owners.askChat },
+    ...{ bus, questions, standing, clock, log, ownerChat: owners.askChat },
     isAwaited: async ({ channel, chat }) =>
       (await kernel.contributed.stillWanted(channel)?.(chat)) ?? true,
   });
-  const asks = createAsks({ asks: openAsks(rows), bus, questions, clock, log });
+  const asks = createAsks({ bus, questions, clock, log });
   add.stage(
     approvalsStage({
-      calls,
-      approvals,
-      asks,
-      bus,
+      ...{ approvals, questions, asks, bus },
       run: (call, signal) => agent.runApproved(call, signal),
     }),
   );
   add.answers('approval', approvals.handler, 'approval');
   add.answers(ASK_SUBJECT, asks.handler);
-  for (const kept of [asks, approvals, standing]) add.personalData(kept);
+  add.personalData(standing);
   add.routes(['GET /api/approvals', 'POST /api/approvals/revoke'], async () =>
     ruleRoutes({ standing, owner: LOCAL_OWNER, audit: kernel.measuring.audit }),
   );
-  kernel.provide(APPROVED_CALLS, calls);
+  kernel.provide(APPROVED_CALLS, approvals);
   add.callGuard({
     name: 'standing approvals',
     judge: async (call, turn) => ((await approvals.allows(call, turn)) ? 'run' : undefined),
@@ -89,21 +97,26 @@ export function install(kernel: Kernel): void {
 // started again.
 
 type ApprovalsStageDeps = {
-  readonly calls: Rows<Approval>;
-  readonly approvals: Pick<Approvals, 'tellOutcome' | 'refusals'>;
+  readonly approvals: Pick<Approvals, 'get' | 'tellOutcome'>;
+  readonly questions: Pick<Questions, 'change'>;
   readonly asks: Pick<Asks, 'bind'>;
   readonly bus: Pick<MessageBus, 'send'>;
   run(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
 };
 
 export function approvalsStage(deps: ApprovalsStageDeps) {
-  const { calls, approvals, asks, bus } = deps;
+  const { approvals, questions, asks, bus } = deps;
+
+  const moved = (id: string, run: NonNullable<WaitingCall['run']>, from?: 'running') =>
+    questions.change(questionId(id), CALL, (call) =>
+      call.run?.kind === from ? { ...call, run } : undefined,
+    );
 
   /** The call after this step; it is run unless it was started before. */
   async function executed(approval: Approval, signal: AbortSignal): Promise<Approval> {
     if (approval.state.kind !== 'granted') return approval;
-    if (!(await moveOn(calls, approval.id, ['granted'], { kind: 'running' }))) {
-      return (await calls.get(approval.id)) ?? approval;
+    if (!(await moved(approval.id, { kind: 'running' }))) {
+      return (await approvals.get(approval.id)) ?? approval;
     }
     const say: ApprovedCall['say'] = async (markdown, ordinal, attachments = []) => {
       const id = messageId(`approval/${approval.id}/say/${ordinal}`);
@@ -113,14 +126,14 @@ export function approvalsStage(deps: ApprovalsStageDeps) {
     const { status, text, isForeign = false } = await deps.run({ ...approval, say }, signal);
     // Stopped while it ran: the outcome stays unknown.
     if (status === 'failed') signal.throwIfAborted();
-    const done: Approval = { ...approval, state: { kind: 'done', status, text, isForeign } };
-    await calls.change(done.id, () => done);
-    return done;
+    const done = { kind: 'done', status, text, isForeign } as const;
+    await moved(approval.id, done, 'running');
+    return { ...approval, state: done };
   }
 
   async function withResult(each: TurnMessage, { signal, show }: TurnScope): Promise<TurnMessage> {
     const { message } = each;
-    const approval = await calls.get(message.text);
+    const approval = await approvals.get(message.text);
     if (approval === undefined)
       return { ...each, message: { ...message, text: APPROVAL_TEXTS.LOST } };
     const { id, tool } = approval;
@@ -143,16 +156,52 @@ export function approvalsStage(deps: ApprovalsStageDeps) {
     async message(each, turn) {
       const { sender } = each.message;
       if (sender.kind === 'system' && sender.source === 'approval') return withResult(each, turn);
-      const refusals = await approvals.refusals(turn.session, each.message);
       const bound = await asks.bind(turn.session, each.message);
-      const { note } = bound.message;
-      const notes = [...refusals, ...(note === undefined ? [] : [note])];
       return {
         ...each,
-        message: notes.length === 0 ? bound.message : { ...bound.message, note: notes.join('\n') },
+        message: bound.message,
         rights: bound.rightsFrom(each.rights),
         isForeign: each.isForeign || bound.isForeign,
       };
     },
   } satisfies TurnStage;
+}
+
+// Rows of earlier versions, which kept calls and questions of the agent beside the questions.
+
+type EarlierCall = WaitingCall & {
+  readonly id: string;
+  readonly state: { readonly kind: string };
+};
+type EarlierAsk = Ask & {
+  readonly id: string;
+  readonly session: SessionKey;
+  /** `by`, `toldIn`: the message that tells the model. */
+  readonly state: {
+    readonly kind: 'open' | 'replaced' | 'answered' | 'expired';
+    readonly choice?: string;
+    readonly by?: MessageId;
+    readonly toldIn?: MessageId;
+  };
+};
+
+async function takeOver({ rows, questions }: Kernel): Promise<void> {
+  const calls = rows({ ...jsonRows<EarlierCall>(object), scope: APPROVALS_SCOPE, prefix: 'call:' });
+  await questions.adopt(calls, ({ id, state, ...call }) => {
+    const { kind } = state;
+    const payload = kind === 'running' || kind === 'done' ? { ...call, run: state } : call;
+    const own = { id: questionId(id), subject: `${APPROVAL_SUBJECT}:${id}` };
+    const isRefused = kind === 'denied' || kind === 'expired';
+    const outcome = isRefused ? EXPIRED : kind === 'open' ? undefined : 'allow';
+    return { ...own, session: call.session, payload, outcome };
+  });
+  const asks = rows({ ...jsonRows<EarlierAsk>(object), scope: 'asks', prefix: 'ask:' });
+  await questions.adopt(asks, ({ id, session, state, ...payload }) => {
+    const { kind, choice, by, toldIn = by } = state;
+    const own = { id: `${ASK_SUBJECT}/${id}`, subject: `${ASK_SUBJECT}:${id}`, session, payload };
+    const { question } = payload;
+    const told = kind === 'answered' ? answerNote(question, choice) : expiredNote(question);
+    const note = kind === 'replaced' ? undefined : told;
+    return { ...own, outcome: kind === 'open' ? undefined : kind, note, toldIn };
+  });
 }

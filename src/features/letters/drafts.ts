@@ -3,33 +3,26 @@
 // so that it is sent once, also after a crash. Cases A09, E28 and X04.
 
 import type { LetterToPost } from '../../agent/agent.ts';
-import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import { chatsOf, isSameChat, type Person } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
-import {
-  type AccountRef,
-  accountName,
-  chatId,
-  type MessageId,
-  messageId,
-} from '../../kernel/message/ids.ts';
+import { type AccountRef, accountName, chatId, messageId } from '../../kernel/message/ids.ts';
 import {
   type ChatRef,
   chatRefOf,
-  type InboundMessage,
   type Letter,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import {
   type Answered,
-  type Chooser,
-  type Question,
-  rowOf,
+  type Asked,
+  type Choice,
+  payloadHandler,
+  payloadOf,
 } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
-import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import type { Rows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
@@ -37,18 +30,11 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import { type AllowRules, TERMS } from '../approvals/index.ts';
 import {
-  type Draft,
-  type DraftRows,
-  editedBy,
-  eraseLetters,
-  hashOfDraft,
-  isWaiting,
-  removeOldDrafts,
-} from './draft-rows.ts';
-import {
   alwaysSent,
+  DRAFT,
   DRAFT_HOURS,
   DRAFT_TEXTS,
+  type Draft,
   fullness,
   isSameLetter,
   outcomeOf,
@@ -63,9 +49,10 @@ import {
 import { mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
 
 type DraftsDeps = {
-  readonly rows: DraftRows;
+  /** Chats that letters were sent to, by session key. */
+  readonly written: Rows<object>;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
-  readonly questions: Pick<Questions, 'ask' | 'open' | 'withdraw'>;
+  readonly questions: Pick<Questions, 'ask' | 'get' | 'keep' | 'known'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly targets: Targets;
@@ -82,50 +69,59 @@ type DraftsDeps = {
 
 export type Drafts = ReturnType<typeof createDrafts>;
 
-const { NOT_KNOWN, TOO_LATE } = DRAFT_TEXTS;
-
 const ok = (text: string): ToolOutcome => ({ status: 'ok', text });
 const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
 
 export function createDrafts(deps: DraftsDeps) {
-  const { rows, bus, questions, clock, log, standing } = deps;
-  const { drafts, written } = rows;
+  const { written, bus, questions, clock, log, standing } = deps;
   const lanes = createLanes();
-  const oneByOne = <T>(task: () => Promise<T>) => lanes.run('drafts', task);
 
   async function post(posted: LetterToPost, turn: AskingTurn): Promise<ToolOutcome> {
     const { rights, isTainted, ordinal } = posted;
-    const id = `${turn.turnId}/${ordinal}`;
-    const known = await drafts.get(id);
-    if (known !== undefined) return ok(toldOf(known));
+    const rest = `${turn.turnId}/${ordinal}`;
+    const id = questionId(rest);
     const letter = redactedLetter(posted.letter, deps.redact);
     const { isOwnerHere, ...from } = turn;
-    const all = await drafts.list();
-    const same = all.find((one) => isWaiting(one) && isSameLetter(one, letter, turn));
-    if (same !== undefined) return ok(toldOf(same));
+    const all = await allDrafts();
+    const known = all.find(
+      (each) =>
+        each.id === id || (each.outcome === undefined && isSameLetter(each.payload, letter, turn)),
+    );
+    if (known !== undefined) return ok(toldOf(known.payload, known.outcome));
     const target = await deps.targets(letter, turn.chat, isOwnerHere);
     if (target.kind === 'refused') return failed(target.text);
     const { chat, name } = target;
     const newTo = await unknownSendersTo(letter, chat);
     const now = clock.now();
-    const full = fullness(all, { letter, newTo, turn, isTainted, now });
+    const counted = all.map(({ payload, outcome }) => [payload, outcome] as const);
+    const full = fullness(counted, { letter, newTo, turn, isTainted, now });
     if (full !== undefined) return failed(full);
-    const shownIn = isOwnerHere ? turn.chat : await deps.ownerChat();
-    const draft: Draft = {
-      ...{ id, letter, chat, name, newTo, turn: from, rights, isTainted, shownIn },
-      ...{ version: 0, at: now, state: 'open' },
-    };
-    await removeOldDrafts(rows, now);
+    const draft: Draft = { letter, chat, name, newTo, turn: from, rights, isTainted, at: now };
     const isKnown = newTo.length === 0;
     const moment = { ...deps.policy(letter.kind, turn), isOwners: isOwnerHere, isTainted, isKnown };
     if (!mustAsk(moment) || (await isCovered(draft))) {
-      await send(draft);
+      await send(rest, draft);
+      const subject = `draft:${rest}`;
+      await questions.keep({
+        ...{ id, subject, session: turn.session, payload: draft, outcome: 'sent' },
+      });
       log.info('letter sent', { to: accountName(chat), session: turn.session });
-      return ok(toldOf({ ...draft, state: 'sent' }));
+      return ok(toldOf(draft, 'sent'));
     }
-    await questions.ask(questionOf(draft, now, standing.days()), [drafts.write(id, draft)]);
+    const shownIn = isOwnerHere ? turn.chat : await deps.ownerChat();
+    await questions.ask(asked({ id, rest, chat: shownIn }, draft));
     log.info('letter shown to an owner', { to: accountName(chat), session: turn.session });
-    return ok(toldOf(draft));
+    return ok(toldOf(draft, undefined));
+  }
+
+  const asked = (of: Omit<Asked, 'payload'>, draft: Draft, isEditing = false) =>
+    questionOf(of, draft, { now: clock.now(), alwaysDays: standing.days(), isEditing });
+
+  async function allDrafts() {
+    return (await questions.known('draft')).flatMap((each) => {
+      const payload = payloadOf(each, DRAFT);
+      return payload === undefined ? [] : [{ ...each, payload }];
+    });
   }
 
   /** An allow rule covers letters to these people; never in a tainted conversation. */
@@ -145,133 +141,65 @@ export function createDrafts(deps: DraftsDeps) {
   }
 
   /** Idempotent. */
-  async function send(draft: Draft): Promise<void> {
-    const { id, chat, letter } = draft;
+  async function send(id: string, { chat, letter }: Draft): Promise<void> {
     const [, ...copies] = recipientsOf(letter);
     const { markdown } = letter;
     const copied = copies.length === 0 ? {} : { copies };
     const mail = letter.kind === 'mail' ? { subject: letter.subject, ...copied } : {};
     await bus.send({ id: messageId(`letter/${id}`), chat, markdown, ...mail });
-    const places = placesOf(letter, chat).map(([, there]) =>
-      written.write(sessionKeyOf(there), {}),
-    );
-    await drafts.change(
-      id,
-      () => ({ ...draft, state: 'sent' }),
-      () => places,
-    );
+    for (const [, there] of placesOf(letter, chat))
+      await written.change(sessionKeyOf(there), () => ({}));
   }
 
-  async function end(draft: Draft, state: Draft['state']): Promise<void> {
-    const ended: Draft = { ...draft, state };
-    if (state === 'sent') await send(draft);
-    else await drafts.change(draft.id, () => ended);
-    log.info('letter decided', { to: accountName(draft.chat), decision: state });
-    await bus.accept([{ kind: 'queue', message: outcomeOf(ended, clock.now()) }]);
+  async function end({ rest }: Asked, draft: Draft, outcome: string, words: string) {
+    if (outcome === 'sent') await send(rest, draft);
+    log.info('letter decided', { to: accountName(draft.chat), decision: outcome });
+    const message = outcomeOf(rest, draft, outcome, clock.now());
+    await bus.accept([{ kind: 'queue', message }]);
+    return { words, outcome };
   }
 
-  async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<Answered> {
-    const draft = await rowOf(rest, drafts, hashOfDraft);
-    if (draft === undefined) return NOT_KNOWN;
-    const { state } = draft;
+  async function answer(
+    draft: Draft,
+    of: Asked,
+    { action, by, at, said }: Choice,
+  ): Promise<Answered> {
+    switch (action) {
+      case 'send':
+        return end(of, draft, 'sent', 'Sent.');
+      case 'drop':
+        return end(of, draft, 'dropped', t`Dropped: nothing is sent.`);
+      case 'edit':
+        return { words: '', next: asked(of, draft, true) };
+      case 'keep':
+        return { words: '', next: asked(of, draft) };
+      case 'text':
+      case 'more':
+        return { words: '', next: asked(of, edited(draft, action, said?.text ?? '')) };
+    }
     const term = draft.isTainted ? undefined : TERMS.find((each) => each === action);
     const call = term === undefined ? undefined : standingOf(draft);
-    if ((action === 'send' || call !== undefined) && (state === 'open' || state === 'sent')) {
-      const { asker } = draft.turn;
-      if (term === undefined || call === undefined) {
-        await end(draft, 'sent');
-        return 'Sent.';
-      }
-      const rule = { ...call, about: whoGets(draft), asker };
-      if (state === 'open') await standing.give(rule, term, who, at);
-      await end(draft, 'sent');
-      return alwaysSent(whoGets(draft), term, standing.days());
-    }
-    if (action === 'drop' && (isWaiting(draft) || state === 'dropped')) {
-      await end(draft, 'dropped');
-      return t`Dropped: nothing is sent.`;
-    }
-    const where = at === undefined ? {} : { shownIn: at };
-    const next = await changed(draft, action === 'edit' ? 'editing' : 'open', where);
-    return next === 'decided' ? TOO_LATE : { words: '', next };
+    if (term === undefined || call === undefined) return { words: '', next: asked(of, draft) };
+    const to = whoGets(draft);
+    await standing.give({ ...call, about: to, asker: draft.turn.asker }, term, by, at);
+    return end(of, draft, 'sent', alwaysSent(to, term, standing.days()));
   }
 
-  /** The question about the draft in its next version. */
-  async function changed(
-    draft: Draft,
-    state: 'open' | 'editing',
-    change: Partial<Pick<Draft, 'letter' | 'editedBy' | 'shownIn'>>,
-  ): Promise<Question | 'decided'> {
-    const now = clock.now();
-    const version = draft.version + 1;
-    const next: Draft = { ...draft, ...change, version, changedAt: now, state };
-    const stored = await drafts.change(draft.id, (each) =>
-      each !== undefined && isWaiting(each) && each.version === draft.version ? next : undefined,
-    );
-    return stored === undefined ? 'decided' : questionOf(next, now, standing.days());
-  }
-
-  /** Whose next text the message in this chat may be, or was before it came again. */
-  async function editedIn(chat: ChatRef, message: MessageId): Promise<Draft | undefined> {
-    const open = await questions.open();
-    const isHere = (draft: Draft) => {
-      const question = open.find(({ id }) => id === questionId(draft));
-      return isSameChat(question?.chat ?? draft.shownIn, chat);
-    };
-    return editedBy(rows, isHere, message);
-  }
-
-  /** A message that is here again finds what it did, and only asks where that was not done. */
-  async function take({ id, chat, text }: InboundMessage): Promise<void> {
-    const draft = await editedIn(chat, id);
-    if (draft === undefined) return;
-    if (draft.editedBy === id) {
-      if (draft.state === 'open')
-        await questions.ask(questionOf(draft, clock.now(), standing.days()));
-      return;
-    }
-    const isKept = text.trim().toLowerCase() === '/cancel';
-    const letter = { ...draft.letter, markdown: deps.redact(text.trim()) };
-    const change = { editedBy: id, shownIn: chat, ...(isKept ? {} : { letter }) };
-    const question = await changed(draft, 'open', change);
-    if (question === 'decided') return;
-    await questions.withdraw(questionId(draft));
-    await questions.ask(question);
-  }
-
-  async function expired(rest: string): Promise<string | undefined> {
-    const draft = await rowOf(rest, drafts, hashOfDraft);
-    if (draft === undefined || !isWaiting(draft)) return undefined;
-    await end(draft, 'expired');
-    return DRAFT_TEXTS.expired(draft.name, DRAFT_HOURS);
+  function edited(draft: Draft, action: 'text' | 'more', text: string): Draft {
+    if (text.toLowerCase() === '/cancel') return draft;
+    const before = action === 'more' ? `${draft.letter.markdown}\n` : '';
+    const letter = { ...draft.letter, markdown: before + deps.redact(text) };
+    return { ...draft, letter, isEdited: true };
   }
 
   return {
     /** Sends the letter or shows it to an owner; returns the text for the model. */
-    post: (posted: LetterToPost, turn: AskingTurn) => oneByOne(() => post(posted, turn)),
-    /**
-     * Takes the message, which is not a command, as a draft's new text, also repeatedly; undefined
-     * where it is not one.
-     */
-    async taking(message: InboundMessage, role: AdmittedRole) {
-      const { sender, chat, addressing, group, text, attachments = [] } = message;
-      const isOwner = role === 'owner' && sender.kind === 'person';
-      const isHere = addressing === 'direct' && group === undefined && attachments.length === 0;
-      if (!isOwner || sender.verified === 'unverified' || !isHere) return undefined;
-      if ((await editedIn(chat, message.id)) === undefined || text.trim() === '') return;
-      return () => oneByOne(() => take(message));
-    },
-    /** What was decided about letters of these conversations that hold the words; how many. */
-    forget: (chats: readonly string[], holds: Holds) => eraseLetters(rows, chats, holds),
-    handler: {
+    post: (posted: LetterToPost, turn: AskingTurn) => lanes.run('drafts', () => post(posted, turn)),
+    handler: payloadHandler(DRAFT, {
       answer,
-      expired,
-      /** Sends questions that a killed process did not send. */
-      async takeUp() {
-        for (const draft of (await drafts.list()).filter(isWaiting))
-          await questions.ask(questionOf(draft, clock.now(), standing.days()));
-      },
-    },
+      expired: (draft, of) =>
+        end(of, draft, 'expired', DRAFT_TEXTS.expired(draft.name, DRAFT_HOURS)),
+    }),
   };
 }
 

@@ -3,16 +3,16 @@
 import { configuredAccounts } from '../../channels/index.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { POSTING } from '../../kernel/guards.ts';
-import { whereNew } from '../../kernel/intake/receive.ts';
 import { type AccountName, accountName } from '../../kernel/message/ids.ts';
+import { jsonRows, MARKS } from '../../kernel/rows.ts';
+import { object } from '../../lib/json/json.ts';
 import { createMinuteText, readHours } from '../../lib/time/zone-time.ts';
 import { STANDING } from '../approvals/index.ts';
 import { approvalCommands } from './approval-commands.ts';
-import { openDraftRows } from './draft-rows.ts';
 import { createDrafts, createTargets } from './drafts.ts';
-import { createSendEmail } from './letters.ts';
+import { createSendEmail, type Draft } from './letters.ts';
 
-export function install(kernel: Kernel): void {
+export async function install(kernel: Kernel): Promise<void> {
   const { live, clock, log, bus, store, questions, owners, channels, people, mediumOf } = kernel;
   const standing = kernel.use(STANDING);
   const minuteText = createMinuteText();
@@ -27,7 +27,7 @@ export function install(kernel: Kernel): void {
   const drafts = createDrafts({
     ...{ bus, questions, standing, clock, log, ownerChat: owners.askChat },
     hasWrittenTo: (chat) => store.hasWrittenTo(chat),
-    rows: openDraftRows(kernel.rows),
+    written: kernel.rows({ ...MARKS, scope: 'drafts', prefix: 'written:' }),
     targets: createTargets({
       persons: people.persons,
       isReached: (chat) => channels.isThere(accountName(chat)) && isChat(accountName(chat)),
@@ -50,20 +50,7 @@ export function install(kernel: Kernel): void {
     redact: (text) => live.redact(text),
   });
   kernel.add.answers('draft', drafts.handler, 'letter');
-  kernel.add.personalData(drafts);
-  kernel.add.intake({
-    name: 'letter text',
-    // Runs before the message is stored, so that it is repeated after a crash.
-    async decide(message, verdict) {
-      const role = verdict.kind === 'admit' ? verdict.role : undefined;
-      const isCommand = kernel.commands.find(message.text) !== undefined;
-      if (role === undefined || isCommand) return undefined;
-      const before = await drafts.taking(message, role);
-      if (before === undefined) return undefined;
-      const entry = { kind: 'record', message, gate: 'new text of a draft' } as const;
-      return whereNew(bus, { entry, counts: { role, as: 'command' }, before });
-    },
-  });
+  await takeOver(kernel);
   const sendEmail = createSendEmail();
   kernel.add.tools(() => [sendEmail]);
   kernel.provide(POSTING, drafts.post);
@@ -73,4 +60,26 @@ export function install(kernel: Kernel): void {
       persons: people.persons,
     }),
   );
+}
+
+/** Of earlier versions: a letter had a row of its own, and a question for each of its texts. */
+type EarlierDraft = Draft & {
+  readonly id: string;
+  readonly version: number;
+  readonly state: string;
+  readonly editedBy?: string;
+};
+
+async function takeOver({ rows, questions }: Kernel): Promise<void> {
+  const earlier = rows({ ...jsonRows<EarlierDraft>(object), scope: 'drafts', prefix: 'draft:' });
+  await questions.adopt(earlier, ({ id, version, state, editedBy, ...draft }) => {
+    const isWaiting = state === 'open' || state === 'editing';
+    return {
+      id: `draft/${id}/${version}`,
+      ...{ subject: `draft:${id}`, session: draft.turn.session },
+      payload: { ...draft, isEdited: editedBy !== undefined },
+      ...(state === 'editing' ? { hears: 'text' } : {}),
+      outcome: isWaiting ? undefined : state,
+    };
+  });
 }

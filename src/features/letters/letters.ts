@@ -1,20 +1,53 @@
-// A letter as the gateway keeps it: where it goes, what makes two of them the same, and what an allow rule
-// to letters is bound to.
+// A letter that waits for an owner, as it is kept with its question: where it goes, what makes two of
+// them the same, and what an allow rule to letters is bound to.
 
 import { z } from 'zod';
 import { MAX_ADDRESS_CHARS, recipientOf } from '../../channels/email/rules/address.ts';
+import type { Rights } from '../../kernel/access/rights.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { accountName, chatId } from '../../kernel/message/ids.ts';
 import { type ChatRef, type Letter, sessionKeyOf } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
-import { outcomeMessage, type Question, subjectOf } from '../../kernel/questions/question-rows.ts';
+import {
+  type Asked,
+  LIFETIME_MS,
+  outcomeMessage,
+  type Question,
+} from '../../kernel/questions/question-rows.ts';
 import { type Matter, shownText } from '../../kernel/questions/rules/question-text.ts';
+import { flag, number, object, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
 import { type AllowedCall, hasPlace, TERM_WORDS, TERMS, type Term } from '../approvals/index.ts';
-import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
 import { editText, recipientsOf } from './rules/letter.ts';
+
+/** The payload of the question about it. */
+export type Draft = {
+  readonly letter: Letter;
+  /** Its destination. */
+  readonly chat: ChatRef;
+  /** The name of the recipient. */
+  readonly name: string;
+  /** Recipients who got no letter before. */
+  readonly newTo: readonly string[];
+  readonly turn: Omit<AskingTurn, 'isOwnerHere'>;
+  /** Rights of the turn that asked, and of the turn that is told the outcome. */
+  readonly rights: Rights;
+  readonly isTainted: boolean;
+  /** An owner wrote the newest text. */
+  readonly isEdited?: boolean;
+  /** Epoch milliseconds. */
+  readonly at: number;
+};
+
+export const DRAFT = rowShape<Draft>({
+  ...{ letter: object, chat: place, name: text, newTo: texts, turn: object },
+  ...{ rights: object, isTainted: flag, at: number },
+});
+
+/** Undefined: it waits. */
+type Outcome = string | undefined;
 
 /** Every recipient of a letter with the chat. */
 export function placesOf(letter: Letter, chat: ChatRef): readonly (readonly [string, ChatRef])[] {
@@ -74,16 +107,18 @@ type NextLetter = {
 
 /** Why no further letter may be requested now. */
 export function fullness(
-  all: readonly Draft[],
+  all: readonly (readonly [Draft, Outcome])[],
   { letter, newTo, turn, isTainted, now }: NextLetter,
 ): string | undefined {
-  const waiting = all.filter(isWaiting).map((draft) => ({ ...draft.turn, ...draft }));
+  const waiting = all.flatMap(([draft, outcome]) =>
+    outcome === undefined ? [{ ...draft.turn, ...draft }] : [],
+  );
   if (!hasPlace(waiting, { ...turn, isTainted })) return DRAFT_TEXTS.TOO_MANY;
   if (letter.kind !== 'mail' || newTo.length === 0) return undefined;
-  const counted = all.filter(({ at, letter: { kind }, state }) => {
-    return kind === 'mail' && at > now - DAY_MS && state !== 'dropped' && state !== 'expired';
+  const counted = all.filter(([draft, outcome = 'sent']) => {
+    return draft.letter.kind === 'mail' && draft.at > now - DAY_MS && outcome === 'sent';
   });
-  const before = new Set(counted.flatMap((draft) => draft.newTo));
+  const before = new Set(counted.flatMap(([draft]) => draft.newTo));
   const after = new Set([...before, ...newTo]);
   const isFull = after.size > before.size && after.size > MAX_NEW_ADDRESSES;
   return isFull ? DRAFT_TEXTS.TOO_MANY_NEW : undefined;
@@ -95,8 +130,6 @@ export function fullness(
 export const DRAFT_TEXTS = {
   TOO_MANY: t`Too many drafts wait for an owner already. Nothing was sent.`,
   TOO_MANY_NEW: t`Five new addresses were written to within a day, which is all. Nothing was sent.`,
-  NOT_KNOWN: t`This draft is not known any more; nothing is sent.`,
-  TOO_LATE: t`This was already decided.`,
   expired: (name: string, hours: number) =>
     t`Expired: nobody answered within ${hours} hours. The draft for ${verbatim(name)} is dropped, nothing was sent.`,
 } as const;
@@ -111,11 +144,10 @@ export const alwaysSent = (to: string, term: Term, days: number) =>
   t`Sent. Further letters to ${verbatim(to)} alone are sent without asking you ${TERM_WORDS[term](days)}, while no untrusted content is in view. Revoke this with /approvals.`;
 
 /** For the model, at once. */
-export function toldOf(draft: Draft): string {
-  const { state } = draft;
+export function toldOf(draft: Draft, outcome: Outcome): string {
   const name = whoGets(draft);
-  if (state === 'sent') return t`Sent to ${name}. Do not send it again.`;
-  if (state === 'dropped' || state === 'expired') {
+  if (outcome === 'sent') return t`Sent to ${name}. Do not send it again.`;
+  if (outcome !== undefined) {
     return t`Not sent to ${name}: an owner did not want it. Do not try again.`;
   }
   return (
@@ -125,31 +157,30 @@ export function toldOf(draft: Draft): string {
 }
 
 /** The message that tells the conversation what came of its letter, with the rights it had. */
-export const outcomeOf = (draft: Draft, now: number) =>
+export const outcomeOf = (id: string, draft: Draft, outcome: string, now: number) =>
   outcomeMessage(
     draft,
-    { id: `draft/${draft.id}/${draft.state}`, source: 'draft', text: outcomeText(draft) },
+    { id: `draft/${id}/${outcome}`, source: 'draft', text: outcomeText(draft, outcome) },
     now,
   );
 
-function outcomeText(draft: Draft): string {
-  const { state, editedBy } = draft;
+function outcomeText(draft: Draft, outcome: string): string {
   const name = whoGets(draft);
-  if (state === 'sent') {
-    const how = editedBy === undefined ? t`as you wrote it` : t`after they had looked at the words`;
+  if (outcome === 'sent') {
+    const how = draft.isEdited ? t`after they had looked at the words` : t`as you wrote it`;
     return `[An owner sent the draft for ${name}, ${how}. Do not send it again. Go on with what you were asked.]`;
   }
-  const why = state === 'dropped' ? t`An owner dropped` : t`No owner answered in time to`;
+  const why = outcome === 'dropped' ? t`An owner dropped` : t`No owner answered in time to`;
   return `[${why} the draft for ${name}. Nothing was sent. Do not write it again unless you are asked to.]`;
 }
 
 // The question to an owner about a draft: the whole text with Send, Edit and Drop, or waiting for a
 // new text.
 
-export const DRAFT_HOURS = 12;
-const LIFETIME_MS = DRAFT_HOURS * 3_600_000;
+export const DRAFT_HOURS = LIFETIME_MS.letter / 3_600_000;
 
-export const questionId = ({ id, version }: Draft) => `draft/${id}/${version}`;
+/** `id`: `turnId/place of the call`, the same on every retry of the turn. */
+export const questionId = (id: string) => `draft/${id}/0`;
 
 /** What an owner reads before a text goes to somebody else (case X05): all of it. */
 function sentenceOf({ letter, chat, name }: Draft): string {
@@ -166,34 +197,41 @@ function matterOf({ letter, turn, isTainted }: Draft): Matter {
   return { asker: turn.asker, isTainted, text: shownText(text), file: 'letter.txt' };
 }
 
-export function questionOf(draft: Draft, now: number, alwaysDays: number): Question {
-  const { name, turn, isTainted, shownIn, state, at } = draft;
-  const shown =
-    state === 'editing'
-      ? { markdown: editText(name) }
-      : { markdown: sentenceOf(draft), matter: matterOf(draft) };
-  const first =
-    state === 'editing'
-      ? [{ label: t`Keep the text`, action: 'keep' }]
-      : [
-          { label: t`Send`, action: 'send' },
-          { label: t`Edit`, action: 'edit' },
-        ];
-  const mayStand = alwaysDays > 0 && !isTainted && turn.whose !== undefined && state === 'open';
+export function questionOf(
+  { id, rest, chat }: Pick<Asked, 'id' | 'rest' | 'chat'>,
+  draft: Draft,
+  { now, alwaysDays, isEditing = false }: Moment,
+): Question {
+  const { name, turn, isTainted, at } = draft;
+  const shown = isEditing
+    ? { markdown: editText(name), hears: 'text' as const }
+    : { markdown: sentenceOf(draft), matter: matterOf(draft) };
+  const first = isEditing
+    ? [{ label: t`Keep the text`, action: 'keep' }]
+    : [
+        { label: t`Send`, action: 'send' },
+        { label: t`Edit`, action: 'edit' },
+      ];
+  const mayStand = alwaysDays > 0 && !isTainted && turn.whose !== undefined && !isEditing;
   const longer = TERMS.map((term) => {
     const label = t`Send, ${TERM_WORDS[term](alwaysDays)} to them`;
     return { label, action: term, hasNoThumb: true as const };
   });
   return {
-    id: questionId(draft),
-    chat: shownIn,
-    ...shown,
+    ...{ id, chat, ...shown, payload: draft, session: turn.session },
     choices: [...first, { label: t`Drop`, action: 'drop' }, ...(mayStand ? longer : [])],
     approvers: 'owners',
-    subject: subjectOf('draft', draft.id, hashOfDraft(draft)),
-    expiresInMs: Math.max(0, at + LIFETIME_MS - now),
+    subject: `draft:${rest}`,
+    expiresInMs: Math.max(0, at + LIFETIME_MS.letter - now),
   };
 }
+
+type Moment = {
+  readonly now: number;
+  readonly alwaysDays: number;
+  /** A new text is awaited. */
+  readonly isEditing?: boolean;
+};
 
 // Tool: hands over a mail to one address, with copies to others. An invalid address or subject is
 // refused here (case E28); the gateway decides whether an owner sees the mail first.

@@ -1,12 +1,12 @@
-// Performs the next step of each bridged mail: shows it, shows a dictated answer before it is sent,
-// shows snoozed mails again, archives. At most a number of mails are shown per hour; the others are
+// Performs the next step of each bridged mail: shows it, also again after a while, or archives it. At most a number of mails are shown per hour; the others are
 // counted and reported in one line. Every step is idempotent.
 
 import { ArchiveError } from '../../channels/channel.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { messageId } from '../../kernel/message/ids.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
+import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import { LIFETIME_MS } from '../../kernel/questions/question-rows.ts';
 import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -18,7 +18,7 @@ import {
   type BridgeRows,
   changeMail,
   expireDone,
-  type MailStage,
+  type MailAnswer,
 } from './bridge-summaries.ts';
 import {
   DRAFT_CHOICES,
@@ -33,11 +33,8 @@ import {
 export const MAIL_SUBJECT = 'mail';
 const MAX_SHOWN = 20;
 const WINDOW_MS = 3_600_000;
-const DAY_MS = 86_400_000;
-const NOTE_LIFETIME_MS = 7 * DAY_MS;
-const DRAFT_LIFETIME_MS = DAY_MS;
 /** Timers take at most 2^31 ms. */
-const MAX_SLEEP_MS = DAY_MS;
+const MAX_SLEEP_MS = 86_400_000;
 const COUNT_KEY = 'count';
 
 type BridgeServiceDeps = {
@@ -46,7 +43,7 @@ type BridgeServiceDeps = {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly questions: Pick<Questions, 'ask' | 'withdraw'>;
+  readonly questions: Pick<Questions, 'ask'>;
   readonly summaries: BridgeSummaries;
   ownerChat(): Promise<ChatRef>;
   /** Takes the mail out of the inbox; one that is gone already is no error. */
@@ -57,8 +54,6 @@ type BridgeServiceDeps = {
 type Count = { readonly since: number; readonly shown: number; readonly more: number };
 
 const COUNT = rowShape<Count>({ since: number, shown: number, more: number });
-
-type Asked = Extract<MailStage, { readonly isAsked: boolean }>;
 
 export class BridgeService {
   readonly #deps: BridgeServiceDeps;
@@ -106,12 +101,9 @@ export class BridgeService {
       case 'waiting':
         return this.#show(mail, signal);
       case 'snoozed':
-      case 'writing':
         if (stage.until <= now) await this.#show(mail, signal);
         return;
       case 'shown':
-      case 'drafted':
-        if (!stage.isAsked) await this.#ask(mail, stage);
         return;
       case 'archiving':
         return this.#archive(mail, stage.chat, signal);
@@ -119,7 +111,7 @@ export class BridgeService {
   }
 
   async #show(mail: BridgedMail, signal: AbortSignal): Promise<void> {
-    const { rows, ownerChat, summaries } = this.#deps;
+    const { rows, ownerChat, summaries, questions } = this.#deps;
     // Counted before the summary, so that no model is called for mails over the limit.
     const isCounted = mail.round > 0 || (mail.summary !== undefined && mail.summary.kind !== 'due');
     if (!isCounted && !(await this.#mayShow(mail))) return;
@@ -127,26 +119,8 @@ export class BridgeService {
       return summaries.advance(mail, signal);
     }
     const chat = await ownerChat();
-    const stage = { kind: 'shown', chat, isAsked: false } as const;
-    const shown = { ...mail, round: mail.round + 1, stage };
-    // A concurrent answer or edit wins.
-    const isMoved = await changeMail(rows, mail.id, (now) =>
-      JSON.stringify(now) === JSON.stringify(mail) ? shown : undefined,
-    );
-    if (isMoved) await this.#ask(shown, stage);
-  }
-
-  /** The id of the question contains the round, so that asking twice asks once. */
-  async #ask(mail: BridgedMail, stage: Asked): Promise<void> {
-    const { rows, questions } = this.#deps;
-    await questions.ask(questionOf(mail, stage));
-    // A longer answer was shown before in an earlier round.
-    await questions.withdraw(questionId(mail, mail.round - 1));
-    await changeMail(rows, mail.id, (now) =>
-      now.round === mail.round && 'isAsked' in now.stage
-        ? { ...now, stage: { ...now.stage, isAsked: true } }
-        : undefined,
-    );
+    const shown = { ...mail, round: mail.round + 1, stage: { kind: 'shown', chat } as const };
+    await questions.ask(mailQuestion(shown, chat), [rows.mails.write(mail.id, shown)]);
   }
 
   /** Counts a mail; one over the limit is thereby done. */
@@ -207,19 +181,31 @@ export class BridgeService {
   }
 }
 
-const questionId = (mail: BridgedMail, round: number) => `mail/${mail.id}/${round}`;
-
-function questionOf(mail: BridgedMail, stage: Asked): Question {
-  const isDraft = stage.kind === 'drafted';
+export function mailQuestion(mail: BridgedMail, chat: ChatRef): Question {
   return {
-    id: questionId(mail, mail.round),
-    chat: stage.chat,
-    markdown: isDraft
-      ? mailDraftText(mail.note, stage.text, stage.hasFiles)
-      : mailNoteText(mail.note, mail.summary),
-    choices: isDraft ? DRAFT_CHOICES : MAIL_CHOICES,
+    id: `mail/${mail.id}/${mail.round}`,
+    chat,
+    markdown: mailNoteText(mail.note, mail.summary),
+    choices: MAIL_CHOICES,
     approvers: 'owners',
     subject: `${MAIL_SUBJECT}:${mail.id}`,
-    expiresInMs: isDraft ? DRAFT_LIFETIME_MS : NOTE_LIFETIME_MS,
+    expiresInMs: LIFETIME_MS.mail,
   };
+}
+
+/** About the answer that an owner wrote; it takes the place of the question about the mail. */
+export function answerQuestion(mail: BridgedMail, chat: ChatRef, answer: MailAnswer): Question {
+  return {
+    ...mailQuestion(mail, chat),
+    ...{ session: sessionKeyOf(chat), payload: answer },
+    markdown: mailDraftText(mail.note, answer.text, answer.hasFiles),
+    choices: DRAFT_CHOICES,
+    expiresInMs: LIFETIME_MS.mailAnswer,
+  };
+}
+
+/** Waits for the text of the answer, below what was shown. */
+export function textQuestion(shown: Question, answer: MailAnswer): Question {
+  const own = { session: sessionKeyOf(shown.chat), payload: answer, choices: [] };
+  return { ...shown, ...own, hears: 'any', expiresInMs: LIFETIME_MS.mailText };
 }

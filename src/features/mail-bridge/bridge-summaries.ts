@@ -5,13 +5,11 @@ import { z } from 'zod';
 import { SpendingRefusedError } from '../../agent/agent.ts';
 import type { SideModel } from '../../agent/side-model.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
-import type { Payer } from '../../kernel/message/message.ts';
-import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
-import { chosenLast } from '../../kernel/questions/question-rows.ts';
-import { jsonRows, MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import type { ChatRef, Payer } from '../../kernel/message/message.ts';
+import { MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { createPermits, within } from '../../lib/async.ts';
 import { newBoundary } from '../../lib/boundary.ts';
-import { kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
+import { jsonRow, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { MailNote } from './rules/bridge.ts';
@@ -144,27 +142,18 @@ export async function summariseMail(
   }
 }
 
-// Stored mails with the stage of each, cached in memory, so that a message of the owner needs no
-// read of the store.
+// Stored mails with the stage of each.
+
+/** What an owner wrote: the payload of the question about it. */
+export type MailAnswer = { readonly text: string; readonly hasFiles: boolean };
 
 export type MailStage =
   /** To be shown as soon as possible. */
   | { readonly kind: 'waiting' }
-  /** `isAsked`: the question is on the disk too. */
-  | { readonly kind: 'shown'; readonly chat: ChatRef; readonly isAsked: boolean }
+  /** A question about it is open. `answer`: of earlier versions. */
+  | { readonly kind: 'shown'; readonly chat: ChatRef; readonly answer?: MailAnswer }
   /** Epoch milliseconds. */
   | { readonly kind: 'snoozed'; readonly until: number }
-  /** The owner's next message in the chat is the answer. */
-  | { readonly kind: 'writing'; readonly chat: ChatRef; readonly until: number }
-  | {
-      readonly kind: 'drafted';
-      readonly chat: ChatRef;
-      readonly text: string;
-      /** The messages with its text. */
-      readonly by: readonly MessageId[];
-      readonly hasFiles: boolean;
-      readonly isAsked: boolean;
-    }
   | { readonly kind: 'archiving'; readonly chat: ChatRef };
 
 export type BridgedMail = {
@@ -197,27 +186,28 @@ export type BridgeRows = {
 
 export const openBridgeRows = (rows: OpenRows): BridgeRows => ({
   mails: rows({
-    ...jsonRows(MAIL),
+    read(json) {
+      const mail = jsonRow(json, MAIL);
+      return mail && { ...mail, stage: stageOf(mail.stage) };
+    },
+    write: (mail) => JSON.stringify(mail),
     ...{ scope: BRIDGE_SCOPE, prefix: 'mail:', isCached: true },
     order: (one, other) => one.at - other.at,
   }),
   done: rows({ ...MARKS, scope: BRIDGE_SCOPE, prefix: 'done:' }),
 });
 
-/** The mail that the owner answers in the chat, or answered with this message. */
-export async function writtenIn(
-  { mails }: BridgeRows,
-  chat: ChatRef,
-  message: MessageId,
-): Promise<BridgedMail | undefined> {
-  const place = sessionKeyOf(chat);
-  const all = await mails.list();
-  const taken = all.find(({ stage }) => stage.kind === 'drafted' && stage.by.includes(message));
-  const writing = all.filter(
-    ({ stage }) => stage.kind === 'writing' && sessionKeyOf(stage.chat) === place,
-  );
-  return taken ?? chosenLast(writing, ({ stage }) => ('until' in stage ? stage.until : undefined));
+/** In earlier versions an answer was part of the stage; what was not asked yet is shown again. */
+function stageOf(stage: MailStage & Partial<EarlierStage>): MailStage {
+  const { text, hasFiles = false, isAsked = true, chat } = stage;
+  if (!isAsked || STAGES.includes(stage.kind)) return isAsked ? stage : { kind: 'waiting' };
+  return text === undefined || chat === undefined
+    ? { kind: 'waiting' }
+    : { kind: 'shown', chat, answer: { text, hasFiles } };
 }
+
+const STAGES: readonly string[] = ['waiting', 'shown', 'snoozed', 'archiving'];
+type EarlierStage = MailAnswer & { readonly chat: ChatRef; readonly isAsked: boolean };
 
 /** Stores a mail that was not seen before. */
 export async function addMail({ mails, done }: BridgeRows, mail: BridgedMail): Promise<void> {

@@ -1,6 +1,5 @@
-// Installs the mail bridge: takes in mails that the owner answers, dictated answers, and button
-// presses. Each is stored before it is acknowledged and only changes the stage of a mail;
-// bridge-service.ts does the rest.
+// Installs the mail bridge: takes in mails that the owner answers, and what the owner decides about
+// them. Each is stored before it is acknowledged; bridge-service.ts shows and archives the mails.
 
 import { z } from 'zod';
 import { SIDE_MODEL } from '../../agent/side-model.ts';
@@ -14,24 +13,36 @@ import {
 import type { BridgeMode } from '../../channels/email/settings.ts';
 import { configuredAccounts } from '../../channels/index.ts';
 import type { SettledVerdict } from '../../kernel/access/admission.ts';
-import { parseCommand } from '../../kernel/access/admission.ts';
 import { nameOfLanguage } from '../../kernel/access/person.ts';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import type { Gated, IntakeStep } from '../../kernel/intake/group-intake.ts';
-import { isOwnerDirect, whereNew } from '../../kernel/intake/receive.ts';
+import type { Gated } from '../../kernel/intake/group-intake.ts';
 import { policyOf } from '../../kernel/intake/routes.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { type AccountName, accountName, messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import {
+  type Answered,
+  type Asked,
+  type Choice,
+  payloadOf,
+  type Question,
+  type QuestionHandler,
+} from '../../kernel/questions/question-rows.ts';
 import { rememberedFor } from '../../lib/async.ts';
+import { flag, rowShape, text } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { createTimeText } from '../../lib/time/zone-time.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
-import { BridgeService, MAIL_SUBJECT } from './bridge-service.ts';
+import {
+  answerQuestion,
+  BridgeService,
+  MAIL_SUBJECT,
+  mailQuestion,
+  textQuestion,
+} from './bridge-service.ts';
 import {
   addMail,
   BRIDGE_SCOPE,
@@ -39,11 +50,11 @@ import {
   type BridgeRows,
   changeMail,
   createBridgeSummaries,
+  type MailAnswer,
   type MailStage,
   openBridgeRows,
   type Summarise,
   summariseMail,
-  writtenIn,
 } from './bridge-summaries.ts';
 import {
   bodyOf,
@@ -55,9 +66,6 @@ import {
 } from './rules/bridge.ts';
 
 const HOUR_MS = 3_600_000;
-/** Time after Reply in which the next message is taken as the answer. */
-const WRITING_MS = HOUR_MS / 2;
-const WRITING_WORDS = t`within half an hour`;
 const OVER = t`This mail was already handled.`;
 
 type MailBridgeDeps = {
@@ -70,8 +78,6 @@ type MailBridgeDeps = {
   /** Wakes the bridge service. */
   changed(): void;
 };
-
-type MailBridge = ReturnType<typeof createMailBridge>;
 
 export function createMailBridge(deps: MailBridgeDeps) {
   const { rows, bus, clock, mode, timeZoneIn, changed } = deps;
@@ -86,48 +92,30 @@ export function createMailBridge(deps: MailBridgeDeps) {
     changed();
   }
 
-  async function draft(id: string, message: InboundMessage) {
-    await changeMail(rows, id, (mail) => draftedBy(mail, message));
-    changed();
-  }
-
-  /** Changes the stage; also true where a crash came after that step. */
-  async function move(
-    mail: BridgedMail,
-    from: MailStage['kind'],
-    to: (chat: ChatRef) => MailStage,
-  ): Promise<boolean> {
-    if (!('chat' in mail.stage)) return false;
-    const next = to(mail.stage.chat);
-    const isMoved = await changeMail(rows, mail.id, (now) =>
-      now.stage.kind === from ? { ...now, stage: next } : undefined,
+  /** Changes the stage of a shown mail; also true where a crash came after that step. */
+  async function move(mail: BridgedMail, to: MailStage): Promise<boolean> {
+    const isMoved = await changeMail(rows, mail.id, ({ stage, ...now }) =>
+      stage.kind === 'shown' ? { ...now, stage: to } : undefined,
     );
     changed();
-    return isMoved || mail.stage.kind === next.kind;
+    return isMoved || mail.stage.kind === to.kind;
   }
 
   async function snooze(mail: BridgedMail, until: number, words: string) {
-    const isMoved = await move(mail, 'shown', () => ({ kind: 'snoozed', until }));
-    return isMoved ? words : OVER;
+    return (await move(mail, { kind: 'snoozed', until })) ? words : OVER;
   }
 
-  async function write(mail: BridgedMail, from: 'shown' | 'drafted') {
-    const until = clock.now() + WRITING_MS;
-    const isMoved = await move(mail, from, (chat) => ({ kind: 'writing', chat, until }));
-    if (!isMoved) return OVER;
-    return (
-      t`Write the answer to ${verbatim(mail.note.address)} in the chat of this mail ` +
-      t`${WRITING_WORDS}, as one message. ` +
-      t`I show it to you again before I send it.`
-    );
+  function write({ note }: BridgedMail, shown: Question, answer: MailAnswer = NO_ANSWER): Answered {
+    const words =
+      t`Write the answer to ${verbatim(note.address)} in the chat of this mail ` +
+      t`within half an hour, as one message. I show it to you again before I send it.`;
+    return { words, next: textQuestion(shown, answer) };
   }
 
-  async function send(mail: BridgedMail) {
-    const { stage, id, chat, note } = mail;
-    if (stage.kind !== 'drafted') return OVER;
+  async function send({ id, chat, note }: BridgedMail, { text: markdown }: MailAnswer) {
     await bus.send({
       id: messageId(`bridge/${id}`),
-      ...{ chat, markdown: stage.text, replyTo: id, isDictated: true },
+      ...{ chat, markdown, replyTo: id, isDictated: true },
     });
     await changeMail(rows, id, () => 'done');
     return t`On its way to ${verbatim(note.address)}.`;
@@ -142,76 +130,63 @@ export function createMailBridge(deps: MailBridgeDeps) {
         before: () => keep(message),
       };
     },
-    /** A message of the owner as the answer to a mail; undefined where it is for the agent. */
-    async dictated(message: InboundMessage): Promise<Gated | undefined> {
-      const mail = await writtenIn(rows, message.chat, message.id);
-      const isForAgent = message.text.trim() === '' || parseCommand(message.text) !== undefined;
-      if (mail === undefined || isForAgent) return undefined;
-      return {
-        entry: { kind: 'record', message, gate: 'words for a mail' },
-        counts: { role: 'owner', as: 'command' },
-        before: () => draft(mail.id, message),
-      };
-    },
-    /** Handles the owner's button presses below a mail or a dictated answer. */
+    /** Handles the owner's choices and words below a mail or an answer to it. */
     handler: {
-      async answer(rest: string, action: string) {
-        const mail = await rows.mails.get(rest);
+      async answer(asked: Asked, { action, said }: Choice): Promise<Answered> {
+        const mail = await rows.mails.get(asked.rest);
+        const { chat } = asked;
         if (mail === undefined) return OVER;
-        const { stage } = mail;
+        const answer = payloadOf(asked, ANSWER) ?? earlierOf(mail) ?? NO_ANSWER;
         switch (action) {
           case 'reply':
-            return write(mail, 'shown');
+            return write(mail, mailQuestion(mail, chat));
           case 'archive': {
-            const isMoved = await move(mail, 'shown', (chat) => ({ kind: 'archiving', chat }));
+            const isMoved = await move(mail, { kind: 'archiving', chat });
             return isMoved ? t`Archiving ${subjectOf(mail.note)}.` : OVER;
           }
           case 'hour':
             return snooze(mail, clock.now() + HOUR_MS, t`I show it again in an hour.`);
           case 'tomorrow': {
-            const zone = 'chat' in stage ? await timeZoneIn(stage.chat) : '';
-            const until = tomorrowMorning(clock.now(), zone);
+            const until = tomorrowMorning(clock.now(), await timeZoneIn(chat));
             return snooze(mail, until, t`I show it again tomorrow at 9:00.`);
           }
+          case 'text':
+          case 'more': {
+            const { text = '', hasFiles = false } = said ?? {};
+            const whole =
+              action === 'text'
+                ? { text, hasFiles }
+                : { text: `${answer.text}\n${text}`, hasFiles: answer.hasFiles || hasFiles };
+            return { words: '', next: answerQuestion(mail, chat, whole) };
+          }
           case 'send':
-            return send(mail);
+            return send(mail, answer);
           case 'edit':
-            return write(mail, 'drafted');
+            return write(mail, answerQuestion(mail, chat, answer), answer);
           case 'drop': {
-            const isMoved = await move(mail, 'drafted', () => ({ kind: 'waiting' }));
+            const isMoved = await move(mail, { kind: 'waiting' });
             return isMoved ? t`Nothing was sent. Here is the mail again.` : OVER;
           }
           default:
             return t`Unknown choice.`;
         }
       },
-      async expired(rest: string) {
+      async expired({ rest, payload }: Asked) {
+        // A mail that was only shown is left alone; one that was to be answered comes again.
         await changeMail(rows, rest, (mail) => {
-          if (mail.stage.kind === 'drafted') return { ...mail, stage: { kind: 'waiting' } };
-          return mail.stage.kind === 'shown' ? 'done' : undefined;
+          if (mail.stage.kind !== 'shown') return undefined;
+          const isAnswered = payload !== undefined || earlierOf(mail) !== undefined;
+          return !isAnswered ? 'done' : { ...mail, stage: { kind: 'waiting' } };
         });
         changed();
       },
-    },
+    } satisfies QuestionHandler,
   };
 }
 
-/** Two messages that arrive together are one answer. */
-function draftedBy(mail: BridgedMail, message: InboundMessage): BridgedMail | undefined {
-  const { stage } = mail;
-  if (stage.kind !== 'writing' && stage.kind !== 'drafted') return undefined;
-  const before = stage.kind === 'drafted' ? stage : undefined;
-  if (before?.by.includes(message.id) === true) return undefined;
-  const drafted: MailStage = {
-    kind: 'drafted',
-    chat: stage.chat,
-    text: before === undefined ? message.text : `${before.text}\n${message.text}`,
-    by: [...(before?.by ?? []), message.id],
-    hasFiles: before?.hasFiles === true || (message.attachments ?? []).length > 0,
-    isAsked: false,
-  };
-  return { ...mail, round: mail.round + 1, stage: drafted };
-}
+const earlierOf = ({ stage }: BridgedMail) => ('answer' in stage ? stage.answer : undefined);
+const NO_ANSWER: MailAnswer = { text: '', hasFiles: false };
+const ANSWER = rowShape<MailAnswer>({ text, hasFiles: flag });
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, bus, people, questions, channels, owners, add } = kernel;
@@ -237,25 +212,10 @@ export function install(kernel: Kernel): void {
   });
   add.answers(MAIL_SUBJECT, bridge.handler, 'letter');
   add.task({ name: 'mails', run: (signal) => service.run(signal) });
-  for (const step of bridgeSteps(bus, bridge)) add.intake(step);
-}
-
-/** A bridged mail goes to the owner, and a dictated answer does not go to the agent. */
-export function bridgeSteps(
-  bus: Pick<MessageBus, 'trace'>,
-  bridge: MailBridge,
-): readonly IntakeStep[] {
-  return [
-    { name: 'mail bridge', decide: (message, verdict) => bridge.take(message, verdict) },
-    {
-      name: 'dictated mail',
-      async decide(message, verdict) {
-        if (!isOwnerDirect(message, verdict)) return undefined;
-        const gated = await bridge.dictated(message);
-        return gated && whereNew(bus, gated);
-      },
-    },
-  ];
+  add.intake({
+    name: 'mail bridge',
+    decide: (message, verdict) => bridge.take(message, verdict),
+  });
 }
 
 /** In the language of its reader, with configured secrets redacted. */

@@ -40,6 +40,7 @@ import {
   createReflectionService,
   REFLECTION_SUBJECT,
   reflectionTask,
+  takeOverProposals,
 } from './reflection.ts';
 import {
   createSessionWatch,
@@ -70,7 +71,7 @@ export type Memory = {
 
 export const MEMORY = port<Memory>('memory');
 
-export function install(kernel: Kernel): void {
+export async function install(kernel: Kernel): Promise<void> {
   const { live, clock, log, sessions, home, resources, store, questions, owners, bus } = kernel;
   const { add, contributed } = kernel;
   const { persons } = kernel.people;
@@ -131,9 +132,10 @@ export function install(kernel: Kernel): void {
   const side = kernel.use(SIDE_MODEL);
   const reflection = createReflection({ ...reader, working });
   const reflecting = createReflectionService({
-    ...{ personOf, rows: kernel.rows, reflection, questions, side },
+    ...{ personOf, reflection, questions, side },
     ownerChat: owners.askChat,
   });
+  await takeOverProposals(kernel);
   add.answers(REFLECTION_SUBJECT, reflecting.handler);
   add.task(reflectionTask(kernel, reflecting, () => reflection.stamp(OWNER_TURN.notes)));
   add.command(...memoryCommands(service, reflecting));

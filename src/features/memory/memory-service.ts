@@ -9,7 +9,7 @@ import {
   PERSONAL,
 } from '../../kernel/commands/command-access.ts';
 import { type InboundMessage, idsOf, sessionOf } from '../../kernel/message/message.ts';
-import type { QuestionHandler } from '../../kernel/questions/question-rows.ts';
+import { LIFETIME_MS, type QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
@@ -35,7 +35,6 @@ type Part = Parameters<DataExport['handOutPart']> extends [Asking, ...infer Rest
 export const FORGET_SUBJECT = 'forget';
 
 const LISTED = 12;
-const EXPIRES_MS = 3_600_000;
 const FORGET_HINT = t`Usage: /forget <words that occur there>, e.g. /forget the name of my doctor`;
 const NOTHING = t`Nothing I keep about you contains all of these words. Files of the workspace are not searched.`;
 const GONE = t`This was already decided.`;
@@ -73,19 +72,19 @@ export function createMemoryService(deps: MemoryServiceDeps) {
         ],
         approvers: idsOf(message.sender),
         subject: `${FORGET_SUBJECT}:${message.id}`,
-        expiresInMs: EXPIRES_MS,
+        expiresInMs: LIFETIME_MS.forget,
       });
       const lines = places.map(({ where, text }) => `- ${where}: ${text}`);
       const more = count - places.length;
       return [...lines, ...(more > 0 ? [t`- and ${more} more`] : [])].join('\n');
     },
     handler: {
-      async answer(id, action) {
-        if (action === 'forget') return (await forgetting.decided(id)) ?? GONE;
-        await forgetting.drop(id);
+      async answer({ rest }, { action }) {
+        if (action === 'forget') return (await forgetting.decided(rest)) ?? GONE;
+        await forgetting.drop(rest);
         return t`Nothing was forgotten.`;
       },
-      expired: (id) => forgetting.drop(id),
+      expired: ({ rest }) => forgetting.drop(rest),
     } satisfies QuestionHandler,
   };
 }

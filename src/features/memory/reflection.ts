@@ -15,12 +15,16 @@ import { messageId } from '../../kernel/message/ids.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
-import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
+import {
+  LIFETIME_MS,
+  payloadHandler,
+  type Question,
+} from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { jsonRows } from '../../kernel/rows.ts';
 import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
 import { newBoundary } from '../../lib/boundary.ts';
-import { jsonRow, number, object, rowShape, text, texts } from '../../lib/json/json.ts';
+import { jsonRow, number, object, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf, keepLastLines } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
@@ -56,9 +60,8 @@ export type ThoughtOver = {
 type ReflectionServiceDeps = {
   readonly personOf: TurnPersonOf;
   readonly side: SideModel;
-  readonly rows: OpenRows;
   readonly reflection: Pick<Reflection, 'propose' | 'apply'>;
-  readonly questions: Pick<Questions, 'ask'>;
+  readonly questions: Pick<Questions, 'ask' | 'get'>;
   /** Where an owner is asked. */
   ownerChat(): Promise<ChatRef>;
 };
@@ -68,7 +71,6 @@ export const REFLECTION_SUBJECT = 'reflection';
 
 const SHOWN_LINES = 60;
 const SHOWN_CHARS = 2500;
-const EXPIRES_MS = 86_400_000;
 const NOTHING = t`There is nothing to review: every note is already remembered.`;
 const USELESS = t`The result would have dropped too much of what I remember, so I kept the memory unchanged.`;
 const THOUGHT = t`I reviewed what I remember.`;
@@ -78,7 +80,6 @@ export type ReflectionService = ReturnType<typeof createReflectionService>;
 
 export function createReflectionService(deps: ReflectionServiceDeps) {
   const { personOf, side, reflection, questions } = deps;
-  const proposals = deps.rows<Kept>({ ...jsonRows(KEPT), scope: 'reflection', prefix: '' });
 
   function askFor(payer: Payer) {
     const { signal } = new AbortController();
@@ -86,44 +87,28 @@ export function createReflectionService(deps: ReflectionServiceDeps) {
       side.complete({ role: 'reflection', payer, system, text, maxTokens }, signal);
   }
 
-  /**
-   * The stored proposal of this name if a crash interrupted it; otherwise a new one, or why there
-   * is none.
-   */
-  async function proposalFor(name: string, payer: Payer, notesOf: () => Promise<string>) {
-    const known = await proposals.get(name);
-    if (known !== undefined) return known;
-    const found = await proposed(async () => reflection.propose(await notesOf(), askFor(payer)));
-    if (typeof found === 'string') return found;
-    const { proposal, changes } = found;
-    await proposals.change(name, () => ({ proposal, changes }));
-    return { proposal, changes };
-  }
+  const proposalFor = (payer: Payer, notesOf: () => Promise<string>) =>
+    proposed(async () => reflection.propose(await notesOf(), askFor(payer)));
 
-  const ask = (name: string, { changes }: Kept, who: Pick<Question, 'chat' | 'approvers'>) =>
+  const isAsked = async (name: string) => (await questions.get(questionId(name))) !== undefined;
+
+  const ask = (
+    name: string,
+    { proposal, changes }: Found,
+    who: Pick<Question, 'chat' | 'approvers'>,
+  ) =>
     questions.ask({
       ...who,
-      id: `${REFLECTION_SUBJECT}/${name}`,
+      id: questionId(name),
       markdown: t`Change what I remember like this?\n\n${shown(changes)}`,
       choices: [
         { label: t`Change`, action: 'write' },
         { label: t`Keep as it is`, action: 'leave' },
       ],
       subject: `${REFLECTION_SUBJECT}:${name}`,
-      expiresInMs: EXPIRES_MS,
+      payload: { proposal },
+      expiresInMs: LIFETIME_MS.reflection,
     });
-
-  async function drop(name: string): Promise<void> {
-    await proposals.change(name, () => 'remove');
-  }
-
-  async function decide(name: string, action: string): Promise<string> {
-    const kept = await proposals.get(name);
-    if (kept === undefined) return t`This was already decided.`;
-    const outcome = action === 'write' ? await reflection.apply(kept.proposal) : 'left';
-    await drop(name);
-    return OUTCOMES[outcome];
-  }
 
   return {
     /** Makes a proposal and asks; returns the answer for the person. */
@@ -131,7 +116,8 @@ export function createReflectionService(deps: ReflectionServiceDeps) {
       const { sender, chat } = message;
       if (sender.kind !== 'person') return FAILED;
       const notesOf = async () => (await personOf(message)).notes;
-      const found = await proposalFor(message.id, message, notesOf);
+      if (await isAsked(message.id)) return THOUGHT;
+      const found = await proposalFor(message, notesOf);
       if (typeof found === 'string') return found;
       await ask(message.id, found, { chat, approvers: idsOf(sender) });
       return THOUGHT;
@@ -143,19 +129,37 @@ export function createReflectionService(deps: ReflectionServiceDeps) {
     async byItself(name: string, apply: 'ask' | 'write'): Promise<ThoughtOver> {
       const chat = await deps.ownerChat();
       const sender = { kind: 'system', source: 'heartbeat' } as const;
-      const found = await proposalFor(name, { chat, sender }, async () => OWNER_TURN.notes);
+      if (await isAsked(name)) return { kind: 'asked', words: THOUGHT };
+      const found = await proposalFor({ chat, sender }, async () => OWNER_TURN.notes);
       if (typeof found === 'string') return { kind: 'left', words: found };
-      if (apply === 'write') return { kind: 'written', words: await decide(name, 'write') };
+      if (apply === 'write')
+        return { kind: 'written', words: OUTCOMES[await reflection.apply(found.proposal)] };
       await ask(name, found, { chat, approvers: 'owners' });
       return { kind: 'asked', words: THOUGHT };
     },
-    handler: { answer: decide, expired: drop } satisfies QuestionHandler,
+    handler: payloadHandler(KEPT, {
+      answer: async ({ proposal }, _asked, { action }) =>
+        OUTCOMES[action === 'write' ? await reflection.apply(proposal) : 'left'],
+    }),
   };
 }
 
-type Kept = { readonly proposal: Proposal; readonly changes: readonly string[] };
+type Kept = { readonly proposal: Proposal };
+type Found = Kept & { readonly changes: readonly string[] };
 
-const KEPT = rowShape<Kept>({ proposal: object, changes: texts });
+const KEPT = rowShape<Kept>({ proposal: object });
+
+const questionId = (name: string) => `${REFLECTION_SUBJECT}/${name}`;
+
+/** Rows of earlier versions, which kept proposals beside their questions. */
+export async function takeOverProposals({ rows, questions }: Kernel): Promise<void> {
+  const earlier = rows({ ...jsonRows<Kept>(object), scope: 'reflection', prefix: '' });
+  await questions.adopt(earlier, ({ proposal }, name) => ({
+    id: questionId(name),
+    subject: `${REFLECTION_SUBJECT}:${name}`,
+    payload: { proposal },
+  }));
+}
 
 const OUTCOMES = {
   written: t`Changed. The previous version is kept in memory/backups.`,

@@ -80,7 +80,7 @@ export function createPeopleService({ people, questions, owner, audit }: PeopleS
       const rest = unknownSenderId({ channel, userId });
       const one = (await strangers.list()).find((each) => unknownSenderId(each) === rest);
       if (one === undefined) return undefined;
-      const words = await answers.answer(rest, action);
+      const words = await answers.answer({ rest }, { action });
       await questions.withdraw(unknownSenderQuestion(one), decidedElsewhere(words));
       return words;
     },

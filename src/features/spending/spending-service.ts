@@ -224,7 +224,7 @@ export function budgetQuestion(usedUp: UsedUp, chat: ChatRef): Question {
 
 export function createBudgetAnswers(service: SpendingService): QuestionHandler {
   return {
-    async answer(rest, action) {
+    async answer({ rest }, { action }) {
       if (action !== 'more') return t`The limit stays as it is.`;
       const [day = '', extra, ...key] = rest.split('|');
       // Must not raise the limit twice when it is repeated after a crash.

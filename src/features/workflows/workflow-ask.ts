@@ -22,7 +22,7 @@ import { lenientJson, objectsIn, withoutThoughts } from '../../lib/json/loose-js
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelHandle, ModelRegistry } from '../../providers/provider.ts';
 import type { BoundCall, Toolbox } from '../../tools/tool.ts';
-import type { Approval } from '../approvals/index.ts';
+import type { ApprovedCalls } from '../approvals/index.ts';
 import type { Votes } from '../subagents/index.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
 import type { Capability, SkillStep, ToolStep } from './rules/definition.ts';
@@ -279,7 +279,7 @@ export const unpriced = ({ name }: ModelHandle) =>
 export type ToolDeps = {
   readonly clock: Clock;
   /** Approvals by `turnId/number`. */
-  readonly approvals: { get(id: string): Promise<Approval | undefined> };
+  readonly approvals: ApprovedCalls;
   toolbox(): Toolbox;
   settings(): AgentSettings;
 };
@@ -368,8 +368,7 @@ export async function decidedTool(
     case 'open':
     case 'granted':
       return undefined;
-    case 'denied':
-    case 'expired':
+    case 'refused':
       return { kind: 'failed', error: DENIED, mayRetry: false };
     case 'running':
       return { kind: 'failed', error: UNKNOWN, mayRetry: false };

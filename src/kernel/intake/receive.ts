@@ -174,7 +174,7 @@ type GateDeps = {
   readonly log: Logger;
   readonly judge: Judge;
   readonly groups: Pick<GroupIntake, 'heard' | 'called'>;
-  readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf'>;
+  readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf' | 'heard'>;
   /** Every step, in this order. */
   readonly order: readonly string[];
   /** Those of features. */
@@ -271,6 +271,18 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
       async decide(message, verdict) {
         const press = await deps.questions.numbered(message);
         return press === undefined ? undefined : pressed({ ...message, press }, verdict);
+      },
+    },
+    {
+      name: 'answer in words',
+      async decide(message, verdict) {
+        const role = verdict.kind === 'admit' ? verdict.role : undefined;
+        if (role === undefined || commands.find(message.text) !== undefined) return undefined;
+        // Before the message is stored, so that it is repeated after a crash.
+        const before = await deps.questions.heard(message, role);
+        if (before === undefined) return undefined;
+        const entry = { kind: 'record', message, gate: 'answer to a question' } as const;
+        return whereNew(bus, { entry, counts: { role, as: 'command' }, before });
       },
     },
     {

@@ -9,7 +9,7 @@ import { createPersons, type PersonsDeps } from './persons.ts';
 import { createDecisions, createUnknownSenders, type DecisionsDeps } from './unknown-senders.ts';
 
 /** `state`: of the scope of people. */
-export type PeopleDeps = Pick<DecisionsDeps, 'release'> &
+export type PeopleDeps = Pick<DecisionsDeps, 'release' | 'settled'> &
   Omit<PersonsDeps, 'peopleRows'> &
   CodesDeps & { readonly state: KeyValueStore };
 

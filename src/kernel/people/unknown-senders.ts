@@ -10,6 +10,7 @@ import type { AdmittedRole, Role } from '../access/admission.ts';
 import { textWithAttachments } from '../message/attachment.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../message/message.ts';
 import { firstWords, shortName } from '../message/untrusted.ts';
+import { type Asked, type Choice, LIFETIME_MS } from '../questions/question-rows.ts';
 import { jsonRows, type OpenRows } from '../rows.ts';
 import { hashOf, type Pairing, randomCode } from './pairing.ts';
 import { PEOPLE_SCOPE } from './people-rows.ts';
@@ -18,7 +19,7 @@ const MAX_UNKNOWN_SENDERS = 100;
 const MAX_HELD_MESSAGES = 10;
 /** Of one person's messages together. */
 const MAX_HELD_CHARS = 50_000;
-export const UNKNOWN_SENDER_LIFETIME_MS = 7 * 86_400_000;
+export const UNKNOWN_SENDER_LIFETIME_MS = LIFETIME_MS.unknownSender;
 /** Digits of an epoch time in a key, so that keys sort by time. */
 const TIME_DIGITS = 15;
 const COUNT_DIGITS = 2;
@@ -217,6 +218,8 @@ const isOpen = (code: UnknownSender['code'], now: number) =>
 
 // Decisions about people: let in, answered once, blocked.
 
+const NOTHING_LEFT = t`nothing is left to do here.`;
+
 /** A sender who waits, or a person with an earlier decision. */
 export type Subject = {
   readonly channel: string;
@@ -231,6 +234,8 @@ export type DecisionsDeps = {
   readonly pairing: Pairing;
   readonly strangers: UnknownSenders;
   readonly now: () => number;
+  /** Marks the question about a sender as decided, with the text below it; also by the CLI. */
+  settled(question: string, words: string): Promise<unknown>;
   /** Queues held messages; one that is queued already changes nothing. */
   release(messages: readonly InboundMessage[]): Promise<void>;
 };
@@ -238,9 +243,13 @@ export type DecisionsDeps = {
 export type Decisions = ReturnType<typeof createDecisions>;
 
 /** Each step may be repeated after a crash. */
-export function createDecisions({ pairing, strangers, now, release }: DecisionsDeps) {
+export function createDecisions({ pairing, strangers, now, release, settled }: DecisionsDeps) {
+  const settle = (unknownSender: UnknownSender, words: string) =>
+    settled(unknownSenderQuestion(unknownSender), decidedElsewhere(words));
+
   /** Queues their messages without letting them in; returns how many messages. */
-  async function answer(unknownSender: UnknownSender): Promise<number> {
+  async function answer(unknownSender: UnknownSender, words = NOTHING_LEFT): Promise<number> {
+    await settle(unknownSender, words);
     const held = await strangers.held(unknownSender);
     if (held.length > 0) await release(held.map(({ message }) => message));
     await strangers.forget(unknownSender, held);
@@ -248,7 +257,8 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
   }
 
   /** Leaves their messages unanswered to the owner; decides nothing about them. */
-  async function drop(unknownSender: UnknownSender): Promise<void> {
+  async function drop(unknownSender: UnknownSender, words = NOTHING_LEFT): Promise<void> {
+    await settle(unknownSender, words);
     await strangers.forget(unknownSender, await strangers.held(unknownSender));
   }
 
@@ -262,7 +272,7 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
   async function answerHeld(channel: string, ids: readonly string[]): Promise<number> {
     let answered = 0;
     for (const unknownSender of await waitingAs(channel, ids))
-      answered += await answer(unknownSender);
+      answered += await answer(unknownSender, t`they are let in.`);
     return answered;
   }
 
@@ -297,12 +307,12 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
       await pairing.approve({ channel, userId, name }, role);
       return answerHeld(channel, [userId]);
     },
-    allowOnce: answer,
-    drop,
+    allowOnce: (unknownSender: UnknownSender) => answer(unknownSender),
+    drop: (unknownSender: UnknownSender) => drop(unknownSender),
     async block({ channel, ids, name }: Pick<Subject, 'channel' | 'ids' | 'name'>) {
       await pairing.block({ channel, ids, name });
       for (const unknownSender of await waitingAs(channel, ids)) {
-        await drop(unknownSender);
+        await drop(unknownSender, t`they are blocked.`);
       }
     },
     answerHeld,
@@ -336,7 +346,10 @@ type UnknownSenderAnswersDeps = {
 /** A handler of questions. */
 export function createUnknownSenderAnswers({ strangers, decisions }: UnknownSenderAnswersDeps) {
   return {
-    async answer(rest: string, action: string): Promise<string> {
+    async answer(
+      { rest }: Pick<Asked, 'rest'>,
+      { action }: Pick<Choice, 'action'>,
+    ): Promise<string> {
       const one = (await strangers.list()).find((each) => unknownSenderId(each) === rest);
       if (one === undefined) return t`They no longer wait: this was already decided.`;
       switch (action) {
@@ -353,17 +366,6 @@ export function createUnknownSenderAnswers({ strangers, decisions }: UnknownSend
         default:
           return t`Unknown choice.`;
       }
-    },
-    /** Settled by a command, the command line, the page or another owner. */
-    async settled(rest: string, question: string): Promise<string | undefined> {
-      // A sender who wrote again since has another question.
-      if ((await strangers.list()).some((one) => unknownSenderQuestion(one) === question))
-        return undefined;
-      const [channel, ...id] = rest.split(':');
-      const [found] = await decisions.find(id.join(':'), channel);
-      if (found?.role === 'blocked') return decidedElsewhere(t`they are blocked.`);
-      const isLetIn = found?.role !== undefined;
-      return decidedElsewhere(isLetIn ? t`they are let in.` : t`nothing is left to do here.`);
     },
   };
 }

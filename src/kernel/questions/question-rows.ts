@@ -2,7 +2,8 @@
 // costs a read of the store.
 
 import { z } from 'zod';
-import { flag, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
+import { flag, number, place, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { Rights } from '../access/rights.ts';
 import type { AskingTurn } from '../guards.ts';
@@ -17,7 +18,6 @@ import {
   sessionKeyOf,
 } from '../message/message.ts';
 import { jsonRows, type OpenRows, type Rows } from '../rows.ts';
-import { type Holds, isOfChats } from '../sessions/rules/forgetting.ts';
 import type { Matter } from './rules/question-text.ts';
 
 export type OpenQuestion = {
@@ -38,6 +38,12 @@ export type OpenQuestion = {
   }[];
   readonly approvers: 'owners' | readonly UserId[];
   readonly subject: string;
+  /** The conversation that it belongs to; then it is kept after its end. */
+  readonly session?: SessionKey | undefined;
+  /** What its feature needs when it is decided. */
+  readonly payload?: object | undefined;
+  /** The next message of those who may decide, in its chat, is an answer in words. */
+  readonly hears?: Hears | undefined;
   /** Epoch milliseconds. */
   readonly askedAt: number;
   readonly expiresAt: number;
@@ -51,9 +57,30 @@ export type OpenQuestion = {
     readonly message?: MessageId;
     /** It was answered outside of any chat. */
     readonly isOutside?: true;
+    /** An answer in words. */
+    readonly said?: Said;
   };
   /** The text shown for the choice, if an outcome follows: see `outcome`. */
   readonly underWay?: string;
+  /** Decided by other means, perhaps in another process: the text to show below it. */
+  readonly withdrawn?: string;
+};
+
+/** `any`: also with files, which are not part of the answer. */
+type Hears = 'text' | 'any';
+
+type Said = { readonly text: string; readonly hasFiles: boolean };
+
+/** A question of a conversation after its end. Kept, because the turn that asked it may be repeated. */
+export type EndedQuestion = Pick<OpenQuestion, 'id' | 'subject' | 'session' | 'payload'> & {
+  /** The action that was chosen, or another word of its handler; `expired`; `withdrawn`. */
+  readonly outcome: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  /** What the model is told of it with a later message of the conversation. */
+  readonly note?: string | undefined;
+  /** That message. */
+  readonly toldIn?: MessageId | undefined;
 };
 
 const OPEN = rowShape<OpenQuestion>({
@@ -63,13 +90,19 @@ const OPEN = rowShape<OpenQuestion>({
   ...{ askedAt: number, expiresAt: number, isNumbered: flag },
 });
 
+/** Neither answered nor decided by other means. */
+export const isUndecided = ({ chosen, withdrawn }: OpenQuestion) =>
+  chosen === undefined && withdrawn === undefined;
+
+const ENDED = rowShape<EndedQuestion>({ id: text, subject: text, outcome: text, at: number });
+
 /** The id of the text that asks it. */
 export const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>): MessageId =>
   messageId(`question/${id}/${round}`);
 
 const SCOPE = 'questions';
-/** A message that was not confirmed to its platform comes again sooner. */
-const USED_LIFETIME_MS = 7 * 86_400_000;
+/** A message that was not confirmed to its platform comes again sooner, and a turn is retried sooner. */
+const KEPT_MS = 7 * 86_400_000;
 
 /** Whether the sender may answer in this chat. */
 export function mayDecide(
@@ -91,7 +124,9 @@ export function mayDecide(
 export type QuestionRows = {
   /** Open questions, oldest first. */
   readonly open: Rows<OpenQuestion>;
-  /** Presses that ran before they were stored themselves, by the id of their message. */
+  /** Oldest first. */
+  readonly ended: Rows<EndedQuestion>;
+  /** Answers that ran before they were stored themselves, by the id of their message. */
   readonly used: Rows<{ readonly token: string }>;
 };
 
@@ -100,6 +135,11 @@ export const openQuestionRows = (rows: OpenRows): QuestionRows => ({
     ...jsonRows(OPEN),
     ...{ scope: SCOPE, prefix: 'open:', isCached: true },
     order: (one, other) => one.askedAt - other.askedAt,
+  }),
+  ended: rows({
+    ...jsonRows(ENDED),
+    ...{ scope: SCOPE, prefix: 'ended:', isCached: true },
+    order: (one, other) => one.at - other.at,
   }),
   used: rows({
     read: (token) => ({ token }),
@@ -123,24 +163,69 @@ export async function numberedIn(
 ): Promise<OpenQuestion | undefined> {
   const place = sessionKeyOf(chat);
   const newest = (await open.list()).findLast(
-    (each) => sessionKeyOf(each.chat) === place && each.chosen === undefined,
+    (each) => sessionKeyOf(each.chat) === place && isUndecided(each),
   );
   return newest?.isNumbered === true ? newest : undefined;
 }
 
-/** Removes presses that cannot come again. */
-export const expireUsed = ({ used }: QuestionRows, now: number): Promise<number> =>
-  used.expire(now - USED_LIFETIME_MS);
+/** The token of an answer in words. */
+export const IN_WORDS = '';
 
-/** Of several rows, the one that the owner chose last. */
-export const chosenLast = <T>(
-  rows: readonly T[],
-  chosenAt: (row: T) => number | undefined,
-): T | undefined =>
-  rows.toSorted((one, other) => (chosenAt(one) ?? 0) - (chosenAt(other) ?? 0)).at(-1);
+/** The question of the chat that takes the sender's next message as its answer: the newest. */
+export async function hearingIn(
+  { open }: QuestionRows,
+  { chat, addressing, group, text, attachments = [] }: InboundMessage,
+  sender: PersonSender,
+  role: AdmittedRole,
+): Promise<OpenQuestion | undefined> {
+  if (addressing !== 'direct' || group !== undefined || text.trim() === '') return undefined;
+  return (await open.list()).findLast(
+    (each) =>
+      each.hears !== undefined &&
+      isUndecided(each) &&
+      (each.hears === 'any' || attachments.length === 0) &&
+      mayDecide(each, sender, chat, role),
+  );
+}
+
+/** Removes answers that cannot come again, and questions that ended long ago. */
+export async function removeOld({ used, ended }: QuestionRows, now: number): Promise<void> {
+  await used.expire(now - KEPT_MS);
+  await ended.expire(now - KEPT_MS);
+}
+
+/** Marks a question as decided by other means; the gateway closes it, whoever marked it. */
+export async function settle({ open }: QuestionRows, id: string, words: string): Promise<boolean> {
+  const settled = await open.change(id, (each) =>
+    each && isUndecided(each) ? { ...each, withdrawn: words } : undefined,
+  );
+  return settled !== undefined;
+}
 
 // CONTRACT of the questions that people answer by a press or a number: the question, and the effect
 // of an answer.
+
+const HOUR_MS = 3_600_000;
+
+/** How long a person may take. */
+export const LIFETIME_MS = {
+  /** The person waits for it. */
+  call: HOUR_MS,
+  /** It can wait for the evening. */
+  job: 12 * HOUR_MS,
+  letter: 12 * HOUR_MS,
+  /** Of the agent. */
+  ask: 24 * HOUR_MS,
+  mail: 7 * 24 * HOUR_MS,
+  mailAnswer: 24 * HOUR_MS,
+  /** The text of an answer to a mail is awaited. */
+  mailText: HOUR_MS / 2,
+  unknownSender: 7 * 24 * HOUR_MS,
+  reflection: 24 * HOUR_MS,
+  forget: HOUR_MS,
+  undo: HOUR_MS,
+  again: 24 * HOUR_MS,
+} as const;
 
 export type Question = {
   /** A question with the same id is asked once. */
@@ -151,6 +236,7 @@ export type Question = {
   readonly markdown: string;
   /** Who requests it, and the exact text of the decision. */
   readonly matter?: Matter;
+  /** Empty: an earlier text of this question stays as it is, and only words answer it. */
   readonly choices: readonly {
     readonly label: string;
     readonly action: string;
@@ -160,64 +246,87 @@ export type Question = {
   readonly approvers: 'owners' | readonly UserId[];
   /** `kind:rest`; the handler of the kind gets the rest. */
   readonly subject: string;
+  /** See LIFETIME_MS. */
   readonly expiresInMs: number;
-};
+} & Pick<OpenQuestion, 'session' | 'payload' | 'hears'>;
 
 /**
- * The text for the person, shown below the question from then on. `next`: the next question;
- * `isUnderWay`: the outcome follows later, see `outcome`.
+ * The text for the person, shown below the question from then on. `next`: the next question; with
+ * the same id, it takes the place of this one. `isUnderWay`: the outcome follows later, see
+ * `outcome`.
  */
 export type Answered =
   | string
-  | { readonly words: string; readonly next?: Question; readonly isUnderWay?: true };
+  | ({
+      readonly words: string;
+      readonly next?: Question;
+      readonly isUnderWay?: true;
+    } & Partial<Ending>);
 
-/** Who chose, and where; no place outside of any chat. */
-export type Chooser = readonly [who: PersonSender, at?: ChatRef | undefined];
+export const EXPIRED = 'expired';
+export const WITHDRAWN = 'withdrawn';
+
+/** How a question ends. */
+export type Ending = Pick<EndedQuestion, 'outcome' | 'note' | 'toldIn'>;
+
+/** `rest` of its subject. */
+export type Asked = Pick<OpenQuestion, 'id' | 'chat' | 'session' | 'payload'> & {
+  readonly rest: string;
+};
+
+export type Choice = {
+  /** Of a choice; `text`: in words; `more`: in words that came together with those. */
+  readonly action: string;
+  readonly by: PersonSender;
+  /** Undefined: outside of any chat. */
+  readonly at?: ChatRef | undefined;
+  readonly said?: Said | undefined;
+};
 
 /** Every step may be repeated after a crash. */
 export type QuestionHandler = {
   /** Executes the choice. */
-  answer(rest: string, action: string, ...chooser: Chooser): Promise<Answered>;
+  answer(asked: Asked, choice: Choice): Promise<Answered>;
   /** The question expired. Returns the text for the person if it is more than that. */
-  expired?(rest: string): Promise<string | undefined> | Promise<void>;
-  /** It was decided by other means, or nothing is left to decide: returns the text below it. */
-  settled?(rest: string, question: string): Promise<string | undefined>;
-  /** At the start, before any question: asks what an earlier process had left to ask. */
-  takeUp?(): Promise<void>;
+  expired?(asked: Asked): Promise<Answered | undefined> | Promise<void>;
+  /** Whether what asked it still goes on; otherwise the text below it, which closes it. */
+  settled?(asked: Asked): Promise<string | undefined>;
 };
 
-// Pending decisions: rows that wait for a person's answer and record their progress in `state`. A
-// row is open until it is decided by a press, by text or by expiry; of several decisions, the first
-// counts.
+const NOT_KNOWN = t`This is not known any more; nothing is done.`;
 
-type Pending = {
-  readonly id: string;
-  readonly session: SessionKey;
-  /** `open`: not decided yet. */
-  readonly state: { readonly kind: string };
-};
-
-type KindOf<T extends Pending> = T['state']['kind'];
-
-export const isOpen = ({ state }: Pending) => state.kind === 'open';
-
-/** The open ones, in the order of the collection. */
-export const openOf = async <T extends Pending>(rows: Rows<T>): Promise<readonly T[]> =>
-  (await rows.list()).filter(isOpen);
-
-/** Subject of a question about a row: valid while the row is what was shown. */
-export const subjectOf = (kind: string, id: string, hash: string) => `${kind}:${hash}:${id}`;
-
-/** The row of such a subject, if it still is what was shown. */
-export async function rowOf<T extends object>(
-  rest: string,
-  rows: Rows<T>,
-  hashOf: (row: T) => string,
-): Promise<T | undefined> {
-  const colon = rest.indexOf(':');
-  const row = await rows.get(rest.slice(colon + 1));
-  return row !== undefined && hashOf(row) === rest.slice(0, colon) ? row : undefined;
+/** A handler of questions with a payload. */
+export function payloadHandler<T extends object>(
+  shape: RowShape<T>,
+  { answer, expired, settled }: PayloadHandler<T>,
+): QuestionHandler {
+  return {
+    async answer(asked, choice) {
+      const payload = payloadOf(asked, shape);
+      return payload === undefined ? NOT_KNOWN : answer(payload, asked, choice);
+    },
+    async expired(asked) {
+      const payload = payloadOf(asked, shape);
+      return payload && expired?.(payload, asked);
+    },
+    async settled(asked) {
+      const payload = payloadOf(asked, shape);
+      return payload && settled?.(payload);
+    },
+  };
 }
+
+type PayloadHandler<T> = {
+  answer(payload: T, asked: Asked, choice: Choice): Promise<Answered>;
+  expired?(payload: T, asked: Asked): Promise<Answered | undefined>;
+  settled?(payload: T): Promise<string | undefined>;
+};
+
+/** Undefined if it is damaged. */
+export const payloadOf = <T extends object>(
+  { payload }: { readonly payload?: object | undefined },
+  shape: RowShape<T>,
+): T | undefined => (shape.safeParse(payload).success ? (payload as T) : undefined);
 
 /**
  * The message that starts a turn with the outcome of a decision: for the person who asked, with
@@ -255,27 +364,3 @@ type Decided = {
     readonly replyTo?: AskingTurn['replyTo'];
   };
 };
-
-/** Whether the row was in one of the states of `from`, and is in `state` now. */
-export async function moveOn<T extends Pending>(
-  rows: Rows<T>,
-  id: string,
-  from: readonly KindOf<T>[],
-  state: T['state'],
-): Promise<boolean> {
-  const moved = await rows.change(id, (row) =>
-    row !== undefined && from.includes(row.state.kind) ? { ...row, state } : undefined,
-  );
-  return moved !== undefined;
-}
-
-/** Removes decided rows of these conversations that contain the words; returns how many. */
-export const eraseDecided = <T extends Pending>(
-  rows: Rows<T>,
-  chats: readonly string[],
-  holds: Holds,
-  of: { isOver(row: T): boolean; textOf(row: T): unknown },
-): Promise<number> =>
-  rows.erase(
-    (row) => of.isOver(row) && isOfChats(row, chats) && holds(JSON.stringify(of.textOf(row))),
-  );

@@ -1,36 +1,41 @@
-// Questions that people answer by a press or a number, across restarts: each choice has a random
-// token, valid once, in one chat, for those who may decide. The handler knows the effect of an
-// answer. Only what a person sent is ever an answer; nothing that the agent writes comes here.
-// Cases T09 and A07.
+// Questions to people, across restarts: asked, answered or expired, carried out by the handler of their
+// kind, and closed. Only what a person sent is ever an answer; nothing that the agent writes comes
+// here. Cases T09 and A07.
 
 import type { Channel } from '../../channels/channel.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
-import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageBus, RowWrite } from '../bus/bus.ts';
 import type { Contributed } from '../contributions.ts';
 import type { SpendButtons } from '../delivery/undelivered.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import type { OutboundAttachment } from '../message/attachment.ts';
-import { type AccountName, accountName, type MessageId } from '../message/ids.ts';
-import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
+import { type AccountName, accountName } from '../message/ids.ts';
+import type { ChatRef } from '../message/message.ts';
 import type { AuditLog } from '../observe/telemetry.ts';
+import { createAnswers, NO_LONGER, type Pressed } from './answers.ts';
+import { createDecisions } from './decisions.ts';
 import {
-  byToken,
-  expireUsed,
-  mayDecide,
-  numberedIn,
+  type Answered,
+  type Asked,
+  type EndedQuestion,
+  type Ending,
+  EXPIRED,
+  isUndecided,
   type OpenQuestion,
   type Question,
   type QuestionHandler,
   type QuestionRows,
+  removeOld,
+  settle,
   textOf,
+  WITHDRAWN,
 } from './question-rows.ts';
 import { questionText } from './rules/question-text.ts';
 
-export type { Answered, Question, QuestionHandler } from './question-rows.ts';
+export type { Question, QuestionHandler } from './question-rows.ts';
 
 type QuestionsDeps = {
   readonly rows: QuestionRows;
@@ -49,20 +54,14 @@ type QuestionsDeps = {
 
 /** 192 bits. */
 const TOKEN_BYTES = 24;
-const NUMBER = /^\s*([1-9]\d?)[.)]?\s*$/;
-const NO_LONGER = t`This can no longer be answered: it was already decided or has expired.`;
 const NOT_YET = t`Your answer is saved, but could not be carried out yet. I try again.`;
-const NOT_YOURS = t`This is not yours to decide.`;
-const EXPIRED = t`Expired: nobody answered in time.`;
+const NOBODY = t`Expired: nobody answered in time.`;
 /** Larger than any tool's result. */
 const MAX_FILE_BYTES = 50_000_000;
 /** Interval of checks for questions settled elsewhere. */
 const LOOK_MS = 2000;
 /** The outcome of a choice older than this is no longer reported. */
 const UNDER_WAY_MS = 86_400_000;
-
-/** `isSaid`: the text is in the chat already, below the question or as a message. */
-export type Pressed = { readonly words: string; readonly isSaid: boolean };
 
 export type Questions = ReturnType<typeof createQuestions>;
 
@@ -75,6 +74,7 @@ export function createQuestions(deps: QuestionsDeps) {
   const newToken = () => Buffer.from(deps.randomBytes(TOKEN_BYTES)).toString('base64url');
 
   async function send({ id, round, chat, markdown, tail, attachments, choices }: OpenQuestion) {
+    if (choices.length === 0) return;
     const shown = choices.map(({ label, token }) => ({ label, token }));
     const text = tail === undefined ? markdown : `${markdown}\n\n${tail}`;
     const files = attachments === undefined ? {} : { attachments };
@@ -119,81 +119,96 @@ export function createQuestions(deps: QuestionsDeps) {
 
   /**
    * Closes the question. `shown`: what is below it from then on; `said`: the text of a message if
-   * the platform cannot change texts.
+   * the platform cannot change texts; `isUnderWay`: it ends when the outcome is known.
    */
-  async function close(open: OpenQuestion, shown: string, said: string, underWay?: string) {
+  async function close(
+    open: OpenQuestion,
+    { shown, said, isUnderWay, ...ending }: Ending & Close,
+  ): Promise<void> {
     const now = shown === '' ? '' : `${open.markdown}\n\n${shown}`;
     const buttons = deps.spendButtons(textOf(open), { now, said });
-    await rows.open.change(
-      open.id,
-      (each) => (underWay === undefined ? 'remove' : each && { ...each, underWay }),
-      () => buttons.rows,
-    );
+    await (isUnderWay === true
+      ? rows.open.change(
+          open.id,
+          (each) => each && { ...each, underWay: shown },
+          () => buttons.rows,
+        )
+      : end(open, ending, buttons.rows));
     buttons.begin();
   }
 
+  const end = (
+    { id, subject, session, payload }: OpenQuestion,
+    ending: Ending,
+    beside: readonly RowWrite[] = [],
+  ) => {
+    const ended: EndedQuestion = { id, subject, session, payload, at: clock.now(), ...ending };
+    const kept = session === undefined ? [] : [rows.ended.write(id, ended)];
+    return rows.open.change(
+      id,
+      () => 'remove',
+      () => [...beside, ...kept],
+    );
+  };
+
   async function ask(asked: Question, beside: readonly RowWrite[] = []) {
-    const { id, chat, choices, approvers, subject, expiresInMs } = asked;
-    const known = await rows.open.get(id);
+    const known = await rows.open.get(asked.id);
     if (known !== undefined) return known.chosen === undefined ? send(known) : undefined;
+    if ((await rows.ended.get(asked.id)) !== undefined) return;
+    if (asked.session !== undefined) await removeOld(rows, clock.now());
+    await pose({ ...(await askedNow(asked)), round: 0 }, asked.choices, beside);
+  }
+
+  async function askedNow(asked: Question) {
+    const { id, chat, approvers, subject, session, payload, hears, expiresInMs } = asked;
     const askedAt = clock.now();
-    const times = { round: 0, askedAt, expiresAt: askedAt + expiresInMs };
     const there = deps.channel(accountName(chat));
     const text = await worded(asked, there === undefined || there.attachments !== undefined);
-    return pose({ id, chat, ...text, approvers, subject, ...times }, choices, beside);
+    const own = { id, chat, approvers, subject, session, payload, hears };
+    return { ...own, ...text, askedAt, expiresAt: askedAt + expiresInMs };
+  }
+
+  /** The next question in the place of this one. */
+  async function replace(open: OpenQuestion, next: Question, words: string) {
+    const now = words === '' ? '' : `${open.markdown}\n\n${words}`;
+    const buttons = deps.spendButtons(textOf(open), { now, said: words });
+    const round = next.choices.length === 0 ? open.round : open.round + 1;
+    await pose({ ...(await askedNow(next)), round }, next.choices, buttons.rows);
+    buttons.begin();
   }
 
   async function carryOut(open: OpenQuestion): Promise<string> {
     const { chosen } = open;
     if (chosen === undefined || open.underWay !== undefined) return NO_LONGER;
-    const { handler, rest } = handlerOf(open);
+    const { action, by, said } = chosen;
+    const { handler, asked } = handlerOf(open);
     const at = chosen.isOutside === true ? undefined : open.chat;
-    const answered = (await handler?.answer(rest, chosen.action, chosen.by, at)) ?? NO_LONGER;
-    const { words, next, isUnderWay } =
-      typeof answered === 'string' ? { words: answered } : answered;
-    if (next !== undefined) await ask(next);
-    await close(open, words, words, isUnderWay === true ? words : undefined);
-    log.info('question answered', { question: open.id, action: chosen.action });
+    const answered = (await handler?.answer(asked, { action, by, at, said })) ?? NO_LONGER;
+    const words = await answeredWith(open, answered, action);
+    log.info('question answered', { question: open.id, action });
     return words;
   }
 
-  function handlerOf({ subject }: OpenQuestion) {
+  /** Shows the text, asks what comes next, and closes the question unless that takes its place. */
+  async function answeredWith(open: OpenQuestion, answered: Answered, outcome: string) {
+    const how = typeof answered === 'string' ? { words: answered } : answered;
+    const { words, next, ...ending } = how;
+    if (next?.id === open.id) await replace(open, next, words);
+    else {
+      if (next !== undefined) await ask(next);
+      await close(open, { outcome, ...ending, shown: words, said: words });
+    }
+    return words;
+  }
+
+  function handlerOf(open: OpenQuestion) {
+    const { subject } = open;
     const colon = subject.indexOf(':');
     const handlers = deps.handlers();
     const kind = subject.slice(0, colon);
     const handler = Object.hasOwn(handlers, kind) ? handlers[kind] : undefined;
-    return { handler, rest: subject.slice(colon + 1) };
-  }
-
-  /** Records the choice; returns why it does not count, or undefined. */
-  async function choose(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
-    const open = await byToken(rows, token);
-    const choice = open?.choices.find((each) => each.token === token);
-    if (open === undefined || choice === undefined || open.chosen !== undefined) return NO_LONGER;
-    if (!isTheirs(open)) {
-      log.warn('question answered by another person', { question: open.id });
-      return NOT_YOURS;
-    }
-    if (open.expiresAt <= clock.now()) return NO_LONGER;
-    const { action } = choice;
-    await rows.open.change(open.id, (each) => each && { ...each, chosen: { ...chosen, action } });
-    return undefined;
-  }
-
-  async function decide(
-    token: string,
-    chosen: Omit<Chosen, 'action'>,
-    isTheirs: IsTheirs,
-  ): Promise<Pressed> {
-    // An earlier process executed and answered it.
-    if (chosen.message !== undefined && (await rows.used.get(chosen.message))?.token === token)
-      return { words: '', isSaid: true };
-    const known = await byToken(rows, token);
-    const isNoted = chosen.message !== undefined && known?.chosen?.message === chosen.message;
-    const refusal = isNoted ? undefined : await choose(token, chosen, isTheirs);
-    if (refusal !== undefined) return { words: refusal, isSaid: false };
-    const open = await byToken(rows, token);
-    return open === undefined ? { words: NO_LONGER, isSaid: false } : carriedOut(open);
+    const asked: Asked = { ...open, rest: subject.slice(colon + 1) };
+    return { handler, asked };
   }
 
   async function carriedOut(open: OpenQuestion): Promise<Pressed> {
@@ -207,8 +222,8 @@ export function createQuestions(deps: QuestionsDeps) {
   }
 
   async function recover() {
-    await expireUsed(rows, clock.now());
-    for (const open of await rows.open.list()) if (open.chosen === undefined) await send(open);
+    await removeOld(rows, clock.now());
+    for (const open of (await rows.open.list()).filter(isUndecided)) await send(open);
   }
 
   /** Executes a choice that could not be executed earlier. */
@@ -222,10 +237,10 @@ export function createQuestions(deps: QuestionsDeps) {
   }
 
   async function expire(open: OpenQuestion) {
-    const { handler, rest } = handlerOf(open);
-    const told = await handler?.expired?.(rest);
-    const words = typeof told === 'string' ? told : '';
-    await close(open, words || EXPIRED, words);
+    const { handler, asked } = handlerOf(open);
+    const told = (await handler?.expired?.(asked)) ?? '';
+    const { words, next: _next, ...ending } = typeof told === 'string' ? { words: told } : told;
+    await close(open, { outcome: EXPIRED, ...ending, shown: words || NOBODY, said: words });
     log.info('question expired', { question: open.id });
   }
 
@@ -233,35 +248,37 @@ export function createQuestions(deps: QuestionsDeps) {
   async function takeUp(id: string) {
     const open = await rows.open.get(id);
     if (open === undefined || dueAt(open) > clock.now()) return;
-    if (open.underWay !== undefined) await rows.open.change(id, () => 'remove');
-    else await (open.chosen === undefined ? expire(open) : finish(open));
-  }
-
-  /** Something else was written below the question. */
-  async function wordsBetween(id: string) {
-    await rows.open.change(id, (open) => open && { ...open, isNumbered: false });
-  }
-
-  /** Closes questions that were settled by other means than an answer. */
-  async function closeSettled(): Promise<void> {
-    for (const open of await rows.open.list()) {
-      const { handler, rest } = handlerOf(open);
-      if (handler?.settled === undefined || open.chosen !== undefined) continue;
+    const { chosen, underWay, withdrawn } = open;
+    if (withdrawn !== undefined) {
       // A question that is still being sent would keep its buttons.
-      if ((await bus.outbound(textOf(open)))?.parts.length === 0) continue;
-      const words = await handler.settled(rest, open.id);
-      if (words !== undefined) await oneByOne(() => withdraw(open.id, words));
+      if ((await bus.outbound(textOf(open)))?.parts.length === 0) return;
+      await close(open, { outcome: WITHDRAWN, shown: withdrawn, said: '' });
+    } else if (underWay !== undefined) await end(open, { outcome: EXPIRED });
+    else await (chosen === undefined ? expire(open) : finish(open));
+  }
+
+  /** Finds questions that were settled by other means than an answer, also by another process. */
+  async function lookForSettled(): Promise<void> {
+    for (const open of await rows.open.list()) {
+      const { handler, asked } = handlerOf(open);
+      const words = isUndecided(open) ? await handler?.settled?.(asked) : undefined;
+      if (words !== undefined) await settle(rows, open.id, words);
+      if (words !== undefined || open.withdrawn !== undefined) changed.resolve();
     }
   }
 
-  async function withdraw(id: string, outcome: string) {
+  async function withdraw(id: string, shown: string, ending: Partial<Ending> = {}) {
     const open = await rows.open.get(id);
-    if (open !== undefined && open.underWay === undefined) await close(open, outcome, '');
+    if (open === undefined || open.chosen !== undefined) return false;
+    await close(open, { outcome: WITHDRAWN, ...ending, shown, said: '' });
+    return true;
   }
 
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
 
   return {
+    ...createDecisions(rows, clock),
+    ...createAnswers({ rows, clock, log, hasButtons, oneByOne, carriedOut }),
     /**
      * Sends the question with its choices; durable when resolved, together with these rows if it is
      * new.
@@ -278,63 +295,15 @@ export function createQuestions(deps: QuestionsDeps) {
         buttons.begin();
         return 'asked';
       }),
-    /** Records the choice of a press, so that it is executed whatever happens to this process. */
-    async choose({ id, press, sender, chat }: InboundMessage, role: AdmittedRole): Promise<void> {
-      if (press === undefined || sender.kind !== 'person') return;
-      const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
-      await oneByOne(() => choose(press, { by: sender, message: id }, isTheirs));
-    },
+    /** Open questions that a choice answers, oldest first. */
+    open: async () =>
+      (await rows.open.list()).filter((each) => isUndecided(each) && each.choices.length > 0),
     /**
-     * Executes it: returns the text for the person who pressed; undefined if the message is no
-     * press.
+     * It needs no answer any more; `shown` is added to its text if the platform supports it. Returns
+     * whether it was open.
      */
-    async press(
-      { id, press, sender, chat }: InboundMessage,
-      role: AdmittedRole,
-    ): Promise<Pressed | undefined> {
-      if (press === undefined) return undefined;
-      if (sender.kind !== 'person') return { words: NOT_YOURS, isSaid: false };
-      const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
-      return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
-    },
-    /**
-     * The token that a number means, as the next text after a question on a channel without
-     * buttons; undefined if the message is none. Other text goes to the agent, and from then on
-     * numbers too.
-     */
-    async numbered({ id, chat, text, addressing, group }: InboundMessage) {
-      if (addressing !== 'direct' || group !== undefined) return undefined;
-      const used = await rows.used.get(id);
-      if (used !== undefined) return used.token;
-      const open = await numberedIn(rows, chat);
-      if (open === undefined || hasButtons(chat)) return undefined;
-      const number = Number(NUMBER.exec(text)?.[1] ?? 0);
-      const choice = open.choices[number - 1];
-      if (choice === undefined) await oneByOne(() => wordsBetween(open.id));
-      return choice?.token;
-    },
-    /**
-     * The tokens that a thumb reaction to this text can mean, for a question without buttons; else
-     * none.
-     */
-    async tokensOf(text: MessageId): Promise<readonly string[]> {
-      const open = (await rows.open.list()).find((one) => textOf(one) === text);
-      if (open === undefined || open.chosen !== undefined || hasButtons(open.chat)) return [];
-      const meant = open.choices.filter(({ hasNoThumb }) => hasNoThumb !== true);
-      return meant.map(({ token }) => token);
-    },
-    /** Open questions, oldest first. */
-    open: async () => (await rows.open.list()).filter(({ chosen }) => chosen === undefined),
-    /**
-     * An owner's choice made outside any chat, by a token that only readers of the question know.
-     */
-    answer: (token: string, owner: PersonSender): Promise<string> =>
-      oneByOne(async () => {
-        const isTheirs = ({ approvers }: OpenQuestion) => approvers === 'owners';
-        return (await decide(token, { by: owner, isOutside: true }, isTheirs)).words;
-      }),
-    /** It needs no answer any more; `outcome` is added to its text if the platform supports it. */
-    withdraw: (id: string, outcome = ''): Promise<void> => oneByOne(() => withdraw(id, outcome)),
+    withdraw: (id: string, shown = '', ending?: Partial<Ending>): Promise<boolean> =>
+      oneByOne(() => withdraw(id, shown, ending)),
     /**
      * The outcome of a choice that was running: shown below the question from then on. `said`: the
      * text of a message if the platform cannot change texts.
@@ -343,8 +312,9 @@ export function createQuestions(deps: QuestionsDeps) {
       oneByOne(async () => {
         const open = await rows.open.get(id);
         const { underWay } = open ?? {};
+        const outcome = open?.chosen?.action ?? '';
         if (open !== undefined && underWay !== undefined)
-          await close(open, `${underWay} ${shown}`, said);
+          await close(open, { outcome, shown: `${underWay} ${shown}`, said });
       }),
     /**
      * Until aborted, closes questions that are settled elsewhere: the command line decides in a
@@ -352,13 +322,12 @@ export function createQuestions(deps: QuestionsDeps) {
      */
     async watch(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
-        await closeSettled();
+        await lookForSettled();
         await clock.sleep(LOOK_MS, signal).catch(() => undefined);
       }
     },
     /** Resumes what an earlier process left, then closes questions when they expire. */
     async run(signal: AbortSignal): Promise<void> {
-      for (const handler of Object.values(deps.handlers())) await handler.takeUp?.();
       await oneByOne(recover);
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
@@ -371,9 +340,9 @@ export function createQuestions(deps: QuestionsDeps) {
   };
 }
 
+type Close = { readonly shown: string; readonly said: string; readonly isUnderWay?: true };
+
 type Choices = Question['choices'];
-type Chosen = NonNullable<OpenQuestion['chosen']>;
-type IsTheirs = (open: OpenQuestion) => boolean;
 
 // Which questions are due.
 
@@ -383,7 +352,8 @@ const MAX_SLEEP_MS = 86_400_000;
 const LEAST_SLEEP_MS = 1000;
 
 /** When it is due: at once if it was answered and the effect has not run yet. */
-function dueAt({ chosen, expiresAt, underWay }: OpenQuestion): number {
+function dueAt({ chosen, expiresAt, underWay, withdrawn }: OpenQuestion): number {
+  if (withdrawn !== undefined) return 0;
   if (underWay !== undefined) return expiresAt + UNDER_WAY_MS;
   return chosen === undefined ? expiresAt : 0;
 }
@@ -411,10 +381,11 @@ export function auditedHandlers(
 ): Handlers {
   const wrapped = [...contributed.answers()].map(([subject, { handler, audited: kind }]) => {
     if (kind === undefined) return [subject, handler] as const;
-    const answer: QuestionHandler['answer'] = async (rest, action, who, at) => {
-      const words = await handler.answer(rest, action, who, at);
-      audit.note({ kind, fields: { subject, about: rest, action, by: who.id } });
-      return words;
+    const answer: QuestionHandler['answer'] = async (asked, choice) => {
+      const answered = await handler.answer(asked, choice);
+      const { action, by } = choice;
+      audit.note({ kind, fields: { subject, about: asked.rest, action, by: by.id } });
+      return answered;
     };
     return [subject, { ...handler, answer }] as const;
   });

@@ -6,7 +6,7 @@ import { t } from '../../lib/texts.ts';
 import { accountName } from '../message/ids.ts';
 import { type ChatRef, idsOf, type Sender } from '../message/message.ts';
 import type { ChannelRegister } from '../owners.ts';
-import type { QuestionHandler } from './question-rows.ts';
+import { LIFETIME_MS, type QuestionHandler } from './question-rows.ts';
 import type { Questions } from './questions.ts';
 
 type UndoOffer = {
@@ -19,8 +19,6 @@ type UndoOffer = {
 };
 
 export type OfferUndo = (offer: UndoOffer) => Promise<void>;
-
-const EXPIRES_MS = 3_600_000;
 
 export function createUndo({
   questions,
@@ -39,12 +37,12 @@ export function createUndo({
       choices: [{ label: t`Undo`, action: 'undo' }],
       approvers: idsOf(sender),
       subject: `${subject}:${id}`,
-      expiresInMs: EXPIRES_MS,
+      expiresInMs: LIFETIME_MS.undo,
     });
   };
 }
 
 /** Handles the press. `takeBack`: false if there is nothing left to undo. */
 export const undoHandler = (takeBack: (id: string) => Promise<boolean>): QuestionHandler => ({
-  answer: async (id) => ((await takeBack(id)) ? 'Undone.' : t`It is gone already.`),
+  answer: async ({ rest }) => ((await takeBack(rest)) ? 'Undone.' : t`It is gone already.`),
 });

@@ -30,7 +30,8 @@ import {
   sessionKeyOf,
   withChanges,
 } from '../message/message.ts';
-import type { QuestionHandler, Questions } from '../questions/questions.ts';
+import { LIFETIME_MS, type QuestionHandler } from '../questions/question-rows.ts';
+import type { Questions } from '../questions/questions.ts';
 import type { TurnStage } from './stages.ts';
 
 export type EditsDeps = RedoDeps & {
@@ -42,8 +43,6 @@ export type EditsDeps = RedoDeps & {
 };
 
 const AGAIN = 'again:';
-/** An older offer is no longer relevant. */
-const OFFER_MS = 24 * 3_600_000;
 
 export function editsStage(deps: EditsDeps): TurnStage {
   const { bus, agent, questions } = deps;
@@ -65,7 +64,7 @@ export function editsStage(deps: EditsDeps): TurnStage {
         choices: [{ label: t`Answer again`, action: 'again' }],
         approvers: idsOf(sender),
         subject: `${AGAIN}${message.id}`,
-        expiresInMs: OFFER_MS,
+        expiresInMs: LIFETIME_MS.again,
       });
     }
     return { throughSeq: seq, outbound: [] };
@@ -124,7 +123,7 @@ export function createAgainHandler(deps: {
   readonly now: () => number;
 }): QuestionHandler {
   return {
-    async answer(id) {
+    async answer({ rest: id }) {
       const change = await deps.bus.inbound(messageId(id));
       if (change === undefined) return t`I no longer have that message. Please send it again.`;
       const { amends: _changed, ...said } = change;

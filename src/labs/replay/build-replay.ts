@@ -304,7 +304,7 @@ async function personOf({ home, session }: ReplayWish, live: LiveConfig): Promis
       state: store.scope(PAIRING_SCOPE),
       localChannels: LOCAL_CHANNELS,
       policy: (channel, account) => gateOf(channel, live.config, account),
-      ...{ clock, randomBytes, release: async () => undefined },
+      ...{ clock, randomBytes, release: async () => undefined, settled: async () => false },
     });
     const probe: InboundMessage = {
       id: messageId('replay'),
