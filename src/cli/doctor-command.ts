@@ -116,6 +116,7 @@ async function loadedChecks(
     ['access', () => gateway.checkAccess(config, state)],
     ['approvals', async () => [await gateway.checkApprovals(config, state)]],
     ['whatsapp', () => whatsapp.checkWhatsAppLink(config, state, now)],
+    ['proxy', () => checks.checkProxies(config, terminal.env)],
     ['model', () => checks.checkModel(terminal, config, isLive)],
     ['prices', () => prices.checkPrices(terminal, config)],
     ['telegram', () => checks.checkTelegram(config)],

@@ -11,6 +11,8 @@ import type { TelegramFlags } from '../channels/telegram/setup.ts';
 import type { WhatsAppFlags } from '../channels/whatsapp/setup.ts';
 import { APPROVAL_POLICIES, type ApprovalPolicy, POLICY_WORDS } from '../kernel/access/rights.ts';
 import type { ProviderName } from '../kernel/config/config.ts';
+import { GENERAL_PROXY, ProxyError } from '../lib/net/address-rules.ts';
+import { proveProxy } from '../lib/net/proxies.ts';
 import { t } from '../lib/texts.ts';
 import {
   CLOUD_VENDORS,
@@ -31,6 +33,34 @@ const PROOF_TIMEOUT_MS = 60_000;
 /** A select list of this length still fits a window. */
 const MAX_LISTED = 30;
 const LOCAL = 'local/';
+
+type ProxyFlags = { readonly proxy?: string };
+
+/** Asked for only where Telegram cannot be reached. */
+async function setUpProxy(
+  terminal: Terminal,
+  asker: Asker,
+  { proxy }: ProxyFlags,
+): Promise<string | undefined> {
+  if (proxy === undefined) return undefined;
+  const settings = { [GENERAL_PROXY]: proxy };
+  const { network, channels } = await tryOut(terminal, settings);
+  const { hostname, port } = new URL(channels.telegram.apiRoot);
+  await asker.during(
+    t`Connecting through the proxy`,
+    () => proveProxy(network.proxy, hostname, Number(port) || 443).catch(orRefused(asker)),
+    () => t`The proxy works.`,
+  );
+  await save(terminal, settings);
+  return 'proxy';
+}
+
+/** A proxy may serve the model and not Telegram. @throws CommandFailure where it does not work */
+const orRefused = (asker: Asker) => (error: unknown) => {
+  if (!(error instanceof ProxyError)) throw error;
+  if (error.code !== 'proxy_refused') throw new CommandFailure(EXIT.failure, error.message);
+  asker.warn(error.message);
+};
 
 type ModelFlags = {
   readonly model?: string;
@@ -206,7 +236,8 @@ async function setUpApprovals(
   return t`approvals ${chosen}`;
 }
 
-type OnboardFlags = ModelFlags &
+type OnboardFlags = ProxyFlags &
+  ModelFlags &
   TelegramFlags &
   EmailFlags &
   LarkFlags &
@@ -222,6 +253,7 @@ export function onboardCommand(terminal: Terminal): Command {
     .option('--model <name>', t`model with its prefix, e.g. anthropic/claude-sonnet-5-5`)
     .option('--api-key <key>', t`API key of the model’s provider`)
     .option('--api-base <url>', t`API address, if it is not the provider’s own`)
+    .option('--proxy <url>', t`proxy of all connections, e.g. socks5h://proxy.example:1080`)
     .addOption(
       new Option('--approvals <policy>', t`how much the agent asks you`).choices(APPROVAL_POLICIES),
     )
@@ -295,6 +327,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const flags = withoutDefaults(given);
   if (asker.interactive) asker.say(t`Press Ctrl+C at a question to skip or repeat this step.`);
   await settleAll(asker, [
+    ['Proxy', () => setUpProxy(terminal, asker, flags)],
     ['Model', () => setUpModel(terminal, asker, flags)],
     ['Telegram', (isRetry) => setUpTelegram(terminal, asker, flags, isRetry)],
     ['Email', (isRetry) => setUpEmail(terminal, asker, flags, isRetry)],

@@ -100,10 +100,15 @@ export function createConnections(deps: ConnectionsDeps) {
   };
 }
 
-type Server = Access & { readonly vendor: ProviderName; readonly fetch?: LocalFetch };
+type Server = Omit<Access, 'proxy'> & {
+  readonly vendor: ProviderName;
+  /** A peer has none. */
+  readonly proxy?: string;
+  readonly fetch?: LocalFetch;
+};
 
 function connectTo(
-  { vendor, apiBase, apiKey, fetch }: Server,
+  { vendor, apiBase, apiKey, proxy = '', fetch }: Server,
   { clock, timeouts, images, circuit }: ConnectionsDeps,
 ) {
   const row = vendorOf(vendor);
@@ -115,7 +120,7 @@ function connectTo(
   };
   return {
     provider: create({
-      ...{ vendor: row, apiBase, apiKey, clock, timeouts: callTimeouts, images },
+      ...{ vendor: row, apiBase, apiKey, proxy, clock, timeouts: callTimeouts, images },
       ...defined({ fetch }),
     }),
     apiBase,

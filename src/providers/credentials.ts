@@ -15,6 +15,8 @@ import { vendorOf } from './vendors.ts';
 export type Access = {
   readonly apiKey: string;
   readonly apiBase: string;
+  /** The setting; empty: none. */
+  readonly proxy: string;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -52,10 +54,11 @@ export function createCredentials(
       const own = config.providers[vendor];
       const found = discovered.find((server) => server.vendor === vendor)?.apiBase;
       const apiBase = own.apiBase.replace(/\/+$/, '') || found || row.apiBase;
+      const proxy = own.proxy || config.network.proxy;
       const isDisabled = own.apiKey === DISABLED;
-      if (isLocalVendor(vendor)) return { apiKey: isDisabled ? '' : own.apiKey, apiBase };
+      if (isLocalVendor(vendor)) return { apiKey: isDisabled ? '' : own.apiKey, apiBase, proxy };
       const apiKey = isDisabled ? '' : own.apiKey || fromEnvironment(vendor);
-      return apiKey !== '' || own.apiBase !== '' ? { apiKey, apiBase } : undefined;
+      return apiKey !== '' || own.apiBase !== '' ? { apiKey, apiBase, proxy } : undefined;
     },
     /** The default model when none is configured. */
     firstFound: firstFound(),

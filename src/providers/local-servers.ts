@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { defined, parseJson } from '../lib/json/json.ts';
+import { fetchThrough } from '../lib/net/proxies.ts';
 import { boundedBody } from '../lib/net/safe-fetch.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { LocalVendor, ServerSaid } from './rules/model-names.ts';
@@ -313,6 +314,8 @@ export type LocalAddress = {
   readonly apiBase: string;
   /** Empty if the server needs none. */
   readonly apiKey: string;
+  /** The setting; absent: none. */
+  readonly proxy?: string;
   /** How it is reached; default: as any address. */
   readonly fetch?: LocalFetch;
 };
@@ -348,7 +351,7 @@ export async function askLocal(
     ...(asked === undefined ? {} : { 'content-type': 'application/json' }),
   };
   try {
-    const response = await (address.fetch ?? fetch)(`${base}${path}`, {
+    const response = await (address.fetch ?? fetchThrough(address.proxy ?? ''))(`${base}${path}`, {
       headers,
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

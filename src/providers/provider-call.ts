@@ -1,6 +1,7 @@
 // One request to a vendor: JSON in, a stream of events out, with deadlines, translation of the
 // vendor's errors, and the address shown in messages.
 
+import type { Agent as HttpAgent } from 'node:http';
 import {
   ProviderError,
   type ProviderFailure,
@@ -8,6 +9,8 @@ import {
   shortageOf,
 } from '../kernel/message/errors.ts';
 import { defined, type Fields, parseJson } from '../lib/json/json.ts';
+import { readProxy } from '../lib/net/address-rules.ts';
+import { proxyErrorIn, routed } from '../lib/net/proxies.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 import {
@@ -24,6 +27,8 @@ export type ProviderDeps = {
   readonly apiBase: string;
   /** Empty if the server needs none. */
   readonly apiKey: string;
+  /** The setting; default: none. */
+  readonly proxy?: string;
   readonly timeouts: CallTimeouts;
   readonly clock: Clock;
   readonly images: ImageSource;
@@ -51,26 +56,40 @@ type Asked = {
 };
 
 /** Uses Node's own client, which keeps connections for the next call. */
-function post(url: string, { method, headers, body, signal }: Asked): Promise<Answer> {
+function post(url: string, asked: Asked, agent?: HttpAgent): Promise<Answer> {
+  const { method, headers, body, signal } = asked;
   const { request } = process.getBuiltinModule(
     new URL(url).protocol === 'https:' ? 'node:https' : 'node:http',
   );
   return new Promise((resolve, reject) => {
-    const asked = request(url, { method, headers });
+    const call = request(url, { method, headers, agent });
     // Ended without an error: the option `signal` has one thrown where nobody listens, if the connection is
     // just going back to its pool.
-    const end = () => void asked.destroy();
+    const end = () => void call.destroy();
     signal.addEventListener('abort', end, { once: true });
-    asked.once('close', () => signal.removeEventListener('abort', end));
-    asked.on('error', reject);
-    asked.once('response', (answer) => {
+    call.once('close', () => signal.removeEventListener('abort', end));
+    call.on('error', reject);
+    call.once('response', (answer) => {
       // A reader gets the error itself; without one it must not end the process.
       answer.on('error', () => undefined);
       const get = (name: string) => answer.headers[name]?.toString() ?? null;
       resolve({ status: answer.statusCode ?? 0, headers: { get }, body: answer });
     });
-    asked.end(body);
+    call.end(body);
   });
+}
+
+/** As Node's global agent has it. */
+const AGENT = { keepAlive: true, scheduling: 'lifo', timeout: 5000 } as const;
+
+/** `post` through the proxy of a setting. */
+function postThrough(proxy: string, server: string): typeof post {
+  if (readProxy(proxy) === undefined) return post;
+  const { Agent } = process.getBuiltinModule(
+    URL.parse(server)?.protocol === 'https:' ? 'node:https' : 'node:http',
+  );
+  const agent = routed(new Agent(AGENT), proxy);
+  return (url, asked) => post(url, asked, agent);
 }
 
 /** A vendor's error response. */
@@ -259,6 +278,8 @@ function providerError(error: unknown, call: FailedCall): ProviderError {
   if (stage !== undefined) return failed(`no answer in time: ${stage}`, { kind: 'timeout', stage });
   const shortage = shortageOf(error);
   if (shortage !== undefined) throw new ShortageError(shortage);
+  const proxy = proxyErrorIn(error)?.message;
+  if (proxy !== undefined) return failed(proxy, { kind: 'network', proxy });
   const problem = readVendorError(error, call.nowMs);
   return failed(safeDetail(problem.message, call.secrets), classifyFailure(problem));
 }
@@ -345,11 +366,12 @@ type Wire<Piece> = {
 };
 
 export function streamingProvider<Piece>(
-  { vendor, apiKey, clock, timeouts, fetch: ask = post }: ProviderDeps,
+  { vendor, apiKey, proxy = '', clock, timeouts, fetch }: ProviderDeps,
   apiBase: string,
   wire: Wire<Piece>,
 ): LLMProvider {
   const { url } = wire;
+  const ask = fetch ?? postThrough(proxy, url);
   const headers = {
     accept: 'application/json',
     'content-type': 'application/json',

@@ -1,11 +1,12 @@
 // The vendors' part of the configuration: their names, keys and addresses.
 
 import { z } from 'zod';
-import { secret, text } from '../kernel/config/settings-fields.ts';
+import { proxy, secret, text } from '../kernel/config/settings-fields.ts';
 
 const providerEntry = z.strictObject({
   apiKey: secret().default(''),
   apiBase: text().describe('Base URL. Empty: the provider’s own.'),
+  proxy,
 });
 
 /** In the order in which a key makes a vendor the default. */

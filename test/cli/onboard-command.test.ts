@@ -1,10 +1,11 @@
 // `nanobot onboard` by flags alone: what is proved is saved, what is not is not.
 
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { fail, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+import { startSocksProxy } from '../support/proxy-programs.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
 
 let home: TemporaryHome;
@@ -25,6 +26,44 @@ afterEach(async () => {
   await telegram[Symbol.asyncDispose]();
   await server[Symbol.asyncDispose]();
   await home[Symbol.asyncDispose]();
+});
+
+describe('a proxy', () => {
+  const flags = (proxy: string) => [
+    ...['--yes', '--no-email', '--model', 'openai/sim', '--api-key', 'the-right-key'],
+    ...['--api-base', server.openaiBase.replace('127.0.0.1', 'model.test')],
+    ...['--telegram', telegram.token, '--proxy', proxy],
+  ];
+  const save = () =>
+    writeFile(
+      join(home.path, 'config.json'),
+      JSON.stringify({
+        version: 1,
+        channels: { telegram: { apiRoot: telegram.apiRoot.replace('127.0.0.1', 'telegram.test') } },
+      }),
+      { mode: 0o600 },
+    );
+
+  test('is proved and saved first, and used for the model and Telegram', async () => {
+    await using proxy = await startSocksProxy();
+    await save();
+    server.script(say('ready'));
+    const { code, stdout } = await onboard(flags(proxy.url));
+    expect(stdout).toMatch(/The proxy works[\s\S]*openai\/sim answered[\s\S]*Telegram accepted it/);
+    expect(code).toBe(0);
+    expect(await onDisk()).toMatchObject({ network: { proxy: proxy.url } });
+    const names = proxy.targets.map((target) => target.split(':')[0]);
+    expect(new Set(names)).toEqual(new Set(['telegram.test', 'model.test']));
+  });
+
+  test('that is not there is not saved', async () => {
+    await save();
+    const { code, stderr } = await onboard(flags('socks5h://ada:secret-word@127.0.0.1:1'));
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('is not reachable (ECONNREFUSED)');
+    expect(stderr).not.toContain('secret-word');
+    expect(await onDisk()).not.toHaveProperty('network');
+  });
 });
 
 describe('the model', () => {

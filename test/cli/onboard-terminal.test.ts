@@ -2,11 +2,13 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { startBotApi } from '../support/bot-api.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
+import { startSocksProxy } from '../support/proxy-programs.ts';
 import { temporaryHome } from './run-nanobot.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -111,3 +113,25 @@ test.skipIf(absent !== undefined)('asks in one line how much it should ask', asy
   const config = await readFile(join(home.path, 'config.json'), 'utf8');
   expect(JSON.parse(config)).toMatchObject({ tools: { approvals: { owner: 'strict' } } });
 });
+
+test.skipIf(absent !== undefined)(
+  'asks for a proxy when Telegram cannot be reached, and saves one that works',
+  async () => {
+    await using home = await temporaryHome();
+    await using telegram = await startBotApi();
+    await using proxy = await startSocksProxy();
+    const apiRoot = telegram.apiRoot.replace('127.0.0.1', 'telegram.test');
+    await writeFile(
+      join(home.path, 'config.json'),
+      JSON.stringify({ version: 1, channels: { telegram: { apiRoot } } }),
+      { mode: 0o600 },
+    );
+    const terminal = openTerminal(home.path, `--telegram ${telegram.token}`);
+    await terminal.at(/Which model should answer/, DOWN, DOWN, ENTER);
+    await terminal.at(/Proxy for Telegram/, `${proxy.url}`, ENTER);
+    await terminal.at(/Telegram accepted it[\s\S]*Waiting up to/, CTRL_C);
+    await terminal.exited;
+    const saved = JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8'));
+    expect(saved.channels.telegram).toMatchObject({ enabled: true, proxy: proxy.url });
+  },
+);

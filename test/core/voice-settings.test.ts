@@ -19,9 +19,13 @@ const KNOWN = {
   openai: { apiBase: 'https://openai.test/v1', apiKey: 'sk' },
 };
 const transcription = (settings: object, known: Partial<typeof KNOWN> = KNOWN) =>
-  transcriptionEngine(configOf({ transcription: settings }), (vendor) => known[vendor], 'USD');
+  transcriptionEngine(
+    configOf({ transcription: settings }),
+    { to: (vendor) => known[vendor], proxy: '' },
+    'USD',
+  );
 const speech = (settings: object, known: Partial<typeof KNOWN> = KNOWN) =>
-  speechEngine(configOf({ speech: settings }), (vendor) => known[vendor], 'USD');
+  speechEngine(configOf({ speech: settings }), { to: (vendor) => known[vendor], proxy: '' }, 'USD');
 
 describe('what listens', () => {
   it.each([

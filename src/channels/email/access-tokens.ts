@@ -8,6 +8,7 @@ import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { parseJson } from '../../lib/json/json.ts';
+import { fetchThrough, proxyErrorIn } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { OAuth2Provider, OAuth2Settings } from './settings.ts';
@@ -86,6 +87,8 @@ type AccessTokensDeps = {
   readonly settings: OAuth2Settings;
   readonly username: string;
   readonly endpoint: Pick<OAuth2Provider, 'tokenUrl' | 'scope'>;
+  /** The setting; default: none. */
+  readonly proxy?: string;
   readonly clock: Clock;
   readonly state?: GrantRows | undefined;
 };
@@ -161,7 +164,7 @@ export class AccessTokens {
   }
 
   async #refresh(grant: StoredGrant, claimed: string): Promise<string> {
-    const { clock, settings, endpoint } = this.#deps;
+    const { clock, settings, endpoint, proxy = '' } = this.#deps;
     const form = {
       grant_type: 'refresh_token',
       client_id: settings.clientId,
@@ -169,10 +172,12 @@ export class AccessTokens {
       ...(settings.clientSecret === '' ? {} : { client_secret: settings.clientSecret }),
       ...(endpoint.scope === '' ? {} : { scope: endpoint.scope }),
     };
-    const issued = await requestGrant(endpoint.tokenUrl, form, clock).catch(async (error) => {
-      await this.#rows.swap(this.#change(claimed, grant), []);
-      throw error;
-    });
+    const issued = await requestGrant(endpoint.tokenUrl, form, clock, proxy).catch(
+      async (error) => {
+        await this.#rows.swap(this.#change(claimed, grant), []);
+        throw error;
+      },
+    );
     const fresh = { ...issued, refreshToken: issued.refreshToken || grant.refreshToken };
     this.#unsaved = { fresh, used: grant.refreshToken };
     await this.#save(this.#unsaved);
@@ -225,8 +230,13 @@ const refusalSchema = z.object({ error: z.string().regex(/^[a-z_]{1,60}$/) });
 export type Form = Readonly<Record<string, string>>;
 
 /** An empty refresh token: the provider issued none. @throws ChannelError */
-export async function requestGrant(tokenUrl: string, form: Form, clock: Clock): Promise<Grant> {
-  const { status, body } = await post(tokenUrl, form);
+export async function requestGrant(
+  tokenUrl: string,
+  form: Form,
+  clock: Clock,
+  proxy: string,
+): Promise<Grant> {
+  const { status, body } = await post(tokenUrl, form, proxy);
   const grant = status === 200 ? grantIn(body, clock.now()) : undefined;
   if (grant !== undefined) return grant;
   const error = errorIn(body);
@@ -255,9 +265,10 @@ export const errorIn = (body: unknown): string | undefined =>
 export async function post(
   url: string,
   form: Form,
+  proxy: string,
 ): Promise<{ readonly status: number; readonly body: unknown }> {
   try {
-    const response = await fetch(url, {
+    const response = await fetchThrough(proxy)(url, {
       method: 'POST',
       headers: { accept: 'application/json' },
       body: new URLSearchParams(form),
@@ -269,7 +280,8 @@ export async function post(
     return { status: response.status, body };
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'TimeoutError';
-    throw unreachable(isLate ? t`no answer within 30 s` : t`cannot reach it`);
+    const refusal = proxyErrorIn(error)?.message;
+    throw unreachable(isLate ? t`no answer within 30 s` : (refusal ?? t`cannot reach it`));
   }
 }
 

@@ -4,6 +4,7 @@
 
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import type { Reach } from '../../lib/net/proxies.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -26,6 +27,8 @@ type MailCredential =
   | { readonly kind: 'oauth2'; readonly tokens: AccessTokens };
 
 export type MailAccount = {
+  /** The setting of its proxy; default: none. */
+  readonly proxy?: string;
   readonly imap: MailServer;
   readonly smtp: MailServer;
   readonly username: string;
@@ -58,6 +61,7 @@ export function mailAccountOf(config: EmailConfig, deps: AccountDeps): MailAccou
     }
   }
   return {
+    proxy: config.proxy,
     imap,
     smtp,
     username: config.username,
@@ -75,16 +79,17 @@ function credentialOf(config: EmailConfig, { clock, state }: AccountDeps): MailC
   if (!isSafeTokenUrl(endpoint.tokenUrl)) {
     throw refused(t`oauth2.tokenUrl is not an https address`);
   }
-  const deps = { settings, username, endpoint, clock, state };
+  const { proxy } = config;
+  const deps = { settings, username, endpoint, proxy, clock, state };
   return { kind: 'oauth2', tokens: new AccessTokens(deps) };
 }
 
-export function tlsOptionsOf(account: MailAccount) {
-  const { certificateAuthority } = account;
+export function tlsOptionsOf({ certificateAuthority }: MailAccount, { servername }: Reach) {
   return {
     minVersion: MIN_TLS_VERSION,
     rejectUnauthorized: true,
     ...(certificateAuthority === undefined ? {} : { ca: certificateAuthority }),
+    ...(servername === undefined ? {} : { servername }),
   } as const;
 }
 

@@ -34,6 +34,8 @@ export type Consent = {
   readonly provider: OAuth2Provider;
   /** The mailbox; the provider offers this login first. */
   readonly username: string;
+  /** The setting; default: none. */
+  readonly proxy?: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Shows the person what to open. */
@@ -48,7 +50,7 @@ export async function consentInBrowser(
   consent: Consent,
   paste?: (isValid: (answer: string) => boolean, signal: AbortSignal) => Promise<string>,
 ): Promise<Grant> {
-  const { settings, provider, username, clock, signal, say } = consent;
+  const { settings, provider, username, proxy = '', clock, signal, say } = consent;
   const { state, verifier, challenge } = consentSecrets();
   const listener = await listenForRedirect(REDIRECT_PATH, state);
   const asking = new AbortController();
@@ -81,7 +83,7 @@ export async function consentInBrowser(
       code_verifier: verifier,
       ...clientOf(settings),
     };
-    return lasting(await requestGrant(provider.tokenUrl, form, clock));
+    return lasting(await requestGrant(provider.tokenUrl, form, clock, proxy));
   } finally {
     asking.abort();
     await listener[Symbol.asyncDispose]();
@@ -98,8 +100,9 @@ const deviceSchema = z.object({
 
 /** @throws ChannelError, the signal's reason */
 export async function consentOnDevice(consent: Consent): Promise<Grant> {
-  const { settings, provider, clock, signal, say } = consent;
-  const asked = await post(provider.deviceUrl, { ...clientOf(settings), scope: provider.scope });
+  const { settings, provider, proxy = '', clock, signal, say } = consent;
+  const scoped = { ...clientOf(settings), scope: provider.scope };
+  const asked = await post(provider.deviceUrl, scoped, proxy);
   const device = deviceSchema.safeParse(asked.body).data;
   if (asked.status !== 200 || device === undefined) {
     throw refused(errorIn(asked.body) ?? t`status ${asked.status}`);
@@ -112,7 +115,7 @@ export async function consentOnDevice(consent: Consent): Promise<Grant> {
   const form = { grant_type: DEVICE_GRANT, device_code: device.device_code, ...clientOf(settings) };
   for (let seconds = device.interval; clock.now() < until; ) {
     await clock.sleep(seconds * 1000, signal);
-    const answer = await poll(provider.tokenUrl, form);
+    const answer = await poll(provider.tokenUrl, form, proxy);
     const grant = answer.status === 200 ? grantIn(answer.body, clock.now()) : undefined;
     if (grant !== undefined) return lasting(grant);
     const error = errorIn(answer.body);
@@ -124,8 +127,8 @@ export async function consentOnDevice(consent: Consent): Promise<Grant> {
 }
 
 /** A token server that is unreachable now is asked again, more slowly. */
-const poll = (tokenUrl: string, form: Form) =>
-  post(tokenUrl, form).catch(() => ({ status: 503, body: undefined }));
+const poll = (tokenUrl: string, form: Form, proxy: string) =>
+  post(tokenUrl, form, proxy).catch(() => ({ status: 503, body: undefined }));
 
 const clientOf = ({ clientId, clientSecret }: OAuth2Settings): Form => ({
   client_id: clientId,

@@ -6,6 +6,7 @@
 import { type FetchMessageObject, type FetchQueryObject, ImapFlow } from 'imapflow';
 import { ChannelError } from '../../kernel/message/errors.ts';
 import { inTime } from '../../lib/async.ts';
+import { type Reach, reachThrough } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
@@ -87,11 +88,18 @@ export class ImapConnection implements AsyncDisposable {
     signal: AbortSignal,
   ): Promise<ImapConnection> {
     signal.throwIfAborted();
-    const client = newImapClient(account, secret);
+    const { host, port } = account.imap;
+    const reach = await reachThrough(account.proxy ?? '', host, port).catch((error: unknown) => {
+      throw imapFailure('connect', error);
+    });
+    const client = newImapClient(account, secret, reach);
     const connection = new ImapConnection(client, clock);
     const onAbort = () => client.close();
     signal.addEventListener('abort', onAbort, { once: true });
-    client.once('close', () => signal.removeEventListener('abort', onAbort));
+    client.once('close', () => {
+      signal.removeEventListener('abort', onAbort);
+      reach[Symbol.dispose]();
+    });
     try {
       await connection.#within(CONNECT_DEADLINE_MS, 'log in', client.connect());
     } catch (error) {
@@ -279,14 +287,14 @@ const MAX_LITERAL_BYTES = 32 * 1024 * 1024;
 const MAX_RESPONSE_BYTES = 40 * 1024 * 1024;
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
-function newImapClient(account: MailAccount, secret: Secret): ImapFlow {
+function newImapClient(account: MailAccount, secret: Secret, reach: Reach): ImapFlow {
   return new ImapFlow({
-    host: account.imap.host,
-    port: account.imap.port,
+    host: reach.host,
+    port: reach.port,
     secure: account.imap.security === 'tls',
     doSTARTTLS: account.imap.security === 'starttls',
     auth: { user: account.username, ...secret },
-    tls: tlsOptionsOf(account),
+    tls: tlsOptionsOf(account, reach),
     disableAutoIdle: true,
     disableCompression: true,
     logger: false,

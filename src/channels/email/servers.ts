@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import { within } from '../../lib/async.ts';
+import { proxyErrorIn } from '../../lib/net/proxies.ts';
 import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
@@ -19,7 +20,7 @@ const FETCH_TIMEOUT_MS = 5_000;
 const MAX_AUTOCONFIG_BYTES = 100_000;
 
 /** The address is user input, so its domain may be any host. */
-const safeFetch = createSafeFetch({ rules: () => ({ ports: [443], allowPrivateHosts: [] }) });
+const RULES = { ports: [443], allowPrivateHosts: [] };
 
 export type ServiceRecord = {
   readonly name: string;
@@ -28,6 +29,8 @@ export type ServiceRecord = {
 };
 
 export type DiscoverDeps = {
+  /** The setting; default: none. */
+  readonly proxy?: string;
   /** Service records of a name; empty if there are none. */
   readonly services?: (name: string) => Promise<readonly ServiceRecord[]>;
   /** The text of a page, or undefined if it is not available. */
@@ -45,7 +48,7 @@ export async function discoverMailbox(
   const known = knownProvider(normal, domain);
   if (known !== undefined) return known;
   const services = deps.services ?? systemServices;
-  const page = deps.page ?? fetchPage;
+  const page = deps.page ?? pagesThrough(deps.proxy ?? '');
   return (
     (await byServiceRecords(normal, domain, services)) ??
     (await byAutoconfig(normal, domain, page, signal))
@@ -136,10 +139,13 @@ async function systemServices(name: string): Promise<readonly ServiceRecord[]> {
   return resolver.resolveSrv(name).catch(() => []);
 }
 
-async function fetchPage(url: string, signal: AbortSignal): Promise<string | undefined> {
+function pagesThrough(proxy: string): NonNullable<DiscoverDeps['page']> {
+  const safeFetch = createSafeFetch({ rules: () => RULES, proxy: () => proxy });
   const limits = { timeoutMs: FETCH_TIMEOUT_MS, maxBytes: MAX_AUTOCONFIG_BYTES };
-  const answer = await safeFetch(url, { ...limits, signal }).catch(() => undefined);
-  return answer?.status === 200 ? Buffer.from(answer.body).toString('utf8') : undefined;
+  return async (url, signal) => {
+    const answer = await safeFetch(url, { ...limits, signal }).catch(() => undefined);
+    return answer?.status === 200 ? Buffer.from(answer.body).toString('utf8') : undefined;
+  };
 }
 
 // Servers of the large mail providers by the domain of the address, from their help pages; other
@@ -286,7 +292,9 @@ export async function proveMailbox(
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ChannelError || error instanceof DeliveryError)) throw error;
-    return { kind: 'failed', step, problem: error.message, remedy: remedyFor(error, step, config) };
+    const { problem = error.message, remedy = remedyFor(error, step, config) } =
+      proxyErrorIn(error) ?? {};
+    return { kind: 'failed', step, problem, remedy };
   }
 }
 

@@ -100,7 +100,7 @@ async function restartRunning(terminal: Terminal, account: AccountId): Promise<v
 async function grantAccess(
   { env, clock }: Terminal,
   asker: Asker,
-  { oauth2: settings, imapHost, username }: EmailConfig,
+  { oauth2: settings, imapHost, username, proxy }: EmailConfig,
   rows: GrantRows,
   onDevice: boolean,
 ): Promise<void> {
@@ -111,7 +111,7 @@ async function grantAccess(
     throw new CommandFailure(EXIT.usage, message);
   }
   const say = (text: string) => asker.say(text);
-  const consent = { settings, provider, username, clock, say };
+  const consent = { settings, provider, username, proxy, clock, say };
   const usesDevice = onDevice || (provider.deviceUrl !== '' && !hasBrowser(env, process.platform));
   const grant = await untilStopped(
     () => undefined,
@@ -178,6 +178,7 @@ async function mailSettings(
     flags,
     address,
     address === initial ? known : besideFirst(email, account, address),
+    known.proxy,
   );
   const allowFrom = await allowed(asker, flags, known.allowFrom);
   return {
@@ -213,10 +214,11 @@ async function mailServers(
   flags: EmailFlags,
   address: string,
   known: Servers | undefined,
+  proxy: string,
 ): Promise<Servers> {
   const before = known?.imapHost === '' || known?.smtpHost === '' ? undefined : known;
   const isGiven = flags.imapHost !== undefined && flags.smtpHost !== undefined;
-  const base = before ?? (isGiven ? undefined : await discover(asker, address));
+  const base = before ?? (isGiven ? undefined : await discover(asker, address, proxy));
   const host = (kind: 'IMAP' | 'SMTP', flag: string) =>
     asker.text({ message: t`${kind} server`, flag });
   const imapSecurity = flags.imapSecurity ?? base?.imapSecurity ?? 'tls';
@@ -232,10 +234,14 @@ async function mailServers(
   };
 }
 
-async function discover(asker: Asker, address: string): Promise<Servers | undefined> {
+async function discover(
+  asker: Asker,
+  address: string,
+  proxy: string,
+): Promise<Servers | undefined> {
   const found = await asker.during(
     t`Looking up the mail servers of ${address}`,
-    () => discoverMailbox(address, AbortSignal.timeout(DISCOVERY_TIMEOUT_MS)),
+    () => discoverMailbox(address, AbortSignal.timeout(DISCOVERY_TIMEOUT_MS), { proxy }),
     (mailbox) =>
       mailbox === undefined
         ? t`Not found; enter them.`

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import { after, BACKOFF, ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf } from '../../lib/json/json.ts';
+import { type Reach, reachThrough } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import { type MailAccount, type Secret, tlsOptionsOf, withSecret } from './connection-settings.ts';
@@ -44,7 +45,11 @@ async function inDialogue(
   talk: (dialogue: Dialogue) => Promise<void>,
 ): Promise<void> {
   await withSecret(account.credential, isLoginRefused, async (secret) => {
-    const dialogue = new Dialogue(account, signal);
+    const { host, port } = account.smtp;
+    const reach = await reachThrough(account.proxy ?? '', host, port).catch((error: unknown) => {
+      throw smtpFailure(error, false, attempt);
+    });
+    const dialogue = new Dialogue(account, reach, signal);
     try {
       await dialogue.logIn(account.username, secret);
       await talk(dialogue);
@@ -52,6 +57,7 @@ async function inDialogue(
       throw smtpFailure(error, dialogue.isHandedOver, attempt);
     } finally {
       dialogue.end();
+      reach[Symbol.dispose]();
     }
   }).catch((error: unknown) => {
     throw error instanceof ChannelError ? tokenFailure(error) : error;
@@ -69,15 +75,15 @@ class Dialogue {
   /** The whole mail was transmitted; only the server's answer can be missing. */
   isHandedOver = false;
 
-  constructor(account: MailAccount, signal: AbortSignal) {
-    const { host, port, security } = account.smtp;
+  constructor(account: MailAccount, reach: Reach, signal: AbortSignal) {
+    const { security } = account.smtp;
     this.#connection = new SMTPConnection({
-      host,
-      port,
+      host: reach.host,
+      port: reach.port,
       secure: security === 'tls',
       requireTLS: security === 'starttls',
       ignoreTLS: security === 'none',
-      tls: tlsOptionsOf(account),
+      tls: tlsOptionsOf(account, reach),
       connectionTimeout: CONNECT_TIMEOUT_MS,
       greetingTimeout: CONNECT_TIMEOUT_MS,
       dnsTimeout: CONNECT_TIMEOUT_MS,

@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 import { Client, defaultHttpInstance, type HttpInstance } from '@larksuiteoapi/node-sdk';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf, parseJson } from '../../lib/json/json.ts';
+import { routed } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import {
@@ -24,6 +25,8 @@ export type LarkApp = {
   readonly appSecret: string;
   /** `https://open.feishu.cn`, without a path. */
   readonly root: string;
+  /** The setting; default: none. */
+  readonly proxy?: string;
 };
 
 export type Call = {
@@ -40,15 +43,15 @@ export type Call = {
 export type LarkApi = ReturnType<typeof createLarkApi>;
 
 /** The connection carries the app secret: plain HTTP only within this machine. */
-export function agentFor(root: string, keepAlive: boolean): HttpAgent {
+export function agentFor({ root, proxy = '' }: LarkApp, keepAlive: boolean): HttpAgent {
   const options = { keepAlive, timeout: 60_000 };
-  return isTls(root) ? new HttpsAgent(options) : new HttpAgent(options);
+  return routed(isTls(root) ? new HttpsAgent(options) : new HttpAgent(options), proxy);
 }
 
 const isTls = (root: string) => new URL(root).protocol === 'https:';
 
 export function createLarkApi(app: LarkApp, clock: Clock) {
-  const agent = agentFor(app.root, true);
+  const agent = agentFor(app, true);
   const tokens = new Map<unknown, { readonly value: unknown; readonly expiresAt: number }>();
   const client = new Client({
     appId: app.appId,
@@ -244,14 +247,15 @@ export type LarkCredentials = {
   readonly appSecret: string;
   /** `feishu`, `lark` or an address. */
   readonly domain: string;
+  readonly proxy: string;
 };
 
 /** @throws ChannelError as a text for the person; never contains the secret */
 export async function proveLark(
-  { appId, appSecret, domain }: LarkCredentials,
+  { appId, appSecret, domain, proxy }: LarkCredentials,
   signal: AbortSignal,
 ): Promise<BotInfo> {
-  const api = createLarkApi({ appId, appSecret, root: larkRoot(domain) }, systemClock);
+  const api = createLarkApi({ appId, appSecret, root: larkRoot(domain), proxy }, systemClock);
   try {
     return await botInfo(api, signal);
   } catch (error) {

@@ -13,6 +13,7 @@ import { toastOf } from '../../kernel/message/message.ts';
 import { createLanes, RecentMap } from '../../lib/async.ts';
 import { textOf } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { watchConnections } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
@@ -187,19 +188,16 @@ async function openConnection(
   let socket:
     | (Duplex & { readonly bytesRead?: number; readonly bytesWritten?: number })
     | undefined;
-  const agent = agentFor(app.root, false);
-  const connect = agent.createConnection.bind(agent);
-  agent.createConnection = (options, callback) => {
-    const made = connect(options, callback);
-    socket = made ?? undefined;
-    made?.once('close', () => closed.resolve());
-    return made;
-  };
+  const agent = agentFor(app, false);
+  watchConnections(agent, (made) => {
+    socket = made;
+    made.once('close', () => closed.resolve());
+  });
   const client = new WSClient({
     appId: app.appId,
     appSecret: app.appSecret,
     domain: app.root,
-    httpInstance: createHttp(agentFor(app.root, false), (_url, body) => {
+    httpInstance: createHttp(agentFor(app, false), (_url, body) => {
       const refusal = refusalOf(body, 200);
       if (refusal === undefined) return;
       opening.reject(refusal);

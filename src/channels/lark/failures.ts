@@ -12,6 +12,7 @@ import {
   type Remedy,
 } from '../../kernel/message/errors.ts';
 import { fieldsOf, textOf } from '../../lib/json/json.ts';
+import { proxyErrorIn } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
 import { at, numberOf } from './rules/content.ts';
 
@@ -155,6 +156,8 @@ export function callErrorOf(thrown: unknown): LarkCallError {
   const response = fieldsOf(at(thrown, 'response'));
   const status = numberOf(response?.['status']);
   if (response !== undefined && status !== undefined) return refused(response, status);
+  const proxy = proxyErrorIn(thrown);
+  if (proxy !== undefined) return new LarkCallError({ kind: 'not_reached', reason: proxy.message });
   const code = textOf(at(thrown, 'code')) ?? t`network error`;
   if (NOT_REACHED.test(code)) return new LarkCallError({ kind: 'not_reached', reason: code });
   const reason = code === 'ERR_CANCELED' ? t`given up` : code;

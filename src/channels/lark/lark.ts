@@ -32,8 +32,8 @@ type LarkDeps = {
 const LIFETIME_MS = 24 * 3600 * 1000;
 
 export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDeps): Channel {
-  const { appId, appSecret } = config;
-  const app = { appId, appSecret, root: larkRoot(config.domain) };
+  const { appId, appSecret, proxy } = config;
+  const app = { appId, appSecret, proxy, root: larkRoot(config.domain) };
   const api = createLarkApi(app, clock);
   const directory = createDirectory(api, clock);
   const messages = createMessages(api);

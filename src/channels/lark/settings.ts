@@ -8,6 +8,7 @@ import {
   groupSettings,
   groups,
   type Problems,
+  proxy,
   secret,
   strangeCallNames,
   strangeItems,
@@ -31,6 +32,7 @@ export const larkSchema = z.strictObject({
   domain: text('feishu').describe(
     'feishu, lark (outside China), or the address of your own server.',
   ),
+  proxy,
   allowFrom: allowFrom.describe(
     t`open_id (ou_...) or union_id (on_...) of people who may talk to the agent. Empty: nobody.`,
   ),

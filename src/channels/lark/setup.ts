@@ -5,7 +5,7 @@ import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { t } from '../../lib/texts.ts';
-import { type ProvenLarkBot, proveLark } from '../channel-setup.ts';
+import { type LarkCredentials, type ProvenLarkBot, proveLark } from '../channel-setup.ts';
 
 const PROOF_TIMEOUT_MS = 20_000;
 const SECRET_VARIABLE = 'LARK_APP_SECRET';
@@ -25,7 +25,7 @@ const HOW_TO =
   t`Lark: docs/channels/lark.md shows in five steps how to create an app with a bot. Its id and secret ` +
   t`are under "Credentials & Basic Info" in the developer console.`;
 
-type Credentials = { readonly appId: string; readonly appSecret: string; readonly domain: string };
+type Credentials = Omit<LarkCredentials, 'proxy'>;
 
 export async function setUpLark(
   terminal: Terminal,
@@ -76,7 +76,7 @@ async function proveAndSave(
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const bot = await asker.during(
     t`Checking the app with Lark`,
-    () => proveLark(credentials, signal),
+    () => proveLark({ ...credentials, proxy: known.proxy }, signal),
     (found) => t`Lark accepted it: bot ${found.name}.`,
   );
   const { appId, appSecret, domain } = credentials;

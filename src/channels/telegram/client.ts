@@ -17,6 +17,8 @@ import {
   type Remedy,
 } from '../../kernel/message/errors.ts';
 import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
+import { ProxyError } from '../../lib/net/address-rules.ts';
+import { routed } from '../../lib/net/proxies.ts';
 import { nodeHttp } from '../../lib/net/safe-fetch.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
@@ -129,6 +131,8 @@ function formBody(
 type LineOptions = {
   readonly token: string;
   readonly apiRoot: string;
+  /** The setting; default: none. */
+  readonly proxy?: string;
   readonly clock: Clock;
 };
 
@@ -147,7 +151,7 @@ const MAX_IDLE_SOCKETS = 16;
 const MAX_ANSWER_BYTES = 20_000_000;
 
 /** @throws ChannelError for an invalid address */
-function openLine({ token, apiRoot, clock }: LineOptions) {
+function openLine({ token, apiRoot, proxy = '', clock }: LineOptions) {
   // Parsed before the token is inserted: an error about a URL quotes it.
   const root = parseRoot(apiRoot);
   const isTls = root.protocol === 'https:';
@@ -156,7 +160,8 @@ function openLine({ token, apiRoot, clock }: LineOptions) {
     timeout: IDLE_SOCKET_MS,
     maxFreeSockets: MAX_IDLE_SOCKETS,
   };
-  const agent = isTls ? new HttpsAgent(agentOptions) : new nodeHttp.Agent(agentOptions);
+  const own = isTls ? new HttpsAgent(agentOptions) : new nodeHttp.Agent(agentOptions);
+  const agent = routed(own, proxy);
   const request = isTls ? httpsRequest : nodeHttp.request;
   const hostname = root.hostname.replace(/^\[|\]$/g, '');
   const target = { hostname, port: root.port, agent };
@@ -255,7 +260,9 @@ function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise
 /** Until the connection is established, nothing of the request has left this machine. */
 function whenConnected(call: ClientRequest, connected: () => void) {
   call.on('socket', (socket) => {
-    if (!socket.connecting) connected();
+    // Over the tunnel of a proxy it is connected before it is encrypted.
+    const isSecuring = 'secureConnecting' in socket && socket.secureConnecting === true;
+    if (!socket.connecting && !isSecuring) connected();
     else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected);
   });
 }
@@ -279,6 +286,7 @@ function readAll(
 
 /** Only the code: messages of network errors may contain the URL, and with it the token. */
 function codeOf(error: Error): string {
+  if (error instanceof ProxyError) return error.message;
   return 'code' in error && typeof error.code === 'string' ? error.code : t`network error`;
 }
 
@@ -317,7 +325,7 @@ export type ProvenBot = { readonly id: number; readonly username: string; readon
 /** @throws ChannelError as a text for the person; never contains the token */
 export async function proveTelegram(
   token: string,
-  apiRoot: string,
+  { apiRoot, proxy = '' }: Pick<LineOptions, 'apiRoot' | 'proxy'>,
   signal: AbortSignal,
 ): Promise<ProvenBot> {
   if (!/^\d+:[\w-]+$/.test(token)) {
@@ -325,7 +333,7 @@ export async function proveTelegram(
     throw new ChannelError('telegram_token_malformed', problem, { remedy: NEVER });
   }
   try {
-    const me = await createBotLink({ token, apiRoot, clock: systemClock }).api.getMe(signal);
+    const me = await createBotLink({ token, apiRoot, proxy, clock: systemClock }).api.getMe(signal);
     return { id: me.id, username: me.username, name: me.first_name };
   } catch (error) {
     if (!(error instanceof BotCallError)) throw error;

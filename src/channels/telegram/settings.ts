@@ -8,6 +8,7 @@ import {
   groupSettings,
   groups,
   type Problems,
+  proxy,
   secret,
   strangeCallNames,
   strangeItems,
@@ -32,6 +33,7 @@ export const telegramSchema = z.strictObject({
   enabled: flag(false),
   token: secret().default('').describe('Bot token from @BotFather.'),
   apiRoot: text('https://api.telegram.org'),
+  proxy,
   allowFrom: allowFrom.describe(
     t`Numeric Telegram user ids that may talk to the agent. Empty: nobody; "*": everybody.`,
   ),

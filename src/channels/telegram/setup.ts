@@ -2,10 +2,19 @@
 // first tap makes its sender the owner.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
+import {
+  currentConfig,
+  offerPairing,
+  type Settings,
+  save,
+  tryOut,
+} from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import { ChannelError } from '../../kernel/message/errors.ts';
+import { readProxy } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
 import { type ProvenBot, pairingLink, proveTelegram } from '../channel-setup.ts';
+import type { TelegramConfig } from './settings.ts';
 
 const PROOF_TIMEOUT_MS = 20_000;
 const TOKEN_VARIABLE = 'TELEGRAM_BOT_TOKEN';
@@ -51,20 +60,46 @@ async function provedBot(terminal: Terminal, asker: Asker, given: string): Promi
 }
 
 async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
-  const { apiRoot, token: known } = (await currentConfig(terminal)).channels.telegram;
-  const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
-  const bot = await asker.during(
-    t`Checking the token with Telegram`,
-    () => proveTelegram(given, apiRoot, signal),
-    (found) => t`Telegram accepted it: @${found.username} (${found.name}).`,
-  );
+  const { telegram } = (await currentConfig(terminal)).channels;
+  const { token: known } = telegram;
+  const through = (settings: Settings, channel: TelegramConfig) =>
+    asker.during(
+      t`Checking the token with Telegram`,
+      async () => ({
+        bot: await proveTelegram(given, channel, AbortSignal.timeout(PROOF_TIMEOUT_MS)),
+        settings,
+      }),
+      ({ bot }) => t`Telegram accepted it: @${bot.username} (${bot.name}).`,
+    );
+  const { bot, settings } = await through({}, telegram).catch(async (error: unknown) => {
+    const proxied = await askProxy(asker, error);
+    return through(proxied, (await tryOut(terminal, proxied)).channels.telegram);
+  });
   await save(terminal, {
+    ...settings,
     'channels.telegram.enabled': true,
     // A configured value may be a reference to the environment, and stays.
     ...(given === known ? {} : { 'channels.telegram.token': tokenText(terminal, given) }),
   });
   return bot;
 }
+
+/** Where Telegram is blocked. @throws the error, if a proxy cannot help or the person has none */
+async function askProxy(asker: Asker, error: unknown): Promise<Settings> {
+  const isAway = error instanceof ChannelError && error.code === 'telegram_unreachable';
+  if (!isAway || !asker.interactive) throw error;
+  asker.warn(error.message);
+  const proxy = await asker.text({
+    message: t`Proxy for Telegram, e.g. socks5h://proxy.example:1080 (leave empty: none)`,
+    flag: '--proxy',
+    optional: true,
+    check: (text) => (readProxy(text) === undefined ? PROXY_FORM : undefined),
+  });
+  if (proxy === '') throw error;
+  return { 'channels.telegram.proxy': proxy };
+}
+
+const PROXY_FORM = t`Start with http://, https://, socks5:// or socks5h://, and end with the port.`;
 
 /** A token from the environment is saved as a reference, not copied. */
 function tokenText({ env }: Terminal, token: string): string {

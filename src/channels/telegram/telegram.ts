@@ -69,7 +69,8 @@ const LIFETIME_MS = 24 * 3600 * 1000;
 
 export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps): Channel {
   const { clock } = deps;
-  const link = createBotLink({ token: config.token, apiRoot: config.apiRoot, clock });
+  const { token, apiRoot, proxy } = config;
+  const link = createBotLink({ token, apiRoot, proxy, clock });
   const { api } = link;
   const bot: Bot = { account: DEFAULT_ACCOUNT, botId: botIdOf(config.token) };
   let host: ChannelHost | undefined;

@@ -61,6 +61,8 @@ export type SocketParts = Pick<
 export type ConnectionDeps = SocketParts &
   Pick<ChannelHost, 'clock' | 'log'> & {
     readonly url: URL;
+    /** The setting; empty: none. */
+    readonly proxy: string;
     readonly vault: Pick<Vault, 'auth' | 'account' | 'save'>;
   };
 
@@ -118,7 +120,7 @@ export class Connection {
     this.#events = events;
     this.#auth = deps.vault.auth;
     this.#isPairing = deps.vault.account === undefined;
-    this.#carrier = createCarrier(deps.url);
+    this.#carrier = createCarrier(deps.url, deps.proxy);
     this.closed = this.#over.promise.then((cause) => this.#ended(cause));
     const logger = createBaileysLogger(deps);
     this.socket = makeWASocket({
@@ -127,7 +129,7 @@ export class Connection {
       auth: this.#auth,
       logger,
       agent: this.#carrier.agent,
-      fetchAgent: createUploadAgent(deps.url),
+      fetchAgent: createUploadAgent(deps.url, deps.proxy),
       getMessage: deps.getMessage,
       cachedGroupMetadata: deps.cachedGroupMetadata,
       makeSignalRepository: (...given) => this.#watched(deps.makeSignalRepository(...given)),

@@ -23,7 +23,7 @@ import type { Vault } from './vault.ts';
 
 type LinkDeps = SocketParts & {
   readonly vault: Vault;
-  readonly settings: Pick<WhatsAppConfig, 'socketUrl' | 'phoneNumber'>;
+  readonly settings: Pick<WhatsAppConfig, 'socketUrl' | 'phoneNumber' | 'proxy'>;
   readonly host: Pick<ChannelHost, 'report' | 'alert' | 'clock' | 'log' | 'state'>;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
@@ -179,7 +179,7 @@ export class Link {
     if (pairing === undefined) this.#status.connecting();
     else this.#status.degraded(t`waiting for the phone to confirm the link`);
     const connection = new Connection(
-      { ...deps, url, clock, log },
+      { ...deps, url, proxy: deps.settings.proxy, clock, log },
       {
         ...pairingEvents(pairing, { log, socket: () => connection.socket }),
         onOpen: () => this.#onOpen(),

@@ -3,7 +3,7 @@
 
 import { createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { request } from 'node:https';
+import { type Agent, request } from 'node:https';
 import {
   type BaileysEventMap,
   DEF_MEDIA_HOST,
@@ -33,6 +33,8 @@ type MediaDownloadDeps = {
    * media host, which is then on this machine too. All other files are on WhatsApp's hosts.
    */
   readonly socketUrl: string;
+  /** Connects to the media host. */
+  readonly agent: Agent;
   readonly again: MediaAgain;
 };
 
@@ -75,17 +77,17 @@ export async function* downloadMedia(
 /** Asks the phone to upload a file again that the host no longer has. */
 async function found(
   file: WhatsAppMediaRef,
-  { socketUrl, again }: MediaDownloadDeps,
+  { socketUrl, agent, again }: MediaDownloadDeps,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const host = hostFor(file.host, socketUrl);
   try {
-    return await opened(placeAt(file.path, host), signal);
+    return await opened(placeAt(file.path, host), agent, signal);
   } catch (error) {
     const isGone = error instanceof AttachmentError && error.code === MEDIA_GONE;
     const path = isGone ? await orAborted(again(file), signal) : undefined;
     if (path === undefined) throw error;
-    return opened(placeAt(path, host), signal);
+    return opened(placeAt(path, host), agent, signal);
   }
 }
 
@@ -108,11 +110,15 @@ function placeAt(path: string, host: string): URL {
   });
 }
 
-function opened({ host, hostname, port, pathname, search }: URL, signal: AbortSignal) {
+function opened(
+  { host, hostname, port, pathname, search }: URL,
+  agent: Agent,
+  signal: AbortSignal,
+) {
   return new Promise<IncomingMessage>((resolve, reject) => {
     const path = `${pathname}${search}`;
     const headers = { origin: ORIGIN, host };
-    const call = request({ hostname, port, path, headers, signal }, (response) => {
+    const call = request({ hostname, port, path, headers, agent, signal }, (response) => {
       const status = response.statusCode ?? 0;
       if (status === 200) return resolve(response);
       response.resume();

@@ -8,6 +8,7 @@ import {
   groupSettings,
   groups,
   type Problems,
+  proxy,
   strangeCallNames,
   strangeItems,
   strangers,
@@ -48,6 +49,7 @@ export const whatsappSchema = z.strictObject({
   socketUrl: text('wss://web.whatsapp.com/ws/chat').describe(
     'Address of the WhatsApp server: wss:, or ws: on a loopback address.',
   ),
+  proxy,
   selfChat: flag(false).describe('Answer in the account owner’s chat with themselves.'),
   readReceipts: flag(true).describe('Mark messages as read when the agent works on them.'),
   streaming: flag(false).describe('Show a live preview of the answer by editing the message.'),

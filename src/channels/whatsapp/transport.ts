@@ -9,6 +9,7 @@ import type { SocketConfig } from '@whiskeysockets/baileys';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { LogFields } from '../../lib/logger.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { routed, watchConnections } from '../../lib/net/proxies.ts';
 import type { ChannelHost } from '../channel.ts';
 
 type BaileysLogger = SocketConfig['logger'];
@@ -156,21 +157,17 @@ export function parseSocketUrl(text: string): URL {
 
 export type Carrier = ReturnType<typeof createCarrier>;
 
-export function createCarrier(url: URL) {
+export function createCarrier(url: URL, proxy: string) {
   // On loopback there is no TLS; the library's type knows only the TLS agent. Elsewhere the check
   // is set explicitly, because an environment variable could otherwise switch it off.
-  const agent =
+  const own =
     url.protocol === 'wss:' ? new Agent({ rejectUnauthorized: true }) : (new PlainAgent() as Agent);
-  const connect = agent.createConnection.bind(agent);
+  const agent = routed(own, proxy);
   const lines = new Set<Duplex>();
-  agent.createConnection = (options, callback) => {
-    const line = connect(options, callback);
-    if (line) {
-      lines.add(line);
-      line.once('close', () => lines.delete(line));
-    }
-    return line;
-  };
+  watchConnections(agent, (line) => {
+    lines.add(line);
+    line.once('close', () => lines.delete(line));
+  });
   const cut = () => {
     for (const line of lines) line.destroy();
   };
@@ -189,6 +186,10 @@ export function createCarrier(url: URL) {
   };
 }
 
+/** For the media host. */
+export const mediaAgent = (proxy: string): Agent =>
+  routed(new Agent({ rejectUnauthorized: true }), proxy);
+
 const MEDIA_HOSTS = /(?:^|\.)whatsapp\.net$/i;
 
 /**
@@ -197,8 +198,8 @@ const MEDIA_HOSTS = /(?:^|\.)whatsapp\.net$/i;
  * @param socket the URL of the account's connection: if it is on this machine, its media host is
  * too
  */
-export function createUploadAgent(socket: URL): Agent {
-  const agent = new Agent({ rejectUnauthorized: true });
+export function createUploadAgent(socket: URL, proxy: string): Agent {
+  const agent = mediaAgent(proxy);
   const connect = agent.createConnection.bind(agent);
   const isAllowed = (host: string) =>
     isLoopbackHost(socket.hostname) ? host === socket.hostname : MEDIA_HOSTS.test(host);

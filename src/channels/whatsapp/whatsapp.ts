@@ -34,6 +34,7 @@ import { isNotSaved, type Unit } from './rows.ts';
 import { LINK_REMEDY } from './rules/endings.ts';
 import { WHATSAPP } from './rules/jid.ts';
 import type { WhatsAppConfig } from './settings.ts';
+import { mediaAgent } from './transport.ts';
 import { createUndecryptable } from './undecryptable.ts';
 import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts';
 
@@ -55,7 +56,8 @@ const MAX_UPLOAD_BYTES = 100_000_000;
 const LIFETIME_MS = 3 * 86_400_000;
 
 export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps): Channel {
-  const { socketUrl, ackReaction, streaming } = config;
+  const { socketUrl, proxy, ackReaction, streaming } = config;
+  const agent = mediaAgent(proxy);
   const readiness = createReadiness();
   /** Of the current run, or of the next. */
   let opened = Promise.withResolvers<Session>();
@@ -103,7 +105,11 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
       maxUploadBytes: MAX_UPLOAD_BYTES,
       maxCaptionUnits: CAPTION_UNITS,
       fetch: (ref, signal) =>
-        downloadMedia(ref, { socketUrl, again: async (file) => session?.mediaAgain(file) }, signal),
+        downloadMedia(
+          ref,
+          { socketUrl, agent, again: async (file) => session?.mediaAgain(file) },
+          signal,
+        ),
     },
     typing: {
       intervalMs: TYPING_SHOWN_MS,

@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { checkMailLogins, proveLark, proveTelegram } from '../../channels/channel-setup.ts';
 import type { GrantRows } from '../../channels/email/access-tokens.ts';
 import { type EmailConfig, mailboxesOf, usesOAuth2 } from '../../channels/email/settings.ts';
+import { larkRoot } from '../../channels/lark/settings.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { OpenedState } from '../../kernel/home-state.ts';
@@ -15,10 +16,18 @@ import { accountName, channelName, channelScope } from '../../kernel/message/ids
 import { verifyAudit } from '../../kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../kernel/observe/build-telemetry.ts';
 import { isPermitted } from '../../lib/files/files.ts';
-import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import {
+  isDirect,
+  isLoopbackHost,
+  ProxyError,
+  readProxy,
+  shownProxy,
+} from '../../lib/net/address-rules.ts';
+import { proveProxy } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
+import { createCredentials } from '../../providers/credentials.ts';
 import { proveConfigured, resolveConfigured } from '../../providers/model-setup.ts';
-import { DEMO_MODEL } from '../../providers/rules/model-names.ts';
+import { CLOUD_ORDER, DEMO_MODEL } from '../../providers/rules/model-names.ts';
 import { findSandbox, thisSystem } from '../../tools/exec/find-sandbox.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './machine-checks.ts';
@@ -155,9 +164,62 @@ function modelRemedy({ code, userText = SET_UP }: NanobotError): string {
   return more === undefined ? userText : `${userText} ${more}`;
 }
 
+/**
+ * Each proxy by a connection to what it is for; the first server of each, because a proxy that
+ * refuses one is reported where that is checked.
+ */
+export async function checkProxies(
+  config: Config,
+  env: Terminal['env'],
+): Promise<readonly Finding[]> {
+  const served = new Map<string, URL>();
+  for (const [setting, address] of proxiedServers(config, env)) {
+    const url = URL.parse(address);
+    const proxy = readProxy(setting);
+    const isFor = proxy && url && !isDirect(proxy, url.hostname, portOf(url));
+    if (isFor && !served.has(setting)) served.set(setting, url);
+  }
+  return Promise.all([...served].map(([setting, url]) => checkProxy(setting, url)));
+}
+
+function* proxiedServers({ channels, network, ...config }: Config, env: Terminal['env']) {
+  const { telegram, lark, whatsapp, email } = channels;
+  if (telegram.enabled) yield [telegram.proxy, telegram.apiRoot] as const;
+  if (lark.enabled) yield [lark.proxy, larkRoot(lark.domain)] as const;
+  if (whatsapp.enabled) yield [whatsapp.proxy, whatsapp.socketUrl] as const;
+  for (const { enabled, proxy, imapHost, imapPort } of mailboxesOf(email).values()) {
+    if (enabled) yield [proxy, `imap://${imapHost}:${imapPort}`] as const;
+  }
+  const credentials = createCredentials({ ...config, channels, network }, env, []);
+  for (const vendor of CLOUD_ORDER) {
+    const access = credentials.accessTo(vendor);
+    if (access !== undefined) yield [access.proxy, access.apiBase] as const;
+  }
+  yield [network.proxy, telegram.apiRoot] as const;
+}
+
+const USUAL_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'ws:': 80 };
+const portOf = ({ port, protocol }: URL) => Number(port) || (USUAL_PORTS[protocol] ?? 443);
+
+async function checkProxy(setting: string, url: URL): Promise<Finding> {
+  const [host, port] = [url.hostname, portOf(url)];
+  try {
+    await proveProxy(setting, host, port);
+    const proxy = readProxy(setting);
+    return ok(PROXY_CHECK, t`${proxy && shownProxy(proxy)} connects to ${host}:${port}`);
+  } catch (error) {
+    if (error instanceof ProxyError) return fail(PROXY_CHECK, error.problem, error.remedy);
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const remedy = t`Use socks5h instead of socks5, so that the proxy looks the name up.`;
+    return fail(PROXY_CHECK, t`this machine does not find ${host} (${code})`, remedy);
+  }
+}
+
+const PROXY_CHECK = 'proxy';
+
 export function checkTelegram({ channels: { telegram } }: Config): Promise<readonly Finding[]> {
   return checkBot('telegram', telegram.enabled, t`Enter a new token`, async (signal) => {
-    const bot = await proveTelegram(telegram.token, telegram.apiRoot, signal);
+    const bot = await proveTelegram(telegram.token, telegram, signal);
     return t`token accepted, bot @${bot.username}`;
   });
 }

@@ -27,6 +27,8 @@ export type ConnectionDeps = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
   readonly clock: Clock;
+  /** The setting, for a server that is reached by a URL; default: none. */
+  readonly proxy?: () => string;
   readonly resolver?: HostResolver;
 };
 
@@ -182,7 +184,7 @@ const RETRIES_OF_STREAM = {
   maxRetries: 2,
 };
 
-async function linkByHttp({ config, clock, resolver }: ConnectionDeps): Promise<Link> {
+async function linkByHttp({ config, proxy, clock, resolver }: ConnectionDeps): Promise<Link> {
   const { StreamableHTTPClientTransport } = await import(
     '@modelcontextprotocol/sdk/client/streamableHttp.js'
   );
@@ -190,6 +192,7 @@ async function linkByHttp({ config, clock, resolver }: ConnectionDeps): Promise<
   const guarded = createGuardedFetch({
     origin: url,
     rules: rulesFor(url, config),
+    proxy: proxy?.() ?? '',
     maxBytes: MAX_ANSWER_BYTES,
     ...defined({ resolver }),
   });

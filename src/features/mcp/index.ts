@@ -88,6 +88,7 @@ export function install(kernel: Kernel): void {
       resolve(live.defaults.workspace, cwd.replace(/^~(?=$|[/\\])/, homedir())),
     redact: (text) => live.redact(text),
     version: programVersion(),
+    proxy: () => live.config.network.proxy,
     ...{ env, clock, log, media, own: kernel.use(PROVENANCE) },
   });
   kernel.provide(TOOL_SERVERS, servers);

@@ -25,7 +25,10 @@ export type SkillMaintenance = Awaited<ReturnType<typeof openSkillMaintenance>>;
 export async function openSkillMaintenance(home: Home, env: Environment, clock: Clock) {
   const { config } = await loadConfig(home, env);
   const { workspace } = config.agents.defaults;
-  const fetch = createSafeFetch({ rules: () => config.tools.web });
+  const fetch = createSafeFetch({
+    rules: () => config.tools.web,
+    proxy: () => config.network.proxy,
+  });
   const deps: InstallDeps = {
     folder: skillsFolder(workspace),
     pins: createSkillPinRows(home.skillPins),

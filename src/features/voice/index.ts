@@ -33,7 +33,7 @@ import { createCredentials } from '../../providers/credentials.ts';
 import { PAID_CALLS } from '../spending/index.ts';
 import { createListening } from './listening.ts';
 import {
-  type AccessTo,
+  type KnownAccess,
   type SpeechEngine,
   speakingCost,
   speechEngine,
@@ -113,11 +113,11 @@ type ChosenEngines = {
 
 export function chosenEngines(config: Config, env: Environment): ChosenEngines {
   const credentials = createCredentials(config, env, []);
-  const accessTo: AccessTo = (vendor) => credentials.accessTo(vendor);
+  const access: KnownAccess = { to: credentials.accessTo, proxy: config.network.proxy };
   const { currency } = config.limits.budget;
   return {
-    transcription: transcriptionEngine(config.voice, accessTo, currency),
-    speech: speechEngine(config.voice, accessTo, currency),
+    transcription: transcriptionEngine(config.voice, access, currency),
+    speech: speechEngine(config.voice, access, currency),
   };
 }
 

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { isHomeUrl } from '../../lib/net/address-rules.ts';
+import { fetchThrough, proxyErrorIn } from '../../lib/net/proxies.ts';
 import { boundedBody } from '../../lib/net/safe-fetch.ts';
 import { languageCode } from '../../lib/text/decode-text.ts';
 import { t } from '../../lib/texts.ts';
@@ -179,7 +180,7 @@ const mayPass = (error: unknown) =>
 async function tried(call: EngineCall, signal: AbortSignal): Promise<Uint8Array> {
   const { access, path, contentType } = call;
   const key = access.apiKey === '' ? {} : { authorization: `Bearer ${access.apiKey}` };
-  const response = await fetch(`${access.apiBase}/${path}`, {
+  const response = await fetchThrough(access.proxy ?? '')(`${access.apiBase}/${path}`, {
     method: 'POST',
     headers: { 'content-type': contentType, ...key },
     body: call.content,
@@ -187,13 +188,19 @@ async function tried(call: EngineCall, signal: AbortSignal): Promise<Uint8Array>
     redirect: 'error',
     signal,
   }).catch((cause: unknown) => {
-    throw new VoiceError('voice_unreachable', t`the engine cannot be reached`, { cause });
+    throw unreachable(cause);
   });
   if (!response.ok) {
     await response.body?.cancel();
     throw refusal(response.status);
   }
   return readBody(response, call.maxAnswerBytes);
+}
+
+function unreachable(cause: unknown): VoiceError {
+  const proxy = proxyErrorIn(cause);
+  const why = proxy === undefined ? '' : `: ${proxy.message}`;
+  return new VoiceError('voice_unreachable', t`the engine cannot be reached${why}`, { cause });
 }
 
 type Refusal = readonly [code: VoiceFailure, reason: string];
@@ -231,14 +238,17 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
 const PING_MS = 10_000;
 
 /** Whether the server responds and accepts the key; other statuses do not count. */
-export async function pingEngine({ apiBase, apiKey }: EngineAccess, clock: Clock): Promise<void> {
+export async function pingEngine(
+  { apiBase, apiKey, proxy = '' }: EngineAccess,
+  clock: Clock,
+): Promise<void> {
   const headers = apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` };
   const ask = (signal: AbortSignal) =>
-    fetch(`${apiBase}/models`, { headers, redirect: 'error', signal });
+    fetchThrough(proxy)(`${apiBase}/models`, { headers, redirect: 'error', signal });
   const unlimited = new AbortController().signal;
   const response = await withDeadline(clock, PING_MS, tooSlow, unlimited, ask).catch(
     (cause: unknown) => {
-      throw new VoiceError('voice_unreachable', t`the engine cannot be reached`, { cause });
+      throw unreachable(cause);
     },
   );
   await response.body?.cancel();

@@ -7,6 +7,7 @@ import { telegramConflicts } from '../../channels/telegram/settings.ts';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
 import { whatsappConflicts } from '../../channels/whatsapp/settings.ts';
 import { FEATURE_CONFLICTS } from '../../features.ts';
+import { GENERAL_PROXY, NO_PROXY_AT_ALL, readProxy } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import type { ToolPolicyEntry } from '../access/rights.ts';
@@ -27,7 +28,7 @@ import {
   type LocatedJson,
   readJson,
 } from './json.ts';
-import { pathsIn, valueAt, withValue } from './json-paths.ts';
+import { member, pathsIn, valueAt, withValue } from './json-paths.ts';
 import { migrateConfig } from './migration.ts';
 import {
   type FoundSecrets,
@@ -66,7 +67,7 @@ export function checkConfig(
   if (config === undefined || problems.length > 0) {
     throw configError(problems.map((one) => placed(one, located)));
   }
-  return { config, raw, migratedFrom: from, notes };
+  return { config: withProxies(config, env), raw, migratedFrom: from, notes };
 }
 
 /** All problems of a configuration that is already JSON of the current version. */
@@ -194,6 +195,7 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   modelChoices,
   waits,
   urls,
+  proxies,
   timeZone,
   ...FEATURE_CONFLICTS,
 ];
@@ -270,6 +272,48 @@ function urls({ providers, channels, cluster }: Config): Problems {
       ),
     ),
   ];
+}
+
+/** The paths of the settings that name a proxy. */
+const proxyPaths = (config: unknown) =>
+  configKeys()
+    .filter(({ path }) => path.endsWith('.proxy'))
+    .flatMap(({ path }) => pathsIn(config, path));
+
+const textAt = (config: Config, path: string) =>
+  String(path.split('.').reduce<unknown>(member, config) ?? '');
+
+function proxies(config: Config): Problems {
+  const remedy =
+    t`Use an address with host and port such as "socks5h://proxy.example:1080" (http, https, socks5 or socks5h), ` +
+    t`with a login as "http://name:password@host:port"; or "${NO_PROXY_AT_ALL}" for none.`;
+  return proxyPaths(config).flatMap((path) => {
+    const text = textAt(config, path);
+    const isNone = text === '' || text === NO_PROXY_AT_ALL;
+    const isFine = isNone || (!/\s/.test(text) && readProxy(text) !== undefined);
+    return unless(isFine, path, t`this is not the address of a proxy`, remedy);
+  });
+}
+
+/**
+ * Completes each proxy by its setting and the hosts that are reached without it; a channel without
+ * a proxy of its own gets the general one, so that it restarts when that changes.
+ */
+function withProxies(config: Config, env: Environment): Config {
+  const listed = `${env['NO_PROXY'] ?? env['no_proxy'] ?? ''}`.split(/[\s,]+/);
+  const except = [...config.network.noProxy, ...listed].filter((entry) => entry !== '');
+  const complete = (text: string, setting: string) =>
+    readProxy(text) === undefined ? text : `${text} ${setting} ${except.join(',')}`;
+  const general = complete(config.network.proxy, GENERAL_PROXY);
+  return proxyPaths(config).reduce<JsonObject>(
+    (filled, path) => {
+      const text = textAt(config, path);
+      const isInherited = text === '' && /^channels\.[^.]+\.proxy$/.test(path);
+      if (text === '' && !isInherited) return filled;
+      return withValue(filled, path, isInherited ? general : complete(text, path));
+    },
+    config as unknown as JsonObject,
+  ) as unknown as Config;
 }
 
 function hasLogin(url: string): boolean {

@@ -89,6 +89,18 @@ const kernelSchema = z.strictObject({
     whatsapp: whatsappSchema.prefault({}),
     lark: larkSchema.prefault({}),
   }),
+  network: section({
+    proxy: secret()
+      .default('')
+      .describe(
+        'Proxy of all connections to other machines, except those in the home network: http://, https://, ' +
+          'socks5:// or socks5h:// with host and port, e.g. socks5h://proxy.example:1080. Empty: none.',
+      ),
+    noProxy: texts().describe(
+      'Hosts reached without a proxy, with their subdomains, or blocks such as 10.0.0.0/8; in addition to ' +
+        'the environment variable NO_PROXY.',
+    ),
+  }),
   gateway: section({
     host: text('127.0.0.1'),
     port: z

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
+import { NO_PROXY_AT_ALL, readProxy } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
 import { ConfigError } from '../message/errors.ts';
 import { CONFIG_VERSION } from './config.ts';
@@ -146,7 +147,7 @@ const DROPPED: readonly string[] = [
   ...named('memory.', MEMORY),
   ...named('tools.', ['web.search.provider web.search.autoStart web.jinaReader toolsets']),
   ...named('tools.', ['codeExecution exec.restrictToWorkspace']),
-  ...named('channels.', ['telegram.proxy telegram.toolset']),
+  ...named('channels.', ['telegram.toolset']),
   ...named('channels.whatsapp.', ['bridgeUrl bridgePort toolset']),
   ...named('timeouts.', ['lmsNativeProbeSecs lmsLoadSecs lmsUnloadSecs']),
   ...named('retry.', ['jitMinSecs jitMaxSecs']),
@@ -178,6 +179,7 @@ function upgradeOriginalConfig(original: JsonObject): {
   takeCapabilities(draft);
   takeLossless(draft);
   takeCluster(draft);
+  takeProxy(draft);
   dropKeys(draft);
   nameMailSecurity(draft);
   spellIds(draft);
@@ -207,6 +209,16 @@ function takeFeishu(draft: Draft): void {
   for (const [key, value] of credentials) draft.set(`channels.lark.${key}`, value);
   draft.set('channels.lark.enabled', isEnabled);
   draft.notes.push(t`channels.feishu is now channels.lark, without its list of people`);
+}
+
+/** There any text was accepted. */
+function takeProxy(draft: Draft): void {
+  const path = 'channels.telegram.proxy';
+  const proxy = draft.at(path);
+  const isMeant = typeof proxy !== 'string' || proxy === '' || proxy === NO_PROXY_AT_ALL;
+  if (isMeant || /\$\{/.test(proxy) || readProxy(proxy) !== undefined) return;
+  draft.take(path);
+  draft.notes.push(t`removed ${path}: it is not the address of a proxy with its port`);
 }
 
 /** Keys without effect here, and defaults written into every file that mean something else here. */

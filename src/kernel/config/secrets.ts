@@ -2,6 +2,7 @@
 // mask itself when it is written.
 
 import { z } from 'zod';
+import { proxySecrets } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
 import type { ConfigProblem } from '../message/errors.ts';
 import { type Config, PROVIDER_NAMES } from './config.ts';
@@ -37,7 +38,8 @@ export function maskSecrets(value: JsonValue): JsonValue {
   const secrets = secretPaths(value);
   const parts = secretParts(value);
   return mapTexts(value, (text, path) => {
-    if (secrets.has(path) && text !== '' && !isReference(text)) return MASK;
+    const isHidden = secrets.has(path) && worthMasking(path, text);
+    if (isHidden && !isReference(text)) return MASK;
     return parts.reduce((shown, { secret }) => masked(shown, secret), text);
   });
 }
@@ -88,9 +90,16 @@ export function secretValues(config: Config): readonly string[] {
   return [...whole, ...secretParts(config).map(({ secret }) => secret)];
 }
 
+/** The address of a proxy without a password may be shown. */
+const worthMasking = (path: string, value: string) =>
+  isProxy(path) ? proxySecrets(value).length > 0 : value !== '';
+
+const isProxy = (path: string) => path.endsWith('.proxy') && !path.startsWith('mcpServers.');
+
 /** The parts of a value that must be hidden. */
 function worthHiding(path: string, value: string): readonly string[] {
   if (value === '' || isPlaceholder(value)) return [];
+  if (isProxy(path)) return proxySecrets(value);
   return path.startsWith('mcpServers.') ? toolServerSecrets(path, value) : [value];
 }
 

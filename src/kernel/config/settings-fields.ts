@@ -40,6 +40,10 @@ export function count(minimum: number, maximum: number, usual?: number) {
 
 export const port = z.int().min(1).max(65_535);
 export const secret = () => z.string().meta({ secret: true });
+/** Of one channel or provider. Secret, because it may contain a password. */
+export const proxy = secret()
+  .default('')
+  .describe('Proxy of its connections, in place of network.proxy; "direct": none.');
 
 /** The name of an additional account of a channel. */
 export const accountName = z

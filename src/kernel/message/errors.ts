@@ -99,7 +99,11 @@ export type ProviderFailure =
       /** A local server loads the model: it will answer soon. */
       readonly isLoading?: true;
     }
-  | { readonly kind: 'network' }
+  | {
+      readonly kind: 'network';
+      /** What a proxy between us and the server refused, with the remedy. */
+      readonly proxy?: string;
+    }
   /** The server redirects requests to another address; nothing was sent there. */
   | { readonly kind: 'redirected'; readonly to: string }
   | { readonly kind: 'timeout'; readonly stage: 'first_token' | 'idle' | 'whole_call' }

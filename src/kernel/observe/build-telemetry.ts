@@ -6,6 +6,8 @@ import { createHash } from 'node:crypto';
 import type { Context, SpanContext } from '@opentelemetry/api';
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from '../../lib/logger.ts';
+import { readProxy } from '../../lib/net/address-rules.ts';
+import { routed } from '../../lib/net/proxies.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { StateStore } from '../bus/store/store.ts';
 import type { Home } from '../config/files/home.ts';
@@ -150,7 +152,10 @@ export async function buildTelemetry(
   const page = prometheus ? createPrometheus() : undefined;
   const sinks: Telemetry[] = page === undefined ? [] : [page];
   if (metricsFile) sinks.push(openMetricsFile({ path: home.metrics, log }));
-  if (otel.endpoint !== '') sinks.push(resources.use(await openSpans(otel, { clock, log })));
+  if (otel.endpoint !== '') {
+    const { proxy } = live.config.network;
+    sinks.push(resources.use(await openSpans({ ...otel, proxy }, { clock, log })));
+  }
   const state = store.scope(AUDIT_SCOPE);
   const telemetry: Telemetry = {
     record(record) {
@@ -176,6 +181,8 @@ type SpanSettings = {
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly serviceName: string;
+  /** The setting; default: none. */
+  readonly proxy?: string;
 };
 
 /** Of one export to the collector, including its retries. */
@@ -207,6 +214,7 @@ export async function openSpans(settings: SpanSettings, { clock, log }: SpanDeps
       url: settings.endpoint,
       headers: settings.headers,
       timeoutMillis: EXPORT_TIMEOUT_MS,
+      ...agentThrough(settings.proxy ?? ''),
     }),
     log,
   );
@@ -245,6 +253,16 @@ export async function openSpans(settings: SpanSettings, { clock, log }: SpanDeps
 }
 
 /** A collector that refuses spans is reported once for each kind of failure. */
+/** The exporter's own agent where no proxy is set. */
+function agentThrough(proxy: string) {
+  if (readProxy(proxy) === undefined) return {};
+  const agentFor = (protocol: string) => {
+    const { Agent } = process.getBuiltinModule(protocol === 'https:' ? 'node:https' : 'node:http');
+    return routed(new Agent({ keepAlive: true }), proxy);
+  };
+  return { httpAgentOptions: agentFor };
+}
+
 function telling(exporter: SpanExporter, log: Logger): SpanExporter {
   const told = new Set<string>();
   return {

@@ -7,16 +7,18 @@ import {
   type AddressRules,
   checkAddress,
   type HostResolver,
-  pinnedTo,
   readWebUrl,
   SafeFetchError,
   systemResolver,
 } from './checked-address.ts';
+import { connectorFor } from './safe-fetch.ts';
 
 type GuardedFetchDeps = {
   /** Only this scheme, host and port are requested. */
   readonly origin: URL;
   readonly rules: AddressRules;
+  /** The setting; default: none. */
+  readonly proxy?: string;
   /** Longest response; of an endless stream of events, the longest event. */
   readonly maxBytes: number;
   /** Default: the machine's. */
@@ -34,14 +36,14 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 
 export function createGuardedFetch(deps: GuardedFetchDeps) {
-  const { origin, rules, resolver = systemResolver, maxBytes } = deps;
+  const { origin, rules, proxy = '', resolver = systemResolver, maxBytes } = deps;
   let addresses: readonly string[] = [];
   let agent: Promise<Agent> | undefined;
   const open = async () => {
     // Loaded with the first request: most gateways never make one.
     const { Agent: PinnedAgent } = await import('undici');
     return new PinnedAgent({
-      connect: { lookup: pinnedTo(() => addresses) },
+      connect: await connectorFor(proxy, origin, () => addresses),
       connections: MAX_CONNECTIONS,
       maxHeaderSize: MAX_HEADER_BYTES,
       bodyTimeout: 0,

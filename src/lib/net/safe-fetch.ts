@@ -12,6 +12,7 @@ import {
   createZstdDecompress,
 } from 'node:zlib';
 import type { Client as HttpClient } from 'undici';
+import { isDirect, isHomeAddress, readProxy } from './address-rules.ts';
 import {
   type AddressRules,
   type CheckedAddress,
@@ -22,6 +23,7 @@ import {
   SafeFetchError,
   systemResolver,
 } from './checked-address.ts';
+import { proxyErrorIn } from './proxies.ts';
 
 type BodyLimits = {
   /** Bytes as transferred. */
@@ -150,6 +152,8 @@ export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<Safe
 type SafeFetchDeps = {
   /** Read at every request. */
   readonly rules: () => AddressRules;
+  /** The setting, read at every request; default: none. */
+  readonly proxy?: () => string;
   /** Default: the machine's. */
   readonly resolver?: HostResolver;
 };
@@ -168,12 +172,14 @@ const REFUSED_HEADERS = ['cookie', 'host', 'connection', 'transfer-encoding', 'c
 
 type Hop = SafeFetched & { readonly location: string | undefined };
 
-export function createSafeFetch({ rules, resolver = systemResolver }: SafeFetchDeps): SafeFetch {
+export function createSafeFetch(deps: SafeFetchDeps): SafeFetch {
+  const { rules, resolver = systemResolver, proxy = () => '' } = deps;
   return async (text, options) => {
     const deadline = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
     const signal = AbortSignal.any([options.signal, deadline]);
     try {
-      return await follow(readWebUrl(text), { ...options, signal }, rules(), resolver);
+      const limits = { ...options, signal, proxy: proxy() };
+      return await follow(readWebUrl(text), limits, rules(), resolver);
     } catch (error) {
       options.signal.throwIfAborted();
       throw named(error, deadline, options.timeoutMs ?? TIMEOUT_MS);
@@ -183,7 +189,7 @@ export function createSafeFetch({ rules, resolver = systemResolver }: SafeFetchD
 
 async function follow(
   start: URL,
-  options: SafeFetchOptions,
+  options: Asked,
   rules: AddressRules,
   resolver: HostResolver,
 ): Promise<SafeFetched> {
@@ -203,6 +209,8 @@ async function follow(
   }
 }
 
+type Asked = SafeFetchOptions & { readonly proxy: string };
+
 type RequestHeaders = Readonly<Record<string, string>>;
 
 function headersOf({ headers = {} }: SafeFetchOptions): RequestHeaders {
@@ -214,18 +222,31 @@ function only(headers: RequestHeaders, names: readonly string[]): RequestHeaders
   return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));
 }
 
+/**
+ * Connects to checked addresses only, also through a proxy: it is told an address, never a name. An
+ * address of the home network is reached directly.
+ */
+export async function connectorFor(setting: string, url: URL, checked: () => readonly string[]) {
+  const proxy = readProxy(setting);
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+  const isHere = proxy === undefined || isDirect(proxy, url.hostname, port);
+  if (isHere || checked().some(isHomeAddress)) return { lookup: pinnedTo(checked) };
+  const { connectorThrough } = await import('./tunnel.ts');
+  return connectorThrough(proxy, checked);
+}
+
 /** A connection of its own per hop: nothing is shared or kept alive. */
 async function requestOnce(
   { url, addresses }: CheckedAddress,
   headers: RequestHeaders,
-  options: SafeFetchOptions,
+  options: Asked,
 ): Promise<Hop> {
   const { signal, json } = options;
   const method = json === undefined ? (options.method ?? 'GET') : 'POST';
   // Loaded with the first request: most gateways never make one.
   const { Client } = await import('undici');
   const client: HttpClient = new Client(url.origin, {
-    connect: { lookup: pinnedTo(() => addresses) },
+    connect: await connectorFor(options.proxy, url, () => addresses),
     maxHeaderSize: MAX_HEADER_BYTES,
     allowH2: false,
   });
@@ -279,6 +300,10 @@ function named(error: unknown, deadline: AbortSignal, timeoutMs: number): SafeFe
   if (deadline.aborted) {
     const text = `the server did not answer whole within ${timeoutMs / 1000} s`;
     return new SafeFetchError('timeout', text, { cause: error });
+  }
+  const proxy = proxyErrorIn(error);
+  if (proxy !== undefined) {
+    return new SafeFetchError('unreachable', proxy.message, { cause: error });
   }
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code === 'UND_ERR_HEADERS_OVERFLOW') {

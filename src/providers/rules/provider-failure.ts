@@ -206,6 +206,7 @@ export function sentenceFor(call: FailedCall): string {
     case 'server':
       return t`${vendor} has a problem at the moment. ${waitHint(failure.retryAfterMs)}`;
     case 'network':
+      if (failure.proxy !== undefined) return t`I cannot reach ${vendor}: ${failure.proxy}`;
       return call.local
         ? t`The local model server at ${call.apiBase} does not answer. Start it, then try again.`
         : t`I cannot reach ${vendor} at the moment. Please try again in a few minutes.`;

@@ -121,7 +121,7 @@ const FINANCE_KEY = 'FINANCIAL_DATASETS_API_KEY';
 export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps {
   return {
     web: {
-      fetchFrom,
+      fetchFrom: (origin) => fetchFrom(origin, live),
       redact: (text) => live.redact(text),
       settings() {
         const { search, enabled } = live.config.tools.web;
@@ -136,7 +136,7 @@ export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps
       },
     },
     finance: {
-      fetchFrom,
+      fetchFrom: (origin) => fetchFrom(origin, live),
       settings() {
         const { finance } = live.config.tools;
         return { ...finance, apiKey: finance.apiKey || (env[FINANCE_KEY] ?? '') };
@@ -150,11 +150,11 @@ export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps
 /**
  * Reaches only the host that the owner configured, at any address; a redirect leads nowhere else.
  */
-function fetchFrom(origin: string): SafeFetch {
+function fetchFrom(origin: string, live: LiveConfig): SafeFetch {
   const { host, hostname, port, protocol } = new URL(origin);
   const named = port === '' ? `${hostname}:${protocol === 'http:' ? 80 : 443}` : host;
   const rules = { ports: [], allowPrivateHosts: [named] };
-  return createSafeFetch({ rules: () => rules });
+  return createSafeFetch({ rules: () => rules, proxy: () => live.config.network.proxy });
 }
 
 // Tool: figures of companies and markets from financialdatasets.ai, for one plain question.

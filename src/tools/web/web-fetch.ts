@@ -226,7 +226,10 @@ export function buildWeb(
   resources: AsyncDisposableStack,
 ): WebFetchDeps {
   return {
-    safeFetch: createSafeFetch({ rules: () => live.config.tools.web }),
+    safeFetch: createSafeFetch({
+      rules: () => live.config.tools.web,
+      proxy: () => live.config.network.proxy,
+    }),
     reader: resources.use(new PageReader({ clock, memory })),
     redact: (text) => live.redact(text),
     settings: () => webSettings(live),

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { type DiscoverDeps, discoverMailbox } from '../../../src/channels/email/servers.ts';
 
 const never = new AbortController().signal;
-const nothing: Required<DiscoverDeps> = {
+const nothing: Required<Omit<DiscoverDeps, 'proxy'>> = {
   services: async () => [],
   page: async () => undefined,
 };

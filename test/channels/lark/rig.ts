@@ -35,6 +35,7 @@ export async function startRig(
       appId: lark.appId,
       appSecret: lark.appSecret,
       domain: lark.url,
+      proxy: '',
       allowFrom: [],
       strangers: 'silent',
       streaming: true,

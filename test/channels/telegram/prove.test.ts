@@ -13,7 +13,7 @@ const signal = () => AbortSignal.timeout(45_000);
 describe('setting Telegram up', () => {
   test('a good token tells whose it is', async () => {
     await using api = await startBotApi();
-    const bot = await proveTelegram(api.token, api.apiRoot, signal());
+    const bot = await proveTelegram(api.token, api, signal());
     expect(bot).toEqual({ id: 4242, username: 'nano_sim_bot', name: 'Nano' });
     expect(pairingLink(bot.username, 'abc')).toBe('https://t.me/nano_sim_bot?start=abc');
     expect(api.violations).toEqual([]);
@@ -24,11 +24,11 @@ describe('setting Telegram up', () => {
     ['4242:somebody-elses', 'refused this token'],
   ])('the token %j is refused in words', async (token, words) => {
     await using api = await startBotApi();
-    await expect(proveTelegram(token, api.apiRoot, signal())).rejects.toThrow(words);
+    await expect(proveTelegram(token, api, signal())).rejects.toThrow(words);
   });
 
   test('a server that is not there is not the token’s fault', async () => {
-    const proof = proveTelegram('1:abc', 'http://127.0.0.1:1', signal());
+    const proof = proveTelegram('1:abc', { apiRoot: 'http://127.0.0.1:1' }, signal());
     await expect(proof).rejects.toMatchObject({ code: 'telegram_unreachable' });
   });
 

@@ -43,6 +43,7 @@ export async function startRig(
       enabled: true,
       token: api.token,
       apiRoot: options.apiRoot ?? api.apiRoot,
+      proxy: '',
       allowFrom: [],
       strangers: 'silent',
       streaming: true,

@@ -89,7 +89,7 @@ export async function createLinkBench(
     const link = new Link({
       vault,
       ledger: { stalledMs },
-      settings: { socketUrl: server.url, phoneNumber: '', ...settings },
+      settings: { socketUrl: server.url, phoneNumber: '', proxy: '', ...settings },
       host,
       onReady: () => undefined,
       random: () => 0,

@@ -143,6 +143,11 @@ describe('the original file', () => {
     expect(JSON.stringify(raw)).not.toContain(path.split('.').at(-1));
   });
 
+  test('keeps a proxy of Telegram that can be one', () => {
+    const before = { channels: { telegram: { proxy: 'socks5://127.0.0.1:1080' } } };
+    expect(migrateConfig(before).raw).toEqual({ ...before, version: 1 });
+  });
+
   test('as its own program wrote it, with every default, loads', () => {
     const { config, notes } = checkConfig(JSON.stringify(ORIGINAL_DEFAULTS), {});
     expect(config.gateway.host).toBe('127.0.0.1');

@@ -1,4 +1,4 @@
-// A certificate for 127.0.0.1, signed by its own key: enough for https on loopback.
+// A certificate for 127.0.0.1 and a host name, signed by its own key: enough for TLS on loopback.
 
 import { createSign, generateKeyPairSync, randomBytes } from 'node:crypto';
 
@@ -10,8 +10,9 @@ const COMMON_NAME = '2.5.4.3';
 const BASIC_CONSTRAINTS = '2.5.29.19';
 const ALTERNATIVE_NAME = '2.5.29.17';
 const IP_ADDRESS = 0x87;
+const DNS_NAME = 0x82;
 
-export function createSelfSigned(): SelfSigned {
+export function createSelfSigned(host = 'loopback.test'): SelfSigned {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const algorithm = sequence(oid(ECDSA_SHA256));
   const name = sequence(tlv(0x31, sequence(oid(COMMON_NAME), tlv(0x0c, Buffer.from('loopback')))));
@@ -24,7 +25,7 @@ export function createSelfSigned(): SelfSigned {
     sequence(time(now - LIFETIME_MS), time(now + LIFETIME_MS)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
-    tlv(0xa3, sequence(...extensions())),
+    tlv(0xa3, sequence(...extensions(host))),
   );
   const signature = createSign('sha256').update(toBeSigned).sign(privateKey);
   const cert = sequence(toBeSigned, algorithm, bits(signature));
@@ -34,9 +35,12 @@ export function createSelfSigned(): SelfSigned {
   };
 }
 
-function extensions(): Buffer[] {
+function extensions(host: string): Buffer[] {
   const isAuthority = sequence(tlv(0x01, Buffer.of(0xff)));
-  const names = sequence(tlv(IP_ADDRESS, Buffer.of(127, 0, 0, 1)));
+  const names = sequence(
+    tlv(IP_ADDRESS, Buffer.of(127, 0, 0, 1)),
+    tlv(DNS_NAME, Buffer.from(host)),
+  );
   return [
     sequence(oid(BASIC_CONSTRAINTS), tlv(0x04, isAuthority)),
     sequence(oid(ALTERNATIVE_NAME), tlv(0x04, names)),

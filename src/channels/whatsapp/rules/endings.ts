@@ -95,7 +95,10 @@ function judgeOwnEnding(
 function transportTrouble({ message }: { readonly message: string }): string | undefined {
   if (!message.startsWith('WebSocket Error')) return undefined;
   const status = /Unexpected server response: (\d{3})/.exec(message)?.[1];
-  const detail = status === undefined ? '' : ` (HTTP ${status})`;
+  // The text of our own ProxyError.
+  const proxy = /\((.+ \([\w.]+\.proxy\) .+)\)$/s.exec(message)?.[1];
+  const why = proxy ?? (status === undefined ? undefined : `HTTP ${status}`);
+  const detail = why === undefined ? '' : ` (${why})`;
   return t`WhatsApp cannot be reached${detail}`;
 }
 

@@ -4,10 +4,19 @@
 import type { VoiceConfig } from '../settings.ts';
 
 /** How a server is reached. */
-export type EngineAccess = { readonly apiBase: string; readonly apiKey: string };
+export type EngineAccess = {
+  readonly apiBase: string;
+  readonly apiKey: string;
+  /** The setting; default: none. */
+  readonly proxy?: string;
+};
 
-/** Undefined where no credentials are known. */
-export type AccessTo = (vendor: 'openai' | 'groq') => EngineAccess | undefined;
+export type KnownAccess = {
+  /** Undefined where no credentials are known. */
+  to(vendor: 'openai' | 'groq'): EngineAccess | undefined;
+  /** The proxy for an address of the voice settings. */
+  readonly proxy: string;
+};
 
 export type TranscriptionEngine = {
   readonly language: string;
@@ -40,12 +49,12 @@ const MODELS = { openai: 'whisper-1', groq: 'whisper-large-v3-turbo' } as const;
 
 export function transcriptionEngine(
   { transcription }: VoiceConfig,
-  accessTo: AccessTo,
+  access: KnownAccess,
   currency: string,
 ): TranscriptionEngine | undefined {
   const { language, model, pricePerMinute, timeoutSecs } = transcription;
   const common = { language, timeoutMs: timeoutSecs * 1000 };
-  const engine = engineOf(transcription, ['groq', 'openai'], accessTo);
+  const engine = engineOf(transcription, ['groq', 'openai'], access);
   if (engine === undefined) return undefined;
   if (engine.kind === 'command') return { ...common, ...engine, price: pricePerMinute ?? 0 };
   const isVendors = transcription.apiBase === '';
@@ -56,12 +65,12 @@ export function transcriptionEngine(
 
 export function speechEngine(
   { speech }: VoiceConfig,
-  accessTo: AccessTo,
+  access: KnownAccess,
   currency: string,
 ): SpeechEngine | undefined {
   const { model, voice, format, pricePerMillionChars } = speech;
   const timeoutMs = speech.timeoutSecs * 1000;
-  const engine = engineOf(speech, ['openai'], accessTo);
+  const engine = engineOf(speech, ['openai'], access);
   if (engine === undefined) return undefined;
   if (engine.kind === 'command') return { timeoutMs, ...engine, price: pricePerMillionChars ?? 0 };
   const asked = { model, isVendors: speech.apiBase === '', currency };
@@ -71,7 +80,7 @@ export function speechEngine(
 
 type Vendor = 'openai' | 'groq';
 
-type EngineSettings = EngineAccess & {
+type EngineSettings = Omit<EngineAccess, 'proxy'> & {
   readonly engine: 'auto' | Vendor | 'command' | 'off';
   readonly command: readonly string[];
 };
@@ -84,7 +93,7 @@ type Engine =
 function engineOf(
   { engine, command, apiBase, apiKey }: EngineSettings,
   order: readonly Vendor[],
-  accessTo: AccessTo,
+  access: KnownAccess,
 ): Engine | undefined {
   if (engine === 'off') return undefined;
   if (engine === 'command') {
@@ -93,13 +102,14 @@ function engineOf(
   }
   if (apiBase !== '') {
     const name = engine === 'auto' ? 'openai' : engine;
-    return { kind: 'server', name, apiBase: apiBase.replace(/\/+$/, ''), apiKey };
+    const own = { apiBase: apiBase.replace(/\/+$/, ''), apiKey, proxy: access.proxy };
+    return { kind: 'server', name, ...own };
   }
   for (const name of engine === 'auto' ? order : [engine]) {
-    const known = accessTo(name);
+    const known = access.to(name);
     const key = apiKey || known?.apiKey || '';
     if (known !== undefined && (engine !== 'auto' || key !== '')) {
-      return { kind: 'server', name, apiBase: known.apiBase, apiKey: key };
+      return { kind: 'server', name, ...known, apiKey: key };
     }
   }
   return undefined;
