@@ -201,3 +201,12 @@ export function shownValue(values: unknown, path: readonly PropertyKey[]): strin
   const text = headOf(JSON.stringify(value), MAX_VALUE_CHARS);
   return `${text} does not fit`;
 }
+
+/** A constant that is computed when it is first needed: one that takes time or memory. */
+export function onFirstUse<T extends object>(compute: () => T): () => T {
+  let known: T | undefined;
+  return () => {
+    known ??= compute();
+    return known;
+  };
+}

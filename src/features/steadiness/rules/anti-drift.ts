@@ -12,6 +12,7 @@ import type {
   TranscriptEntry,
 } from '../../../kernel/message/transcript.ts';
 import { revealAll } from '../../../lib/html/hidden-text.ts';
+import { onFirstUse } from '../../../lib/json/json.ts';
 import type { AntiDriftConfig, ProprioceptionConfig } from '../settings.ts';
 
 /** An answer analysed for comparison with others. */
@@ -151,15 +152,16 @@ function proseOf(text: string): { readonly text: string; readonly others: readon
 type Language = {
   /** Words that nearly every sentence of the language contains and that no other language has. */
   readonly common: ReadonlySet<string>;
-  readonly filler: RegExp;
+  readonly filler: () => RegExp;
 };
 
 const words = (text: string) => new Set(text.split(' '));
 /** Longer phrases first, so that all of their words count. */
-const phrases = (text: string) => {
-  const each = text.split('|').sort((one, other) => other.length - one.length);
-  return new RegExp(`(?<![\\p{L}\\p{N}])(?:${each.join('|')})(?![\\p{L}\\p{N}])`, 'gu');
-};
+const phrases = (text: string) =>
+  onFirstUse(() => {
+    const each = text.split('|').sort((one, other) => other.length - one.length);
+    return new RegExp(`(?<![\\p{L}\\p{N}])(?:${each.join('|')})(?![\\p{L}\\p{N}])`, 'gu');
+  });
 
 const LANGUAGES: readonly Language[] = [
   {
@@ -222,7 +224,7 @@ const LEAST_COMMON_WORDS = 3;
 function fillerShare(prose: string, count: number): number {
   const language = languageOf(prose.match(/\p{L}+/gu) ?? []);
   if (language === undefined || count === 0) return 0;
-  const found = prose.match(language.filler) ?? [];
+  const found = prose.match(language.filler()) ?? [];
   return found.reduce((sum, phrase) => sum + phrase.split(/[\s'’]+/).length, 0) / count;
 }
 

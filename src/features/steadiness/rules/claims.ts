@@ -3,6 +3,7 @@
 // are not claims. Prefers to miss a claim over doubting an honest answer.
 
 import type { ToolAccess } from '../../../kernel/access/rights.ts';
+import { onFirstUse } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 
 export type Claim = {
@@ -57,9 +58,15 @@ export function correctionNote(sentences: readonly string[], mayAct: boolean): s
 
 /** The first claim of each kind. */
 export function claimsOf(markdown: string): readonly Claim[] {
+  const text = markdown.slice(-MAX_TEXT_CHARS);
+  const plain = text.replaceAll('’', "'").toLowerCase();
+  const patterns = LANGUAGES.filter(({ signs }) => signs.test(plain)).flatMap((language) =>
+    language.patterns(),
+  );
+  if (patterns.length === 0) return [];
   const found = new Map<ClaimKind, Claim>();
-  for (const sentence of sentencesOf(ownWords(markdown.slice(-MAX_TEXT_CHARS)))) {
-    for (const kind of kindsIn(sentence)) {
+  for (const sentence of sentencesOf(ownWords(text))) {
+    for (const kind of kindsIn(sentence, patterns)) {
       if (!found.has(kind)) found.set(kind, { kind, sentence: cut(sentence) });
     }
   }
@@ -68,12 +75,15 @@ export function claimsOf(markdown: string): readonly Claim[] {
 
 const cut = (sentence: string) => headOf(sentence.replaceAll(INNER_DOT, '.'), MAX_SENTENCE_CHARS);
 
-function kindsIn(sentence: string): readonly ClaimKind[] {
-  if (/[?？]\s*$/.test(sentence) || NOT_ABOUT_NOW.test(sentence)) return [];
-  return CLAIM_PATTERNS.filter(({ pattern }) => {
-    const match = pattern.exec(sentence);
-    return match !== null && !NOT_SAID_AS_DONE.test(sentence.slice(0, match.index));
-  }).map(({ kind }) => kind);
+function kindsIn(sentence: string, patterns: readonly ClaimPattern[]): readonly ClaimKind[] {
+  if (/[?？]\s*$/.test(sentence)) return [];
+  const plain = sentence.toLowerCase();
+  const claimed = patterns.filter(({ pattern }) => {
+    const match = pattern.exec(plain);
+    return match !== null && !isNotSaidAsDone().test(plain.slice(0, match.index));
+  });
+  if (claimed.length === 0 || isNotAboutNow().test(plain)) return [];
+  return claimed.map(({ kind }) => kind);
 }
 
 const CODE_BLOCK = /^ {0,3}(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:^ {0,3}\1[^\n]*$|(?![\s\S]))/gm;
@@ -115,9 +125,16 @@ function sentencesOf(text: string): readonly string[] {
 
 type ClaimKind = 'sent' | 'saved' | 'booked' | 'scheduled' | 'changed' | 'ran';
 type ClaimForms = Readonly<Record<ClaimKind, readonly string[]>>;
+type ClaimPattern = { readonly kind: ClaimKind; readonly pattern: RegExp };
 
-const START = "(?<![\\p{L}\\p{N}'])";
-const END = '(?![\\p{L}\\p{N}])';
+/**
+ * Patterns apply to lower case. They name the letters and digits: Unicode's classes, and matching
+ * without regard to case, would make each of them ten times as large.
+ */
+const LETTER_OR_DIGIT =
+  'a-z0-9\\u00b5\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u1fff\\u3040-\\ud7ff\\uf900-\\ufdff';
+const START = `(?<![${LETTER_OR_DIGIT}'])`;
+const END = `(?![${LETTER_OR_DIGIT}])`;
 const between = (max: number) => `[^.!?;:]{0,${max}}?`;
 
 /** Replaces a dot within a word, so that a file name does not end a sentence. */
@@ -153,26 +170,30 @@ const PROGRAM =
 const OF_PROGRAM = `${between(40)}${START}(?:${PROGRAM})${END}(?! (?:in my head|mentally|im kopf))`;
 
 /** Before a claim these turn it into a condition, a plan, a wish, or reported speech. */
-const NOT_SAID_AS_DONE = new RegExp(
-  `${START}(?:if|whether|once|when|after|unless|until|before|as soon as|pretend|imagine|suppose|assum\\w+|said|says|wrote|told|think|thought|not sure|don't|didn't|never|wish|as though` +
-    '|wenn|ob|sobald|nachdem|falls|bevor|als ob|sagt|sagte|schrieb|glaube|dachte' +
-    '|si|quand|dès que|après que|avant que|lorsque|une fois que' +
-    '|cuando|en cuanto|después de que|antes de que|dijo|creo' +
-    '|se(?=\\s*$)|quando|appena|dopo che|prima che|detto|dice|credo' +
-    '|assim que|depois que|antes que|disse|acho)' +
-    `${END}[^;]*$`,
-  'iu',
+const isNotSaidAsDone = onFirstUse(
+  () =>
+    new RegExp(
+      `${START}(?:if|whether|once|when|after|unless|until|before|as soon as|pretend|imagine|suppose|assum\\w+|said|says|wrote|told|think|thought|not sure|don't|didn't|never|wish|as though` +
+        '|wenn|ob|sobald|nachdem|falls|bevor|als ob|sagt|sagte|schrieb|glaube|dachte' +
+        '|si|quand|dès que|après que|avant que|lorsque|une fois que' +
+        '|cuando|en cuanto|después de que|antes de que|dijo|creo' +
+        '|se(?=\\s*$)|quando|appena|dopo che|prima che|detto|dice|credo' +
+        '|assim que|depois que|antes que|disse|acho)' +
+        `${END}[^;]*$`,
+    ),
 );
 
 /** Refers to another time, when another turn's tools did it, or to the text of the answer. */
-const NOT_ABOUT_NOW = new RegExp(
-  `${START}(?:yesterday|earlier|previously|last (?:week|month|year|time|night|monday|tuesday|wednesday|thursday|friday|saturday|sunday)|ago|the other day|this morning|back (?:in|on)|below|above|following` +
-    '|gestern|vorgestern|vorhin|früher|letzte[nrs]?|vor \\d+|heute morgen|unten|oben|folgende[nrs]?' +
-    "|avant-hier|hier,? j'ai|j'ai[^.]* hier|la semaine dernière|il y a|ci-dessous|ci-dessus|tout à l'heure" +
-    '|ayer|anteayer|la semana pasada|hace (?:un|una|dos|tres|\\d+)|antes|a continuación|abajo|siguiente' +
-    '|ieri|la settimana scorsa|(?:giorn[oi]|or[ae]|settiman[ae]|mes[ei]|minut[oi]|ann[oi]) fa|qui sotto|seguito|seguente' +
-    `|ontem|anteontem|semana passada|atrás|há|abaixo|a seguir|seguinte)${END}`,
-  'iu',
+const isNotAboutNow = onFirstUse(
+  () =>
+    new RegExp(
+      `${START}(?:yesterday|earlier|previously|last (?:week|month|year|time|night|monday|tuesday|wednesday|thursday|friday|saturday|sunday)|ago|the other day|this morning|back (?:in|on)|below|above|following` +
+        '|gestern|vorgestern|vorhin|früher|letzte[nrs]?|vor \\d+|heute morgen|unten|oben|folgende[nrs]?' +
+        "|avant-hier|hier,? j'ai|j'ai[^.]* hier|la semaine dernière|il y a|ci-dessous|ci-dessus|tout à l'heure" +
+        '|ayer|anteayer|la semana pasada|hace (?:un|una|dos|tres|\\d+)|antes|a continuación|abajo|siguiente' +
+        '|ieri|la settimana scorsa|(?:giorn[oi]|or[ae]|settiman[ae]|mes[ei]|minut[oi]|ann[oi]) fa|qui sotto|seguito|seguente' +
+        `|ontem|anteontem|semana passada|atrás|há|abaixo|a seguir|seguinte)${END}`,
+    ),
 );
 
 // English and German: first-person forms for something done.
@@ -182,7 +203,7 @@ const EN_ADVERBS =
 /** A preceding verb that is no plan, no doubt, and has no other subject. */
 const EN_DID = `(?:(?!${START}(?:will|can|could|would|should|shall|might|may|must|need|want|plan|not|never|if|who|which|that|he|she|they|you|it)${END}|n't)[^.!?;:,]){0,80}?`;
 /** "I", and "I did that and". */
-const EN = `(?:I|we)(?:'ve| have| had)? (?:${EN_ADVERBS}|${EN_DID},? and (?:then |also |have )?)`;
+const EN = `(?:i|we)(?:'ve| have| had)? (?:${EN_ADVERBS}|${EN_DID},? and (?:then |also |have )?)`;
 const INTO = `[^.!?;:]{0,60}? (?:to|in|into|on|as) (?:(?:the|your|my|a|an|our) )?(?:\\S+ ){0,2}?(?:${THING}|lists?|notes?|memory|to-?do)${END}`;
 /** Without "successfully", "was sent" may describe what others did. */
 const succeeded = (verbs: string) =>
@@ -398,9 +419,40 @@ const PORTUGUESE: ClaimForms = {
   ran: [`${PT}(?:executei|rodei|corri)${OF_PROGRAM}`],
 };
 
-/** The patterns of all languages. */
-const CLAIM_PATTERNS = [ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE].flatMap((forms) =>
-  (Object.keys(forms) as ClaimKind[]).flatMap((kind) =>
-    forms[kind].map((source) => ({ kind, pattern: new RegExp(`${START}${source}`, 'iu') })),
-  ),
-);
+/**
+ * `signs`: what a text with a claim in the language contains at least. Its patterns take
+ * milliseconds and memory, so they are compiled with the first such text.
+ */
+const LANGUAGES: readonly {
+  readonly signs: RegExp;
+  readonly patterns: () => readonly ClaimPattern[];
+}[] = [
+  {
+    signs:
+      /\b(?:i|we|been|successfully|sent|saved|booked|ordered|paid|reserved|made|placed|confirmed|set|scheduled|created|in place|deleted|cancell?ed)\b/,
+    patterns: compiled(ENGLISH),
+  },
+  {
+    signs:
+      /\b(?:habe?|haben|wurden?|ist|sind|steht|gesendet|verschickt|abgeschickt|gespeichert|notiert|gemerkt|gebucht|reserviert|bestellt|bezahlt|gelöscht|storniert|abgesagt)\b/,
+    patterns: compiled(GERMAN),
+  },
+  { signs: /\b(?:j'ai|nous avons|je|c'est)\b|été/, patterns: compiled(FRENCH) },
+  {
+    signs: /\b(?:he|hemos|ha|fue|enviado|guardado|anotado|reservado)\b|[éíó](?![a-zà-ÿ])/,
+    patterns: compiled(SPANISH),
+  },
+  { signs: /\b(?:ho|abbiamo|stat[oa]|inviat[oa])\b/, patterns: compiled(ITALIAN) },
+  {
+    signs: /ei\b|\b(?:foi|enviad[oa]|escrevi|defini|excluí|movi|corri)/,
+    patterns: compiled(PORTUGUESE),
+  },
+];
+
+function compiled(forms: ClaimForms): () => readonly ClaimPattern[] {
+  return onFirstUse(() =>
+    (Object.keys(forms) as ClaimKind[]).flatMap((kind) =>
+      forms[kind].map((source) => ({ kind, pattern: new RegExp(START + source) })),
+    ),
+  );
+}
