@@ -91,7 +91,7 @@ const MAX_UNPROVEN = 64;
 
 type Connection = { readonly client: string; requests: number };
 
-type UnprovenConnections = ReturnType<typeof limitUnproven>;
+export type UnprovenConnections = ReturnType<typeof limitUnproven>;
 
 export function limitUnproven(server: Server) {
   // In the order of their last activity.

@@ -1,96 +1,23 @@
-// The HTTP server: the web page, the chat API of each local channel, health, and the routes of
-// features. Every request passes authentication before its body is read; errors are answered with a
-// sentence, never with a stack. It refuses to serve without a valid token.
+// The HTTP server: its address, and its limits for connections and requests. Answers with the routes
+// of routes.ts; refuses to serve without a valid token.
 
-import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { FastifyHelmetOptions } from '@fastify/helmet';
-import helmet from '@fastify/helmet';
-import { type FastifyInstance, fastify } from 'fastify';
 import type { LocalChannel } from '../channels/local-channel.ts';
 import { type TokenProblem, tokenProblem } from '../kernel/config/environment.ts';
-import type { ChannelReport } from '../kernel/gateway.ts';
-import { Refusal, type Route } from '../kernel/http-routes.ts';
+import type { Route } from '../kernel/http-routes.ts';
 import { ConfigError, NanobotError } from '../kernel/message/errors.ts';
 import type { AuditLog, GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
 import type { Typed } from '../kernel/typed-command.ts';
 import { readOnce } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
-import { t, translatedPage, translation } from '../lib/texts.ts';
+import { nodeHttp } from '../lib/net/safe-fetch.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
-import { addLoginRoutes, createGate, limitUnproven } from './authentication.ts';
-import { addChatRoutes, addContributedRoutes, addFileRoutes, failureReply } from './replies.ts';
-
-const SECURITY_HEADERS = {
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: {
-      defaultSrc: ["'none'"],
-      scriptSrc: ["'self'"],
-      styleSrc: ["'self'"],
-      connectSrc: ["'self'"],
-      imgSrc: ["'self'", 'data:'],
-      manifestSrc: ["'self'"],
-      baseUri: ["'none'"],
-      formAction: ["'none'"],
-      frameAncestors: ["'none'"],
-      requireTrustedTypesFor: ["'script'"],
-      trustedTypes: ["'none'"],
-    },
-  },
-  referrerPolicy: { policy: 'no-referrer' },
-  xFrameOptions: { action: 'deny' },
-  // The server speaks plain HTTP; a TLS proxy in front of it decides about this.
-  strictTransportSecurity: false,
-} as const satisfies FastifyHelmetOptions;
-
-// The files of the web page, each listed here: others cannot be requested. They are read once, on
-// the first request.
-
-const PAGE_FOLDER = join(import.meta.dirname, 'page');
-/** The bundle includes a copy: the packages are not installed beside it. */
-const vendorFile = (name: string, ofPackage: string) =>
-  fileURLToPath(
-    new URL(
-      name,
-      import.meta.url.endsWith('.ts') ? import.meta.resolve(ofPackage) : import.meta.url,
-    ),
-  );
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
-  '.svg': 'image/svg+xml',
-  '.webmanifest': 'application/manifest+json',
-};
-
-type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
-
-/** URL path to a reader of the file. `typed` gives commands in the form used on this machine. */
-function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
-  const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
-  return new Map([
-    ['/', pageFile(join(PAGE_FOLDER, 'index.html'), (html) => translatedPage(typed(html)))],
-    ['/vendor/marked.js', pageFile(vendorFile('marked.esm.js', 'marked'), (text) => text)],
-    ['/vendor/ttag.js', pageFile(vendorFile('ttag.esm.min.mjs', 'ttag'), (text) => text)],
-    ...own.map((name) => [`/${name}`, pageFile(join(PAGE_FOLDER, name), typed)] as const),
-    ['/texts.js', pageFile(join(PAGE_FOLDER, 'texts.js'), (js) => js.replace('null', translation))],
-  ]);
-}
-
-const pageFile = (path: string, typed: Typed): (() => Promise<PageFile>) =>
-  readOnce(async () => {
-    const body = Buffer.from(typed(await readFile(path, 'utf8')));
-    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
-    return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
-  });
+import { limitUnproven } from './authentication.ts';
+import type { Health } from './routes.ts';
 
 export type HttpServerOptions = {
   readonly host: string;
@@ -136,7 +63,6 @@ export class HttpServerError extends NanobotError {
   }
 }
 
-const MAX_BODY_BYTES = 1_048_576;
 const MAX_HEADER_BYTES = 16_384;
 /** From the first byte of a request to its last. */
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -144,138 +70,55 @@ const HEADERS_TIMEOUT_MS = 5000;
 const TIMEOUT_CHECK_MS = 1000;
 /** Longer than the heartbeat of an event stream. */
 const IDLE_SOCKET_MS = 60_000;
+/** Between two requests. */
+const KEEP_ALIVE_MS = 72_000;
 const MAX_CONNECTIONS = 1024;
-
-/** zod validates the input; by default fastify would load two compilers of JSON Schema. */
-const NO_COMPILERS = { buildValidator: noSchemas, buildSerializer: noSchemas };
-
-function noSchemas(): never {
-  throw new NanobotError('route_schema', t`no route of this server has a schema`);
-}
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const closing = new AbortController();
-  const app = fastify({
-    logger: false,
-    trustProxy: false,
-    exposeHeadRoutes: false,
-    bodyLimit: MAX_BODY_BYTES,
+  const server = nodeHttp.createServer({
     requestTimeout: REQUEST_TIMEOUT_MS,
-    connectionTimeout: IDLE_SOCKET_MS,
-    forceCloseConnections: true,
-    http: {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-    },
-    schemaController: { compilersFactory: NO_COMPILERS },
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
   });
-  app.server.maxConnections = MAX_CONNECTIONS;
-  const unproven = limitUnproven(app.server);
-  app.register(helmet, SECURITY_HEADERS);
-  app.decorateRequest('credential', undefined);
-  app.addHook('onRequest', createGate(options, unproven));
-  app.addHook('onSend', async (_request, _reply, payload) =>
-    typeof payload === 'string' ? options.redact(payload) : payload,
-  );
-  app.setErrorHandler(failureReply(options.log));
-  app.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send({ error: { code: 'not_found', message: t`Not found.` } }),
-  );
-  addHealthRoutes(app, options);
-  addMetricsRoute(app, options);
-  addPage(app, options.typed);
-  addLoginRoutes(app, options);
-  addContributedRoutes(app, options.routes, { clock: options.clock, closing: closing.signal });
-  for (const [name, localChannel] of Object.entries(options.localChannels)) {
-    addChatRoutes(app, `/api/${name}/chats`, {
-      localChannel,
-      clock: options.clock,
-      stop: (chat) => options.stop(name, chat),
-      closing: closing.signal,
-    });
-    if (localChannel.files !== undefined)
-      addFileRoutes(app, `/api/${name}/files`, localChannel.files);
-  }
+  server.setTimeout(IDLE_SOCKET_MS);
+  server.maxConnections = MAX_CONNECTIONS;
+  const unproven = limitUnproven(server);
+  // The routes and what they need are loaded with the first request: many people open no page.
+  const routes = readOnce(async () => {
+    const { createRoutes } = await import('./routes.ts');
+    return createRoutes(options, server, unproven, closing.signal);
+  });
+  server.on('request', (request, response) => {
+    routes().then(
+      (answer) => answer(request, response),
+      (error) => {
+        options.log.error('routes not loaded', { error });
+        response.writeHead(500).end();
+      },
+    );
+  });
   return {
-    listen: () => listen(app, options),
+    listen: () => listen(server, options),
     async [Symbol.asyncDispose]() {
       closing.abort();
-      await app.close();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
     },
   };
 }
 
-// Liveness, readiness (a running channel has stalled when it completes no poll, IDLE or ping for a
-// while) and the metrics for Prometheus, which require the gateway's token: a login of the page is
-// not enough.
-
-/** What readiness is judged by. */
-export type Health = {
-  readonly channels: readonly Pick<ChannelReport, 'name' | 'status' | 'waiting'>[];
-  /** How long the disk has been delaying a write of the store. */
-  readonly storeWaitMs: number;
-};
-
-/** A channel that completed nothing for this long has stalled. */
-const STALLED_MS = 150_000;
-/** A disk that delays a write for this long has a problem. */
-const SLOW_STORE_MS = 5000;
-
-/** A channel that is off does not count; one that is starting or failing is not ready. */
-export function readinessOf({ channels, storeWaitMs }: Health, now: number) {
-  const judged = channels.map(({ name, status, waiting }) => {
-    const held = waiting === undefined ? {} : { waiting };
-    if (status.kind !== 'running') return { name, ready: status.kind === 'off', status, ...held };
-    // Since the last completed poll, IDLE or ping.
-    const idleMs = Math.max(0, now - status.activeAt);
-    return { name, ready: idleMs <= STALLED_MS, status, ...held, idleMs };
-  });
-  const store = { ready: storeWaitMs <= SLOW_STORE_MS, waitMs: storeWaitMs };
-  const ready = store.ready && judged.every((channel) => channel.ready);
-  return { ready, store, channels: judged };
-}
-
-function addHealthRoutes(app: FastifyInstance, { health, clock }: HttpServerOptions) {
-  app.get('/healthz', { config: { isOpen: true } }, async () => ({ status: 'alive' }));
-  app.get('/readyz', async (_request, reply) => {
-    const readiness = readinessOf(health(), clock.now());
-    return reply.code(readiness.ready ? 200 : 503).send(readiness);
-  });
-}
-
-function addMetricsRoute(app: FastifyInstance, { metrics: page, gauges }: HttpServerOptions) {
-  if (page === undefined) return;
-  app.get('/metrics', async (request, reply) => {
-    if (request.credential?.kind !== 'token') {
-      const message = 'Metrics need the gateway token: send it as a bearer token.';
-      throw new Refusal(403, 'token_needed', message);
-    }
-    return reply
-      .header('cache-control', 'no-store')
-      .type(page.contentType)
-      .send(await page.render(await gauges()));
-  });
-}
-
-function addPage(app: FastifyInstance, typed: Typed) {
-  for (const [path, read] of pageFiles(typed)) {
-    app.get(path, { config: { isOpen: true } }, async (request, reply) => {
-      const { type, body, etag } = await read();
-      reply.header('etag', etag).header('cache-control', 'no-cache');
-      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
-      return reply.type(type).send(body);
-    });
-  }
-}
-
-async function listen(app: FastifyInstance, { host, port }: HttpServerOptions) {
+async function listen(server: Server, { host, port }: HttpServerOptions) {
   try {
-    await app.listen({ host, port });
+    server.listen({ host, port });
+    await once(server, 'listening');
   } catch (error) {
     throw new HttpServerError(listenProblem(error, `${host}:${port}`), error);
   }
-  const bound = app.server.address() as AddressInfo;
+  const bound = server.address() as AddressInfo;
   return { address: `http://${reachableHost(bound.address)}:${bound.port}` };
 }
 

@@ -4,7 +4,7 @@ import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Health, readinessOf } from '../../src/http/server.ts';
+import { type Health, readinessOf } from '../../src/http/routes.ts';
 import { type GatewayStatus, startHttp } from './http-rig.ts';
 
 const NOW = 1_000_000_000;

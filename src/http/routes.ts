@@ -1,0 +1,203 @@
+// The routes of the HTTP server: the web page, the chat API of each local channel, health, and the
+// routes of features. Every request passes authentication before its body is read; errors are
+// answered with a sentence, never with a stack.
+
+import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { RequestListener, Server } from 'node:http';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { FastifyHelmetOptions } from '@fastify/helmet';
+import helmet from '@fastify/helmet';
+import { type FastifyInstance, fastify } from 'fastify';
+import type { ChannelReport } from '../kernel/gateway.ts';
+import { Refusal } from '../kernel/http-routes.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
+import type { Typed } from '../kernel/typed-command.ts';
+import { readOnce } from '../lib/async.ts';
+import { t, translatedPage, translation } from '../lib/texts.ts';
+import { addLoginRoutes, createGate, type UnprovenConnections } from './authentication.ts';
+import { addChatRoutes, addContributedRoutes, addFileRoutes, failureReply } from './replies.ts';
+import type { HttpServerOptions } from './server.ts';
+
+const MAX_BODY_BYTES = 1_048_576;
+
+const SECURITY_HEADERS = {
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      scriptSrc: ["'self'"],
+      styleSrc: ["'self'"],
+      connectSrc: ["'self'"],
+      imgSrc: ["'self'", 'data:'],
+      manifestSrc: ["'self'"],
+      baseUri: ["'none'"],
+      formAction: ["'none'"],
+      frameAncestors: ["'none'"],
+      requireTrustedTypesFor: ["'script'"],
+      trustedTypes: ["'none'"],
+    },
+  },
+  referrerPolicy: { policy: 'no-referrer' },
+  xFrameOptions: { action: 'deny' },
+  // The server speaks plain HTTP; a TLS proxy in front of it decides about this.
+  strictTransportSecurity: false,
+} as const satisfies FastifyHelmetOptions;
+
+// The files of the web page, each listed here: others cannot be requested. They are read once, on
+// the first request.
+
+const PAGE_FOLDER = join(import.meta.dirname, 'page');
+/** The bundle includes a copy: the packages are not installed beside it. */
+const vendorFile = (name: string, ofPackage: string) =>
+  fileURLToPath(
+    new URL(
+      name,
+      import.meta.url.endsWith('.ts') ? import.meta.resolve(ofPackage) : import.meta.url,
+    ),
+  );
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.webmanifest': 'application/manifest+json',
+};
+
+type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
+
+/** URL path to a reader of the file. `typed` gives commands in the form used on this machine. */
+function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
+  const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
+  return new Map([
+    ['/', pageFile(join(PAGE_FOLDER, 'index.html'), (html) => translatedPage(typed(html)))],
+    ['/vendor/marked.js', pageFile(vendorFile('marked.esm.js', 'marked'), (text) => text)],
+    ['/vendor/ttag.js', pageFile(vendorFile('ttag.esm.min.mjs', 'ttag'), (text) => text)],
+    ...own.map((name) => [`/${name}`, pageFile(join(PAGE_FOLDER, name), typed)] as const),
+    ['/texts.js', pageFile(join(PAGE_FOLDER, 'texts.js'), (js) => js.replace('null', translation))],
+  ]);
+}
+
+const pageFile = (path: string, typed: Typed): (() => Promise<PageFile>) =>
+  readOnce(async () => {
+    const body = Buffer.from(typed(await readFile(path, 'utf8')));
+    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
+    return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
+  });
+
+/** zod validates the input; by default fastify would load two compilers of JSON Schema. */
+const NO_COMPILERS = { buildValidator: noSchemas, buildSerializer: noSchemas };
+
+function noSchemas(): never {
+  throw new NanobotError('route_schema', t`no route of this server has a schema`);
+}
+
+export async function createRoutes(
+  options: HttpServerOptions,
+  server: Server,
+  unproven: UnprovenConnections,
+  closing: AbortSignal,
+): Promise<RequestListener> {
+  const app = fastify({
+    logger: false,
+    trustProxy: false,
+    exposeHeadRoutes: false,
+    bodyLimit: MAX_BODY_BYTES,
+    serverFactory: () => server,
+    schemaController: { compilersFactory: NO_COMPILERS },
+  });
+  app.register(helmet, SECURITY_HEADERS);
+  app.decorateRequest('credential', undefined);
+  app.addHook('onRequest', createGate(options, unproven));
+  app.addHook('onSend', async (_request, _reply, payload) =>
+    typeof payload === 'string' ? options.redact(payload) : payload,
+  );
+  app.setErrorHandler(failureReply(options.log));
+  app.setNotFoundHandler((_request, reply) =>
+    reply.code(404).send({ error: { code: 'not_found', message: t`Not found.` } }),
+  );
+  addHealthRoutes(app, options);
+  addMetricsRoute(app, options);
+  addPage(app, options.typed);
+  addLoginRoutes(app, options);
+  addContributedRoutes(app, options.routes, { clock: options.clock, closing });
+  for (const [name, localChannel] of Object.entries(options.localChannels)) {
+    addChatRoutes(app, `/api/${name}/chats`, {
+      localChannel,
+      clock: options.clock,
+      stop: (chat) => options.stop(name, chat),
+      closing,
+    });
+    if (localChannel.files !== undefined)
+      addFileRoutes(app, `/api/${name}/files`, localChannel.files);
+  }
+  await app.ready();
+  return app.routing;
+}
+
+// Liveness, readiness (a running channel has stalled when it completes no poll, IDLE or ping for a
+// while) and the metrics for Prometheus, which require the gateway's token: a login of the page is
+// not enough.
+
+/** What readiness is judged by. */
+export type Health = {
+  readonly channels: readonly Pick<ChannelReport, 'name' | 'status' | 'waiting'>[];
+  /** How long the disk has been delaying a write of the store. */
+  readonly storeWaitMs: number;
+};
+
+/** A channel that completed nothing for this long has stalled. */
+const STALLED_MS = 150_000;
+/** A disk that delays a write for this long has a problem. */
+const SLOW_STORE_MS = 5000;
+
+/** A channel that is off does not count; one that is starting or failing is not ready. */
+export function readinessOf({ channels, storeWaitMs }: Health, now: number) {
+  const judged = channels.map(({ name, status, waiting }) => {
+    const held = waiting === undefined ? {} : { waiting };
+    if (status.kind !== 'running') return { name, ready: status.kind === 'off', status, ...held };
+    // Since the last completed poll, IDLE or ping.
+    const idleMs = Math.max(0, now - status.activeAt);
+    return { name, ready: idleMs <= STALLED_MS, status, ...held, idleMs };
+  });
+  const store = { ready: storeWaitMs <= SLOW_STORE_MS, waitMs: storeWaitMs };
+  const ready = store.ready && judged.every((channel) => channel.ready);
+  return { ready, store, channels: judged };
+}
+
+function addHealthRoutes(app: FastifyInstance, { health, clock }: HttpServerOptions) {
+  app.get('/healthz', { config: { isOpen: true } }, async () => ({ status: 'alive' }));
+  app.get('/readyz', async (_request, reply) => {
+    const readiness = readinessOf(health(), clock.now());
+    return reply.code(readiness.ready ? 200 : 503).send(readiness);
+  });
+}
+
+function addMetricsRoute(app: FastifyInstance, { metrics: page, gauges }: HttpServerOptions) {
+  if (page === undefined) return;
+  app.get('/metrics', async (request, reply) => {
+    if (request.credential?.kind !== 'token') {
+      const message = 'Metrics need the gateway token: send it as a bearer token.';
+      throw new Refusal(403, 'token_needed', message);
+    }
+    return reply
+      .header('cache-control', 'no-store')
+      .type(page.contentType)
+      .send(await page.render(await gauges()));
+  });
+}
+
+function addPage(app: FastifyInstance, typed: Typed) {
+  for (const [path, read] of pageFiles(typed)) {
+    app.get(path, { config: { isOpen: true } }, async (request, reply) => {
+      const { type, body, etag } = await read();
+      reply.header('etag', etag).header('cache-control', 'no-cache');
+      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+      return reply.type(type).send(body);
+    });
+  }
+}
