@@ -16,6 +16,7 @@ import type { Kernel } from './kernel/feature.ts';
 import type { ChannelReport, Gateway } from './kernel/gateway.ts';
 import { announceGateway } from './kernel/home-state.ts';
 import { createLocalChannels, type LocalChannels } from './kernel/intake/routes.ts';
+import { ProviderError } from './kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from './kernel/message/ids.ts';
 import type { OutboundDraft } from './kernel/message/message.ts';
 import { followConfig } from './kernel/reload.ts';
@@ -79,6 +80,17 @@ export class GatewayService implements Gateway {
 
   get model(): string {
     return this.#models.current().defaultModel;
+  }
+
+  modelProblem(): string | undefined {
+    const models = this.#models.current();
+    try {
+      models.resolve(models.defaultModel);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error;
+      return error.userText ?? error.message;
+    }
   }
 
   toolsTried(): Promise<void> {

@@ -5,7 +5,6 @@ import { Command } from 'commander';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
 import type { OpenedHome } from '../kernel/config/files/first-run.ts';
 import type { ChannelReport, Gateway } from '../kernel/gateway.ts';
-import { ProviderError } from '../kernel/message/errors.ts';
 import { defined } from '../lib/json/json.ts';
 import { t } from '../lib/texts.ts';
 import { isDemo } from '../providers/rules/model-names.ts';
@@ -45,10 +44,9 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
     ...(isLogged ? { logged } : {}),
     typed: terminal.typed,
   });
-  const problem = await modelProblem(terminal, opened, gateway.model);
   try {
     await untilStopped(onStop, async (signal) => {
-      for (const line of greeting(terminal, opened, gateway, problem, isLogged)) tell(line);
+      for (const line of greeting(terminal, opened, gateway, isLogged)) tell(line);
       await gateway.run(signal);
     });
   } finally {
@@ -56,30 +54,13 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   }
 }
 
-/** Why the configured model cannot be used; sends no request. */
-async function modelProblem(
-  { env, clock, home }: Terminal,
-  { loaded }: OpenedHome,
-  model: string,
-): Promise<string | undefined> {
-  if (isDemo(model)) return undefined;
-  const { resolveConfigured } = await import('../providers/model-setup.ts');
-  try {
-    await resolveConfigured(loaded.config, env, clock, home);
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof ProviderError)) throw error;
-    return error.userText ?? error.message;
-  }
-}
-
 function greeting(
   terminal: Terminal,
   opened: OpenedHome,
   gateway: Gateway,
-  problem: string | undefined,
   isLogged: boolean,
 ): readonly string[] {
+  const problem = gateway.modelProblem();
   const reports = gateway.channels();
   const columns = Math.max(NAME_COLUMNS, ...reports.map(({ name }) => name.length + 1));
   const row = (name: string, text: string) =>

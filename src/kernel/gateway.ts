@@ -42,6 +42,8 @@ export interface Gateway extends AsyncDisposable {
   loginLink(): string | undefined;
   /** The model that answers unless a chat chose another. */
   readonly model: string;
+  /** Why that model cannot be called; sends no request. */
+  modelProblem(): string | undefined;
   channels(): readonly ChannelReport[];
   /**
    * Connects a channel's account; undefined if the channel does not exist or does not support it.

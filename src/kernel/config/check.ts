@@ -12,7 +12,7 @@ import { t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import type { ToolPolicyEntry } from '../access/rights.ts';
 import { ConfigError, type ConfigProblem } from '../message/errors.ts';
-import { type Config, configSchema } from './config.ts';
+import type { Config } from './config.ts';
 import {
   type Environment,
   expandEnvironment,
@@ -20,7 +20,7 @@ import {
   variableOf,
   withVariables,
 } from './environment.ts';
-import { configKeys, shapeProblems } from './issues.ts';
+import { configKeys, configOf } from './issues.ts';
 import {
   isJsonObject,
   type JsonObject,
@@ -92,10 +92,10 @@ function examine(
   const missing = [...unset, ...missingSecrets(withVariables(raw, env), secrets)];
   const value = effective(raw, env, overrides, secrets);
   const unfilled = new Set(missing.map((problem) => problem.path));
-  const misshapen = shapeProblems(value).filter((problem) => !unfilled.has(problem.path));
-  const shape = [...missing, ...maskedSecrets(raw), ...misshapen];
-  if (shape.length > 0) return { problems: shape };
-  const config = configSchema.parse(value, { jitless: true });
+  const { config, misshapen } = configOf(value);
+  const explained = misshapen.filter((problem) => !unfilled.has(problem.path));
+  const shape = [...missing, ...maskedSecrets(raw), ...explained];
+  if (config === undefined || shape.length > 0) return { problems: shape };
   return { config, problems: conflicts(config) };
 }
 

@@ -2,10 +2,11 @@
 // nearest valid key or value.
 
 import { z } from 'zod';
+import { onFirstUse } from '../../lib/json/json.ts';
 import { nearestName, shortened } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { ConfigProblem } from '../message/errors.ts';
-import { configSchema } from './config.ts';
+import { type Config, configSchema } from './config.ts';
 import { isJsonObject, type JsonValue, joinPath } from './json.ts';
 import { ANY_NAME, isPathOf, valueAt } from './json-paths.ts';
 
@@ -23,13 +24,17 @@ export function problemLines(problems: readonly ConfigProblem[]): readonly strin
 
 type Issue = z.core.$ZodIssue;
 
-/** Unknown keys, wrong types and values out of range; empty if the value matches the schema. */
-export function shapeProblems(value: JsonValue): readonly ConfigProblem[] {
+/** Unknown keys, wrong types and values out of range where the value does not match the schema. */
+export function configOf(value: JsonValue): {
+  readonly config?: Config;
+  readonly misshapen: readonly ConfigProblem[];
+} {
   // Compiling the schema for a single value takes longer than checking it.
   const result = configSchema.safeParse(value, { jitless: true });
-  if (result.success) return [];
+  if (result.success) return { config: result.data, misshapen: [] };
   const keys = configKeys();
-  return result.error.issues.flatMap((issue) => explain(issue, value, keys));
+  const { issues } = result.error;
+  return { misshapen: issues.flatMap((issue) => explain(issue, value, keys)) };
 }
 
 function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): ConfigProblem[] {
@@ -144,10 +149,10 @@ export type ConfigKey = {
 
 /** Every key of the configuration, sections before their keys. */
 export function configKeys(): readonly ConfigKey[] {
-  return KEYS;
+  return KEYS();
 }
 
-const KEYS = keysOf(configSchema, '').slice(1);
+const KEYS = onFirstUse(() => keysOf(configSchema, '').slice(1));
 
 function keysOf(schema: unknown, path: string): readonly ConfigKey[] {
   const layers = layersOf(schema);

@@ -1,7 +1,7 @@
 // Loads the configuration of a home: all of it or nothing. Problems are reported at once, with
 // path, line and remedy; a configuration that loaded is kept as the last good copy.
 
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { systemCode, textIfThere, writeAtomic } from '../../../lib/files/files.ts';
@@ -31,6 +31,8 @@ export type LoadedConfig = {
   /** As written, references unresolved; `config set` changes this. */
   readonly raw: JsonObject;
   readonly path: string;
+  /** Of the file when it was read. */
+  readonly stamp: string | undefined;
   /** What was changed to migrate an older file. */
   readonly notes: readonly string[];
   /** The gateway's token is the one that the home generated, because none is configured. */
@@ -45,17 +47,24 @@ export async function loadConfig(
   env: Environment,
   given: ConfigOverrides = {},
 ): Promise<LoadedConfig> {
+  const stamp = await stampOf(home.config);
   const written = await textIfThere(home.config);
   const text = written ?? EMPTY;
   const overrides = { ...tokenOverride(text, env), ...given };
   const checked = checkConfig(text, env, overrides, await findSecretsIn(text, env, home));
-  if (written === undefined) return loaded(home, checked, overrides);
+  if (written === undefined) return { ...(await loaded(home, checked, overrides)), stamp };
   const notes = [...checked.notes];
   if (checked.migratedFrom !== undefined) {
     notes.push(...(await keepMigrated(home, text, checked.migratedFrom, checked.raw)));
   }
   await keepLastGood(home, checked.raw);
-  return loaded(home, { ...checked, notes }, overrides);
+  return { ...(await loaded(home, { ...checked, notes }, overrides)), stamp };
+}
+
+/** Changes whenever the file does, including when it is replaced; undefined if there is none. */
+export async function stampOf(path: string): Promise<string | undefined> {
+  const info = await stat(path, { bigint: true }).catch(() => undefined);
+  return info === undefined ? undefined : `${info.ino} ${info.size} ${info.mtimeNs}`;
 }
 
 /**
@@ -122,7 +131,7 @@ async function loaded(
   home: Home,
   checked: CheckedConfig,
   overrides: ConfigOverrides,
-): Promise<LoadedConfig> {
+): Promise<Omit<LoadedConfig, 'stamp'>> {
   const { config, raw, notes } = checked;
   const workspace = workspacePath(home, config.agents.defaults.workspace);
   const hasMadeToken = config.gateway.token === '';

@@ -1,7 +1,6 @@
 // The current configuration, and what is derived from it: read through getters, so that a change
 // applies from the next turn on without rebuilding the object graph.
 
-import { stat } from 'node:fs/promises';
 import { createRedactor, type Redactor } from '../../../lib/text/redact.ts';
 import { t } from '../../../lib/texts.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
@@ -10,7 +9,7 @@ import type { Config } from '../config.ts';
 import { type ConfigChange, configChange, isUnchanged } from '../diff.ts';
 import type { Environment } from '../environment.ts';
 import { secretValues } from '../secrets.ts';
-import { type LoadedConfig, loadConfig } from './config-file.ts';
+import { type LoadedConfig, loadConfig, stampOf } from './config-file.ts';
 import type { Home } from './home.ts';
 
 /**
@@ -99,9 +98,7 @@ type ConfigWatch = {
 /** Runs until the signal aborts. */
 export async function watchConfig(watch: ConfigWatch, signal: AbortSignal): Promise<void> {
   const reloader = createReloader(watch);
-  let stamp = await stampOf(watch.home.config);
-  // Detects changes between the load and the first check.
-  await reloader();
+  let { stamp } = watch.current;
   while (!signal.aborted) {
     await watch.clock.sleep(LOOK_INTERVAL_MS, signal).catch(() => undefined);
     const next = await stampOf(watch.home.config);
@@ -109,12 +106,6 @@ export async function watchConfig(watch: ConfigWatch, signal: AbortSignal): Prom
     stamp = next;
     await reloader();
   }
-}
-
-/** Changes whenever the file does, including when it is replaced; undefined if there is none. */
-async function stampOf(path: string): Promise<string | undefined> {
-  const info = await stat(path, { bigint: true }).catch(() => undefined);
-  return info === undefined ? undefined : `${info.ino} ${info.size} ${info.mtimeNs}`;
 }
 
 /** Reloads, comparing with the last configuration that loaded. */
