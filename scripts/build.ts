@@ -161,10 +161,24 @@ const asAscii = (code: string) =>
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
+/**
+ * Modules of Node by the same way as `require` above. An `import` would read each of their exports,
+ * of which `WebSocket` of `node:http` alone loads Node's fetch.
+ */
+const withoutNodeImports = (code: string) =>
+  code.replaceAll(
+    /\bimport(?: ?([\w$]+))?,?(?:(\{[^}]*\})| ?\* ?as ([\w$]+))? ?from ?"(node:[\w/]+)";/g,
+    (_import, whole = '', names = '', all = '', id) => {
+      const parts = names.replaceAll(/ as /g, ':');
+      const bound = [whole, all, parts].filter(Boolean);
+      return bound.map((to) => `const ${to}=process.getBuiltinModule("${id}");`).join('');
+    },
+  );
+
 /** Writes one entry with its chunks; resolves with the files it was made of. */
 async function bundle(entry: string): Promise<readonly string[]> {
   const { metafile, outputFiles } = await build({ ...OPTIONS, entryPoints: [entry] });
-  for (const { path, text } of outputFiles) writeFileSync(path, asAscii(text));
+  for (const { path, text } of outputFiles) writeFileSync(path, withoutNodeImports(asAscii(text)));
   return Object.keys(metafile.inputs);
 }
 
