@@ -11,15 +11,19 @@ import { fileURLToPath } from 'node:url';
 import type { FastifyHelmetOptions } from '@fastify/helmet';
 import helmet from '@fastify/helmet';
 import { type FastifyInstance, fastify } from 'fastify';
+import type { LocalChannel } from '../channels/local-channel.ts';
 import type { ChannelReport } from '../kernel/gateway.ts';
-import { Refusal } from '../kernel/http-routes.ts';
+import { Refusal, type Route } from '../kernel/http-routes.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
+import type { AuditLog, GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
 import type { Typed } from '../kernel/typed-command.ts';
 import { readOnce } from '../lib/async.ts';
+import type { Logger } from '../lib/logger.ts';
 import { t, translatedPage, translation } from '../lib/texts.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import type { Access } from './access.ts';
 import { addLoginRoutes, createGate, type UnprovenConnections } from './authentication.ts';
 import { addChatRoutes, addContributedRoutes, addFileRoutes, failureReply } from './replies.ts';
-import type { HttpServerOptions } from './server.ts';
 
 const MAX_BODY_BYTES = 1_048_576;
 
@@ -88,6 +92,38 @@ const pageFile = (path: string, typed: Typed): (() => Promise<PageFile>) =>
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
     return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
   });
+
+export type HttpServerOptions = {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Required for everything but the page's own files and /healthz. */
+  readonly access: Access;
+  /** Ends every login, and a token that the gateway generated. */
+  readonly revokeAll: () => Promise<void>;
+  /** Names of the server besides its own address and loopback. */
+  readonly allowedHosts: readonly string[];
+  /** By the name in their path: /api/<name>/chats. */
+  readonly localChannels: Readonly<Record<string, LocalChannel>>;
+  /** Stops the running turn in a chat of a local channel. */
+  readonly stop: (localChannel: string, chat: string) => Promise<void>;
+  readonly health: () => Health;
+  /** Of features. */
+  readonly routes: readonly Route[];
+  /** Absent if it is off. */
+  readonly metrics: MetricsPage | undefined;
+  readonly gauges: () => Promise<GaugeValues>;
+  readonly audit: AuditLog;
+  /**
+   * Gives commands in the page's texts the form in which the person who started the gateway types
+   * them.
+   */
+  readonly typed: Typed;
+  /** Masks the values of secrets in responses. */
+  readonly redact: (text: string) => string;
+  readonly log: Logger;
+  readonly clock: Clock;
+};
 
 /** zod validates the input; by default fastify would load two compilers of JSON Schema. */
 const NO_COMPILERS = { buildValidator: noSchemas, buildSerializer: noSchemas };

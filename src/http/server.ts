@@ -4,52 +4,13 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { LocalChannel } from '../channels/local-channel.ts';
 import { type TokenProblem, tokenProblem } from '../kernel/config/environment.ts';
-import type { Route } from '../kernel/http-routes.ts';
 import { ConfigError, NanobotError } from '../kernel/message/errors.ts';
-import type { AuditLog, GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
-import type { Typed } from '../kernel/typed-command.ts';
 import { readOnce } from '../lib/async.ts';
-import type { Logger } from '../lib/logger.ts';
 import { nodeHttp } from '../lib/net/safe-fetch.ts';
 import { t } from '../lib/texts.ts';
-import type { Clock } from '../lib/time/clock.ts';
-import type { Access } from './access.ts';
 import { limitUnproven } from './authentication.ts';
-import type { Health } from './routes.ts';
-
-export type HttpServerOptions = {
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
-  /** Required for everything but the page's own files and /healthz. */
-  readonly access: Access;
-  /** Ends every login, and a token that the gateway generated. */
-  readonly revokeAll: () => Promise<void>;
-  /** Names of the server besides its own address and loopback. */
-  readonly allowedHosts: readonly string[];
-  /** By the name in their path: /api/<name>/chats. */
-  readonly localChannels: Readonly<Record<string, LocalChannel>>;
-  /** Stops the running turn in a chat of a local channel. */
-  readonly stop: (localChannel: string, chat: string) => Promise<void>;
-  readonly health: () => Health;
-  /** Of features. */
-  readonly routes: readonly Route[];
-  /** Absent if it is off. */
-  readonly metrics: MetricsPage | undefined;
-  readonly gauges: () => Promise<GaugeValues>;
-  readonly audit: AuditLog;
-  /**
-   * Gives commands in the page's texts the form in which the person who started the gateway types
-   * them.
-   */
-  readonly typed: Typed;
-  /** Masks the values of secrets in responses. */
-  readonly redact: (text: string) => string;
-  readonly log: Logger;
-  readonly clock: Clock;
-};
+import type { HttpServerOptions } from './routes.ts';
 
 export interface HttpServer extends AsyncDisposable {
   /** @throws HttpServerError if the address is not available. */

@@ -13,8 +13,8 @@ import { type RuleControl, ruleRoutes } from '../../src/features/approvals/allow
 import { type PeopleControl, peopleRoutes } from '../../src/features/people/people-routes.ts';
 import { lendingRoutes } from '../../src/features/spending/lending-routes.ts';
 import { type Access, openAccess } from '../../src/http/access.ts';
-import type { Health } from '../../src/http/routes.ts';
-import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
+import type { Health, HttpServerOptions } from '../../src/http/routes.ts';
+import { createHttpServer } from '../../src/http/server.ts';
 import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
 import { createRegistries } from '../../src/kernel/contributions.ts';
 import type { RouteName } from '../../src/kernel/http-routes.ts';
