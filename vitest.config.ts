@@ -4,7 +4,7 @@ import { SlowestFirst } from './test/support/slowest-first.ts';
 
 /** They run the package instead of the sources. */
 const SYSTEM = 'test/system/**/*.test.ts';
-/** Files that measure or change their process, or run for long. All others share the two workers. */
+/** Files that measure or change their process, or run for long. All others share the workers. */
 const ALONE = [
   'test/{crash,hostile,scenario}/**/*.test.ts',
   'test/**/local-day.test.ts',

@@ -380,22 +380,28 @@ const NAMES = [
   ...['a]\r\n[file "b"', 'report.pdf.exe', '=?utf-8?b?Li4vLi4veA==?='],
 ];
 
-export function fileSamples(): readonly (Sample & { readonly content: string })[] {
+type FileSample = Sample & { readonly part: Part; readonly content: string };
+
+export function fileSamples(): readonly FileSample[] {
   return NAMES.flatMap((name, index) => {
     const quoted = name.replace(/[\r\n"\\]/g, ' ');
     const percent = encodeURIComponent(name.toWellFormed());
     const forms = [`filename="${quoted}"`, `filename*=utf-8''${percent}`];
-    return forms.map((form) => ({
-      name: `the file ${JSON.stringify(name.slice(0, 30))}, ${form.slice(0, 9)}`,
-      raw: multipart([
-        [plain('utf-8'), 'see the file'],
-        [
-          `Content-Type: application/octet-stream\r\nContent-Disposition: attachment; ${form}\r\n${encoded('base64')}`,
-          Buffer.from(`content ${index}`).toString('base64'),
-        ],
-      ]),
-      contains: 'see the file',
-      content: `content ${index}`,
-    }));
+    return forms.map((form) => {
+      const content = `content ${index} ${form.slice(0, 9)}`;
+      const part: Part = [
+        `Content-Type: application/octet-stream\r\nContent-Disposition: attachment; ${form}\r\n${encoded('base64')}`,
+        Buffer.from(content).toString('base64'),
+      ];
+      return {
+        ...{ name: `the file ${JSON.stringify(name.slice(0, 30))}, ${form.slice(0, 9)}`, part },
+        raw: multipart([[plain('utf-8'), 'see the file'], part]),
+        ...{ contains: 'see the file', content },
+      };
+    });
   });
 }
+
+/** The files of these in one mail. */
+export const withFilesOf = (samples: readonly FileSample[]): Buffer =>
+  multipart([[plain('utf-8'), 'see the files'], ...samples.map(({ part }) => part)]);

@@ -27,6 +27,7 @@ import {
   mailOf,
   quotingSamples,
   type Sample,
+  withFilesOf,
 } from './mime-samples.ts';
 
 const BOSS = 'boss@person.test';
@@ -163,7 +164,11 @@ describe('a file comes along under a name that is only shown:', () => {
     expect(more).toEqual([]);
     expect(attachment?.content).toMatchObject({ kind: 'remote' });
     expect(attachment?.name ?? '').not.toMatch(/[\r\n]/);
-    expect(await contentsOf(sample.raw)).toEqual([sample.content]);
+  });
+
+  it('and has its content, whatever the name', async () => {
+    const samples = fileSamples();
+    expect(await contentsOf(withFilesOf(samples))).toEqual(samples.map(({ content }) => content));
   });
 });
 

@@ -135,7 +135,7 @@ test('words that are forgotten leave it, with what a kill left behind, and are m
 });
 
 test('it goes with the conversation that names it, and what is still named stays', async () => {
-  const { folder, clock, open, ask, settled, read } = await createShelf();
+  const { folder, clock, complete, open, ask, settled, read } = await createShelf();
   await using store = open();
   const said = async (key: typeof ANNA, named: string) => {
     ask(`what ${named} knows`, named, key);
@@ -146,6 +146,8 @@ test('it goes with the conversation that names it, and what is still named stays
     };
     await store.append(key, [userEntry(named, 'hi', clock.now()), answer], { durable: true });
     await settled();
+    // What is purged is what stands in the files.
+    await complete();
   };
   await said(ANNA, 'old');
   await said(BERT, 'gone');

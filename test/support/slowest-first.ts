@@ -6,7 +6,10 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const SLOWEST = [
   'test/system/memory-limit.test.ts',
   'test/crash/telegram-crash.test.ts',
-  'test/scenario/mail-limits.test.ts',
+  'test/system/web-page.test.ts',
+  'test/system/email-trouble.test.ts',
+  'test/cli/whatsapp-login.test.ts',
+  'test/hostile/injections.test.ts',
   'test/system/container.test.ts',
   'test/system/package.test.ts',
   'test/crash/whatsapp-crash.test.ts',

@@ -4,7 +4,7 @@ import { PageReader } from '../../../src/tools/web/web-fetch.ts';
 
 const LIMIT_MS = 20_000;
 /** What pages made to hurt have instead: they would use up any time. */
-const SHORT_LIMIT_MS = 800;
+const SHORT_LIMIT_MS = 300;
 const limit = { ms: LIMIT_MS };
 const clock: Clock = {
   ...systemClock,
