@@ -178,7 +178,11 @@ export function permissionFor(
   const { rights, thread, toolbox } = turn;
   const isTainted = isHeldBack(turn);
   const access = bound.accessIn({ isTainted });
-  const allowed = permissionOf(access, rights.current, isTainted, bound.reach);
+  const allowed = narrowest(
+    [{ access, reach: bound.reach }, ...(bound.needs ?? [])].map((need) =>
+      permissionOf(need.access, rights.current, isTainted, need.reach),
+    ),
+  );
   const permission = allowed === 'free' && bound.alwaysAsks === true ? 'ask' : allowed;
   // The owner approves its text, not the call.
   if (bound.isPosted) return permission === 'ask' ? 'free' : permission;
@@ -190,6 +194,9 @@ export function permissionFor(
   });
   return carriesData(url, thread.knownTexts, earlier) ? 'ask' : permission;
 }
+
+const narrowest = (permissions: readonly ReturnType<typeof permissionOf>[]) =>
+  (['never', 'ask'] as const).find((each) => permissions.includes(each)) ?? 'free';
 
 // The form of a result that is too long: a briefing, if the model can read the rest; otherwise the
 // beginning and the end, as the toolbox cut it.

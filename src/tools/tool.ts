@@ -66,6 +66,8 @@ export type ToolContext = {
   say(markdown: string, attachments?: readonly OutboundAttachment[]): Promise<void>;
 };
 
+export type Need = { readonly access: ToolAccess; readonly reach: Reach };
+
 /** Another name models use for a tool; `implies`: arguments it implies if none are given. */
 type ToolAlias =
   | string
@@ -92,8 +94,10 @@ export type Tool<Input = unknown> = {
   readonly isForOneself?: true;
   /** This call only posts a letter, which decides whether an owner is asked. */
   isPosted?(input: Input): boolean;
+  /** Further rights that this call needs, besides `access`. */
+  needs?(input: Input): readonly Need[];
   /** The URL that this call requests. */
-  urlOf?(input: Input): string;
+  urlOf?(input: Input): string | undefined;
   /**
    * Its result contains untrusted content: the toolbox wraps it, and the conversation is tainted.
    */
@@ -175,6 +179,7 @@ export type BoundCall =
       accessIn(turn: { readonly isTainted: boolean }): ToolAccess;
       readonly reach: Reach;
       readonly isPosted: boolean;
+      readonly needs?: readonly Need[];
       /** The URL that it requests. */
       readonly url: string | undefined;
       /** The arguments as interpreted, JSON: bound again, they mean the same call. */

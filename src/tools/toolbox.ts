@@ -142,6 +142,7 @@ function bindCall(
     accessIn: ({ isTainted }) => tool.accessOf?.(input, isTainted) ?? tool.access,
     reach: tool.reachOf?.(input) ?? 'outside',
     isPosted: tool.isPosted?.(input) ?? false,
+    ...(tool.needs === undefined ? {} : { needs: tool.needs(input) }),
     url: tool.urlOf?.(input),
     arguments: JSON.stringify(input),
     detail: tool.describe(input),

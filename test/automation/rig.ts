@@ -18,6 +18,7 @@ import {
   createNextSlot,
   type JobAsker,
 } from '../../src/features/schedule/jobs.ts';
+import type { Look } from '../../src/features/schedule/rules/gate.ts';
 import { HEARTBEAT, type Job } from '../../src/features/schedule/rules/job.ts';
 import {
   createHeartbeat,
@@ -84,6 +85,8 @@ export async function makeJobsRig(startsAt: string) {
     answer: (_text: string): Answer => 'done',
     verdict: { kind: 'admit', role: 'owner' } as Verdict,
     checkWorkflow: async (_typed: string): Promise<void> => undefined,
+    /** What a check before a run finds. */
+    look: async (_job: Job): Promise<Look> => ({ kind: 'closed', mark: 'as ever' }),
     quiet: '',
     maxFailures: 3,
     heartbeatFile: '',
@@ -138,6 +141,7 @@ export async function makeJobsRig(startsAt: string) {
       origins: async () => ({ rights: OWNER_RIGHTS, isForeign: false, isOwnerHere: true }),
       personOf: async () => OWNER_TURN,
       startWorkflow: async () => undefined,
+      look: (job) => edge.look(job),
       ended: (...over) => scheduler.ended(...over),
     });
     const scheduler: Scheduler = createScheduler({
@@ -239,6 +243,9 @@ export async function makeJobsRig(startsAt: string) {
     note: (text: string) => opened.note(text),
     get jobs() {
       return opened.jobs.all;
+    },
+    get history() {
+      return opened.jobs.history;
     },
     /** What was said since this was last asked. */
     heard: () => said.splice(0).map(({ at, text }) => `${at.slice(0, 16)} ${text}`),

@@ -107,7 +107,7 @@ class Box {
       case 'EXAMINE':
         return `* FLAGS ()\r\n* ${count} EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT ${count + 1}] n\r\n`;
       case 'SEARCH':
-        return `* SEARCH ${this.#uids(command).join(' ')}\r\n`.replace(' \r', '\r');
+        return `* SEARCH ${this.#found(command).join(' ')}\r\n`.replace(' \r', '\r');
       case 'FETCH':
         return this.#uids(command)
           .map((uid) => this.#fetched(uid, command))
@@ -124,6 +124,13 @@ class Box {
       default:
         return undefined;
     }
+  }
+
+  /** By a set of UIDs, by a word in the text, or all. */
+  #found(command: string): readonly number[] {
+    const word = /\bTEXT "?([^"\s]+)/.exec(command)?.[1];
+    if (word === undefined && !/\bALL\b/.test(command)) return this.#uids(command);
+    return this.#mails.flatMap((mail, at) => (mail.includes(word ?? '') ? [at + 1] : []));
   }
 
   /** `5`, `1:3,7` and `4:*`. */

@@ -4,12 +4,14 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
+import type { Config } from '../../kernel/config/config.ts';
 import { t } from '../../lib/texts.ts';
+import type { JobRows } from './job-rows.ts';
 import type { JobService, ShownJob } from './jobs.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';
 
-type AddFlags = Pick<JobWish, 'name' | 'at' | 'every' | 'cron' | 'to'> & {
+type AddFlags = Pick<JobWish, 'name' | 'at' | 'every' | 'cron' | 'to' | 'when'> & {
   readonly timezone?: string;
   readonly say?: boolean;
   readonly workflow?: boolean;
@@ -33,6 +35,10 @@ export function cronCommand(terminal: Terminal): Command {
       '--cron <fields>',
       t`repeat by minute, hour, day of month, month, day of week: "0 8 * * 1-5"`,
     )
+    .option(
+      '--when <check>',
+      t`before each run, without a model: "url https://...", "file notes/x.md", "mail words" or "program ./check.sh"`,
+    )
     .option('--timezone <zone>', t`time zone, e.g. Europe/Berlin; default: sessions.timeZone`)
     .option('--name <name>', t`name of the job, shown in lists and reports`)
     .option(
@@ -50,6 +56,14 @@ export function cronCommand(terminal: Terminal): Command {
     .description(t`list all jobs with their next run`)
     .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
+  command
+    .command('runs')
+    .description(t`show the last 50 runs of a job: outcome, cost and text`)
+    .argument('<job>', ID)
+    .option('--json', t`print as JSON`)
+    .action((id: string, { json }: { readonly json?: boolean }) =>
+      runs(terminal, id, json === true),
+    );
   const changes = [
     ['remove', t`delete a job`, 'Removed'],
     ['enable', t`enable a job`, 'Enabled'],
@@ -95,6 +109,22 @@ async function list(terminal: Terminal, json: boolean) {
   if (jobs.length === 0) terminal.note(t`No jobs. To create one, see: nanobot cron add --help`);
 }
 
+async function runs(terminal: Terminal, id: string, json: boolean) {
+  const { completeSessions } = await import('../../kernel/home-state.ts');
+  const { readRuns, runLines } = await import('./runs.ts');
+  await completeSessions(terminal.home, terminal.clock);
+  const folder = terminal.home.sessions;
+  await withService(terminal, async (service, { jobs, config }) => {
+    const { job } = await service.find(id, OPERATOR);
+    const found = await readRuns(job, { jobs, config, folder });
+    if (json) return terminal.printJson(found);
+    const { limits, sessions } = config;
+    const lines = await runLines(job, found, sessions.timeZone, limits.budget.currency);
+    for (const line of lines) terminal.print(printable(line));
+    if (lines.length === 0) terminal.note(t`The job has not run yet.`);
+  });
+}
+
 function linesOf({ job, line }: ShownJob): readonly string[] {
   const { maker, last, kind, text } = job;
   const by = maker.kind === 'operator' ? t`the operator` : maker.name || maker.id;
@@ -105,7 +135,10 @@ function linesOf({ job, line }: ShownJob): readonly string[] {
 /** @throws CommandFailure where the input is invalid or no job has this name. */
 async function withService<Result>(
   terminal: Terminal,
-  work: (service: JobService) => Promise<Result>,
+  work: (
+    service: JobService,
+    opened: { readonly jobs: JobRows; readonly config: Config },
+  ) => Promise<Result>,
 ): Promise<Result> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { createJobService, createNextSlot } = await import('./jobs.ts');
@@ -114,8 +147,9 @@ async function withService<Result>(
   const { config } = await loadConfig(terminal.home, terminal.env);
   return withState(terminal, async ({ store, rows }) => {
     const workflows = openWorkflowRows(rows, (text) => text);
+    const jobs = openJobRows(rows);
     const service = createJobService({
-      ...{ jobs: openJobRows(rows), bus: store, next: createNextSlot() },
+      ...{ jobs, bus: store, next: createNextSlot() },
       workflowsOf: (job) => runsOfJob(workflows, job),
       now: () => terminal.clock.now(),
       timeZone: () => config.sessions.timeZone,
@@ -126,7 +160,7 @@ async function withService<Result>(
       },
     });
     try {
-      return await work(service);
+      return await work(service, { jobs, config });
     } catch (error) {
       const isSlip = error instanceof JobError && error.code === 'job_invalid';
       if (isSlip) throw new CommandFailure(EXIT.usage, error.message);

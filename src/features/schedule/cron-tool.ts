@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { type Person, personChannelOf, withChoice } from '../../kernel/access/person.ts';
+import { permissionOf } from '../../kernel/access/rights.ts';
 import {
   type Command,
   type CommandOrigin,
@@ -26,12 +27,14 @@ import type { Origins } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/zone-time.ts';
+import type { Executor } from '../../tools/exec/executor.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { withPerson } from '../people/index.ts';
 import type { SubagentView } from '../subagents/index.ts';
 import type { WorkflowService } from '../workflows/index.ts';
 import type { JobAsker, JobChange, JobService, ShownJob } from './jobs.ts';
-import { type JobWish, jobWords, parseHead } from './rules/job.ts';
+import { type Gate, gateNeeds, readGate } from './rules/gate.ts';
+import { type Job, type JobWish, jobWords, parseHead } from './rules/job.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
 import { jobChat } from './settings.ts';
 
@@ -40,14 +43,16 @@ const HINT =
   t`- /cron add <when>: <what>, a task for me\n` +
   t`- /cron add say <when>: <text>, a reminder, for example /cron add say in 20m: tea is ready\n` +
   t`- /cron add workflow <when>: <name> key=value, a workflow\n` +
-  t`- /cron remove | enable | disable | run | stop <id>\n\n` +
-  t`<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5".`;
+  t`- /cron remove | enable | disable | run | stop | runs <id>\n\n` +
+  t`<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5".\n` +
+  t`Behind it, a check without a model may decide about each run: when url <address>, file <path>, mail <words> or program <command>.`;
 const MAX_LINES = 40;
+const MAX_RUN_LINES = 10;
 
 export const CRON_COMMANDS = {
   cron: {
     summary: t`list or change your scheduled jobs`,
-    usage: '/cron [add <when>: <what> | remove | enable | disable | run | stop <id>]',
+    usage: '/cron [add <when>: <what> | remove | enable | disable | run | stop | runs <id>]',
     access: { direct: 'trusted', group: 'nobody', audited: true },
     timing: 'immediate',
   },
@@ -64,6 +69,8 @@ type CronCommandDeps = {
   readonly persons: Pick<Persons, 'author' | 'get' | 'change'>;
   /** Ends the run of a job with all that it started; returns whether there was anything. */
   stopJob(id: string): Promise<boolean>;
+  /** The ended runs of the job, newest first, one line each; `timeZone`: empty = the configured. */
+  runsOf(job: Job, timeZone: string): Promise<readonly string[]>;
 };
 
 export function cronCommands(deps: CronCommandDeps): readonly Command[] {
@@ -86,6 +93,11 @@ async function cron(
   const [word = '', ...rest] = argument.split(/\s+/);
   const typed = rest.join(' ');
   if (word === '' || word === 'list') return listText(await service.list(asker));
+  if (word === 'runs') {
+    const { job } = await service.find(typed, asker);
+    const timeZone = asker.kind === 'person' ? asker.person.timeZone : undefined;
+    return runsText(job, await deps.runsOf(job, timeZone ?? ''));
+  }
   if (word === 'stop') {
     const shown = await service.find(typed, asker);
     const wasAtWork = await deps.stopJob(shown.job.id);
@@ -98,9 +110,21 @@ async function cron(
   if (!mayBegin && word !== 'remove' && word !== 'disable') {
     return t`You may not have scheduled jobs. My owner can change that.`;
   }
+  const gate = wish?.when === undefined ? undefined : readGate(wish.when);
+  if (gate !== undefined && !mayCheck(gate, asker)) {
+    return t`You may not have jobs with that check. My owner can set one up.`;
+  }
   const [change, done] = CHANGES.find(([name]) => name === word) ?? [];
   if (change !== undefined) return `${done}: ${lineOf(await service.change(typed, change, asker))}`;
   return wish === undefined ? HINT : `Created: ${lineOf(await service.add(wish, asker))}`;
+}
+
+/** What a person types needs no approval where they could give it themselves. */
+function mayCheck(gate: Gate, asker: JobAsker): boolean {
+  if (asker.kind === 'operator') return true;
+  const { access, reach } = gateNeeds(gate, 'outside');
+  const permission = permissionOf(access, asker.rights, false, reach);
+  return permission === 'free' || (permission === 'ask' && asker.person.role === 'owner');
 }
 
 const CHANGES = [
@@ -135,6 +159,15 @@ function listText(jobs: readonly ShownJob[]): string {
   const lines = jobs.slice(0, MAX_LINES).map((job) => `- ${lineOf(job)}`);
   const left = jobs.length - lines.length;
   return [...lines, ...(left > 0 ? [t`and ${left} more: \`nanobot cron list\``] : [])].join('\n');
+}
+
+function runsText({ id, name }: Job, lines: readonly string[]): string {
+  if (lines.length === 0) return t`${verbatim(name)} has not run yet.`;
+  const shown = lines.slice(0, MAX_RUN_LINES).map((line) => `- ${verbatim(line)}`);
+  const left = lines.length - shown.length;
+  return [...shown, ...(left > 0 ? [t`and ${left} more: \`nanobot cron runs ${id}\``] : [])].join(
+    '\n',
+  );
 }
 
 /** The stars of a cron expression are no markup. */
@@ -205,6 +238,16 @@ const input = z.object({
   ),
   every: word(t`Repeated: "30m", "2h", "1d"; a bare number is seconds.`),
   cron: word(t`Five fields in the person’s time zone: "0 8 * * 1-5".`),
+  when: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_TEXT_CHARS)
+    .optional()
+    .describe(
+      'Check before each run, without a model; nothing runs unless it finds something. "url https://...", ' +
+        '"file notes/x.md": changed; "mail words": a new mail with them; "program ./check.sh": exit status 0 runs, 1 does not.',
+    ),
   time_zone: word(t`IANA name, if not the person’s zone.`),
   to: word(
     t`Where the result goes: a channel of the person (telegram, web, ...) or last; default: this chat.`,
@@ -212,15 +255,20 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createCron(schedules: Schedules): Tool<Input> {
+type Programs = Pick<Executor, 'isIsolated' | 'seal' | 'confinement' | 'defaultTimeoutMs'>;
+
+/** `programs`: runs the programs that decide whether a job starts. */
+export function createCron(schedules: Schedules, programs?: Programs): Tool<Input> {
+  const reach = () => (programs?.isIsolated() === true ? 'machine' : 'outside');
+
   async function run(asked: Input, context: ToolContext): Promise<string> {
     const todo = todoOf(asked);
     if (todo.kind === 'list') return schedules.list(context);
-    const { askedAt, requestedAt } = context;
+    const { askedAt, requestedAt, seal } = context;
     // Created without an approval, so a button takes it back.
     const isUnasked = askedAt === undefined;
     if (todo.kind === 'add')
-      return schedules.add({ ...todo.wish, requestedAt }, context, isUnasked);
+      return schedules.add({ ...todo.wish, requestedAt, seal }, context, isUnasked);
     return schedules.change(todo.id, todo.kind, context);
   }
 
@@ -231,7 +279,8 @@ export function createCron(schedules: Schedules): Tool<Input> {
     parameterAliases: {
       id: ['job_id', 'job'],
       text: ['message', 'task', 'prompt', 'content'],
-      at: ['time', 'when', 'date'],
+      at: ['time', 'date'],
+      when: ['check', 'condition', 'only_if'],
       every: ['interval', 'every_seconds', 'interval_seconds', 'seconds'],
       cron: ['cron_expr', 'expression', 'expr'],
       time_zone: ['tz'],
@@ -243,17 +292,31 @@ export function createCron(schedules: Schedules): Tool<Input> {
     // approvals.
     reachOf: ({ action, kind }) => (action === 'add' && kind !== 'say' ? 'machine' : 'self'),
     input,
+    // The check before a run has the rights that the tool with the same effect needs.
+    needs: ({ when }) => {
+      const gate = when === undefined ? undefined : gateIn(when);
+      return gate === undefined ? [] : [gateNeeds(gate, reach())];
+    },
+    urlOf({ when }) {
+      const gate = when === undefined ? undefined : gateIn(when);
+      return gate?.kind === 'url' ? gate.url : undefined;
+    },
     // No approval is requested for a job that could not be made.
-    async sealOf(asked) {
+    async sealOf(asked, { workspace }) {
       return explained(async () => {
         const todo = todoOf(asked);
-        if (todo.kind === 'add') await schedules.check(todo.wish);
-        return '';
+        if (todo.kind !== 'add') return '';
+        await schedules.check(todo.wish);
+        const gate = asked.when === undefined ? undefined : readGate(asked.when);
+        if (gate?.kind !== 'program' || programs === undefined) return '';
+        const timeoutMs = programs.defaultTimeoutMs();
+        const work = { kind: 'argv', argv: gate.argv } as const;
+        return programs.seal({ work, folder: '.', timeoutMs }, workspace);
       });
     },
     requestOf: (asked, { now, timeZone }) =>
       asked.action === 'add'
-        ? jobWords(asked, now, timeZone)
+        ? jobWords(asked, now, timeZone, programs?.confinement() ?? '')
         : {
             sentence: t`${capitalised(asked.action)} the job ${verbatim(shownText(asked.id ?? ''))}?`,
           },
@@ -261,6 +324,15 @@ export function createCron(schedules: Schedules): Tool<Input> {
       `${action} ${id ?? name ?? headOf(text, DETAIL_CHARS)}`.trim(),
     run: (asked, context) => explained(() => run(asked, context)),
   };
+}
+
+/** Undefined where it is invalid, as `run` then explains. */
+function gateIn(typed: string): Gate | undefined {
+  try {
+    return readGate(typed);
+  } catch {
+    return undefined;
+  }
 }
 
 const capitalised = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
@@ -272,7 +344,7 @@ type Todo =
 
 /** @throws JobError, ToolError where the request is invalid at any time */
 function todoOf(asked: Input): Todo {
-  const { action, id, text, kind = 'ask', name, at, every, cron, time_zone, to } = asked;
+  const { action, id, text, kind = 'ask', name, at, every, cron, time_zone, to, when } = asked;
   if (action === 'list') return { kind: action };
   if (action !== 'add') {
     if (id === undefined)
@@ -283,7 +355,11 @@ function todoOf(asked: Input): Todo {
   const isMoment = at !== undefined && every === undefined && cron === undefined;
   // A moment is read when the job is made, in the time zone of the asking person.
   if (!isMoment) readSchedule({ at, every, cron }, time_zone ?? '', 0);
-  return { kind: action, wish: { text, kind, name, at, every, cron, timeZone: time_zone, to } };
+  if (when !== undefined) readGate(when);
+  return {
+    kind: action,
+    wish: { text, kind, name, at, every, cron, timeZone: time_zone, to, when },
+  };
 }
 
 async function explained(task: () => string | Promise<string>): Promise<string> {
@@ -334,7 +410,7 @@ export function createJobAskers({ service, persons, origins, ownerAt, offerUndo 
         t`Jobs are created only in a private chat with the person, not in groups or by other jobs. Tell the user.`,
       );
     }
-    return { kind: 'person', person, sender, chat, rights, isTainted };
+    return { kind: 'person', person, sender, chat, rights, isTainted, isModel: true };
   }
 
   return {

@@ -10,14 +10,23 @@ import type { Routes } from '../../kernel/intake/routes.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
 import { createUndo, undoHandler } from '../../kernel/questions/undo.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
+import { readOnce } from '../../lib/async.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { quietUntil } from '../../lib/time/zone-time.ts';
+import { EXECUTOR } from '../../tools/exec/exec.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS, WORKFLOWS_OFF, WorkflowError } from '../workflows/index.ts';
 import { createAnnouncer, createNoteKeeper } from './announcer.ts';
 import { createCron, createJobAskers, cronCommands, JOB_UNDO, stopJob } from './cron-tool.ts';
-import { createJobForgetting, installLeftovers, openJobRows, startedFromJobs } from './job-rows.ts';
+import type { LookAtGate } from './gates.ts';
+import {
+  createJobForgetting,
+  installLeftovers,
+  type JobRows,
+  openJobRows,
+  startedFromJobs,
+} from './job-rows.ts';
 import { createJobCourier, createJobStart, type JobPlace, scheduleStage } from './job-start.ts';
 import { createJobService, createNextSlot } from './jobs.ts';
 import { HEARTBEAT, type Job } from './rules/job.ts';
@@ -59,6 +68,7 @@ export function install(kernel: Kernel): void {
   const start = createJobStart({
     ...{ bus, announcer, clock, judge, origins, placeOf, ownerRights },
     personOf: createTurnPersonOf(persons),
+    look: gatesOf(kernel, jobs),
     startWorkflow: workflows?.startForJob ?? workflowsAreOff,
     ended: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
   });
@@ -90,7 +100,7 @@ export function install(kernel: Kernel): void {
     ownerAt: ({ channel }) =>
       LOCAL_CHANNELS.some((local) => local.channel === channel) ? LOCAL_OWNER : undefined,
   });
-  const tool = createCron(asked.schedules);
+  const tool = createCron(asked.schedules, kernel.use(EXECUTOR));
   const { service: subagentService, rows: subagents } = kernel.use(SUBAGENTS);
   const started = { subagentService, workflows: workflows?.service };
   const stop = (id: string) => stopJob(id, service, started);
@@ -103,7 +113,8 @@ export function install(kernel: Kernel): void {
       return isThere;
     }),
   );
-  add.command(...cronCommands({ jobs: asked.jobs, persons, stopJob: stop }));
+  const runsOf = (job: Job, zone: string) => runLinesOf(job, zone, kernel, jobs);
+  add.command(...cronCommands({ jobs: asked.jobs, persons, stopJob: stop, runsOf }));
   add.personalData(createJobForgetting(jobs, () => scheduler.changed()));
   add.startedFrom(
     JOB_CHANNEL,
@@ -121,6 +132,30 @@ export function install(kernel: Kernel): void {
   const answersTo: Routes['answersTo'] = (...asking) => routes.answersTo(...asking);
   add.stage(scheduleStage({ agent, scheduler, answersTo }));
   kernel.provide(JOBS, { atWork: (chat) => service.atWork(chat), stop });
+}
+
+async function runLinesOf(
+  job: Job,
+  timeZone: string,
+  { sessionFiles, live: { config } }: Kernel,
+  jobs: JobRows,
+): Promise<readonly string[]> {
+  const { readRuns, runLines } = await import('./runs.ts');
+  await sessionFiles.complete();
+  const runs = await readRuns(job, { jobs, config, folder: sessionFiles.folder });
+  const zone = timeZone || config.sessions.timeZone;
+  return runLines(job, runs, zone, config.limits.budget.currency);
+}
+
+/** The checks of jobs, loaded with the first. */
+function gatesOf(kernel: Kernel, jobs: JobRows): LookAtGate {
+  const gates = readOnce(async () => (await import('./gates.ts')).openGates(kernel));
+  return async (job, ...rest) => {
+    const looked = await (await gates())(job, ...rest);
+    // A check may take a while.
+    const isWanted = (await jobs.all.get(job.id))?.enabled === true;
+    return isWanted || looked.kind === 'failed' ? looked : { kind: 'closed' };
+  };
 }
 
 async function workflowsAreOff(): Promise<never> {

@@ -2,15 +2,15 @@
 
 import type { StartedFrom } from '../../kernel/contributions.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
+import type { MessageId, SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
-import { openWork } from '../../kernel/rows.ts';
+import { jsonRows, openWork } from '../../kernel/rows.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
 import { deleteLeftovers } from '../../kernel/sessions/maintenance.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { flag, kind, number, object, rowShape, text } from '../../lib/json/json.ts';
+import { flag, kind, number, object, objects, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -20,7 +20,8 @@ import {
   subagentSession,
   withoutTopic,
 } from '../subagents/index.ts';
-import { HEARTBEAT, type Job } from './rules/job.ts';
+import { gateText } from './rules/gate.ts';
+import { HEARTBEAT, type Job, type JobEnding } from './rules/job.ts';
 import { JOB_CHANNEL, jobChat } from './settings.ts';
 
 const JOB = rowShape<Job>({
@@ -30,15 +31,52 @@ const JOB = rowShape<Job>({
 
 export type JobRows = ReturnType<typeof openJobRows>;
 
+/** One run that ended; its texts and model calls are in the conversation of the job. */
+export type JobRun = {
+  readonly run: MessageId;
+  /** Epoch milliseconds. */
+  readonly begunAt?: number;
+  readonly at: number;
+  readonly how: JobEnding;
+  readonly detail?: string;
+};
+
+/** Newest first. */
+export type JobHistory = { readonly id: string; readonly runs: readonly JobRun[] };
+
+const HISTORY = rowShape<JobHistory>({ id: text, runs: objects });
+const MAX_RUNS = 50;
+
+/** The history with another run; a repetition for the same run changes nothing. */
+export function withRun(
+  known: JobHistory | undefined,
+  id: string,
+  run: JobRun,
+): JobHistory | undefined {
+  const { runs = [] } = known ?? {};
+  if (runs.some((each) => each.run === run.run)) return undefined;
+  return { id, runs: [run, ...runs].slice(0, MAX_RUNS) };
+}
+
 /** Oldest first. */
-export const openJobRows = (rows: OpenRows) =>
-  openWork(rows, {
+export function openJobRows(rows: OpenRows) {
+  const work = openWork(rows, {
     shape: JOB,
     left: rowShape<Pick<Job, 'id' | 'maker'>>({ id: text, maker: object }),
     leaves: ({ id, maker }) => ({ id, maker }),
     ...{ scope: 'jobs', prefix: 'job:', isCached: true },
     order: (one, other) => one.createdAt - other.createdAt,
   });
+  const history = rows({ ...jsonRows(HISTORY), scope: 'jobs', prefix: 'runs:' });
+  return {
+    ...work,
+    history,
+    async remove(id: string): Promise<void> {
+      await history.change(id, () => 'remove');
+      await work.remove(id);
+    },
+  };
+}
 
 // Erases jobs on behalf of a person: a job whose text is erased has nothing left to do, so the
 // whole job is removed.
@@ -51,11 +89,13 @@ async function jobsHolding(
 ): Promise<readonly Job[]> {
   const jobs = await all.list();
   return jobs.filter(
-    ({ id, name, text, last }) =>
+    ({ id, name, text, last, when, gate }) =>
       chats.includes(sessionKeyOf(jobChat(id))) &&
-      holds([name, text, last?.detail ?? ''].join('\n')),
+      holds([name, text, last?.detail, when && gateText(when), gate?.reason].join('\n')),
   );
 }
+
+const detailOf = ({ detail = '' }: JobRun) => detail;
 
 /** `removed`: called after jobs were removed. */
 export function createJobForgetting(jobs: JobRows, removed: () => void): PersonalData {
@@ -69,7 +109,11 @@ export function createJobForgetting(jobs: JobRows, removed: () => void): Persona
       const theirs = await jobsHolding(jobs, chats, holds);
       for (const { id } of theirs) await jobs.remove(id);
       if (theirs.length > 0) removed();
-      return theirs.length;
+      const details = await jobs.history.erase(
+        ({ id, runs }) =>
+          chats.includes(sessionKeyOf(jobChat(id))) && holds(runs.map(detailOf).join('\n')),
+      );
+      return theirs.length + details;
     },
   };
 }

@@ -34,6 +34,8 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { isTaintedTurn } from '../subagents/index.ts';
 import { WorkflowError } from '../workflows/index.ts';
 import type { Announcer } from './announcer.ts';
+import type { GateStanding, LookAtGate } from './gates.ts';
+import type { Finding, Look } from './rules/gate.ts';
 import {
   HEARTBEAT,
   type Job,
@@ -55,8 +57,13 @@ export type JobStartDeps = {
   /** The rights of an owner in a private chat, which the operator of the machine has too. */
   ownerRights(): Rights;
   placeOf(job: Job): Promise<JobPlace>;
+  /** Carries out the check of a job. */
+  look: LookAtGate;
   /** Starts the workflow that the job names. @throws WorkflowError */
-  startWorkflow(run: Run, sender: SystemSender & { readonly rights: Rights }): Promise<void>;
+  startWorkflow(
+    run: Pick<Run, 'job' | 'id'>,
+    sender: SystemSender & { readonly rights: Rights },
+  ): Promise<void>;
   /** The run ended before it started. */
   ended(id: string, run: MessageId, how: 'failed', detail: string): Promise<void>;
 };
@@ -92,9 +99,14 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     return { kind: 'may', rights: narrowed(maker.rights, rights), person };
   }
 
-  return async ({ job, id, due, chosenAt }) => {
+  return async ({ job, id, due, chosenAt, isAsked, signal }) => {
     const standing = await standingOf(job.maker);
     if (standing.kind === 'nobody') return standing;
+    const { when } = job;
+    const isChecked = when !== undefined && !isAsked;
+    const looked = isChecked ? await deps.look({ ...job, when }, standing, signal) : OPEN;
+    if (looked.kind !== 'open') return looked;
+    const { mark, found } = looked;
     if (job.kind === 'say') {
       const late = due === undefined ? '' : t`(due ${due})\n\n`;
       const place = await deps.placeOf(job);
@@ -104,9 +116,10 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
       const chosen = chosenAt !== undefined && isForMaker ? { chosenAt } : {};
       const said = { ...place, id, markdown: late + job.text, ...chosen };
       await announcer.announce({ ...said, isForeign: job.isTainted === true });
-      return { kind: 'said' };
+      return { kind: 'said', mark };
     }
-    const sender = senderOf(job, standing.rights, standing.person);
+    const isTainted = job.isTainted === true || found?.isForeign === true;
+    const sender = senderOf(job, standing, isTainted);
     if (job.kind === 'workflow') {
       try {
         await deps.startWorkflow({ job, id }, sender);
@@ -114,7 +127,7 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
         if (!(error instanceof WorkflowError)) throw error;
         await deps.ended(job.id, id, 'failed', error.message);
       }
-      return { kind: 'asked' };
+      return { kind: 'asked', mark };
     }
     const now = clock.now();
     const message: InboundMessage = {
@@ -122,23 +135,35 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
       chat: jobChat(job.id),
       sender,
       addressing: 'direct',
-      text: runText(job, due),
+      text: [runText(job, due), ...foundText(found)].join('\n\n'),
       sentAt: now,
       receivedAt: now,
     };
     await bus.accept([{ kind: 'queue', message }]);
-    return { kind: 'asked' };
+    return { kind: 'asked', mark };
   };
 }
 
-function senderOf(job: Job, rights: Rights, person: TurnPerson) {
-  const { maker, limits, isTainted } = job;
+/** Without a check. */
+const OPEN: Look = { kind: 'open' };
+
+/** What opened the gate, for the model. */
+function foundText(found: Finding | undefined): readonly string[] {
+  if (found === undefined) return [];
+  const { what, text, isForeign } = found;
+  const title = t`The check before this run found: ${what}`;
+  if (isForeign) return [wrapUntrusted(title, [{ text }], newBoundary())];
+  return [text === '' ? `[${title}]` : `[${title}]\n${text}`];
+}
+
+function senderOf(job: Job, { rights, person }: GateStanding, isTainted: boolean) {
+  const { maker, limits } = job;
   return {
     ...({ kind: 'system', source: 'cron', person } as const),
     rights: narrowed(rights, NO_JOBS),
     ...(maker.kind === 'person' ? { paidBy: paidBy(maker) } : {}),
     ...(limits === undefined ? {} : { limits }),
-    ...(isTainted === undefined ? {} : { isTainted }),
+    ...(isTainted ? { isTainted } : {}),
   };
 }
 

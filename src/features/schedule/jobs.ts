@@ -15,6 +15,7 @@ import {
 import { t } from '../../lib/texts.ts';
 import { WorkflowError, workflowSession } from '../workflows/index.ts';
 import type { JobRows } from './job-rows.ts';
+import { gateText, readGate } from './rules/gate.ts';
 import {
   type Job,
   type JobMaker,
@@ -46,6 +47,8 @@ export type JobAsker =
       readonly rights: Rights;
       /** They, or the turn that asks for them, saw untrusted content. */
       readonly isTainted: boolean;
+      /** A model asks on their behalf. */
+      readonly isModel?: true;
     };
 
 /** `next`: text of the next slots in the job's zone. */
@@ -91,7 +94,8 @@ export function createJobService(deps: JobServiceDeps) {
     const idle = job.enabled ? 'never' : 'disabled';
     const nextText = slot === undefined ? idle : slotText(slot, zone);
     const last = job.last === undefined ? '' : t`; last ${job.last.how}`;
-    const line = t`${job.id} ${job.name}: ${scheduleText(job.schedule, zone)}; next: ${nextText}${last}`;
+    const check = job.when === undefined ? '' : t` when ${gateText(job.when)}`;
+    const line = t`${job.id} ${job.name}: ${scheduleText(job.schedule, zone)}${check}; next: ${nextText}${last}${checkedText(job, zone)}`;
     return { job, line, next: nextText };
   }
 
@@ -157,8 +161,11 @@ export function createJobService(deps: JobServiceDeps) {
     // Slots missed while it was disabled are not made up for.
     const nextAt = enabled ? await firstSlot(next, schedule, now()) : undefined;
     if (!enabled) await stop(job.id);
+    // Changes meanwhile are not made up for either. Only a person accepts a changed program.
+    const keepsMark = job.when?.kind === 'program' && asker.kind === 'person' && asker.isModel;
+    const gate = keepsMark === true ? job.gate : undefined;
     return changedJob(job.id, asker, (each) =>
-      enabled ? { ...each, enabled, nextAt, failures: 0 } : { ...each, enabled },
+      enabled ? { ...each, enabled, nextAt, failures: 0, gate } : { ...each, enabled },
     );
   }
 
@@ -170,6 +177,7 @@ export function createJobService(deps: JobServiceDeps) {
     /** Whether a run could start for any person. */
     async check(wish: JobWish): Promise<void> {
       if (wish.kind === 'workflow') await checkWorkflow(wish.text);
+      if (wish.when !== undefined) readGate(wish.when);
       // A moment is in the time zone of the asking person.
       if (wish.cron === undefined) return;
       const schedule = readSchedule(wish, wish.timeZone ?? '', now());
@@ -202,7 +210,7 @@ export function createJobService(deps: JobServiceDeps) {
       const job: Job = {
         id: newId(all),
         name: jobName(wish.name, text),
-        ...{ kind: wish.kind, text, schedule, nextAt },
+        ...{ kind: wish.kind, text, schedule, nextAt, ...gateOf(wish, asker, at) },
         target: targetOf(wish.to, asker),
         maker: makerOf(asker),
         ...(asker.kind === 'person' && asker.isTainted ? { isTainted: true } : {}),
@@ -250,6 +258,26 @@ type PersonAsker = Extract<JobAsker, { readonly kind: 'person' }>;
 
 function isTheirs(job: Job, asker: JobAsker): boolean {
   return asker.kind === 'operator' || asker.person.role === 'owner' || isMadeBy(job.maker, asker);
+}
+
+/** @throws JobError */
+function gateOf({ when: typed, seal }: JobWish, asker: JobAsker, at: number): Partial<Job> {
+  if (typed === undefined) return {};
+  const when = readGate(typed);
+  if (when.kind === 'mail' && asker.kind === 'person' && asker.person.role !== 'owner') {
+    throw new JobError(t`Only an owner’s job may look into the mailbox.`);
+  }
+  // Approved were the files of the program as they were then.
+  const isSealed = when.kind === 'program' && seal !== undefined && seal !== '';
+  return isSealed ? { when, gate: { mark: seal, at, quiet: 0, failures: 0 } } : { when };
+}
+
+/** `; checked 12 times since the last run, 08:05`. */
+function checkedText({ gate, when }: Job, zone: string): string {
+  if (when === undefined || gate === undefined) return '';
+  if (gate.failures > 0) return t`; its check fails: ${gate.reason ?? t`unknown reason`}`;
+  const times = t`${gate.quiet} time${gate.quiet === 1 ? '' : 's'}`;
+  return t`; checked ${times} since the last run, ${slotText(gate.at, zone)}`;
 }
 
 /** Two records of one person may have been linked since. */

@@ -7,11 +7,12 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
+import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText, isWithinHours, readHours } from '../../lib/time/zone-time.ts';
-import type { JobRows } from './job-rows.ts';
+import { type JobRows, withRun } from './job-rows.ts';
 import type { NextSlot } from './jobs.ts';
 import {
   asksForSomething,
@@ -21,9 +22,12 @@ import {
   HEARTBEAT,
   heartbeatText,
   isLateRun,
+  isUnmarked,
   type Job,
   type JobEnding,
+  passedBy,
   retryMs,
+  uncheckedAt,
 } from './rules/job.ts';
 import { hasChosenTimes, slotText, zoneOf } from './rules/schedule.ts';
 import { jobChat } from './settings.ts';
@@ -36,13 +40,21 @@ export type Run = {
   readonly due?: string;
   /** The time that a person chose for it, epoch milliseconds. */
   readonly chosenAt?: number;
+  /** A person asked for it: it starts without the check. */
+  readonly isAsked: boolean;
+  /** Ends a check under way. */
+  readonly signal: AbortSignal;
 };
 
 export type Started =
-  /** The agent was asked; `ended` is called when that run is over. */
-  | { readonly kind: 'asked' }
+  /** The agent was asked; `ended` is called when that run is over. `mark`: what the check found. */
+  | { readonly kind: 'asked'; readonly mark?: string | undefined }
   /** A text was sent; no turn was needed. */
-  | { readonly kind: 'said' }
+  | { readonly kind: 'said'; readonly mark?: string | undefined }
+  /** The check found nothing to do. */
+  | { readonly kind: 'closed'; readonly mark?: string }
+  /** The check failed. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly isFinal?: boolean }
   /** Its maker has lost access. */
   | { readonly kind: 'nobody'; readonly reason: string };
 
@@ -74,6 +86,8 @@ const LONGEST_SLEEP_MS = 60_000;
 const PUT_BACK_MS = 10 * 60_000;
 /** Failed starts after which the owner gets a notice. */
 const TOLD_FAILURES = 3;
+/** Checks at once: one that waits for a slow server delays no other job. */
+const MAX_CHECKS = 4;
 /** Texts of a finished job are delivered by then. */
 const KEEP_FINISHED_MS = 86_400_000;
 
@@ -88,6 +102,9 @@ export function createScheduler(deps: SchedulerDeps) {
    */
   const putOff = new Map<string, { readonly failures: number; readonly until: number }>();
   let change = Promise.withResolvers<void>();
+  /** Jobs whose check is under way. */
+  const checking = new Map<string, Promise<void>>();
+  const permits = createPermits(MAX_CHECKS);
   const waitsUntil = ({ id }: Job) => putOff.get(id)?.until ?? 0;
   const zone = (job: Job) => zoneOf(job.schedule, timeZone());
 
@@ -99,10 +116,11 @@ export function createScheduler(deps: SchedulerDeps) {
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       change = Promise.withResolvers<void>();
-      await fireDue();
-      if (signal.aborted) return;
+      await fireDue(signal);
+      if (signal.aborted) break;
       await rest(signal);
     }
+    await Promise.all(checking.values());
   }
 
   /** Ends a run; a repetition for the same run changes nothing. */
@@ -123,8 +141,26 @@ export function createScheduler(deps: SchedulerDeps) {
     changed();
     if (after === undefined) return;
     log.info('job ended', { job: id, how, failures: after.failures });
+    await remember(job, run, how, detail);
     const text = await troubleText(job, after, { now, zone: zone(job), next });
     if (text !== undefined) await tell(after, `${run}/trouble`, text);
+  }
+
+  async function remember(
+    { id, firedAt, running }: Job,
+    run: MessageId,
+    how: JobEnding,
+    detail?: string,
+  ): Promise<void> {
+    const begun = running === run && firedAt !== undefined ? { begunAt: firedAt } : {};
+    const ran = {
+      run,
+      at: clock.now(),
+      how,
+      ...begun,
+      ...(detail === undefined ? {} : { detail }),
+    };
+    await jobs.history.change(id, (known) => withRun(known, id, ran));
   }
 
   /** The delay grows with each failure; a recurring job then waits for its next slot. */
@@ -138,18 +174,34 @@ export function createScheduler(deps: SchedulerDeps) {
     return next(schedule, earliest - 1);
   }
 
-  async function fireDue(): Promise<void> {
+  async function fireDue(signal: AbortSignal): Promise<void> {
     if (!isOn()) return;
     for (const job of await jobs.all.list()) {
-      if (clock.now() < waitsUntil(job)) continue;
-      try {
-        const at = dueAt(await settled(job));
-        if (at !== undefined && at <= clock.now()) await fire(job, at);
-        putOff.delete(job.id);
-      } catch (error) {
-        notStarted(job, error);
-      }
+      if (clock.now() < waitsUntil(job) || checking.has(job.id)) continue;
+      const isDue = (dueAt(job) ?? Number.POSITIVE_INFINITY) <= clock.now();
+      const firing = fireIfDue(job, signal);
+      if (job.when === undefined || !isDue) await firing;
+      else checkBehind(job, firing);
     }
+  }
+
+  async function fireIfDue(job: Job, signal: AbortSignal): Promise<void> {
+    try {
+      const at = dueAt(await settled(job));
+      if (at !== undefined && at <= clock.now()) await fire(job, at, signal);
+      putOff.delete(job.id);
+    } catch (error) {
+      if (!signal.aborted) notStarted(job, error);
+    }
+  }
+
+  /** Other jobs do not wait for a check. */
+  function checkBehind({ id }: Job, firing: Promise<void>): void {
+    const done = firing.finally(() => {
+      checking.delete(id);
+      changed();
+    });
+    checking.set(id, done);
   }
 
   /** A failure of one job does not delay the others. */
@@ -165,23 +217,76 @@ export function createScheduler(deps: SchedulerDeps) {
     );
   }
 
-  async function fire(job: Job, slot: number): Promise<void> {
+  async function fire(job: Job, slot: number, signal: AbortSignal): Promise<void> {
     const now = clock.now();
     const isAsked = job.runAsked !== undefined;
+    if (!isAsked && isUnmarked(job)) return takeMark(job, signal);
     const after = isAsked ? job.nextAt : await next(job.schedule, Math.max(now, slot));
     if (await isUnderWay(job)) return skip(job, isAsked, after);
     const id = messageId(`cron/${job.id}/${isAsked ? 'asked-' : ''}${slot}`);
     const isLate = !isAsked && isLateRun(slot, now);
     const due = isLate ? { due: slotText(slot, zone(job)) } : {};
     const chosen = isAsked || hasChosenTimes(job.schedule) ? { chosenAt: slot } : {};
-    const started = await start({ job, id, ...due, ...chosen });
+    const started = await begin({ job, id, ...due, ...chosen, isAsked, signal });
     if (started.kind === 'nobody') return switchOff(job, started.reason);
+    if (started.kind === 'failed') return unchecked(job, id, started, after);
+    const { mark } = started;
+    if (job.gate?.isTold === true) await tell(job, `${id}/check`, t`Its check works again.`);
+    if (started.kind === 'closed') {
+      await jobs.all.change(job.id, (each) => each && passedBy(each, { mark, now }, after));
+      return;
+    }
     const message = started.kind === 'asked' ? { message: id } : {};
     await jobs.all.change(
       job.id,
-      (each) => each && fired(each, { isAsked, now, ...message }, after),
+      (each) => each && fired(each, { isAsked, now, mark, ...message }, after),
     );
+    if (started.kind === 'said') await remember({ ...job, firedAt: now, running: id }, id, 'done');
     log.info('job started', { job: job.id, slot, late: isLate });
+  }
+
+  async function begin(run: Run): Promise<Started> {
+    if (run.job.when === undefined) return start(run);
+    const place = await permits.acquire(run.signal);
+    return start(run).finally(() => place[Symbol.dispose]());
+  }
+
+  /** What changes from now on opens the gate; a check that cannot work is reported at once. */
+  async function takeMark(job: Job, signal: AbortSignal): Promise<void> {
+    const now = clock.now();
+    const id = messageId(`cron/${job.id}/mark-${now}`);
+    const looked = await begin({ job, id, isAsked: false, signal });
+    if (looked.kind === 'nobody') return switchOff(job, looked.reason);
+    if (looked.kind === 'failed') return unchecked(job, id, looked, job.nextAt);
+    const { mark } = looked;
+    await jobs.all.change(job.id, (each) => each && passedBy(each, { mark, now }, each.nextAt));
+  }
+
+  /** A check that keeps failing is reported once. */
+  async function unchecked(
+    job: Job,
+    id: MessageId,
+    looked: Extract<Started, { readonly kind: 'failed' }>,
+    after: number | undefined,
+  ): Promise<void> {
+    const now = clock.now();
+    const isOnce = job.schedule.kind === 'at' && (after === undefined || after <= now);
+    const nextAt = isOnce ? now + retryMs((job.gate?.failures ?? 0) + 1) : after;
+    const changed = await jobs.all.change(
+      job.id,
+      (each) => each && uncheckedAt(each, looked, now, nextAt),
+    );
+    log.info('check of a job failed', { job: job.id, failures: changed?.gate?.failures });
+    if (changed?.gate?.isTold !== true || job.gate?.isTold === true) return;
+    const again =
+      changed.nextAt === undefined
+        ? ''
+        : t` It is checked again ${slotText(changed.nextAt, zone(job))}.`;
+    await tell(
+      changed,
+      `${id}/check`,
+      t`Its check failed: ${looked.reason}.${again} I tell you when it works again.`,
+    );
   }
 
   /** The message bus is authoritative: a message that it holds will be processed. */
@@ -233,7 +338,7 @@ export function createScheduler(deps: SchedulerDeps) {
   async function rest(signal: AbortSignal): Promise<void> {
     const all = isOn() ? await jobs.all.list() : [];
     const dues = all.flatMap((job) => {
-      const at = dueAt(job);
+      const at = checking.has(job.id) ? undefined : dueAt(job);
       return at === undefined ? [] : [Math.max(at, waitsUntil(job))];
     });
     const begun = clock.now();

@@ -6,8 +6,14 @@ import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts'
 import { createLanes, type Lanes } from '../../lib/async.ts';
 import type { Kept } from '../../lib/text/cut.ts';
 import { aborted } from '../../lib/time/clock.ts';
-import type { StandingTerms, ToolContext } from '../tool.ts';
-import { type ExecDeps, type ExecRequest, planRun, sealOfRequest } from './plan-run.ts';
+import type { StandingTerms } from '../tool.ts';
+import {
+  type ExecDeps,
+  type ExecRequest,
+  planRun,
+  type RunContext,
+  sealOfRequest,
+} from './plan-run.ts';
 import { MOST_OUTPUT_BYTES, type RunEnding, type RunReport, runConfined } from './run-confined.ts';
 import type { ExecLimits, Sandbox } from './sandbox.ts';
 import { setAside } from './sandbox.ts';
@@ -20,7 +26,7 @@ const CONTROLS = /[^\P{Cc}\n\t]/gu;
 
 /**
  * The result of a successful run. `notes`: actions on files that it created.
- * @throws ToolError with the output of a run that failed
+ * @throws ProgramError with the output of a run that failed
  */
 function toldOutcome(report: RunReport, limits: ExecLimits, notes: readonly string[]): string {
   const { ending, output, errors } = report;
@@ -33,8 +39,18 @@ function toldOutcome(report: RunReport, limits: ExecLimits, notes: readonly stri
   if (output.head.length + errors.head.length === 0) texts.push('(no output)');
   const text = texts.join('\n');
   if (ending.kind === 'exit' && ending.code === 0) return `[${how}]\n${text}`;
-  const cause = ending.kind === 'not_started' ? ending.cause : undefined;
-  throw new ToolError(failureOf(ending), how, { output: text, cause });
+  throw new ProgramError(ending, how, text);
+}
+
+/** A program was run and did not end with exit status 0. */
+export class ProgramError extends ToolError {
+  /** Undefined where it did not end by itself. */
+  readonly exitCode: number | undefined;
+  constructor(ending: RunEnding, how: string, output: string) {
+    const cause = ending.kind === 'not_started' ? ending.cause : undefined;
+    super(failureOf(ending), how, { output, cause });
+    this.exitCode = ending.kind === 'exit' ? ending.code : undefined;
+  }
 }
 
 function failureOf({ kind }: RunEnding): ToolFailureKind {
@@ -121,7 +137,7 @@ const IS_BUSY =
 
 export function createExecutor(deps: ExecDeps) {
   const lanes = createLanes();
-  async function run(request: ExecRequest, context: ToolContext): Promise<string> {
+  async function run(request: ExecRequest, context: RunContext): Promise<string> {
     const { signal, clock } = context;
     return inScriptFolder(async (folder) => {
       const plan = await planRun(request, context, { ...deps, sandbox: sandboxOf(deps) }, folder);
@@ -182,7 +198,7 @@ export function createExecutor(deps: ExecDeps) {
       return { pattern: JSON.stringify([work, folder, timeoutMs, confined]) };
     },
     /** Its output. @throws ToolError */
-    run: (request: ExecRequest, context: ToolContext) =>
+    run: (request: ExecRequest, context: RunContext) =>
       request.folder === undefined
         ? run(request, context)
         : whenFree(lanes, () => run(request, context), context),
@@ -193,7 +209,7 @@ export function createExecutor(deps: ExecDeps) {
 async function whenFree(
   lanes: Lanes,
   task: () => Promise<string>,
-  { workspace, clock, signal }: ToolContext,
+  { workspace, clock, signal }: RunContext,
 ): Promise<string> {
   const waiting = new AbortController();
   const timer = clock.timer(MAX_WAIT_MS, () => waiting.abort());

@@ -49,6 +49,12 @@ export type ExecDeps = {
   redact(text: string): string;
 };
 
+/** The turn, or the check of a job, that a program runs for. */
+export type RunContext = Pick<
+  ToolContext,
+  'signal' | 'clock' | 'seal' | 'workspace' | 'rights' | 'person'
+>;
+
 export type ExecRequest = {
   readonly work: { readonly kind: 'argv'; readonly argv: Argv } | Script;
   /** Relative to the workspace; undefined: no files. */
@@ -256,7 +262,7 @@ const CHANGED =
 /** @throws ToolError, GuardedFileError */
 export async function planRun(
   request: ExecRequest,
-  context: ToolContext,
+  context: RunContext,
   deps: PlanDeps,
   folder: string,
 ): Promise<Plan> {
@@ -311,7 +317,7 @@ export async function sealOfRequest(
 /** Access that the sandbox cannot restrict is not given. */
 function mustBeEnforceable(
   { folder }: ExecRequest,
-  { rights, person }: ToolContext,
+  { rights, person }: RunContext,
   { kind }: Sandbox,
 ): void {
   const sees = folder !== undefined || kind === 'off';

@@ -145,7 +145,12 @@ export function createProvenance(state: KeyValueStore, workspaceNow: () => strin
      */
     async running<T>(
       work: () => Promise<T>,
-      { workspace, isTainted, rights, own }: ToolContext,
+      {
+        workspace,
+        isTainted,
+        rights,
+        own,
+      }: Pick<ToolContext, 'workspace' | 'isTainted' | 'rights' | 'own'>,
       isOpen: boolean,
     ): Promise<T> {
       await taken();

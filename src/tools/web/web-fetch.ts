@@ -151,7 +151,7 @@ export function createWebFetch(deps: WebFetchDeps) {
       const kept = cache.get(key);
       // Continuing must use the same text.
       const isKept = offset > 0 && kept !== undefined && kept.until > context.clock.now();
-      const found = isKept ? kept.page : await load(address, context, deps);
+      const found = isKept ? kept.page : await loadPage(address, context, deps);
       cache.set(key, { page: found, until: context.clock.now() + KEPT_MS });
       return partOf(found, offset, deps.settings().maxResultChars);
     },
@@ -166,9 +166,10 @@ function withScheme(url: string): string {
     : `https://${address.replace(/^\/+/, '')}`;
 }
 
-async function load(
+/** The visible text behind an address. @throws ToolError, SafeFetchError */
+export async function loadPage(
   url: string,
-  { signal }: ToolContext,
+  { signal }: Pick<ToolContext, 'signal'>,
   { safeFetch, reader, settings }: WebFetchDeps,
 ): Promise<WebText> {
   const { maxResultChars: _, ...limits } = settings();

@@ -6,6 +6,7 @@ import type { MessageId, PersonId } from '../../../kernel/message/ids.ts';
 import type { ChatRef, PersonSender } from '../../../kernel/message/message.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
 import {
+  asciiText,
   inlineCode,
   type RequestWords,
   shownText,
@@ -14,6 +15,17 @@ import { headOf } from '../../../lib/text/cut.ts';
 import { t } from '../../../lib/texts.ts';
 import { createMinuteText } from '../../../lib/time/zone-time.ts';
 import { HEARTBEAT_FILE } from '../settings.ts';
+import {
+  closedState,
+  failedState,
+  type Gate,
+  type GateState,
+  gateText,
+  type Look,
+  openState,
+  readGate,
+  settledState,
+} from './gate.ts';
 import {
   JobError,
   readSchedule,
@@ -55,6 +67,10 @@ export type Job = {
   readonly kind: 'say' | 'ask' | 'workflow';
   readonly text: string;
   readonly schedule: Schedule;
+  /** Checked before each run, which starts only where it is open. */
+  readonly when?: Gate;
+  /** Undefined: it has not been checked yet. */
+  readonly gate?: GateState | undefined;
   readonly target: JobTarget;
   readonly maker: JobMaker;
   /** It was made in a tainted conversation. */
@@ -90,6 +106,10 @@ export type JobWish = ScheduleWish & {
   readonly name?: string | undefined;
   readonly text: string;
   readonly kind: Job['kind'];
+  /** The check before each run, as it is typed. */
+  readonly when?: string | undefined;
+  /** What an approval of the program of that check covers. */
+  readonly seal?: string | undefined;
   /** The moment that a relative time counts from, epoch milliseconds; left out: now. */
   readonly requestedAt?: number | undefined;
   readonly timeZone?: string | undefined;
@@ -135,12 +155,21 @@ export function retryMs(failures: number): number {
 /** The row after a slot, or a requested run, was started. `next`: the slot after it. */
 export function fired(
   job: Job,
-  run: { readonly isAsked: boolean; readonly message?: MessageId; readonly now: number },
+  run: {
+    readonly isAsked: boolean;
+    readonly message?: MessageId;
+    readonly now: number;
+    /** What the check found that opened the gate. */
+    readonly mark?: string | undefined;
+  },
   next: number | undefined,
 ): Job {
-  const { message, now } = run;
-  const begun = { ...job, firedAt: now, running: message };
-  const moved = run.isAsked ? { ...begun, runAsked: undefined } : { ...begun, nextAt: next };
+  const { message, now, isAsked } = run;
+  const isOver = message === undefined || job.last?.run === message;
+  const gate = isAsked ? job.gate : openState(job.gate, run.mark, now, isOver);
+  const gated = job.when === undefined ? {} : { gate };
+  const begun = { ...job, firedAt: now, running: message, ...gated };
+  const moved = isAsked ? { ...begun, runAsked: undefined } : { ...begun, nextAt: next };
   // After a crash the run may have ended before this is recorded.
   if (message !== undefined && job.last?.run === message) {
     return finished({ ...moved, running: undefined }, now);
@@ -163,11 +192,33 @@ export function ended(
 ): Job {
   const { how, detail, now, message } = run;
   const last = { at: now, how, run: message, ...(detail === undefined ? {} : { detail }) };
-  const over = { ...job, running: undefined, last };
+  const isSettled = how !== 'failed' && job.gate !== undefined;
+  const gate = isSettled ? { gate: settledState(job.gate) } : {};
+  const over = { ...job, running: undefined, last, ...gate };
   if (how !== 'failed') return finished({ ...over, failures: 0 }, now);
   const failures = job.failures + 1;
   if (failures >= retry.maxFailures) return { ...over, failures, enabled: false };
   return { ...over, failures, nextAt: retry.at };
+}
+
+/** The row after a check found the gate closed: nothing runs in this slot. */
+export function passedBy(
+  job: Job,
+  { mark, now }: { readonly mark: string | undefined; readonly now: number },
+  next: number | undefined,
+): Job {
+  const gate = closedState(job.gate, mark, now);
+  return finished({ ...job, gate, firedAt: now, nextAt: next }, now);
+}
+
+/** The row after a check failed. */
+export function uncheckedAt(
+  job: Job,
+  looked: Extract<Look, { readonly kind: 'failed' }>,
+  now: number,
+  next: number | undefined,
+): Job {
+  return { ...job, gate: failedState(job.gate, looked, now), firedAt: now, nextAt: next };
 }
 
 /** Marks a job without further work as finished. */
@@ -181,24 +232,30 @@ function finished(job: Job, now: number): Job {
 export function dueAt(job: Job): number | undefined {
   if (job.finishedAt !== undefined) return undefined;
   if (job.runAsked !== undefined) return job.runAsked;
+  if (isUnmarked(job)) return job.createdAt;
   return job.enabled ? job.nextAt : undefined;
 }
 
+/** The first check is due at once: what changes from now on opens the gate. */
+export const isUnmarked = ({ enabled, when, gate }: Job) =>
+  enabled && when !== undefined && gate === undefined;
+
 export const isLateRun = (slot: number, now: number) => now - slot > LATE_MS;
 
-// `/cron add` as typed in a chat: when, a colon, and what.
+// `/cron add` as typed in a chat: when, a check before it, a colon, and what.
 
 const HEAD =
-  /^(say\s+|workflow\s+)?(?:(every\s+[^:]+?)|((?:at|in)\s+.+?)|((?:[\d*/,A-Za-z#L-]+\s+){4}[\d*/,A-Za-z#L-]+))\s*:\s+([\s\S]+)$/i;
+  /^(say\s+|workflow\s+)?(?:(every\s+[^:]+?)|((?:at|in)\s+.+?)|((?:[\d*/,A-Za-z#L-]+\s+){4}[\d*/,A-Za-z#L-]+))(?:\s+when\s+((?:program|url|file|mail)\b.*?))?\s*:\s+([\s\S]+)$/i;
 
 /** Undefined where it is not of that form. */
 export function parseHead(typed: string): JobWish | undefined {
   const match = HEAD.exec(typed);
   if (match === null) return undefined;
-  const [, how, every, moment, cron, text = ''] = match;
+  const [, how, every, moment, cron, when, text = ''] = match;
   const at = moment?.replace(/^at\s+/i, '');
   const kind = how === undefined ? 'ask' : how.trim().toLowerCase() === 'say' ? 'say' : 'workflow';
-  return { kind, text, ...(every && { every }), ...(at && { at }), ...(cron && { cron }) };
+  const slot = { ...(every && { every }), ...(at && { at }), ...(cron && { cron }) };
+  return { kind, text, ...slot, ...(when && { when }) };
 }
 
 // The prompt of a job's run, and the treatment of its answer: an answer without news is not sent.
@@ -281,6 +338,7 @@ type JobRequest = {
   readonly every?: string | undefined;
   readonly cron?: string | undefined;
   readonly time_zone?: string | undefined;
+  readonly when?: string | undefined;
 };
 
 const KINDS = { say: 'reminder', ask: 'job', workflow: t`job that runs a workflow` } as const;
@@ -291,19 +349,40 @@ export function jobWords(
   asked: JobRequest,
   now: number,
   timeZone: string,
+  confinement = '',
 ): RequestWords | undefined {
   const { text = '', kind = 'ask', name, to } = asked;
   const when = timeOf(asked, timeZone, now);
   if (when === undefined) return undefined;
+  const check =
+    asked.when === undefined ? undefined : checkWords(readGate(asked.when), confinement);
   const goesTo = to === undefined ? '' : t`, told on ${verbatim(shownText(to))}`;
   const code = inlineCode(text);
   const title = name === undefined ? [] : [verbatim(shownText(name))];
   const shown = [...title, ...(code === undefined ? [] : [code])].join(': ');
   const job = shown === '' ? t`this ${KINDS[kind]}` : t`the ${KINDS[kind]} ${shown}`;
   return {
-    sentence: t`Set ${job}, ${when}${goesTo}?`,
-    ...(code === undefined ? { text, file: 'job.txt' } : {}),
+    sentence: t`Set ${job}, ${when}${check === undefined ? '' : `, ${check.phrase}`}${goesTo}?`,
+    ...wholeText([...(check?.text ?? []), ...(code === undefined ? [text] : [])]),
   };
+}
+
+const wholeText = (texts: readonly string[]) =>
+  texts.length === 0 ? {} : { text: texts.join('\n\n'), file: 'job.txt' };
+
+/** `if the program `./check.sh` (no network) reports something`; `text`: what does not fit there. */
+function checkWords(gate: Gate, confinement: string) {
+  const whole = gateText(gate);
+  const shown = whole.slice(gate.kind.length + 1);
+  const code = inlineCode(shown, asciiText);
+  const named = shown === '' ? '' : ` ${code ?? 'below'}`;
+  const phrases = {
+    program: t`if the program${named}${confinement === '' ? '' : ` (${confinement})`} ends with status 0`,
+    url: t`if the page${named} changed`,
+    file: t`if the file${named} changed`,
+    mail: t`if a mail${shown === '' ? '' : ` with${named}`} came in`,
+  };
+  return { phrase: phrases[gate.kind], text: shown !== '' && code === undefined ? [whole] : [] };
 }
 
 /** `today 14:10`, `every 2h`; undefined where it could not be made. */

@@ -149,7 +149,7 @@ const capOf = ({ tokens, money }: { readonly tokens: number; readonly money: num
 // Texts about budgets.
 
 /** "12,345 tokens, about 0.12 USD"; without the money where no price is known. */
-function amountText({ tokens, micros }: Amount, currency: string): string {
+export function amountText({ tokens, micros }: Amount, currency: string): string {
   const counted = t`${tokens.toLocaleString('en-US')} tokens`;
   return micros === 0 ? counted : t`${counted}, about ${moneyText(micros, currency)}`;
 }

@@ -1,0 +1,116 @@
+// Jobs with a check before each run, through the whole program: a program in the sandbox, a file, a page
+// and a mailbox. The model hears only of what opened the gate, untrusted content marked as such.
+
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, expect, it } from 'vitest';
+import { startMailBox } from '../support/mail-box.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
+
+const OWNER = 700;
+const AGENT = 'agent@nanobot.test';
+
+let page = '<p>Sold out.</p>';
+const site = createServer((_request, response) => {
+  response.setHeader('content-type', 'text/html').end(page);
+});
+await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+const host = `127.0.0.1:${(site.address() as AddressInfo).port}`;
+const box = await startMailBox();
+const mail = (subject: string, text: string) =>
+  box.drop(
+    `From: Carl <carl@shop.test>\r\nTo: ${AGENT}\r\nSubject: ${subject}\r\nMessage-ID: <${subject}@shop.test>\r\n\r\n${text}\r\n`,
+  );
+mail('old', 'an old invoice');
+
+const program = (lines: string) => `#!/bin/sh\n${lines}\n`;
+const world = await startTelegramWorld({
+  respond: ({ lastUserText }) => {
+    const task = /JOB (\w+)/.exec(lastUserText)?.[1];
+    return { chunks: [task === undefined ? 'Hello.' : `Report of ${task}.`] };
+  },
+  channel: { streaming: false },
+  config: {
+    models: { prices: [{ model: 'openai/sim-1', input: 1000, cached: 1000, output: 2000 }] },
+    tools: { web: { allowPrivateHosts: [host] } },
+    channels: {
+      email: {
+        ...{ enabled: true, username: AGENT, password: 'secret-of-the-box', pollSecs: 5 },
+        ...{ imapHost: '127.0.0.1', imapPort: box.imapPort, imapSecurity: 'none' },
+        ...{ smtpHost: '127.0.0.1', smtpPort: box.smtpPort, smtpSecurity: 'none' },
+        ...{ allowFrom: [], strangers: 'closed' },
+      },
+    },
+  },
+  files: {
+    'open.sh': program('echo the shop is open'),
+    'closed.sh': program('echo nothing new; exit 1'),
+    'changed.sh': program('exit 1'),
+  },
+  pair: { [OWNER]: 'owner' },
+});
+const { telegram, model } = world;
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await box[Symbol.asyncDispose]();
+  site.closeAllConnections();
+  site.close();
+});
+
+const SOON = 'in 4s';
+const reports = () => world.texts(OWNER).flatMap((text) => /Report of (\w+)/.exec(text)?.[1] ?? []);
+const askedOf = (task: string) =>
+  model.requests.filter(({ lastUserText }) => lastUserText.includes(`JOB ${task}`));
+
+it('starts only jobs whose check found something, and tells the model what', async () => {
+  const checks = {
+    program: 'program sh open.sh',
+    closed: 'program sh closed.sh',
+    changed: 'program sh changed.sh',
+    file: 'file notes.md',
+    url: `url http://${host}/shop`,
+    mail: 'mail invoice',
+    idle: 'mail contract',
+  };
+  await box.followed;
+  for (const [task, check] of Object.entries(checks)) {
+    telegram.say(OWNER, `/cron add ${SOON} when ${check}: JOB ${task}`);
+    await world.hears(OWNER, new RegExp(`^Created: .*JOB ${task}`));
+  }
+  await writeFile(world.file('notes.md'), 'Buy milk');
+  await writeFile(world.file('changed.sh'), program('echo exchanged'));
+  page = '<p>Back in stock.</p>';
+  mail('new', 'a new invoice');
+  await telegram.waitFor(() => reports().length === 4);
+  await world.hears(OWNER, /JOB changed[\s\S]*Its check failed: .*changed after/);
+  expect(reports().toSorted()).toEqual(['file', 'mail', 'program', 'url']);
+
+  const text = (task: string) => askedOf(task)[0]?.lastUserText ?? '';
+  expect(text('file')).toContain('[The check before this run found: notes.md was created]');
+  expect(text('url')).toMatch(
+    /\[untrusted \w+: [^\]]* a page changed\]\n> Address: \S+\/shop\n>\n> Back in stock\./,
+  );
+  expect(text('mail')).toMatch(/: new mails[^\]]*\]\n> - [^>]*>[^>]*>\s+id: email\/7\.2\n\[end/);
+  expect(text('program')).toContain('the shop is open');
+  for (const idle of ['closed', 'changed', 'idle']) expect(askedOf(idle)).toEqual([]);
+});
+
+it('shows the runs of a job with outcome, cost and text, in the chat and at the machine', async () => {
+  telegram.say(OWNER, '/cron add every 1h: JOB history');
+  const { text } = await world.hears(OWNER, /^Created: .*JOB history/);
+  const id = /j[0-9a-f]{8}/.exec(text)?.[0] ?? '';
+  telegram.say(OWNER, `/cron run ${id}`);
+  await world.hears(OWNER, /Report of history/);
+  telegram.say(OWNER, `/cron runs ${id}`);
+  await world.hears(
+    OWNER,
+    /done in \d+ seconds?, [\d,]+ tokens, about [\d.]+ USD: Report of history\./,
+  );
+  expect(JSON.parse(await world.nanobot('cron', 'runs', id, '--json'))).toMatchObject([
+    { how: 'done', calls: 1, text: 'Report of history.' },
+  ]);
+  expect(await world.nanobot('cron', 'runs', id)).toMatch(/done in .*Report of history/);
+  await world.nanobot('cron', 'add', 'Look', '--every', '1h', '--when', 'file notes.md');
+  expect(await world.nanobot('cron', 'list')).toMatch(/Look: every 1h when file notes\.md; next/);
+});
