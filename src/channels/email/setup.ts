@@ -330,7 +330,7 @@ async function credentialSettings(
   return Object.fromEntries(Object.entries(settings).filter(isSaid));
 }
 
-type LoginKind = 'password' | 'consent' | 'refresh token';
+type LoginKind = 'password' | 'consent' | 'refreshToken';
 
 /**
  * Order: a flag or the environment, the earlier setup, then, for providers that commonly use it,
@@ -344,10 +344,10 @@ async function loginKind(
 ): Promise<LoginKind> {
   if (flags.emailPassword !== undefined) return 'password';
   const isGiven = flags.emailRefreshToken ?? env[`${variables}_REFRESH_TOKEN`] ?? '';
-  if (isGiven !== '') return t`refresh token`;
+  if (isGiven !== '') return 'refreshToken';
   if (flags.emailClientId !== undefined || flags.emailDevice === true) return 'consent';
   if (before !== undefined && usesOAuth2(before)) {
-    return before.oauth2.refreshToken === '' ? 'consent' : t`refresh token`;
+    return before.oauth2.refreshToken === '' ? 'consent' : 'refreshToken';
   }
   if (knownProvider(imapHost) === undefined || !asker.interactive) return 'password';
   return asker.choose<LoginKind>(
@@ -355,7 +355,7 @@ async function loginKind(
     [
       { value: 'password', label: t`With an app password` },
       { value: 'consent', label: t`With OAuth2 in a browser`, hint: t`needs a client id` },
-      { value: t`refresh token`, label: t`With a refresh token that you have` },
+      { value: 'refreshToken', label: t`With a refresh token that you have` },
     ],
     'password',
   );

@@ -13,7 +13,6 @@ import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { EXECUTOR } from '../../tools/exec/exec.ts';
 import { ProgramError } from '../../tools/exec/executor.ts';
@@ -117,7 +116,7 @@ export function openGates(kernel: Kernel): LookAtGate {
       throw new ToolError('blocked', 'the address contains a secret of the configuration');
     }
     const { text } = await loadPage(gate.url, { signal }, web);
-    const shown = headOf(t`Address: ${gate.url}\n\n${text}`, MAX_FOUND_CHARS);
+    const shown = headOf(`Address: ${gate.url}\n\n${text}`, MAX_FOUND_CHARS);
     return compared(mark, hashOf(text), {
       ...{ what: 'a page changed', text: live.redact(shown), isForeign: true },
     });
@@ -131,7 +130,7 @@ export function openGates(kernel: Kernel): LookAtGate {
       throw error;
     });
     const now = content === undefined ? ABSENT : hashOf(content);
-    const how = now === ABSENT ? t`was deleted` : mark === ABSENT ? t`was created` : 'changed';
+    const how = now === ABSENT ? `was deleted` : mark === ABSENT ? `was created` : 'changed';
     return compared(mark, now, { what: `${gate.path} ${how}`, text: '', isForeign: false });
   }
 
@@ -162,7 +161,7 @@ export function openGates(kernel: Kernel): LookAtGate {
     const zone = standing.person.timeZone ?? live.config.sessions.timeZone;
     const lines = fresh.map(
       ({ id, from, subject, at: arrived }) =>
-        t`- ${subject === '' ? t`(no subject)` : subject}\n  from ${from}, ${minuteText(arrived, zone)}\n  id: ${id}`,
+        `- ${subject === '' ? `(no subject)` : subject}\n  from ${from}, ${minuteText(arrived, zone)}\n  id: ${id}`,
     );
     const text = headOf(live.redact(lines.join('\n')), MAX_FOUND_CHARS);
     const found = { what: 'new mails, to be read with check_inbox', text, isForeign: true };

@@ -151,7 +151,7 @@ const OPEN: Look = { kind: 'open' };
 function foundText(found: Finding | undefined): readonly string[] {
   if (found === undefined) return [];
   const { what, text, isForeign } = found;
-  const title = t`The check before this run found: ${what}`;
+  const title = `The check before this run found: ${what}`;
   if (isForeign) return [wrapUntrusted(title, [{ text }], newBoundary())];
   return [text === '' ? `[${title}]` : `[${title}]\n${text}`];
 }

@@ -92,11 +92,11 @@ const wordsOf = (text: string): readonly string[] =>
 export function gateText(gate: Gate): string {
   switch (gate.kind) {
     case 'program':
-      return t`program ${gate.argv.map((word) => (/^[^\s"']+$/.test(word) ? word : JSON.stringify(word))).join(' ')}`;
+      return `program ${gate.argv.map((word) => (/^[^\s"']+$/.test(word) ? word : JSON.stringify(word))).join(' ')}`;
     case 'url':
-      return t`url ${gate.url}`;
+      return `url ${gate.url}`;
     case 'file':
-      return t`file ${gate.path}`;
+      return `file ${gate.path}`;
     case 'mail':
       return ['mail', ...gate.words].join(' ');
   }
