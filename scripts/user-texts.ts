@@ -22,6 +22,7 @@ const NOT_FOR_PEOPLE: readonly RegExp[] = [
   /^features\/memory\/(?:memory-tools|working-memory|rules)/,
   /^features\/mcp\/(?:result|remote-tool)/,
   /^features\/workflows\/(?:workflow-ask|tool\.)/,
+  /^features\/schedule\/(?:gates|rules\/gate)\./,
   /^features\/skills\/rules\/phrases/,
   /^channels\/(?:telegram|lark\/rules|whatsapp)\/(?:content|inbound|message)\./,
   /^channels\/(?:lark|email)\/inbound\.ts/,

@@ -151,9 +151,10 @@ const OPEN: Look = { kind: 'open' };
 function foundText(found: Finding | undefined): readonly string[] {
   if (found === undefined) return [];
   const { what, text, isForeign } = found;
-  const title = `The check before this run found: ${what}`;
-  if (isForeign) return [wrapUntrusted(title, [{ text }], newBoundary())];
-  return [text === '' ? `[${title}]` : `[${title}]\n${text}`];
+  if (isForeign) {
+    return [wrapUntrusted(`The check before this run found: ${what}`, [{ text }], newBoundary())];
+  }
+  return [`[The check before this run found: ${what}]\n${text}`.trimEnd()];
 }
 
 function senderOf(job: Job, { rights, person }: GateStanding, isTainted: boolean) {
