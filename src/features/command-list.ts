@@ -10,6 +10,7 @@ import { MODEL_COMMANDS, STOP_COMMANDS } from './conversations/stop-command.ts';
 import { WHY_COMMANDS } from './conversations/why-command.ts';
 import { APPROVAL_COMMANDS } from './letters/approval-commands.ts';
 import { LOCAL_COMMANDS } from './local-models/local-models.ts';
+import { MCP_COMMANDS } from './mcp/index.ts';
 import { MEMORY_COMMANDS } from './memory/memory-service.ts';
 import { MODE_COMMANDS } from './modes/index.ts';
 import { KNOWN_PEOPLE_COMMANDS, PEOPLE_COMMANDS } from './people/people-commands.ts';
@@ -41,6 +42,7 @@ const TABLE: CommandTable = {
   ...CONTINUE_COMMANDS,
   ...CRON_COMMANDS,
   ...MEMORY_COMMANDS,
+  ...MCP_COMMANDS,
   ...AGENTS_COMMANDS,
   ...WORKFLOW_COMMANDS,
 };

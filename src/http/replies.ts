@@ -369,21 +369,24 @@ export function addContributedRoutes(
   routes: readonly Route[],
   { clock, closing }: Pick<EventReply<object>, 'clock' | 'closing'>,
 ) {
-  for (const { name, load } of routes) {
+  for (const { name, isOpen, load } of routes) {
     const [method = '', url = ''] = name.split(' ');
     app.route({
       ...{ method, url },
-      async handler({ params, body, credential }, reply) {
+      ...(isOpen ? { config: { isOpen: true } } : {}),
+      async handler({ params, body, url: address, credential }, reply) {
         const handle = await load();
-        const answer = await handle({ params, body, hasToken: credential?.kind === 'token' });
+        const hasToken = credential?.kind === 'token';
+        const answer = await handle({ params, body, address, hasToken });
         if ('events' in answer) {
           return replyWithEvents(reply, {
             ...{ clock, closing, render: eventText },
             events: (signal) => answer.events(signal),
           });
         }
-        const { status = 200, body: said } = answer;
-        return reply.code(status).header('cache-control', 'no-store').send(said);
+        reply.code(answer.status ?? 200).header('cache-control', 'no-store');
+        if ('page' in answer) return reply.type('text/html; charset=utf-8').send(answer.page);
+        return reply.send(answer.body);
       },
     });
   }

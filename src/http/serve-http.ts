@@ -30,7 +30,9 @@ export async function serveHttp(kernel: Kernel, localChannels: LocalChannels): P
   const { typed = (text: string) => text } = kernel.options;
   const channels = kernel.use(CONFIGURED_CHANNELS);
   const stop = kernel.use(STOP);
-  const { host, port, token, allowedHosts } = live.config.gateway;
+  const { host, port, token, publicUrl } = live.config.gateway;
+  const ownName = URL.parse(publicUrl)?.host;
+  const allowedHosts = [...live.config.gateway.allowedHosts, ...(ownName ? [ownName] : [])];
   assertSafeBinding(host, token);
   const state = store.scope(LOGIN_SCOPE);
   const access = await openAccess({ token, state, clock, log, randomBytes });

@@ -48,12 +48,13 @@ export interface Contributions {
   command(...commands: readonly Command[]): void;
   status(source: StatusSource): void;
   /**
-   * The server requires the gateway's token or a login of the page. Loaded with the first request
+   * The server requires the gateway's token or a login of the page, unless the routes are open. Loaded with the first request
    * for one of them.
    */
   routes<Name extends RouteName>(
     names: readonly Name[],
     load: () => Promise<RouteHandlers<NoInfer<Name>>>,
+    options?: Pick<Route, 'isOpen'>,
   ): void;
   task(task: BackgroundTask): void;
   personalData(data: PersonalData): void;
@@ -128,9 +129,10 @@ export function createRegistries(): Registries {
       tools: (source) => void tools.push(source),
       command: (...added) => void commands.push(...added),
       status: (source) => void status.push(source),
-      routes(names, load) {
+      routes(names, load, { isOpen } = { isOpen: false }) {
         const handlers = readOnce(load);
-        routes.push(...names.map((name) => ({ name, load: async () => (await handlers())[name] })));
+        const added = names.map((name) => ({ name, load: async () => (await handlers())[name] }));
+        routes.push(...added.map((route) => ({ ...route, isOpen })));
       },
       task: (task) => void tasks.push(task),
       personalData: (data) => void personalData.push(data),

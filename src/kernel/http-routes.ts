@@ -12,6 +12,8 @@ export type RouteName = `${'GET' | 'POST'} /api/${string}`;
 export type RouteRequest = {
   readonly params: unknown;
   readonly body: unknown;
+  /** Path and query, as requested. */
+  readonly address: string;
   /** It came with the gateway's token, not with a login of the page. */
   readonly hasToken: boolean;
 };
@@ -19,6 +21,8 @@ export type RouteRequest = {
 export type RouteAnswer =
   /** `status`: default 200. */
   | { readonly status?: number; readonly body?: object }
+  /** An HTML page of fixed text. */
+  | { readonly status?: number; readonly page: string }
   /**
    * Sent as server-sent events. They must end with the signal: the reader left, or its access was
    * revoked.
@@ -32,7 +36,12 @@ export type RouteHandlers<Name extends RouteName = RouteName> = Readonly<
   Record<Name, RouteHandler>
 >;
 
-export type Route = { readonly name: RouteName; load(): Promise<RouteHandler> };
+export type Route = {
+  readonly name: RouteName;
+  /** Needs no token or login: what it is asked carries its own proof. */
+  readonly isOpen: boolean;
+  load(): Promise<RouteHandler>;
+};
 
 /** A refused request: a status, a code for programs and a sentence with the remedy. */
 export class Refusal extends NanobotError {

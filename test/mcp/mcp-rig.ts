@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
 import { createToolServers } from '../../src/features/mcp/index.ts';
+import type { LoginRows } from '../../src/features/mcp/login.ts';
 import { mcpServersSchema, type ToolServersConfig } from '../../src/features/mcp/settings.ts';
 import type { ToolServerState } from '../../src/features/mcp/tool-server.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
@@ -19,6 +20,7 @@ import type { HostResolver } from '../../src/lib/net/checked-address.ts';
 import type { ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
+import { createMemoryHost } from '../support/memory-host.ts';
 import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
@@ -52,7 +54,9 @@ export async function createMcpRig(
   written: Readonly<Record<string, unknown>>,
   env: Readonly<Record<string, string | undefined>> = { PATH: process.env['PATH'] },
   resolver?: HostResolver,
+  options: { readonly logins?: LoginRows } = {},
 ) {
+  const needed: string[] = [];
   const state = { servers: serversOf(written) };
   const clock = createMovableClock();
   const workspace = await temporaryFolder();
@@ -75,6 +79,8 @@ export async function createMcpRig(
     ...{ env, clock, media },
     own: { running: (work) => work() },
     version: '1.0.0',
+    logins: options.logins ?? createMemoryHost(clock).state,
+    loginNeeded: (name) => void needed.push(name),
     ...(resolver === undefined ? {} : { resolver }),
     log: silentLogger,
   });
@@ -94,6 +100,7 @@ export async function createMcpRig(
   const stateOf = (name: string): ToolServerState['kind'] | undefined =>
     servers.report().find((server) => server.name === name)?.state.kind;
   return {
+    needed,
     servers,
     toolbox,
     clock,

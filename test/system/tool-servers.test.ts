@@ -1,18 +1,24 @@
 // Tool servers in the whole program: a model calls their tools, the owner is asked as for any other, a
 // secret they were given stays one, and what a person changes in the configuration is followed.
 
+import { readFile } from 'node:fs/promises';
+import { get } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { startBotApi } from '../support/bot-api.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 import { callTools, type LlmReply, say, startLlmServer } from '../support/llm-server.ts';
+import { startMcpOAuthServer } from '../support/mcp-oauth-server.ts';
 
 const CHILD = join(import.meta.dirname, '../support/mcp-server-child.ts');
 const OWNER = 700;
 const SECRET = 'planted-calc-key-0815';
 
 test('the tools of a server are offered, called, asked about, and gone with their entry', async () => {
+  await using hosted = await startMcpOAuthServer();
+  hosted.state.isProtected = false;
   await using telegram = await startBotApi();
   const { token, apiRoot } = telegram;
   const plan: LlmReply[] = [];
@@ -29,11 +35,13 @@ test('the tools of a server are offered, called, asked about, and gone with thei
     agents: { defaults: { model: 'openai/sim-1' } },
     providers: { openai: { apiKey: 'a-key', apiBase: model.openaiBase } },
     channels: { telegram: { enabled: true, token, apiRoot, streaming: false } },
-    gateway: { port: 0 },
+    gateway: { port: 0, publicUrl: 'https://nanobot.example.org' },
     coalesce: { quietMs: 20 },
   };
   await using home = await makeTestHome(config);
-  const withServers = { ...config, mcpServers: { calc, broken: { command: '/no/such/program' } } };
+  const broken = { command: '/no/such/program' };
+  const notes = { url: hosted.url, access: 'read' as const };
+  const withServers = { ...config, mcpServers: { calc, broken, notes } };
   await home.writeConfig(withServers);
   const env = { CALC_KEY: SECRET };
   const run = (...args: string[]) => runNanobot(args, { home: home.path, env });
@@ -77,6 +85,67 @@ test('the tools of a server are offered, called, asked about, and gone with thei
   expect(environment?.text).not.toContain('NANOBOT');
   expect(die?.text).toMatch(/^Not run yet/);
   expect(model.requests.at(-1)?.tools).toContain('mcp_calc_add');
+
+  // A hosted server begins to want a login: the owner is told, and logs in from the phone by a link,
+  // which ends at the public address.
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes".*"connected"/);
+  hosted.state.isProtected = true;
+  plan.push(callTools({ name: 'mcp_notes_greet', arguments: { name: 'Bob' } }));
+  await told('greet Bob', /Done\./);
+  expect(model.requests.at(-1)?.toolResults.at(-1)?.text).toContain('needs a login by the owner');
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes"[^}]*"login"/);
+  const notice =
+    'The tool server notes needs a login before its tools can be used. Send /mcp login notes.';
+  await telegram.waitFor(() => bot().find((message) => message.text === notice));
+  telegram.say(OWNER, '/mcp login notes');
+  const [link = ''] = await telegram.waitFor(
+    () => /http\S+\/authorize\S+/.exec(bot().at(-1)?.text ?? '') ?? undefined,
+  );
+  const end = new URL((await fetch(link, { redirect: 'manual' })).headers.get('location') ?? '');
+  expect(end.origin).toBe('https://nanobot.example.org');
+  const throughProxy = (path: string, host = end.host) =>
+    new Promise<string>((resolve, reject) => {
+      get(new URL(path, gateway.address), { headers: { host } }, (answer) =>
+        text(answer).then((page) => resolve(`${answer.statusCode} ${page}`), reject),
+      ).on('error', reject);
+    });
+  const guessed = `${end.pathname}?code=x&state=guessed`;
+  expect(await throughProxy(guessed)).toMatch(/^400 .*not the login that was requested/s);
+  const right = end.pathname + end.search;
+  expect(await throughProxy(right, 'elsewhere.example.org')).toMatch(/^421/);
+  expect(await throughProxy(right)).toMatch(/^200 .*login is complete/s);
+  expect(await throughProxy(right)).toMatch(/^400/);
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes".*"connected"/);
+  plan.push(callTools({ name: 'mcp_notes_greet', arguments: { name: 'Ada' } }));
+  await told('greet Ada', /Done\./);
+  expect(model.requests.at(-1)?.toolResults.at(-1)?.text).toContain('> hello Ada');
+  await told('/mcp', /notes: connected, 1 tool: mcp_notes_greet/);
+  await told('/mcp logout notes', /Logged out of notes/);
+  hosted.endStreams();
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes"[^}]*"login"/);
+
+  // The same in a terminal; the gateway ends the login there too.
+  expect((await run('mcp', 'login', 'calc')).stderr).toContain('is a program on this machine');
+  let opened: Promise<string> | undefined;
+  const browse = async (address: string) => {
+    const answer = await fetch(address, { redirect: 'manual' });
+    const { pathname, search } = new URL(answer.headers.get('location') ?? '');
+    return throughProxy(pathname + search);
+  };
+  const login = await runNanobot(['mcp', 'login', 'notes'], {
+    home: home.path,
+    env,
+    onOutput(printed) {
+      const [found] = /http\S+\/authorize\S+(?=\n)/.exec(printed) ?? [];
+      if (found !== undefined) opened ??= browse(found);
+    },
+  });
+  expect(login).toMatchObject({ code: 0, stdout: expect.stringContaining('Logged in to notes.') });
+  expect(await opened).toMatch(/^200/);
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes".*"connected"/);
+  expect(hosted.state.violations).toEqual([]);
+  const audit = await readFile(join(home.path, 'audit.jsonl'), 'utf8');
+  expect(`${audit}${await home.logs()}`).not.toMatch(/mcp-access|mcp-refresh/);
 
   const doctor = await run('doctor');
   expect(doctor.stdout).toMatch(/tool server +calc: connected/);

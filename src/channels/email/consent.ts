@@ -3,12 +3,7 @@
 
 import { z } from 'zod';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
-import {
-  consentSecrets,
-  listenForRedirect,
-  type Redirect,
-  readRedirect,
-} from '../../lib/net/oauth-redirect.ts';
+import { consentSecrets, listenForRedirect, readRedirect } from '../../lib/net/oauth-redirect.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import {
@@ -71,10 +66,10 @@ export async function consentInBrowser(
     for (const [name, value] of Object.entries(parameters)) page.searchParams.set(name, value);
     say(t`Open this address in a browser on this machine and allow the access:\n${page.href}`);
     const isValid = (answer: string) => readRedirect(answer, state).kind !== 'foreign';
-    const pasted = paste?.(isValid, asking.signal).then((answer) => readRedirect(answer, state));
+    const pasted = paste?.(isValid, asking.signal);
     pasted?.catch(() => undefined);
     const ends = [listener.redirect, ...(pasted === undefined ? [] : [pasted])];
-    const found = await orAborted<Redirect>(Promise.race(ends), signal);
+    const found = readRedirect(await orAborted(Promise.race(ends), signal), state);
     if (found.kind !== 'code') throw refused(found.kind === 'refused' ? found.error : t`no answer`);
     const form = {
       grant_type: 'authorization_code',

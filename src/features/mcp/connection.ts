@@ -1,35 +1,34 @@
-// One connection to a tool server: open, list tools, call, close. Only this file uses the vendor's
-// client, which is loaded when the first server is connected.
+// One connection to a tool server: open, list tools, call, close. The vendor's client is loaded when
+// the first server is connected.
 
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
-import { inTime } from '../../lib/async.ts';
 import { systemCode } from '../../lib/files/files.ts';
-import { defined } from '../../lib/json/json.ts';
-import { type HostResolver, SafeFetchError } from '../../lib/net/checked-address.ts';
-import { createGuardedFetch, type GuardedFetch } from '../../lib/net/guarded-fetch.ts';
+import { SafeFetchError } from '../../lib/net/checked-address.ts';
 import { environmentOf } from '../../lib/process-group.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import { type Clock, orAborted } from '../../lib/time/clock.ts';
-import { isNear, type ToolServerConfig } from './settings.ts';
-import { createFloodGuard, StdioTransport, TOO_MUCH } from './stdio-transport.ts';
+import { orAborted } from '../../lib/time/clock.ts';
+import {
+  type HostedDeps,
+  isOlderServer,
+  type Link,
+  linkByHttp,
+  linkBySse,
+  STREAM_ENDED,
+} from './http-link.ts';
+import { LoginNeeded } from './login.ts';
+import { createFloodGuard, StdioTransport } from './stdio-transport.ts';
 
-export type ConnectionDeps = {
-  readonly config: ToolServerConfig;
+export type ConnectionDeps = HostedDeps & {
   /** Absolute path; the working folder of a server that runs on this machine. */
   readonly folder: string;
   /** The gateway's environment; a server gets only what it needs of it. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
-  readonly clock: Clock;
-  /** The setting, for a server that is reached by a URL; default: none. */
-  readonly proxy?: () => string;
-  readonly resolver?: HostResolver;
 };
 
 export type RemoteToolSpec = {
@@ -41,14 +40,6 @@ export type RemoteToolSpec = {
 };
 
 export type Connection = Awaited<ReturnType<typeof connect>>;
-
-/** A vendor transport with what only that transport knows. */
-type Link = {
-  readonly transport: Transport;
-  /** Why the connection ended, for an owner; undefined where unknown. */
-  fault(): string | undefined;
-  close(): Promise<void>;
-};
 
 type Input = Readonly<Record<string, unknown>>;
 
@@ -65,29 +56,23 @@ const MAX_WORDS_CHARS = 200;
 /** Our deadlines apply; the vendor's only have to be later. */
 const LATER_MS = 5000;
 
-/** @throws Error where the server cannot be started or reached, or does not speak the protocol */
+/**
+ * @throws LoginNeeded; Error where the server cannot be started or reached, or does not speak the
+ * protocol
+ */
 export async function connect(deps: ConnectionDeps, signal: AbortSignal) {
-  const { Client: VendorClient } = await import('@modelcontextprotocol/sdk/client/index.js');
   const vendor = await import('@modelcontextprotocol/sdk/types.js');
-  const client = new VendorClient({ name: 'nanobot', version: deps.version });
-  const link =
-    deps.config.url === '' ? childOf(deps, vendor.JSONRPCMessageSchema) : await linkByHttp(deps);
+  const { client, link } = await opened(deps, vendor.JSONRPCMessageSchema, signal);
   const ended = Promise.withResolvers<void>();
   client.onclose = () => ended.resolve();
   let changed = Promise.withResolvers<void>();
   client.setNotificationHandler(vendor.ToolListChangedNotificationSchema, () => changed.resolve());
-  try {
-    const timeout = deps.config.startupTimeoutSecs * 1000 + LATER_MS;
-    await orAborted(client.connect(link.transport, { timeout, signal }), signal);
-  } catch (error) {
-    await link.close();
-    throw new Error(link.fault() ?? wordsOf(error), { cause: error });
-  }
   return {
     /** Resolves when the connection has ended or has to be closed. */
     ended: ended.promise,
     /** Why it ended, for an owner. */
     fault: link.fault,
+    needsLogin: () => link.needsLogin?.() === true,
     /** Resolves when the server reports a changed tool list after the last listing. */
     changed: () => changed.promise,
     tools(listing: AbortSignal) {
@@ -111,15 +96,40 @@ export async function connect(deps: ConnectionDeps, signal: AbortSignal) {
 
 const nothing = () => undefined;
 
+/** A hosted server that refuses the newer transport is an older one, and is asked over SSE. */
+async function opened(deps: ConnectionDeps, messages: Messages, signal: AbortSignal) {
+  if (deps.config.url === '') return handshake(deps, childOf(deps, messages), signal);
+  try {
+    return await handshake(deps, await linkByHttp(deps), signal);
+  } catch (error) {
+    if (!(error instanceof Error && isOlderServer(error.cause))) throw error;
+    signal.throwIfAborted();
+    return handshake(deps, await linkBySse(deps), signal);
+  }
+}
+
+async function handshake({ version, config }: ConnectionDeps, link: Link, signal: AbortSignal) {
+  const { Client: VendorClient } = await import('@modelcontextprotocol/sdk/client/index.js');
+  const client = new VendorClient({ name: 'nanobot', version });
+  try {
+    const timeout = config.startupTimeoutSecs * 1000 + LATER_MS;
+    await orAborted(client.connect(link.transport, { timeout, signal }), signal);
+    return { client, link };
+  } catch (error) {
+    await link.close();
+    if (link.needsLogin?.() === true) throw new LoginNeeded();
+    throw new Error(link.fault() ?? wordsOf(error), { cause: error });
+  }
+}
+
 /** Any response, also "method not found", shows that the server is alive. */
 function refusedOnly(error: unknown): void {
   if (codeOf(error) !== METHOD_NOT_FOUND) throw error;
 }
 
-function childOf(
-  { config, folder, env, clock }: ConnectionDeps,
-  messages: { parse(value: unknown): JSONRPCMessage },
-): Link {
+type Messages = { parse(value: unknown): JSONRPCMessage };
+
+function childOf({ config, folder, env, clock }: ConnectionDeps, messages: Messages): Link {
   const transport = new StdioTransport({
     argv: [config.command, ...config.args],
     cwd: folder,
@@ -168,118 +178,6 @@ function wordsOf(error: unknown): string {
   return code === undefined ? words : `${words} (${String(code)})`;
 }
 
-// Streamable HTTP transport (MCP specification 2025-06-18, transports) through the guarded fetch. A
-// stream that ends before its response fails the call at once; the vendor's transport would wait
-// for the deadline.
-
-const MAX_ANSWER_BYTES = 8_000_000;
-/** Time for the request that ends the session on the server. */
-const GOODBYE_MS = 1000;
-/** The last event of a stream is read a moment after the stream ended. */
-const LAST_EVENT_MS = 1000;
-const RETRIES_OF_STREAM = {
-  initialReconnectionDelay: 1000,
-  maxReconnectionDelay: 30_000,
-  reconnectionDelayGrowFactor: 2,
-  maxRetries: 2,
-};
-
-async function linkByHttp({ config, proxy, clock, resolver }: ConnectionDeps): Promise<Link> {
-  const { StreamableHTTPClientTransport } = await import(
-    '@modelcontextprotocol/sdk/client/streamableHttp.js'
-  );
-  const url = new URL(config.url);
-  const guarded = createGuardedFetch({
-    origin: url,
-    rules: rulesFor(url, config),
-    proxy: proxy?.() ?? '',
-    maxBytes: MAX_ANSWER_BYTES,
-    ...defined({ resolver }),
-  });
-  const closed = new AbortController();
-  const broken = (id: RequestId) => {
-    const error = { code: STREAM_ENDED, message: t`the stream ended before the answer` };
-    const tell = () => transport.onmessage?.({ jsonrpc: '2.0', id, error });
-    clock.sleep(LAST_EVENT_MS, closed.signal).then(tell, nothing);
-  };
-  const transport = new StreamableHTTPClientTransport(url, {
-    fetch: watchedFetch(guarded, broken),
-    requestInit: { headers: config.headers },
-    reconnectionOptions: RETRIES_OF_STREAM,
-  });
-  const flood = createFloodGuard(clock);
-  let fault: string | undefined;
-  transport.onmessage = () => {
-    if (flood.take()) return;
-    fault = TOO_MUCH;
-    void transport.close();
-  };
-  return {
-    // The SDK types optional members without `undefined`.
-    transport: transport as Transport,
-    fault: () => fault,
-    async close() {
-      closed.abort();
-      await inTime(clock, GOODBYE_MS, transport.terminateSession().catch(nothing));
-      await transport.close();
-      await guarded.close();
-    },
-  };
-}
-
-function rulesFor(url: URL, { privateNetwork }: ToolServerConfig) {
-  const port = Number(url.port) || (url.protocol === 'http:' ? 80 : 443);
-  const mayBeNear = privateNetwork || isNear(url.hostname);
-  return { ports: [port], allowPrivateHosts: mayBeNear ? [`${url.hostname}:${port}`] : [] };
-}
-
-function watchedFetch(guarded: GuardedFetch, broken: (id: RequestId) => void) {
-  return async (asked: string | URL, init: RequestInit = {}): Promise<Response> => {
-    const answer = await guarded.fetch(asked, init);
-    const id = init.method === 'POST' ? requestIdOf(init.body) : undefined;
-    const isStream = (answer.headers.get('content-type') ?? '').startsWith('text/event-stream');
-    if (id === undefined || !isStream || answer.body === null) return answer;
-    return new Response(
-      watched(answer.body, () => broken(id)),
-      answer,
-    );
-  };
-}
-
-function requestIdOf(body: RequestInit['body']): RequestId | undefined {
-  const message: unknown = typeof body === 'string' ? JSON.parse(body) : undefined;
-  if (typeof message !== 'object' || message === null || !('id' in message)) return undefined;
-  const { id } = message;
-  return 'method' in message && (typeof id === 'number' || typeof id === 'string') ? id : undefined;
-}
-
-/** `onEnd` is not called for streams whose events have ids: the transport resumes those. */
-function watched(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  let hasIds = false;
-  const end = () => {
-    if (!hasIds) onEnd();
-  };
-  return new ReadableStream({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read();
-        if (value !== undefined) {
-          hasIds ||= /^id:/m.test(new TextDecoder().decode(value));
-          controller.enqueue(value);
-        }
-        if (!done) return;
-        controller.close();
-        end();
-      } catch (error) {
-        controller.error(error);
-        end();
-      }
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
-}
-
 // Classifies failed tool calls. The server's text is bounded here and marked as untrusted content
 // by the toolbox.
 
@@ -288,11 +186,6 @@ const METHOD_NOT_FOUND = -32_601;
 const INVALID_PARAMS = -32_602;
 const CONNECTION_CLOSED = -32_000;
 const REQUEST_TIMEOUT = -32_001;
-/**
- * Our own code, from the range left to implementations: one response was lost, the server is still
- * reachable.
- */
-const STREAM_ENDED = -32_050;
 const MAX_CHARS = 2000;
 
 export type CallFailure = {
@@ -301,14 +194,23 @@ export type CallFailure = {
   readonly isLost: boolean;
 };
 
-export function callFailure(error: unknown, server: string): CallFailure {
+/** `redact` masks secrets in the server's text. */
+export function callFailure(
+  error: unknown,
+  server: string,
+  redact: (text: string) => string,
+): CallFailure {
   if (error instanceof ToolError) return { error, isLost: false };
+  if (error instanceof LoginNeeded) {
+    const text = t`${server} ${error.message} by the owner`;
+    return { error: new ToolError('permission', text, { cause: error }), isLost: true };
+  }
   const code = codeOf(error);
   const isLost = isConnectionLost(error, code);
   if (isLost || code === STREAM_ENDED) return { error: lost(server, error), isLost };
   const [kind, text] = toldBy(error, code, server);
   // A 404 means that the server forgot the session (transports, session management).
-  return { error: new ToolError(kind, text, { cause: error }), isLost: code === 404 };
+  return { error: new ToolError(kind, redact(text), { cause: error }), isLost: code === 404 };
 }
 
 /** An error without a code is a broken connection. */

@@ -4,9 +4,12 @@
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { type CommandTable, commandsOf, OWNER_ONLY } from '../../kernel/commands/command-access.ts';
 import { programVersion } from '../../kernel/config/files/home.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { StatusSource } from '../../kernel/status.ts';
+import { readOnce } from '../../lib/async.ts';
+import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import { PROVENANCE } from '../../tools/files/provenance.ts';
 import type { MissingTool } from '../../tools/tool.ts';
@@ -62,6 +65,17 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
     report: () => inOrder().map((server) => server.report()),
     configured: () =>
       void configured().catch((error) => deps.log.error('tool servers not started', { error })),
+    login: (name) => servers.get(name)?.login,
+    loggedIn: (name) => servers.get(name)?.loggedIn(),
+    async redirected(address) {
+      for (const { name, login } of inOrder()) {
+        if (!(await login?.isOurs(address))) continue;
+        await login?.finish(address);
+        servers.get(name)?.loggedIn();
+        return name;
+      }
+      return undefined;
+    },
     async tried() {
       await begun.promise;
       await Promise.all([...servers.values()].map(({ tried }) => tried));
@@ -80,8 +94,18 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
 
 export const TOOL_SERVERS = port<ToolServers>('tool servers');
 
+export const MCP_COMMANDS = {
+  mcp: {
+    summary: t`show tool servers, and log in to one`,
+    usage: '/mcp [login <server> | logout <server>]',
+    // The pasted end of a login is a code.
+    access: { ...OWNER_ONLY, audited: true },
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
 export function install(kernel: Kernel): void {
-  const { live, clock, log, media, env, add } = kernel;
+  const { live, clock, log, media, env, store, home, owners, add } = kernel;
   const servers = createToolServers({
     servers: () => live.config.mcpServers,
     folderOf: ({ cwd }: ToolServerConfig) =>
@@ -89,9 +113,27 @@ export function install(kernel: Kernel): void {
     redact: (text) => live.redact(text),
     version: programVersion(),
     proxy: () => live.config.network.proxy,
+    logins: store.scope('tool-server-logins'),
+    loginNeeded: (name) =>
+      owners.tell(
+        t`The tool server ${name} needs a login before its tools can be used. Send \`/mcp login ${name}\`.`,
+      ),
     ...{ env, clock, log, media, own: kernel.use(PROVENANCE) },
   });
   kernel.provide(TOOL_SERVERS, servers);
+  const parts = { servers, home, publicUrl: () => live.config.gateway.publicUrl, clock };
+  const configured = () => Object.entries(live.config.mcpServers);
+  const loaded = readOnce(() => import('./login-commands.ts'));
+  add.command(
+    ...commandsOf(MCP_COMMANDS, {
+      mcp: async (_origin, argument) =>
+        (await loaded()).answerMcp({ ...parts, configured }, argument),
+    }),
+  );
+  add.routes(['POST /api/mcp/connect'], async () => (await loaded()).connectRoute(parts));
+  add.routes(['GET /api/mcp/redirect'], async () => (await loaded()).redirectRoute(parts), {
+    isOpen: true,
+  });
   add.reconfigured(() => servers.configured());
   add.task({ name: 'tool servers', run: (signal) => servers.run(signal) });
 }

@@ -102,7 +102,8 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: RemoteToolSpec): To
       // A program on this machine may write untrusted content into the workspace.
       const isHere = config.command !== '';
       const result = isHere ? await deps.own.running(call, context, config.taints) : await call();
-      return toldBy(await readResult(result, deps.media), context.show);
+      const read = await readResult(result, deps.media);
+      return toldBy({ ...read, text: deps.redact(read.text) }, context.show);
     },
   };
 }

@@ -43,11 +43,23 @@ const server = z.strictObject({
     .default({})
     .describe('Environment variables, in addition to PATH, HOME, the language and similar ones.'),
   cwd: z.string().max(4096).default('').describe('Working directory. Empty: the workspace.'),
-  url: z.string().max(4096).default('').describe('Address of a server that uses streamable HTTP.'),
+  url: z.string().max(4096).default('').describe('Address of a hosted server.'),
   headers: z
     .record(z.string().regex(HEADER, 'Use the name of an HTTP header'), secret())
     .default({})
     .describe('HTTP headers of every request, e.g. Authorization.'),
+  oauth: z
+    .strictObject({
+      clientId: z
+        .string()
+        .max(2000)
+        .default('')
+        .describe('Client id. Empty: registered by itself.'),
+      clientSecret: secret().default('').describe('Client secret. Empty for a public client.'),
+      scope: z.string().max(2000).default('').describe('Scope. Empty: what the server asks for.'),
+    })
+    .prefault({})
+    .describe('The login with OAuth of a url that wants one; the owner gives it with /mcp login.'),
   privateNetwork: flag(false).describe('Allow a url in a private network.'),
   enabledTools: patterns
     .default(['*'])

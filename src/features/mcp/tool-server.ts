@@ -17,10 +17,12 @@ import {
   callFailure,
   connect,
 } from './connection.ts';
+import { LoginNeeded, type LoginRows, mayLogIn, ServerLogin } from './login.ts';
 import { createRemoteTools, type RemoteTools } from './remote-tool.ts';
 import type { ToolServerConfig } from './settings.ts';
 
-export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder'> & {
+export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder' | 'login'> & {
+  readonly logins: LoginRows;
   readonly clock: Clock;
   readonly log: Logger;
   readonly media: Pick<MediaStore, 'put'>;
@@ -29,6 +31,8 @@ export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder'> & {
   readonly redact: (text: string) => string;
   /** The working folder of a server with this configuration. */
   folderOf(config: ToolServerConfig): string;
+  /** A server needs a login of the owner, who was not told of it yet. */
+  loginNeeded(name: string): void;
 };
 
 const WAITS = { minMs: 1000, maxMs: 300_000, stableMs: 60_000 };
@@ -52,15 +56,23 @@ export class ToolServer {
   #remote: RemoteTools;
   #connection = Promise.withResolvers<Connection>();
   readonly #tried = Promise.withResolvers<void>();
+  readonly #login: ServerLogin | undefined;
+  readonly #redact: (text: string) => string;
+  #loggedIn = Promise.withResolvers<void>();
   #calls = 0;
 
   constructor(name: string, config: ToolServerConfig, deps: ToolServerDeps) {
     this.name = name;
     this.config = config;
     this.#deps = deps;
+    const { clock, proxy, resolver, logins: rows } = deps;
+    if (mayLogIn(config))
+      this.#login = new ServerLogin({ name, config, rows, clock, proxy, resolver });
+    const redact = (text: string) => this.#login?.mask(deps.redact(text)) ?? deps.redact(text);
+    this.#redact = redact;
     this.#connection.promise.catch(() => undefined);
     this.#remote = createRemoteTools({
-      ...{ server: name, config, media: deps.media, own: deps.own, redact: deps.redact },
+      ...{ server: name, config, media: deps.media, own: deps.own, redact },
       isAvailable: () => this.#state.kind === 'connected' || this.#state.kind === 'lost',
       unavailableBecause: () => t`the tool server ${name} ${unavailable(this.#state)}`,
       call: (tool, input, options) => this.#call(tool, input, options),
@@ -80,9 +92,25 @@ export class ToolServer {
     return {
       name: this.name,
       transport: this.config.url === '' ? 'stdio' : 'http',
-      state: this.#state,
+      state: this.#shownState(),
       tools: this.tools.map(({ name }) => name),
     };
+  }
+
+  /** Undefined: it is no hosted server, or has a configured key. */
+  get login(): ServerLogin | undefined {
+    return this.#login;
+  }
+
+  /** Connects anew if it waits for a login. */
+  loggedIn(): void {
+    this.#loggedIn.resolve();
+  }
+
+  #shownState(): ToolServerState {
+    const state = this.#state;
+    if (!('reason' in state)) return state;
+    return { ...state, reason: this.#redact(state.reason) };
   }
 
   start(): void {
@@ -111,7 +139,7 @@ export class ToolServer {
   /** One connection, from start to end. @throws Error why it ended */
   async #live(signal: AbortSignal): Promise<void> {
     const { clock, log, folderOf } = this.#deps;
-    const connection = await this.#opened(signal, folderOf(this.config));
+    const connection = await this.#openedOnceLoggedIn(signal, folderOf(this.config));
     try {
       const since = clock.now();
       this.#state = { kind: 'connected', since };
@@ -120,7 +148,8 @@ export class ToolServer {
       log.info('tool server connected', { server: this.name, tools: this.tools.length });
       await this.#attend(connection, signal);
       signal.throwIfAborted();
-      const reason = connection.fault() ?? t`the connection ended`;
+      const ending = connection.needsLogin() ? t`it needs a login` : t`the connection ended`;
+      const reason = connection.fault() ?? ending;
       const hasWorked = clock.now() - since >= WORKED_MS;
       this.#state = hasWorked ? { kind: 'lost', reason } : { kind: 'failed', reason };
       throw new Error(reason);
@@ -131,12 +160,31 @@ export class ToolServer {
     }
   }
 
+  /** Waits for the owner as long as the server wants a login. */
+  async #openedOnceLoggedIn(signal: AbortSignal, folder: string): Promise<Connection> {
+    for (;;) {
+      try {
+        return await this.#opened(signal, folder);
+      } catch (error) {
+        if (!(error instanceof LoginNeeded)) throw error;
+      }
+      this.#state = { kind: 'login' };
+      this.#loggedIn = Promise.withResolvers<void>();
+      this.#tried.resolve();
+      if (await this.#login?.isNewlyNeeded()) this.#deps.loginNeeded(this.name);
+      await orAborted(this.#loggedIn.promise, signal);
+    }
+  }
+
   /** Connects and lists the tools. */
   async #opened(signal: AbortSignal, folder: string): Promise<Connection> {
     const seconds = this.config.startupTimeoutSecs;
     const late = () => new Error(`it did not answer within ${seconds} s`);
     const open = reasonFirst(async (opening) => {
-      const connection = await connect({ ...this.#deps, config: this.config, folder }, opening);
+      const connection = await connect(
+        { ...this.#deps, config: this.config, folder, login: this.#login },
+        opening,
+      );
       try {
         this.#remote = this.#remote.next(await orAborted(connection.tools(opening), opening));
         return connection;
@@ -190,7 +238,7 @@ export class ToolServer {
       return await orAborted(connection.call(tool, input, options), options.signal);
     } catch (error) {
       options.signal.throwIfAborted();
-      const failure = callFailure(error, t`the tool server ${this.name}`);
+      const failure = callFailure(error, t`the tool server ${this.name}`, this.#redact);
       if (failure.isLost) void connection.close();
       throw failure.error;
     } finally {
@@ -220,6 +268,8 @@ function unavailable(state: ToolServerState): string {
       return t`is being started`;
     case 'connected':
       return t`is connected`;
+    case 'login':
+      return t`needs a login: the owner sends /mcp`;
     case 'lost':
     case 'failed':
       return t`is not connected: ${state.reason}`;
@@ -234,6 +284,8 @@ export type ToolServerState =
   | { readonly kind: 'starting' }
   /** `since`: epoch milliseconds. */
   | { readonly kind: 'connected'; readonly since: number }
+  /** The owner has to log in. */
+  | { readonly kind: 'login' }
   /** Reconnecting; calls wait for that. */
   | { readonly kind: 'lost'; readonly reason: string }
   /** `retryAt`: epoch milliseconds of the next attempt. */
@@ -260,4 +312,10 @@ export interface ToolServers {
   run(signal: AbortSignal): Promise<void>;
   /** Applies the current configuration; only changed servers reconnect. */
   configured(): void;
+  /** Of a hosted server without a configured key. */
+  login(name: string): ServerLogin | undefined;
+  /** Connects a server that waits for its login. */
+  loggedIn(name: string): void;
+  /** Ends the login that this address belongs to; undefined: none. @throws LoginFailed */
+  redirected(address: string): Promise<string | undefined>;
 }

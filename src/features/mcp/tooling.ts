@@ -9,7 +9,7 @@ const serverSchema = z.object({
   name: z.string(),
   transport: z.enum(['stdio', 'http']),
   state: z.object({
-    kind: z.enum(['starting', 'connected', 'lost', 'failed']),
+    kind: z.enum(['starting', 'connected', 'login', 'lost', 'failed']),
     since: z.number().optional(),
     reason: z.string().optional(),
     retryAt: z.number().optional(),
@@ -51,13 +51,15 @@ export async function reportTooling(
 export const toolingIn = (status: unknown): ReportedTooling | undefined =>
   toolingSchema.safeParse(status).data?.tooling;
 
-export function toolServerLine({ state, tools }: ReportedToolServer, now: number): string {
+export function toolServerLine({ name, state, tools }: ReportedToolServer, now: number): string {
   const reason = state.reason ?? t`unknown reason`;
   switch (state.kind) {
     case 'starting':
       return 'starting';
     case 'connected':
       return t`connected, ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`;
+    case 'login':
+      return t`needs a login; send /mcp login ${name}, or run: nanobot mcp login ${name}`;
     case 'lost':
       return t`reconnecting: ${reason}`;
     case 'failed': {

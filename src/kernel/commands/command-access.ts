@@ -27,10 +27,10 @@ export const PERSONAL: CommandAccess = { direct: 'guest', group: 'nobody' };
 /** Decides about other people. */
 export const OWNER_ONLY: CommandAccess = { direct: 'owner', group: 'nobody' };
 
-/** How much of a command is audited: an owner's decision with its argument. */
+/** How much of a command is audited: an owner's decision with its argument, unless that is secret. */
 export function auditExtent({ direct, audited }: CommandAccess): 'whole' | 'name' | 'none' {
-  if (direct === 'owner') return 'whole';
-  return audited === true ? 'name' : 'none';
+  if (audited === true) return 'name';
+  return direct === 'owner' ? 'whole' : 'none';
 }
 
 export type CommandVerdict = 'yes' | 'not this role' | 'not here' | 'not verified';

@@ -7,7 +7,12 @@ import { telegramConflicts } from '../../channels/telegram/settings.ts';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
 import { whatsappConflicts } from '../../channels/whatsapp/settings.ts';
 import { FEATURE_CONFLICTS } from '../../features.ts';
-import { GENERAL_PROXY, NO_PROXY_AT_ALL, readProxy } from '../../lib/net/address-rules.ts';
+import {
+  GENERAL_PROXY,
+  isLoopbackHost,
+  NO_PROXY_AT_ALL,
+  readProxy,
+} from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import type { ToolPolicyEntry } from '../access/rights.ts';
@@ -189,6 +194,7 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   ({ channels: { email } }) => emailConflicts(email),
   ({ channels: { whatsapp } }) => whatsappConflicts(whatsapp),
   ({ channels: { lark } }) => larkConflicts(lark),
+  publicUrlConflicts,
   limitConflicts,
   compactionConflicts,
   toolConflicts,
@@ -215,6 +221,16 @@ function maskedSecrets(value: JsonValue): Problems {
 function gatewayExposure({ gateway }: Config): Problems {
   const found = tokenProblem(gateway.host, gateway.token);
   return found === undefined ? [] : [{ path: 'gateway.token', ...found }];
+}
+
+function publicUrlConflicts({ gateway: { publicUrl } }: Config): Problems {
+  if (publicUrl === '') return [];
+  const url = URL.parse(publicUrl);
+  const isSafe = url?.protocol === 'https:' || isLoopbackHost(url?.hostname ?? '');
+  const problem = t`"${publicUrl}" is no https address without a path`;
+  const remedy = t`Set it to the address of your TLS proxy, e.g. https://nanobot.example.org.`;
+  const isBare = url !== null && `${url.origin}/` === url.href;
+  return unless(isBare && isSafe, 'gateway.publicUrl', problem, remedy);
 }
 
 function modelChoices({ agents: { defaults } }: Config): Problems {

@@ -113,6 +113,9 @@ const kernelSchema = z.strictObject({
       .default('')
       .describe('Token for the web page and the API. Required for any host except loopback.'),
     allowedHosts: texts().describe('Additional host names under which browsers may open the page.'),
+    publicUrl: text().describe(
+      'Address at which browsers elsewhere reach the gateway, e.g. https://nanobot.example.org.',
+    ),
     drainSecs: seconds(0, 300, 20).describe(
       'Longest wait for running turns when the gateway stops.',
     ),

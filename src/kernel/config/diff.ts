@@ -28,6 +28,7 @@ const AT_START = [
   'gateway.host',
   'gateway.port',
   'gateway.allowedHosts',
+  'gateway.publicUrl',
   'agents.defaults.workspace',
   'queue.maxPending',
   'queue.maxPendingPerChat',

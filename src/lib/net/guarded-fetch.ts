@@ -25,8 +25,6 @@ type GuardedFetchDeps = {
   readonly resolver?: HostResolver;
 };
 
-export type GuardedFetch = ReturnType<typeof createGuardedFetch>;
-
 const MAX_HEADER_BYTES = 16_384;
 const MAX_CONNECTIONS = 16;
 /** Headers about the encoded body, invalid once it is decoded. */

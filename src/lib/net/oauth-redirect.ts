@@ -44,13 +44,13 @@ export function readRedirect(address: string, state: string): Redirect {
 
 export interface RedirectListener extends AsyncDisposable {
   readonly port: number;
-  /** The redirect of this attempt; others are answered and ignored. */
-  readonly redirect: Promise<Exclude<Redirect, { readonly kind: 'foreign' }>>;
+  /** The address of the redirect of this attempt; others are answered and ignored. */
+  readonly redirect: Promise<string>;
 }
 
 /** Only programs on this machine reach it, and only with the state it learns something. */
 export async function listenForRedirect(path: string, state: string): Promise<RedirectListener> {
-  const { promise, resolve } = Promise.withResolvers<Awaited<RedirectListener['redirect']>>();
+  const { promise, resolve } = Promise.withResolvers<string>();
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     const { pathname } = URL.parse(request.url ?? '/', 'http://127.0.0.1/') ?? { pathname: '' };
     const found: Redirect =
@@ -59,7 +59,7 @@ export async function listenForRedirect(path: string, state: string): Promise<Re
         : { kind: 'foreign' };
     const status = { code: 200, refused: 200, foreign: 400 }[found.kind];
     response.writeHead(status, redirectHeaders()).end(redirectPage(found));
-    if (found.kind !== 'foreign') resolve(found);
+    if (found.kind !== 'foreign') resolve(request.url ?? '');
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
