@@ -41,7 +41,7 @@ export interface Feature {
   /** The section of config.json that it adds; sections of the kernel's schema are not listed. */
   readonly settings?: { readonly at: string; readonly schema: z.ZodType };
   /**
-   * Path of the setting that switches it on by true, read when the gateway starts; absent: always
+   * Path of the setting that switches it off by false, read when the gateway starts; absent: always
    * on.
    */
   readonly switchedBy?: string;

@@ -9,6 +9,7 @@ import type { TurnInput } from '../../src/agent/agent.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { Approval } from '../../src/features/approvals/approval-rows.ts';
 import type { JobEnding } from '../../src/features/schedule/rules/job.ts';
+import { fillPrompt, fillValue } from '../../src/features/workflows/rules/template.ts';
 import {
   WORKFLOW_CHANNEL,
   type WorkflowRun,
@@ -69,7 +70,7 @@ async function makeRuns(maxRunning = 2) {
       cancel: async () => ({ running: false, withdrawn: 0, unsent: 0 }),
       send: async () => 'queued' as const,
     },
-    settings: () => ({ enabled: true, maxRunning, steps: 9, minutes: 9, tokens: 9000 }),
+    settings: () => ({ enabled: true, maxRunning, steps: 9, minutes: 9, tokens: 9000, money: 0 }),
   });
   runs.whenJobEnds(async (job, _run, how) => void ended.push([job, how]));
   const starter = {
@@ -141,7 +142,73 @@ it('ships workflows that can be used as they are', async () => {
   const { files } = await makeWorkspace();
   const all = [...(await files.workflows()), ...(await files.capabilities())];
   expect(all.filter(({ kind }) => kind === 'broken')).toEqual([]);
-  expect(all.length).toBeGreaterThanOrEqual(5);
+  expect(all.length).toBeGreaterThanOrEqual(19);
+});
+
+/** What the steps of the shipped workflows may have given. */
+const GIVEN = {
+  'meeting-minutes': {
+    input: { notes: 'notes.txt', file: 'notes/minutes.md' },
+    minutes: {
+      title: 'Board',
+      topics: [{ topic: 'Budget', points: ['up by 2 %'] }],
+      decisions: ['Hire Ada'],
+      questions: [],
+    },
+    tasks: {
+      items: [
+        { what: 'Call Bob', who: 'Ada', due: 'Friday' },
+        { what: 'Book a room', who: '', due: '' },
+      ],
+    },
+  },
+  'triage-inbox': {
+    input: { groups: ['needs an answer', 'advertising'] },
+    sorted: {
+      entries: [
+        { entry: 'Offer', group: 'advertising', reason: 'a sale' },
+        { entry: 'Rent', group: 'needs an answer', reason: 'asks for a date' },
+      ],
+    },
+  },
+  'check-text': {
+    input: { text: 'a.md', sources: 'b.md', file: 'notes/findings.md' },
+    checked: {
+      claims: [
+        { claim: 'It is blue', verdict: 'contradicted', quote: 'it is red' },
+        { claim: 'It is old', verdict: 'supported', quote: 'built in 1910' },
+      ],
+    },
+    corrected: { changes: [{ before: 'teh', after: 'the' }] },
+  },
+};
+
+it.each([
+  [
+    'meeting-minutes',
+    '- [ ] Call Bob (Ada, Friday)\n- [ ] Book a room\n',
+    'Board: 2 tasks. Written to notes/minutes.md.\n- Call Bob (Ada)\n- Book a room',
+  ],
+  [
+    'triage-inbox',
+    undefined,
+    '**needs an answer**\n- Rent: asks for a date\n\n**advertising**\n- Offer: a sale\n\n',
+  ],
+  [
+    'check-text',
+    '- **contradicted**: It is blue ("it is red")\n',
+    '1 of 2 claims are supported. Written to notes/findings.md.',
+  ],
+] as const)('writes with the loops of the shipped workflow %s', async (name, content, result) => {
+  const { files } = await makeWorkspace();
+  const found = await files.workflow(name);
+  if (found?.kind !== 'valid') throw new Error('it cannot be used');
+  const scope = { values: GIVEN[name], foreign: [] };
+  const { workflow } = found.value;
+  expect(fillPrompt(workflow.result ?? '', scope, () => '')).toMatchObject({ value: result });
+  const written = workflow.steps.find(({ id }) => id === 'written');
+  const filled = fillValue(written?.kind === 'tool' ? written.arguments : {}, scope);
+  expect(JSON.stringify(filled)).toContain(JSON.stringify(content ?? '').slice(1, -1));
 });
 
 it('reads files anew each time, follows no link, and tells what is wrong with one', async () => {
@@ -190,7 +257,7 @@ it('begins a wish once, no more at a time than may be, and keeps no secret', asy
   expect((await rows.runs.get(one.id))?.result).toBe('the password is ***');
   await runs.start({ ...wish, key: 'three' });
   await expect(runs.start({ ...wish, workflow: 'shor' })).rejects.toThrow(
-    /There is no workflow "shor"; there is inbox-note, research, short/,
+    /There is no workflow "shor"; there is check-text, inbox-note, meeting-minutes, research, short, triage/,
   );
 });
 

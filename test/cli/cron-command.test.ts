@@ -38,7 +38,7 @@ test('what makes or names no job is refused with what to do', async () => {
   const cases = [
     [['add', 'x', '--at', 'tomorrow'], 'is not a clear time', 2],
     [['add', 'x', '--every', '1h', '--to', 'nowhere'], 'channel:chat', 2],
-    [['add', 'note', '--workflow', '--every', '1h'], 'agents.workflows.enabled', 2],
+    [['add', 'note', '--workflow', '--every', '1h'], 'There is no workflow "note"', 2],
     [['remove', 'j123'], 'There is no job "j123"', 6],
   ] as const;
   const results = await Promise.all(cases.map(([args]) => run(...args)));

@@ -63,8 +63,9 @@ it(`loads at most ${MAX_LOADED} source files, and runs at most ${MAX_RUN} betwee
     `${loaded.length} source files are loaded; these ${ran.length} run:\n${ran.join('\n')}`,
   );
   expect(ran).toContain('kernel/turns/dispatcher.ts');
-  // What is off is not loaded.
-  expect(loaded).not.toContain('features/workflows/install.ts');
+  // What nobody uses is not loaded.
+  expect(loaded).not.toContain('features/workflows/work.ts');
+  expect(loaded).not.toContain('features/workflows/rules/liquid.ts');
   expect(ran.length).toBeLessThanOrEqual(MAX_RUN);
   expect(loaded.length).toBeLessThanOrEqual(MAX_LOADED);
 });

@@ -174,7 +174,7 @@ it('is started by the model and by a job, and may no more than who started it', 
   await answerTo('sum it up', /^Started: w\w+ note/);
   await hears(/^note\s+SECOND/);
   const names =
-    /^There is no workflow "nothing"; there is broken, cheap, inbox-note, note, research, rich, runs/;
+    /^There is no workflow "nothing"; there is broken, cheap, check-text, inbox-note, meeting-minutes, note, research/;
   await answerTo('/cron add workflow in 1s: nothing', names);
   await answerTo('/cron add workflow in 1s: note to=x.md', /^The input "file" is missing/);
   await writeFile(
@@ -186,7 +186,7 @@ it('is started by the model and by a job, and may no more than who started it', 
   await answerTo('/cron add workflow in 1s: note file=in.md to=job.md', /^Created: j\w+/);
   await hears(/^note file in\.md[\s\S]*SECOND/);
   await hears(
-    /^gone\s+Failed: There is no workflow "gone"; there is broken, cheap, inbox-note, note, research, rich, runs/,
+    /^gone\s+Failed: There is no workflow "gone"; there is broken, cheap, check-text, inbox-note, meeting-minutes/,
   );
   expect(await readFile(file('job.md'), 'utf8')).toBe('List:\n- milk\n- eggs');
   const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');

@@ -1,4 +1,4 @@
-// Workflows: declared steps from files of the workspace. Off unless configured.
+// Workflows: declared steps from files of the workspace.
 
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { CommandTable } from '../../kernel/commands/command-access.ts';
@@ -14,7 +14,7 @@ export type { WorkflowService } from './workflow-people.ts';
 
 export type Workflows = {
   /** For commands. */
-  readonly service: WorkflowService;
+  readonly service: Pick<WorkflowService, 'stopAll' | 'atWork'>;
   whenJobEnds: WorkflowRuns['whenJobEnds'];
   /** Starts the workflow that the job names. @throws WorkflowError */
   startForJob(

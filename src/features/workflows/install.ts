@@ -1,143 +1,94 @@
-// Installs workflows: their files and runs, their turns, their tool and their commands.
+// Installs workflows. Everything but their tool and their stage is loaded with the first use: a
+// gateway where nobody runs one does not pay for them.
 
-import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
-import { agentSettingsOf } from '../../agent/settings.ts';
+import type { Courier } from '../../kernel/bus/bus.ts';
+import { commandsOf } from '../../kernel/commands/command-access.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
-import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
-import { observedAgent } from '../../kernel/observe/observed.ts';
-import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
-import { createPermits } from '../../lib/async.ts';
-import { t } from '../../lib/texts.ts';
-import { TOOLS } from '../../tools/install.ts';
-import { APPROVED_CALLS } from '../approvals/index.ts';
-import { MEMORY } from '../memory/index.ts';
-import { JOB_CHANNEL, jobChat } from '../schedule/settings.ts';
-import { chargedCost, knownCost } from '../spending/index.ts';
-import { type Execution, SUBAGENTS, taskTypeOf } from '../subagents/index.ts';
-import { WORKFLOWS } from './index.ts';
-import { type Definition, namedAs, type WorkflowLimits } from './rules/definition.ts';
-import { isOver, WORKFLOW_CHANNEL, type WorkflowRun } from './rules/workflow.ts';
-import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
+import { readOnce } from '../../lib/async.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+import { isDemo } from '../../providers/rules/model-names.ts';
+import { WORKFLOW_COMMANDS, WORKFLOWS, type Workflows } from './index.ts';
+import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import { createWorkflow } from './tool.ts';
-import type { WorkflowAgentDeps } from './workflow-agent.ts';
-import { workflowCommands, workflowsAtWork } from './workflow-commands.ts';
-import { createWorkflowService } from './workflow-people.ts';
-import { openWorkflowRows, runsOfJob } from './workflow-rows.ts';
-import {
-  checkTyped,
-  createWorkflowFiles,
-  forgetRuns,
-  tellHome,
-  WorkflowRuns,
-} from './workflow-runs.ts';
+import type { Work } from './work.ts';
 
-/**
- * Concurrent turns; runs are limited at their start, and permits of their own keep them from
- * delaying people.
- */
-const PLACES = 200;
+const LIFETIME_MS = 86_400_000;
 
 export function install(kernel: Kernel): void {
-  const { live, clock, log, bus, add, contributed } = kernel;
-  const settings = () => live.config.agents.workflows;
-  const agent = kernel.use(AGENT);
-  const { toolbox } = kernel.use(TOOLS);
-  const { votes, experience } = kernel.use(SUBAGENTS);
-  const rows = openWorkflowRows(kernel.rows, (text) => live.redact(text));
-  const files = createWorkflowFiles(kernel.use(MEMORY).files, () => live.defaults.workspace);
-  const runs = new WorkflowRuns({ rows, files, bus, clock, log, settings });
-  const turns: WorkflowAgentDeps = {
-    ...{ rows, clock, log, votes, most: settings },
-    models: kernel.use(MODELS).current,
-    spending: kernel.modelCalls,
-    costOf: (model, usage, countsMoney) =>
-      countsMoney ? chargedCost(live, model, usage) : knownCost(live, model, usage),
-    voting: () => live.config.agents.voting,
-    approvals: kernel.use(APPROVED_CALLS),
-    toolbox: () => toolbox,
-    settings: () => agentSettingsOf(live.config, live.defaults.workspace),
-    say: (run, name, text) => tellHome(run, { name, text, now: clock.now() }, bus),
-    async end(run, how, result) {
-      if (how !== 'cancelled') {
-        const definition = () => rows.definitions.get(run.id);
-        await experience.noted(run.id, async () =>
-          takenByWorkflow(run, how, await definition(), settings()),
-        );
-      }
-      await runs.end(run, how, result);
-    },
-    tell: (id) => runs.tell(id),
-  };
-  const personOf = createTurnPersonOf(kernel.people.persons);
-  const service = createWorkflowService({
-    ...{ rows, files, runs, clock },
-    modelOf: async (session: SessionKey) => (await kernel.settings.get(session)).model,
+  const { live, bus, log, add } = kernel;
+  const { current: models } = kernel.use(MODELS);
+  let jobEnded: Parameters<Work['whenJobEnds']>[0] = async () => undefined;
+  const work = readOnce(async () => {
+    const opened = (await import('./work.ts')).openWork(kernel);
+    opened.whenJobEnds((...ended) => jobEnded(...ended));
+    return opened;
   });
-  const tool = createWorkflow(service);
-  add.tools(() => [tool]);
+  const tool = createWorkflow({
+    list: async () => (await work()).service.list(),
+    start: async (...asked) => (await work()).service.start(...asked),
+    runs: async (...asked) => (await work()).service.runs(...asked),
+    show: async (...asked) => (await work()).service.show(...asked),
+    cancel: async (...asked) => (await work()).service.cancel(...asked),
+  });
+  add.tools(() => (isOffered(live.config.agents.workflows.enabled, models()) ? [tool] : []));
   add.command(
-    ...workflowCommands(service, async (message) => {
-      const { rights, isForeign: isTainted } = await kernel.origins(message);
-      return { rights, isTainted, person: await personOf(message) };
+    ...commandsOf(WORKFLOW_COMMANDS, {
+      workflow: async (...asked) => (await work()).command(...asked),
     }),
   );
-  add.personalData({ forget: forgetRuns(rows) });
-  add.startedFrom(WORKFLOW_CHANNEL, async (id) => {
-    const home = (await rows.runs.get(id))?.starter.home;
-    if (home === undefined) return [];
-    return home.kind === 'chat'
-      ? [home.session]
-      : ((await contributed.startedFrom(JOB_CHANNEL)?.(home.job)) ?? []);
+  add.personalData({ forget: async (...asked) => (await work()).personalData.forget(...asked) });
+  add.startedFrom(WORKFLOW_CHANNEL, async (id) => (await work()).startedFrom(id));
+  add.stillWanted(WORKFLOW_CHANNEL, async (id) => (await work()).stillWanted(id));
+  add.status({
+    lines: async (origin) => (origin ? (await work()).statusLines(origin.session) : []),
   });
-  add.stillWanted(WORKFLOW_CHANNEL, async (id) => {
-    const run = await rows.runs.get(id);
-    return run !== undefined && !isOver(run);
+  add.stage({
+    name: 'workflows',
+    async run(turn, next) {
+      if (turn.chat.channel !== WORKFLOW_CHANNEL) return next(turn);
+      return (await work()).stage.run(turn, next);
+    },
+    onPoison(turn) {
+      if (turn.chat.channel !== WORKFLOW_CHANNEL) return undefined;
+      const told = work().then(({ stage }) => stage.givenUp(turn.chat.chat));
+      told.catch((error) => log.error('end of a workflow not stored', { error }));
+      return [];
+    },
   });
-  add.status({ lines: async (origin) => (origin ? workflowsAtWork(origin.session, service) : []) });
-  const own = observedAgent(workflowAgent(agent, turns), kernel.measuring, clock);
-  add.stage(workflowsStage({ agent: own, permits: createPermits(PLACES) }, turns));
-  const courier = workflowCourier({ rows, bus, clock, log });
+  const courier: Courier = {
+    account: WORKFLOW_CHANNEL,
+    onUnknown: 'idempotent',
+    lifetimeMs: LIFETIME_MS,
+    send: async (...sent) => (await work()).courier(...sent),
+  };
   add.task({
     name: 'words of workflows',
     run: (signal) => bus.deliver(courier, { signal, concurrency: 1 }),
   });
   kernel.provide(WORKFLOWS, {
-    service,
-    whenJobEnds: (ended) => runs.whenJobEnds(ended),
-    check: (typed) => checkTyped(files, typed),
-    ofJob: (job) => runsOfJob(rows, job),
-    async startForJob({ job, id }, { rights, person = OWNER_TURN, isTainted, paidBy, limits }) {
-      const payer = {
-        ...(paidBy === undefined ? {} : { paidBy }),
-        ...(limits === undefined ? {} : { limits }),
-      };
-      const home = { kind: 'job', job: job.id } as const;
-      const as = { home, rights, person, payer, payingChat: jobChat(job.id) };
-      const starter = { ...as, isTainted: isTainted === true };
-      await runs.start({ ...namedAs(job.text), key: id, begunBy: id, starter });
+    service: {
+      stopAll: async (session) => (await work()).service.stopAll(session),
+      atWork: async (session) => (await work()).service.atWork(session),
     },
-  });
+    whenJobEnds(ended) {
+      jobEnded = ended;
+    },
+    startForJob: async (...started) => (await work()).startForJob(...started),
+    check: async (typed) => (await work()).check(typed),
+    ofJob: async (job) => (await work()).ofJob(job),
+  } satisfies Workflows);
+}
 
-  /** For the calibrator. */
-  function takenByWorkflow(
-    { id, workflow, state, starter, startedAt }: WorkflowRun,
-    outcome: 'done' | 'failed',
-    definition: Definition | undefined,
-    most: WorkflowLimits,
-  ): Execution {
-    const steps = definition?.workflow.steps ?? [];
-    const done = steps.filter(({ id: step }) => Object.hasOwn(state.steps, step));
-    const tools = done.flatMap((step) => (step.kind === 'tool' ? [step.tool] : []));
-    const now = clock.now();
-    return {
-      ...{ id, group: t`workflow ${workflow}`, type: taskTypeOf(tools) },
-      ...{ model: experience.modelOf(starter.model), rounds: state.number, tokens: state.tokens },
-      maxRounds: most.steps ?? state.number,
-      maxTokens: most.tokens ?? state.tokens,
-      ...{ outcome, micros: state.micros, ms: now - startedAt },
-      ...{ tools: tools.length, depth: 1, at: now },
-    };
+/** By itself only to a model that fills in schemas well: not a small one, and not the demo. */
+function isOffered(enabled: boolean | 'auto', models: ModelRegistry): boolean {
+  if (enabled !== 'auto') return enabled;
+  try {
+    const { name, capabilities } = models.resolve(models.defaultModel);
+    return !isDemo(name) && capabilities.sizeClass !== 'small';
+  } catch (error) {
+    if (error instanceof ProviderError) return false;
+    throw error;
   }
 }

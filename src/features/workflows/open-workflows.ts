@@ -29,7 +29,7 @@ export async function openWorkflowFiles(home: Home, workspace: string) {
 /** For a job that starts a workflow. @throws WorkflowError where it could not run now */
 export async function checkWorkflowOf(home: Home, { agents }: Config, typed: string) {
   const files = workflowFiles(home, agents.defaults.workspace);
-  if (!agents.workflows.enabled) throw new WorkflowError(WORKFLOWS_OFF);
+  if (agents.workflows.enabled === false) throw new WorkflowError(WORKFLOWS_OFF);
   await checkTyped(files, typed);
 }
 

@@ -3,18 +3,16 @@
 // everything else sent there is dropped.
 
 import type { Agent } from '../../agent/agent.ts';
-import type { Courier, MessageBus } from '../../kernel/bus/bus.ts';
-import type { TurnSetup, TurnStage } from '../../kernel/turns/stages.ts';
+import type { Courier, MessageBus, Turn } from '../../kernel/bus/bus.ts';
+import type { HandledTurn, NextStage, TurnSetup } from '../../kernel/turns/stages.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import type { WorkflowRows } from './workflow-rows.ts';
 import { wakeMessage } from './workflow-runs.ts';
 
 const GIVEN_UP = t`it failed several times and is set aside (see "nanobot dead list")`;
-const LIFETIME_MS = 86_400_000;
 const TOLD = /^approval\/.*\/told$/s;
 
 /**
@@ -36,20 +34,16 @@ export function workflowAgent(agent: Agent, deps: WorkflowAgentDeps): Agent {
 
 export function workflowsStage(
   setup: TurnSetup,
-  { rows, end, log }: Pick<WorkflowAgentDeps, 'rows' | 'end' | 'log'>,
-): TurnStage {
+  { rows, end }: Pick<WorkflowAgentDeps, 'rows' | 'end'>,
+) {
   return {
-    name: 'workflows',
-    async run(turn, next) {
-      if (turn.chat.channel !== WORKFLOW_CHANNEL) return next(turn);
-      return { ...(await next(turn, setup)), outbound: [] };
-    },
-    onPoison(turn) {
-      if (turn.chat.channel !== WORKFLOW_CHANNEL) return undefined;
-      const id = turn.chat.chat;
-      const ended = rows.runs.get(id).then((run) => run && end(run, 'failed', GIVEN_UP));
-      ended.catch((error) => log.error('end of a workflow not stored', { run: id, error }));
-      return [];
+    run: async (turn: Turn, next: NextStage): Promise<HandledTurn> => ({
+      ...(await next(turn, setup)),
+      outbound: [],
+    }),
+    async givenUp(id: string): Promise<void> {
+      const run = await rows.runs.get(id);
+      if (run !== undefined) await end(run, 'failed', GIVEN_UP);
     },
   };
 }
@@ -59,17 +53,12 @@ export function workflowCourier(deps: {
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly clock: Clock;
   readonly log: Logger;
-}): Courier {
+}): Courier['send'] {
   const { rows, bus, clock, log } = deps;
-  return {
-    account: WORKFLOW_CHANNEL,
-    onUnknown: 'idempotent',
-    lifetimeMs: LIFETIME_MS,
-    async send({ id, chat }) {
-      const run = TOLD.test(id) ? await rows.runs.get(chat.chat) : undefined;
-      if (run === undefined) log.info('output of a workflow without a recipient', { message: id });
-      else await bus.accept([{ kind: 'queue', message: wakeMessage(run, id, clock.now()) }]);
-      return { nativeIds: [] };
-    },
+  return async ({ id, chat }) => {
+    const run = TOLD.test(id) ? await rows.runs.get(chat.chat) : undefined;
+    if (run === undefined) log.info('output of a workflow without a recipient', { message: id });
+    else await bus.accept([{ kind: 'queue', message: wakeMessage(run, id, clock.now()) }]);
+    return { nativeIds: [] };
   };
 }

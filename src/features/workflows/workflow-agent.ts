@@ -23,6 +23,7 @@ import {
   type Cast,
   type Decision,
   decide,
+  less,
   MICROS,
   type Spent,
   type StepResult,
@@ -229,12 +230,11 @@ async function skillResult(
 }
 
 function leftOf({ deps, definition }: Running, { state }: WorkflowRun): Spent {
-  const { tokens = Number.POSITIVE_INFINITY, money = Number.POSITIVE_INFINITY } =
-    definition.workflow.limits;
-  const most = deps.most().tokens ?? Number.POSITIVE_INFINITY;
+  const { tokens, money } = definition.workflow.limits;
+  const most = deps.most();
   return {
-    tokens: Math.min(tokens, most) - state.tokens,
-    micros: money * MICROS - state.micros,
+    tokens: less(tokens, most.tokens) - state.tokens,
+    micros: less(money, most.money) * MICROS - state.micros,
   };
 }
 
@@ -248,7 +248,7 @@ function resultOf({ workflow }: Definition, { state }: WorkflowRun): string {
   if (workflow.result === undefined) return 'Done.';
   const filled = fillPrompt(workflow.result, state, (_path, text) => text);
   if (filled.kind === 'filled') return filled.value;
-  return t`Done, but its result refers to values that were never set: ${filled.paths.join(', ')}.`;
+  return t`Done, but its result cannot be written: ${filled.problem}.`;
 }
 
 /** Stores the result of the step; undefined: the run has ended. */

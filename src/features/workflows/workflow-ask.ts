@@ -76,15 +76,15 @@ export type SkillAnswer = {
   readonly micros: number | undefined;
 };
 
-export const missing = (paths: readonly string[]): StepResult => ({
+export const unfilled = (problem: string): StepResult => ({
   kind: 'failed',
-  error: `there is no value at ${paths.join(', ')}`,
+  error: problem,
   mayRetry: false,
 });
 
 function promptOf({ capability, step, state }: SkillCall) {
   const given = fillValue(step.with, state);
-  if (given.kind === 'missing') return given;
+  if (given.kind === 'failed') return given;
   const own = Object.keys(step.with);
   const values = { ...state.values, ...(isJsonObject(given.value) ? given.value : {}) };
   const others = state.foreign.filter((name) => !own.includes(name));
@@ -145,7 +145,7 @@ export async function withSkill(
   work: (skill: PreparedSkill) => Promise<StepResult>,
 ): Promise<StepResult> {
   const prompt = promptOf(call);
-  if (prompt.kind === 'missing') return missing(prompt.paths);
+  if (prompt.kind === 'failed') return unfilled(prompt.problem);
   const { isForeign } = prompt;
   let spent = NOTHING;
   const failed = (error: string, mayRetry = false): StepResult => ({
@@ -302,7 +302,7 @@ const NO_RIGHT = 'the person who started it may not use this tool';
 /** The call with its arguments filled in; has no effect yet. */
 export function planTool({ toolbox }: ToolDeps, { step, state }: ToolCall): PlannedCall {
   const filled = fillValue(step.arguments, state);
-  if (filled.kind === 'missing') return { kind: 'not', result: missing(filled.paths) };
+  if (filled.kind === 'failed') return { kind: 'not', result: unfilled(filled.problem) };
   if (!isStepTool(step.tool)) return refused(`the tool ${step.tool} cannot be a step`);
   const bound = toolbox().bind(step.tool, JSON.stringify(filled.value));
   if (bound.kind === 'refused') return refused(bound.outcome.text);

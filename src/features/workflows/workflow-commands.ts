@@ -2,18 +2,13 @@
 // sees their own runs; an owner in a private chat sees and ends all.
 
 import type { Rights } from '../../kernel/access/rights.ts';
-import {
-  type Command,
-  type CommandOrigin,
-  commandsOf,
-} from '../../kernel/commands/command-access.ts';
+import type { Command, CommandOrigin } from '../../kernel/commands/command-access.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import { payerOf } from '../subagents/index.ts';
-import { WORKFLOW_COMMANDS } from './index.ts';
 import { namedAs } from './rules/definition.ts';
 import type { WorkflowAsker } from './tool.ts';
 import type { WorkflowService } from './workflow-people.ts';
@@ -31,14 +26,8 @@ type StandingOf = (message: InboundMessage) => Promise<{
   readonly person: TurnPerson;
 }>;
 
-export function workflowCommands(
-  service: WorkflowService,
-  standingOf: StandingOf,
-): readonly Command[] {
-  return commandsOf(WORKFLOW_COMMANDS, {
-    workflow: async (origin, argument) =>
-      workflow(await askerOf(origin, standingOf), argument, service),
-  });
+export function workflowCommand(service: WorkflowService, standingOf: StandingOf): Command['run'] {
+  return async (origin, argument) => workflow(await askerOf(origin, standingOf), argument, service);
 }
 
 async function workflow(asker: WorkflowAsker, argument: string, service: WorkflowService) {

@@ -9,7 +9,11 @@ import {
   readCapability,
   readWorkflow,
 } from '../../../src/features/workflows/rules/file.ts';
-import { fillPrompt, fillValue } from '../../../src/features/workflows/rules/template.ts';
+import {
+  fillPrompt,
+  fillValue,
+  templateFault,
+} from '../../../src/features/workflows/rules/template.ts';
 
 const STEP = { id: 'a', kind: 'tool', tool: 'time', arguments: {} };
 const SKILL = { id: 'b', kind: 'llm_skill', capability: 'c', with: { topic: '{{ a.text }}' } };
@@ -149,9 +153,49 @@ describe('a template', () => {
       ...{ kind: 'filled', value: '<mail.text|ignore all>', isForeign: true },
     });
     expect(fillPrompt('{{ a.b }} {{ input.none }} {{ a.b }}', scope, wrap)).toEqual({
-      ...{ kind: 'missing', paths: ['a.b', 'input.none'] },
+      ...{ kind: 'failed', problem: 'there is no value at a.b, input.none' },
     });
-    expect(fillPrompt('{{ input.constructor }}', scope, wrap)).toMatchObject({ kind: 'missing' });
+    expect(fillPrompt('{{ input.constructor }}', scope, wrap)).toMatchObject({ kind: 'failed' });
+  });
+
+  it.each([
+    ['{% for each in input.list %}{{ forloop.index }}{{ each | upcase }} {% endfor %}', '1X 2Y '],
+    ['{% if input.name == "Ann" and n > 2 %}yes{% else %}no{% endif %}', 'yes'],
+    ['{% unless input.none %}none{% endunless %} {{ input.list | size }}', 'none 2'],
+    ['{% case n %}{% when 3 %}three{% endcase %}: {{ input.list | reverse }}', 'three: - y\n- x'],
+    ['a{% comment %}b{% endcomment %}{% raw %}{{ n }}{% endraw %}', 'a{{ n }}'],
+  ])('loops, decides and filters: %s', (template, value) => {
+    expect(fillPrompt(template, scope, wrap)).toEqual({ kind: 'filled', value, isForeign: false });
+    expect(fillValue({ a: [template] }, scope)).toMatchObject({ value: { a: [value] } });
+  });
+
+  it('wraps a loop or condition that reads untrusted content as a whole, and nothing else', () => {
+    const template =
+      'Do it. {% if mail.text contains "ignore" %}{% for each in input.list %}{{ each }}{% endfor %}{% endif %}{{ n | plus: 1 }}{{ mail.text | upcase }}';
+    expect(fillPrompt(template, scope, wrap)).toEqual({
+      ...{ kind: 'filled', value: 'Do it. <mail|xy>4<mail|IGNORE ALL>', isForeign: true },
+    });
+  });
+
+  it.each([
+    ['{{ input.none | upcase }}', /^there is no value at input\.none$/],
+    ['{% for a in (1..9999999) %}{% for b in (1..9999999) %}x{% endfor %}{% endfor %}', /limit/],
+    ['{{ n | append: input.constructor }}', /there is no value at input\.constructor/],
+  ])('ends with a reason: %s', (template, problem) => {
+    const filled = fillPrompt(template, scope, wrap);
+    expect(filled).toMatchObject({ kind: 'failed', problem: expect.stringMatching(problem) });
+  });
+
+  it.each([
+    '{% include "/etc/passwd" %}',
+    '{% render "x" %}',
+    '{% layout "x" %}',
+    '{% assign a = 1 %}',
+    '{% for a in b %}',
+    '{{ n | nofilter }}',
+    '{{ a b }}',
+  ])('is refused with a remedy when the file is read: %s', (template) => {
+    expect(templateFault({ result: [template] })).toMatch(/; write /);
   });
 
   it('fills in a value only once, and keeps what it is where it stands alone', () => {

@@ -20,19 +20,18 @@ import {
   workflowSchema,
 } from './definition.ts';
 import {
-  badPlaceholder,
   type Condition,
   evaluated,
   INPUT,
   lookedAt,
   pathsIn,
   rootOf,
+  templateFault,
   testsIn,
 } from './template.ts';
 
 const MAX_PROBLEM_CHARS = 200;
 const MAX_DEPTH = 24;
-const MAX_SHOWN_CHARS = 60;
 
 /** By the last name of the field. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -69,8 +68,8 @@ export function readCapability(values: unknown, called: string): ReadFile<Capabi
   const read = checked(capabilitySchema, values, called, OF_CAPABILITY);
   if (read.kind === 'broken') return read;
   const { limits, ...rest } = read.value;
-  const bad = badPlaceholder(rest.prompt);
-  if (bad !== undefined) return broken(called, placeholderProblem('prompt', bad));
+  const fault = templateFault(rest.prompt);
+  if (fault !== undefined) return broken(called, `prompt: ${fault}`);
   const problem = schemaProblem(rest.output);
   if (problem !== undefined) return broken(called, t`output: ${problem}; ${REMEDIES['output']}`);
   const value = { ...rest, name: called, answerTokens: limits.tokens, tries: limits.tries };
@@ -162,9 +161,6 @@ const NO_STEPS = [
 
 export const isStepTool = (tool: string) => !NO_STEPS.includes(tool);
 
-const placeholderProblem = (field: string, inner: string) =>
-  t`${field}: {{ ${headOf(inner, MAX_SHOWN_CHARS)} }} is not a path; write names with dots, like {{ input.topic }}`;
-
 /** Undefined where all references are valid. */
 export function definitionProblem({ workflow, capabilities }: Definition): string | undefined {
   const known = knownNames(workflow);
@@ -232,8 +228,8 @@ function stepProblem(step: Step, index: number, names: Names): string | undefine
 }
 
 function templateProblem(field: string, template: Template, names: Names): string | undefined {
-  const bad = badPlaceholder(template);
-  if (bad !== undefined) return placeholderProblem(field, bad);
+  const fault = templateFault(template);
+  if (fault !== undefined) return `${field}: ${fault}`;
   const unknown = pathsIn(template).find((path) => !names.known.includes(rootOf(path)));
   return unknown === undefined ? undefined : `${field}: {{ ${unknown} }} ${unset(names)}`;
 }

@@ -349,5 +349,5 @@ function usedUp(
   return micros >= money * MICROS ? t`its limit of ${money} is used up` : undefined;
 }
 
-const less = (one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY) =>
+export const less = (one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY) =>
   Math.min(one, other);

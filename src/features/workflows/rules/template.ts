@@ -1,10 +1,13 @@
 // Paths into the values of a workflow, e.g. `input.folder` or `mails.json.0.subject`, and templates
-// that contain `{{ path }}`. A missing value is an error that names it, never an empty text;
-// untrusted content is wrapped where a model reads it.
+// that contain `{{ path }}`, or loops and conditions. A missing value is an error that names it,
+// never an empty text; untrusted content is wrapped where a model reads it.
 
 import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
 import { canonicalJson } from '../../../lib/json/json.ts';
+import { headOf } from '../../../lib/text/cut.ts';
+import { t } from '../../../lib/texts.ts';
+import { faultText, hasLogic, renderLogic, rootsOfLogic } from './liquid.ts';
 
 const PART = '[A-Za-z0-9_][A-Za-z0-9_-]*';
 /** Names and numbers separated by dots. */
@@ -30,7 +33,7 @@ export const INPUT = 'input';
 
 export type Filled<T> =
   | { readonly kind: 'filled'; readonly value: T; readonly isForeign: boolean }
-  | { readonly kind: 'missing'; readonly paths: readonly string[] };
+  | { readonly kind: 'failed'; readonly problem: string };
 
 /** `foreign`: names of the values that contain untrusted content. */
 type Scope = { readonly values: JsonObject; readonly foreign: readonly string[] };
@@ -38,17 +41,43 @@ type Scope = { readonly values: JsonObject; readonly foreign: readonly string[] 
 const PLACEHOLDER = /\{\{([^{}]*)\}\}/g;
 const WHOLE = /^\{\{([^{}]*)\}\}$/;
 
-export function pathsIn(template: JsonValue): readonly string[] {
-  if (typeof template === 'string') {
-    return [...template.matchAll(PLACEHOLDER)].map(([, inner = '']) => inner.trim());
-  }
-  if (Array.isArray(template)) return template.flatMap(pathsIn);
-  return isJsonObject(template) ? Object.values(template).flatMap(pathsIn) : [];
+/** Of loops and conditions only the names of the values they read. */
+export const pathsIn = (template: JsonValue): readonly string[] =>
+  textsIn(template).flatMap((text) => (hasLogic(text) ? rootsOfLogic(text) : placeholdersIn(text)));
+
+function textsIn(template: JsonValue): readonly string[] {
+  if (typeof template === 'string') return [template];
+  if (Array.isArray(template)) return template.flatMap(textsIn);
+  return isJsonObject(template) ? Object.values(template).flatMap(textsIn) : [];
 }
 
-/** The first invalid placeholder, as written. */
-export function badPlaceholder(template: JsonValue): string | undefined {
-  return pathsIn(template).find((path) => !PATH.test(path));
+const placeholdersIn = (text: string) =>
+  [...text.matchAll(PLACEHOLDER)].map(([, inner = '']) => inner.trim());
+
+/** What is wrong in a template, with a remedy. */
+export function templateFault(template: JsonValue): string | undefined {
+  for (const text of textsIn(template)) {
+    const fault = hasLogic(text) ? logicFault(text) : placeholderFault(text);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+const MAX_SHOWN_CHARS = 60;
+
+function placeholderFault(text: string): string | undefined {
+  const bad = placeholdersIn(text).find((path) => !PATH.test(path));
+  if (bad === undefined) return undefined;
+  return t`{{ ${headOf(bad, MAX_SHOWN_CHARS)} }} is not a path; write names with dots, like {{ input.topic }}`;
+}
+
+function logicFault(text: string): string | undefined {
+  try {
+    rootsOfLogic(text);
+    return undefined;
+  } catch (error) {
+    return t`${faultText(error)}; write {% if %}, {% unless %}, {% case %} or {% for %} with their ends, and filters of Liquid`;
+  }
 }
 
 /** For a model. `wrap` marks untrusted content. */
@@ -57,9 +86,8 @@ export function fillPrompt(
   scope: Scope,
   wrap: (path: string, text: string) => string,
 ): Filled<string> {
-  const text = (path: string, value: JsonValue) =>
-    isForeign(path, scope) ? wrap(path, textOf(value)) : textOf(value);
-  return filled(template, scope, () => inText(template, scope, text));
+  const marked = (path: string, text: string) => (isForeign(path, scope) ? wrap(path, text) : text);
+  return filled(template, scope, () => inText(template, scope, marked));
 }
 
 /** For a tool, or as a value: a text that is one placeholder becomes the value itself. */
@@ -68,18 +96,26 @@ export function fillValue(template: JsonValue, scope: Scope): Filled<JsonValue> 
 }
 
 function filled<T>(template: JsonValue, scope: Scope, value: () => T): Filled<T> {
-  const paths = pathsIn(template);
-  const missing = paths.filter((path) => valueAtPath(scope.values, path) === undefined);
-  if (missing.length > 0) return { kind: 'missing', paths: [...new Set(missing)] };
-  const isOthers = paths.some((path) => isForeign(path, scope));
-  return { kind: 'filled', value: value(), isForeign: isOthers };
+  const plain = textsIn(template).filter((text) => !hasLogic(text));
+  const missing = plain
+    .flatMap(placeholdersIn)
+    .filter((path) => valueAtPath(scope.values, path) === undefined);
+  if (missing.length > 0) {
+    return { kind: 'failed', problem: t`there is no value at ${[...new Set(missing)].join(', ')}` };
+  }
+  try {
+    const isOthers = pathsIn(template).some((path) => isForeign(path, scope));
+    return { kind: 'filled', value: value(), isForeign: isOthers };
+  } catch (error) {
+    return { kind: 'failed', problem: faultText(error) };
+  }
 }
 
 function valueIn(template: JsonValue, scope: Scope): JsonValue {
   if (typeof template === 'string') {
     const whole = WHOLE.exec(template.trim())?.[1]?.trim();
     const found = whole === undefined ? undefined : valueAtPath(scope.values, whole);
-    return found ?? inText(template, scope, (_path, value) => textOf(value));
+    return found ?? inText(template, scope, (_path, text) => text);
   }
   if (Array.isArray(template)) return template.map((each) => valueIn(each, scope));
   if (!isJsonObject(template)) return template;
@@ -88,19 +124,32 @@ function valueIn(template: JsonValue, scope: Scope): JsonValue {
   );
 }
 
+/** @throws an error where loops or conditions fail */
 function inText(
   template: string,
-  { values }: Scope,
-  text: (path: string, value: JsonValue) => string,
+  { values, foreign }: Scope,
+  marked: (path: string, text: string) => string,
 ): string {
+  if (hasLogic(template)) {
+    // A loop or condition that reads untrusted content is untrusted as a whole.
+    const rendered = renderLogic(template, values, valueText, (text, roots) => {
+      const [root] = roots.filter((name) => foreign.includes(name));
+      return root === undefined ? text : marked(root, text);
+    });
+    if (rendered.kind === 'failed') throw new Error(rendered.problem);
+    return rendered.text;
+  }
   return template.replace(PLACEHOLDER, (whole, inner: string) => {
     const path = inner.trim();
     const value = valueAtPath(values, path);
-    return value === undefined ? whole : text(path, value);
+    return value === undefined ? whole : marked(path, textOf(value));
   });
 }
 
 const isForeign = (path: string, { foreign }: Scope) => foreign.includes(rootOf(path));
+
+const valueText = (value: unknown) =>
+  value === undefined || value === null ? '' : textOf(value as JsonValue);
 
 /** A list of texts as bullets, anything else as JSON. */
 function textOf(value: JsonValue): string {
