@@ -69,7 +69,7 @@ export function readCapability(values: unknown, called: string): ReadFile<Capabi
   if (read.kind === 'broken') return read;
   const { limits, ...rest } = read.value;
   const fault = templateFault(rest.prompt);
-  if (fault !== undefined) return broken(called, `prompt: ${fault}`);
+  if (fault !== undefined) return broken(called, t`prompt: ${fault}`);
   const problem = schemaProblem(rest.output);
   if (problem !== undefined) return broken(called, t`output: ${problem}; ${REMEDIES['output']}`);
   const value = { ...rest, name: called, answerTokens: limits.tokens, tries: limits.tries };
@@ -229,7 +229,7 @@ function stepProblem(step: Step, index: number, names: Names): string | undefine
 
 function templateProblem(field: string, template: Template, names: Names): string | undefined {
   const fault = templateFault(template);
-  if (fault !== undefined) return `${field}: ${fault}`;
+  if (fault !== undefined) return t`${field}: ${fault}`;
   const unknown = pathsIn(template).find((path) => !names.known.includes(rootOf(path)));
   return unknown === undefined ? undefined : `${field}: {{ ${unknown} }} ${unset(names)}`;
 }
