@@ -15,6 +15,7 @@ import { canSkip, type Skip } from './shifted-clock.ts';
 /** The package in system tests, else this checkout. */
 const ROOT = process.env['NANOBOT_TEST_PACKAGE'] ?? join(import.meta.dirname, '../..');
 const START_TIMEOUT_MS = 60_000;
+const SKIP_TIMEOUT_MS = 120_000;
 
 /** A home on disk that outlives the processes started in it. */
 export interface TestHome extends AsyncDisposable {
@@ -156,7 +157,7 @@ async function startProcess(
         await skip(1000);
         return false;
       };
-      await expect.poll(skipped, { interval: 50 }).toBe(true);
+      await expect.poll(skipped, { interval: 50, timeout: SKIP_TIMEOUT_MS }).toBe(true);
     },
     kill: () => end(child, 'SIGKILL', exited).then(() => undefined),
     stop: () => end(child, 'SIGINT', exited),
