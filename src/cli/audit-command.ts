@@ -8,7 +8,7 @@ import type { Trace } from '../kernel/bus/bus.ts';
 import { messageId, type SessionKey } from '../kernel/message/ids.ts';
 import type { AuditLine } from '../kernel/observe/audit.ts';
 import { parseJson } from '../lib/json/json.ts';
-import { t } from '../lib/texts.ts';
+import { msgid, ngettext, t } from '../lib/texts.ts';
 import { chatNames, chatText } from './chat-names.ts';
 import { momentText, parseLimit } from './flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from './terminal.ts';
@@ -48,9 +48,13 @@ async function verify(terminal: Terminal) {
 /** Calls without a recorded outcome: of a killed process, or still running. */
 function tellUnfinished(terminal: Terminal, unfinished: readonly AuditLine[]): void {
   if (unfinished.length === 0) return;
-  const count = unfinished.length === 1 ? t`1 call was` : t`${unfinished.length} calls were`;
+  const { length } = unfinished;
   terminal.tell(
-    t`${count} started, but no outcome is recorded: still running, or interrupted when the gateway ended.`,
+    ngettext(
+      msgid`${length} call was started, but no outcome is recorded: still running, or interrupted when the gateway ended.`,
+      `${length} calls were started, but no outcome is recorded: still running, or interrupted when the gateway ended.`,
+      length,
+    ),
   );
   for (const line of unfinished.slice(-DEFAULT_SHOWN)) terminal.print(entryText(line));
 }

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { DeadLetter } from '../kernel/bus/bus.ts';
 import type { BusStore } from '../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../kernel/message/ids.ts';
-import { t } from '../lib/texts.ts';
+import { msgid, ngettext, t } from '../lib/texts.ts';
 import { chatNames, chatText } from './chat-names.ts';
 import { momentText } from './flag-values.ts';
 import {
@@ -58,7 +58,8 @@ async function listDead(terminal: Terminal, json: boolean) {
 function letterLines(letter: DeadLetter, chat: string): readonly string[] {
   const way = letter.direction === 'inbound' ? t`not answered` : t`not delivered`;
   const state = letter.state === 'unknown' ? t`maybe delivered` : way;
-  const tries = `${letter.attempts} ${letter.attempts === 1 ? 'attempt' : 'attempts'}`;
+  const { attempts } = letter;
+  const tries = ngettext(msgid`${attempts} attempt`, `${attempts} attempts`, attempts);
   return [
     letter.id,
     t`  ${momentText(letter.at)}  ${state} after ${tries}: ${printable(letter.reason)}`,

@@ -12,7 +12,7 @@ import {
   NanobotError,
   ProviderError,
 } from '../kernel/message/errors.ts';
-import { t } from '../lib/texts.ts';
+import { msgid, ngettext, t } from '../lib/texts.ts';
 
 export function explainError(error: unknown, env: Environment, home: Home): readonly string[] {
   const debug = (env['NANOBOT_DEBUG'] ?? '') !== '';
@@ -34,9 +34,13 @@ function explainConfigError(error: ConfigError, home: Home): readonly string[] {
   if (isPythonConfig(error.problems.map(({ path }) => path))) {
     return [t`nanobot: ${home.config} belongs to another program.`, otherProgram(home)];
   }
-  const count = error.problems.length === 1 ? '1 problem' : t`${error.problems.length} problems`;
+  const { length } = error.problems;
   return [
-    t`nanobot: the configuration has ${count}:`,
+    ngettext(
+      msgid`nanobot: the configuration has ${length} problem:`,
+      `nanobot: the configuration has ${length} problems:`,
+      length,
+    ),
     ...error.problems.map(problemLine),
     ...(existsSync(home.lastGoodConfig)
       ? [t`The last valid configuration is ${home.lastGoodConfig}.`]

@@ -13,7 +13,7 @@ import { APPROVAL_POLICIES, type ApprovalPolicy, POLICY_WORDS } from '../kernel/
 import type { ProviderName } from '../kernel/config/config.ts';
 import { GENERAL_PROXY, ProxyError } from '../lib/net/address-rules.ts';
 import { proveProxy } from '../lib/net/proxies.ts';
-import { t } from '../lib/texts.ts';
+import { msgid, ngettext, t } from '../lib/texts.ts';
 import {
   CLOUD_VENDORS,
   type FoundModel,
@@ -173,7 +173,11 @@ async function serverModel(asker: Asker, server: ServerAddress): Promise<string>
     ({ length }) =>
       length === 0
         ? t`The server lists no models.`
-        : t`The server has ${length} ${length === 1 ? 'model' : 'models'}.`,
+        : ngettext(
+            msgid`The server has ${length} model.`,
+            `The server has ${length} models.`,
+            length,
+          ),
   );
   const named = () => asker.text({ message: t`Model name`, flag: '--model' });
   const [first] = models;

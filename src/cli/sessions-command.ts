@@ -4,7 +4,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SessionCare } from '../features/conversations/session-care.ts';
 import { reasonOf } from '../kernel/sessions/file-lines.ts';
-import { t } from '../lib/texts.ts';
+import { msgid, ngettext, t } from '../lib/texts.ts';
 import { momentText, parseLimit, parseSpan, spanText } from './flag-values.ts';
 import {
   CommandFailure,
@@ -122,8 +122,8 @@ async function list(terminal: Terminal, { json, limit }: JsonFlag & { readonly l
   const rows = sessions.map(({ key, messages, bytes, files, updatedAt }) => [
     key,
     names.get(key) ?? '',
-    countText(messages, 'message'),
-    countText(files, 'file'),
+    ngettext(msgid`${messages} message`, `${messages} messages`, messages),
+    ngettext(msgid`${files} file`, `${files} files`, files),
     `${Math.ceil(bytes / KILOBYTE)} kB`,
     t`${spanText(now - updatedAt)} ago`,
   ]);
@@ -199,8 +199,6 @@ async function index(terminal: Terminal) {
   const { written, present } = await (await openToRead(terminal)).index();
   terminal.note(t`Wrote ${written} extracts; ${present} were already there.`);
 }
-
-const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 function parseAge(text: string): number {
   const ms = parseSpan(text);

@@ -9,7 +9,7 @@ import type {
   TranscriptEntry,
   UserEntry,
 } from '../../kernel/message/transcript.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { entryTokens } from './tokens.ts';
 import type { Ending, TurnLimit, TurnLimits } from './turn-state.ts';
 
@@ -89,7 +89,7 @@ function limitNote(limit: TurnLimit, limits: TurnLimits): string {
 function durationText(ms: number): string {
   if (ms < MS_PER_MINUTE) return t`${Math.round(ms / 1000)} seconds`;
   const minutes = Math.round(ms / MS_PER_MINUTE);
-  return minutes === 1 ? '1 minute' : t`${minutes} minutes`;
+  return ngettext(msgid`${minutes} minute`, `${minutes} minutes`, minutes);
 }
 
 // The calls of a turn grouped by the answer that made them, each with its result.

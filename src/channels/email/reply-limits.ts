@@ -4,7 +4,7 @@
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { spanWords } from '../../kernel/message/message-limits.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Admission, ChannelHost } from '../channel.ts';
 import type { HeldMail, MailRegister } from './mail-register.ts';
 import {
@@ -80,7 +80,8 @@ export class ReplyLimits {
     const { size } = this.#held;
     if (size === 0) return undefined;
     const reasons = new Set([...this.#held.values()].map(({ reason }) => reason));
-    return `${size} ${size === 1 ? t`mail waits` : t`mails wait`}: ${[...reasons].join('; ')}`;
+    const waiting = ngettext(msgid`${size} mail waits`, `${size} mails wait`, size);
+    return `${waiting}: ${[...reasons].join('; ')}`;
   }
 
   /**

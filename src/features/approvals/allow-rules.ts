@@ -19,7 +19,7 @@ import type { Origins } from '../../kernel/turns/origins.ts';
 import { flag, kind, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
@@ -264,7 +264,7 @@ const covered = (scope: string) => (scope === EXACTLY ? scope : verbatim(shownTe
 export const TERM_WORDS: Readonly<Record<Term, (days: number) => string>> = {
   hour: () => 'for 1 hour',
   today: () => 'today',
-  days: (count) => (count === 1 ? t`for one day` : t`for ${count} days`),
+  days: (count) => ngettext(msgid`for one day`, `for ${count} days`, count),
   always: () => 'always',
 };
 

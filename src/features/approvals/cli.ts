@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { ShownAllowRule } from './allow-rules.ts';
 import type { Approval } from './approval-rows.ts';
 
@@ -75,7 +75,7 @@ async function listApprovals(terminal: Terminal, json: boolean) {
     const times =
       used === undefined
         ? t`not used yet`
-        : t`used ${used.uses} ${used.uses === 1 ? 'time' : 'times'}`;
+        : ngettext(msgid`used ${used.uses} time`, `used ${used.uses} times`, used.uses);
     terminal.print(
       t`${id.slice(0, SHOWN_ID_CHARS)}  ${tool}  in ${chatOf(session)}, asked by ${asker}; ${endWords(until)}, ${times}`,
     );
@@ -122,5 +122,5 @@ async function revoke(terminal: Terminal, id: string) {
     throw new CommandFailure(EXIT.usage, t`several ids begin with ${id}; type more characters`);
   }
   if (taken === 0) throw new CommandFailure(EXIT.notFound, t`No allow rule with id ${id}.`);
-  terminal.note(taken === 1 ? t`Allow rule deleted.` : t`${taken} allow rules deleted.`);
+  terminal.note(ngettext(msgid`Allow rule deleted.`, `${taken} allow rules deleted.`, taken));
 }

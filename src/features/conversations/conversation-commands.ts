@@ -24,7 +24,7 @@ import type { Persons } from '../../kernel/people/persons.ts';
 import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { taintText } from './why-command.ts';
 
@@ -111,8 +111,11 @@ async function restore(
 const NOTHING = t`There is nothing to restore in this conversation.`;
 const RESTORE_HINT = t`Usage: /restore for the newest, /restore list to see all, or /restore <number>.`;
 
+const messagesText = (count: number) =>
+  ngettext(msgid`${count} message`, `${count} messages`, count);
+
 function pointWords({ kind, at, text, messages }: RestorePoint, timeZone: string): string {
-  const count = messages === 1 ? '1 message' : t`${messages} messages`;
+  const count = messagesText(messages);
   const how = kind === 'new' ? 'before /new' : t`taken back by /undo`;
   return `${verbatim(firstWords(text))} (${count}, ${how}, ${minuteText(at, timeZone)})`;
 }
@@ -298,7 +301,7 @@ function wordsFor(report: CompactionReport): string {
   switch (report.kind) {
     case 'compacted': {
       const [before, after] = [report.tokensBefore, report.tokensAfter].map(tokens);
-      const messages = report.messages === 1 ? '1 message' : t`${report.messages} messages`;
+      const messages = messagesText(report.messages);
       return t`${messages} summarised: the conversation took about ${before} tokens and now takes ${after}. The last exchange stays as it is, and I can still look up the others.`;
     }
     case 'nothing':

@@ -21,7 +21,7 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { statusCommands, statusReport } from '../../kernel/status.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { LOCAL_MODELS } from '../local-models/index.ts';
@@ -146,11 +146,21 @@ const nameOf = ({ id, name }: Named) => `${verbatim(name)} (${id})`;
 function stoppedWords(stopped: Stopped): string {
   const { isAnswer, left } = stopped;
   const parts = [
-    counted(stopped.withdrawn, t`waiting message`, 'dropped'),
-    counted(stopped.unsent, 'answer', t`no longer sent`),
-    counted(stopped.subagents, 'subagent', t`stopped with it`),
-    counted(stopped.workflows, 'workflow', 'stopped'),
-    counted(stopped.jobs, t`run of a job`, 'stopped', t`runs of jobs`),
+    some(stopped.withdrawn, (n) =>
+      ngettext(msgid`${n} waiting message dropped.`, `${n} waiting messages dropped.`, n),
+    ),
+    some(stopped.unsent, (n) =>
+      ngettext(msgid`${n} answer no longer sent.`, `${n} answers no longer sent.`, n),
+    ),
+    some(stopped.subagents, (n) =>
+      ngettext(msgid`${n} subagent stopped with it.`, `${n} subagents stopped with it.`, n),
+    ),
+    some(stopped.workflows, (n) =>
+      ngettext(msgid`${n} workflow stopped.`, `${n} workflows stopped.`, n),
+    ),
+    some(stopped.jobs, (n) =>
+      ngettext(msgid`${n} run of a job stopped.`, `${n} runs of jobs stopped.`, n),
+    ),
   ].flatMap((part) => part ?? []);
   const rest = left.length === 0 ? '' : `\n${leftWords(left)}`;
   if (isAnswer || parts.length > 0) return ['Stopped.', ...parts].join(' ') + rest;
@@ -158,11 +168,10 @@ function stoppedWords(stopped: Stopped): string {
 }
 
 const leftWords = (left: readonly string[]) =>
-  [t`Still running:`, ...left.map((line) => `- ${line}`), '/stop all stops these too.'].join('\n');
+  [t`Still running:`, ...left.map((line) => `- ${line}`), t`/stop all stops these too.`].join('\n');
 
-function counted(count: number, thing: string, what: string, several = `${thing}s`) {
-  return count === 0 ? undefined : `${count} ${count === 1 ? thing : several} ${what}.`;
-}
+const some = (count: number, words: (count: number) => string) =>
+  count === 0 ? undefined : words(count);
 
 // /model, /think and /queue: how the answers of one conversation are made, from its next message
 // on.

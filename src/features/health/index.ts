@@ -24,7 +24,7 @@ import {
 import type { Persons } from '../../kernel/people/persons.ts';
 import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 const INTERVAL_MS = 60_000;
@@ -240,6 +240,11 @@ const newOutage = (since: number, until: number): Outage => ({
 });
 
 function countText({ messages, chats }: Outage): string {
-  const several = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-  return t`${several(messages, 'message')} in ${several(chats.length, 'chat')}`;
+  const { length } = chats;
+  const inChats = ngettext(msgid`in ${length} chat`, `in ${length} chats`, length);
+  return ngettext(
+    msgid`${messages} message ${inChats}`,
+    `${messages} messages ${inChats}`,
+    messages,
+  );
 }

@@ -8,7 +8,7 @@ import {
   commandsOf,
 } from '../../kernel/commands/command-access.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Warmth } from '../../providers/rules/provider-failure.ts';
 import type { ClusterService } from '../cluster/index.ts';
@@ -100,7 +100,13 @@ function stateWords({ state, load }: FoundServer): string {
     ...(waiting === 0 ? [] : [t`${waiting} waiting`]),
     ...(calls === 0
       ? []
-      : [t`${calls} ${calls === 1 ? 'call' : 'calls'} so far, ${seconds(waitedMs)} waiting time`]),
+      : [
+          ngettext(
+            msgid`${calls} call so far, ${seconds(waitedMs)} waiting time`,
+            `${calls} calls so far, ${seconds(waitedMs)} waiting time`,
+            calls,
+          ),
+        ]),
   ].join(', ');
 }
 

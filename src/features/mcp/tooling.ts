@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { spanText } from '../../cli/flag-values.ts';
 import { askGateway, type RunningGateway } from '../../kernel/home-state.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 
 const serverSchema = z.object({
   name: z.string(),
@@ -57,7 +57,11 @@ export function toolServerLine({ name, state, tools }: ReportedToolServer, now: 
     case 'starting':
       return 'starting';
     case 'connected':
-      return t`connected, ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`;
+      return ngettext(
+        msgid`connected, ${tools.length} tool`,
+        `connected, ${tools.length} tools`,
+        tools.length,
+      );
     case 'login':
       return t`needs a login; send /mcp login ${name}, or run: nanobot mcp login ${name}`;
     case 'lost':

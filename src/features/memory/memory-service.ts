@@ -13,7 +13,7 @@ import { LIFETIME_MS, type QuestionHandler } from '../../kernel/questions/questi
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { DataExport } from './data-export.ts';
 import type { Asking, Erasure, Forgetting } from './personal-data.ts';
 import type { ReflectionService } from './reflection.ts';
@@ -89,7 +89,7 @@ export function createMemoryService(deps: MemoryServiceDeps) {
   };
 }
 
-const placesIn = (count: number) => (count === 1 ? t`this entry` : t`these ${count} entries`);
+const placesIn = (count: number) => ngettext(msgid`this entry`, `these ${count} entries`, count);
 
 // `/memory`, `/forget` and `/export`: show, erase and export what is stored about a person.
 

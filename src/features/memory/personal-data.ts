@@ -32,7 +32,7 @@ import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.t
 import { flag, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { partOf } from '../../lib/text/cut.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
 import { isLocalChannel } from './memory-tools.ts';
 import {
@@ -342,13 +342,14 @@ export class Erasure {
 }
 
 function wordsFor({ noteLines, entries, texts }: ForgetReport): string {
+  const lines = ngettext(msgid`${noteLines} line`, `${noteLines} lines`, noteLines);
+  const messages = ngettext(msgid`${entries} message`, `${entries} messages`, entries);
+  const inQueues = ngettext(msgid`${texts} text`, `${texts} texts`, texts);
   return (
-    t`Forgotten: ${countOf(noteLines, 'line')} of notes, ${countOf(entries, 'message')} in ` +
-    t`conversations, ${countOf(texts, 'text')} in the queues, and their entries in the index. I cannot ` +
+    t`Forgotten: ${lines} of notes, ${messages} in ` +
+    t`conversations, ${inQueues} in the queues, and their entries in the index. I cannot ` +
     t`delete what is in the chat itself, at the platform or at the model provider, in files that were ` +
     t`received or sent, in other files of the workspace (also those I wrote, such as notes/), in the audit, ` +
     t`or in backups of this machine.`
   );
 }
-
-const countOf = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;

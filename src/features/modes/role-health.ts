@@ -6,7 +6,7 @@ import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import { createChange } from '../../lib/async.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import {
@@ -101,7 +101,7 @@ export class RoleHealth {
     if (known === undefined) return t`The ${titleOf(model)} has not been asked yet.`;
     const { failures, openUntil } = known.breaker;
     if (failures === 0) return t`The ${titleOf(model)} answers.`;
-    const times = t`failed ${failures === 1 ? 'once' : t`${failures} times`}`;
+    const times = ngettext(msgid`failed once`, `failed ${failures} times`, failures);
     if (openUntil === undefined) return t`The ${titleOf(model)} ${times}.`;
     const since = new Date(known.sinceMs).toISOString().slice(0, 16).replace('T', ' ');
     return t`The ${titleOf(model)} ${TROUBLE[known.how]} since ${since} UTC (${times}).`;

@@ -13,7 +13,7 @@ import {
   NO_PROXY_AT_ALL,
   readProxy,
 } from '../../lib/net/address-rules.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import type { ToolPolicyEntry } from '../access/rights.ts';
 import { ConfigError, type ConfigProblem } from '../message/errors.ts';
@@ -105,8 +105,13 @@ function examine(
 }
 
 export function configError(problems: Problems): ConfigError {
-  const count = problems.length === 1 ? '1 problem' : t`${problems.length} problems`;
-  return new ConfigError(t`the configuration has ${count}`, problems);
+  const { length } = problems;
+  const text = ngettext(
+    msgid`the configuration has ${length} problem`,
+    `the configuration has ${length} problems`,
+    length,
+  );
+  return new ConfigError(text, problems);
 }
 
 /**

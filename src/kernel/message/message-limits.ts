@@ -2,7 +2,7 @@
 // apply (precedence: what an owner set for the person, the most specific configured exception, the
 // channel's limits, the general limits), and the count per minute and day.
 
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { LocalDay } from '../../lib/time/zone-time.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { PersonLimits } from '../access/person.ts';
@@ -328,9 +328,9 @@ export function pauseNotice(
 /** "45 seconds", "3 minutes", "5 hours": never less than a second. */
 export function spanWords(ms: number): string {
   const seconds = Math.max(1, Math.ceil(ms / 1000));
-  if (seconds <= 90) return counted(seconds, 'second');
+  if (seconds <= 90) return ngettext(msgid`${seconds} second`, `${seconds} seconds`, seconds);
   const minutes = Math.ceil(seconds / 60);
-  return minutes <= 90 ? counted(minutes, 'minute') : counted(Math.round(minutes / 60), 'hour');
+  if (minutes <= 90) return ngettext(msgid`${minutes} minute`, `${minutes} minutes`, minutes);
+  const hours = Math.round(minutes / 60);
+  return ngettext(msgid`${hours} hour`, `${hours} hours`, hours);
 }
-
-const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -4,7 +4,7 @@
 
 import { createLanes } from '../../lib/async.ts';
 import { flag, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { AdmittedRole, Role } from '../access/admission.ts';
 import { textWithAttachments } from '../message/attachment.ts';
@@ -373,4 +373,5 @@ export function createUnknownSenderAnswers({ strangers, decisions }: UnknownSend
 const answeredText = (messages: number, until: string) =>
   t`I answer them ${until} (${counted(messages)}).`;
 
-export const counted = (messages: number) => t`${messages} message${messages === 1 ? '' : 's'}`;
+export const counted = (messages: number) =>
+  ngettext(msgid`${messages} message`, `${messages} messages`, messages);

@@ -1,7 +1,7 @@
 // Limits on sent mail, against mail loops (case table D5). Decided from the durable log of sent
 // mail; a proven sender does not reach them in normal use.
 
-import { t } from '../../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../../lib/texts.ts';
 import type { EmailConfig } from '../settings.ts';
 import { domainOf } from './address.ts';
 
@@ -124,7 +124,7 @@ export function waitOf(
 }
 
 const answersText = (count: number, when: string) =>
-  `${count} ${count === 1 ? 'answer' : 'answers'} ${when}`;
+  ngettext(msgid`${count} answer ${when}`, `${count} answers ${when}`, count);
 
 /** Milliseconds until one more fits the limit; a limit of 0 means no limit. */
 function waitFor(limit: number, windowMs: number, replies: readonly SentReply[], now: number) {

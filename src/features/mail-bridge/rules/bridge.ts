@@ -9,7 +9,7 @@ import { accountName, DEFAULT_ACCOUNT } from '../../../kernel/message/ids.ts';
 import type { InboundMessage, Sender, Verification } from '../../../kernel/message/message.ts';
 import { shortName, verbatim, wrapUntrusted } from '../../../kernel/message/untrusted.ts';
 import { headOf, shortened, visibleText } from '../../../lib/text/cut.ts';
-import { t } from '../../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../../lib/texts.ts';
 import { createMinuteText } from '../../../lib/time/zone-time.ts';
 
 const MAX_LINES = 6;
@@ -155,8 +155,11 @@ export function subjectOf({ subject }: MailNote): string {
 }
 
 export function moreMailsText(count: number): string {
-  const mails = count === 1 ? t`1 more mail` : t`${count} more mails`;
-  return t`${mails} arrived than I show in an hour. They are in the mailbox.`;
+  return ngettext(
+    msgid`${count} more mail arrived than I show in an hour. They are in the mailbox.`,
+    `${count} more mails arrived than I show in an hour. They are in the mailbox.`,
+    count,
+  );
 }
 
 // The end of a snooze, in a person's time zone.

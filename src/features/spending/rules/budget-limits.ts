@@ -6,7 +6,7 @@ import type { Payer } from '../../../kernel/message/message.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../../kernel/message/message.ts';
 import { type CountNames, personNames, spanWords } from '../../../kernel/message/message-limits.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
-import { t } from '../../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../../lib/texts.ts';
 import { JOB_CHANNEL } from '../../schedule/settings.ts';
 import type { ConversationCost } from './conversation-cost.ts';
 import { type Amount, type Cap, capFor, type Ledger, type Price, shareUsed } from './spending.ts';
@@ -239,7 +239,9 @@ export function budgetLine(view: BudgetView, currency: string): string {
     ? t` — ${Math.floor(shareUsed(view) * 100)} % of ${capText(capFor(cap, ledger), currency)}`
     : '';
   const extra = ledger.extraPercent > 0 ? t` (${ledger.extraPercent} % more today)` : '';
-  return t`${titleOf(view)}: ${used} in ${ledger.calls} call${ledger.calls === 1 ? '' : 's'}${of}${extra}`;
+  const { calls } = ledger;
+  const inCalls = ngettext(msgid`${used} in ${calls} call`, `${used} in ${calls} calls`, calls);
+  return `${titleOf(view)}: ${inCalls}${of}${extra}`;
 }
 
 /** A line about a conversation, and one for each of several models that shared its turns. */
@@ -254,7 +256,8 @@ export function conversationLines(
   return [t`${amountText(spent, currency)} in ${called(calls)}${of}`, ...parts].join('\n');
 }
 
-const called = (calls: number) => t`${calls} model call${calls === 1 ? '' : 's'}`;
+const called = (calls: number) =>
+  ngettext(msgid`${calls} model call`, `${calls} model calls`, calls);
 
 /** A call is refused as soon as its worst case does not fit, however much of the budget is left. */
 const endOf = (view: BudgetView, whose: string) =>

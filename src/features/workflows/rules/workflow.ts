@@ -13,7 +13,7 @@ import {
 } from '../../../kernel/message/ids.ts';
 import { type ChatRef, type SystemSender, sessionKeyOf } from '../../../kernel/message/message.ts';
 import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
-import { t } from '../../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../../lib/texts.ts';
 import type { WorkflowState } from './state.ts';
 
 /** A request that cannot be met; `message` says what to do instead. */
@@ -106,7 +106,7 @@ export function workflowLine(run: WorkflowRun, now: number): string {
       : isOver(run)
         ? t`${status} after ${span}`
         : t`running for ${span}${at}`;
-  const steps = `${state.number} ${state.number === 1 ? 'step' : 'steps'}`;
+  const steps = ngettext(msgid`${state.number} step`, `${state.number} steps`, state.number);
   return t`${id} ${workflow}: ${how}, ${steps}, ${state.tokens} tokens`;
 }
 

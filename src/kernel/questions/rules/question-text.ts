@@ -2,7 +2,7 @@
 // the decision is about. Nothing in it is hidden or deceptive; what does not fit on a screen comes
 // as a file. Cases X04 and X05.
 
-import { t } from '../../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../../lib/texts.ts';
 import { verbatim } from '../../message/untrusted.ts';
 
 /** Longest text shown within the question, characters after escaping; a longer one is a file. */
@@ -74,7 +74,7 @@ export function questionText(
 /** `1 hour`, `12 hours`. */
 export function durationWords(ms: number): string {
   const hours = Math.max(1, Math.round(ms / HOUR_MS));
-  return hours === 1 ? '1 hour' : t`${hours} hours`;
+  return ngettext(msgid`${hours} hour`, `${hours} hours`, hours);
 }
 
 /** The text with all invisible or deceptive characters escaped. */
