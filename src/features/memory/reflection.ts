@@ -71,7 +71,7 @@ export const REFLECTION_SUBJECT = 'reflection';
 
 const SHOWN_LINES = 60;
 const SHOWN_CHARS = 2500;
-const NOTHING = t`There is nothing to review: every note is already remembered.`;
+const NOTHING = t`There is nothing to review: the memory already has every note.`;
 const USELESS = t`The result would have dropped too much of what I remember, so I kept the memory unchanged.`;
 const THOUGHT = t`I reviewed what I remember.`;
 const FAILED = t`I could not review it now.`;

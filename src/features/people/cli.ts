@@ -108,7 +108,7 @@ async function listPeople(terminal: Terminal, json: boolean) {
     doors.map(({ channel, ids }) => `${channel} ${ids.join(', ')}`).join('; '),
   ]);
   for (const line of textTable(rows)) terminal.print(line);
-  if (rows.length === 0) terminal.note(t`Nobody was let in yet.`);
+  if (rows.length === 0) terminal.note(t`No people have access yet.`);
 }
 
 async function showPerson(terminal: Terminal, typed: string, json: boolean) {

@@ -76,7 +76,7 @@ async function listPairs(terminal: Terminal, json: boolean) {
     ];
   });
   for (const line of textTable(rows)) terminal.print(line);
-  if (rows.length === 0) terminal.note(t`Nobody is paired, and nobody is waiting.`);
+  if (rows.length === 0) terminal.note(t`No paired people and no waiting senders.`);
 }
 
 async function approve(terminal: Terminal, channel: string, user: string, role: AdmittedRole) {

@@ -44,7 +44,7 @@ import { charged, type Speaker, type Transcriber, VoiceError } from './voice.ts'
 
 /** Scope of the store with the transcripts. */
 const VOICE_SCOPE = 'voice';
-const MISPLACED = t`The speech service knows no such address or model (404). Check apiBase and model of voice.speech.`;
+const MISPLACED = t`The speech service does not know this address or model (404). Check apiBase and model of voice.speech.`;
 /** Concurrent transcriptions. */
 const AT_ONCE = 4;
 const FOR_OWNERS =

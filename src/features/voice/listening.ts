@@ -46,7 +46,7 @@ type ListeningDeps = {
 };
 
 const MISPLACED =
-  t`What listens to voice messages answers that it knows no such address or model (404). Check apiBase ` +
+  t`The transcription service does not know this address or model (404). Check apiBase ` +
   t`and model of voice.transcription; with an address of your own the model is whisper-1 unless you set it.`;
 const isMisplaced = (error: unknown) =>
   error instanceof VoiceError && error.code === 'voice_not_found';

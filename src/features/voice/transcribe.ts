@@ -210,7 +210,7 @@ const BUSY: Refusal = ['voice_busy', t`the engine is busy`];
 const REFUSALS: Readonly<Record<number, Refusal>> = {
   401: KEY_REFUSED,
   403: KEY_REFUSED,
-  404: ['voice_not_found', t`the engine knows no such address or model`],
+  404: ['voice_not_found', t`the engine does not know this address or model`],
   413: ['voice_too_large', t`it is too large for the engine`],
   // These may be temporary.
   408: BUSY,

@@ -51,7 +51,7 @@ export type ApprovalPolicy = (typeof APPROVAL_POLICIES)[number];
 
 /** Texts for people. */
 export const POLICY_WORDS: Readonly<Record<ApprovalPolicy, string>> = {
-  open: t`Nothing is asked, except while untrusted content is in view and before the first message to somebody.`,
+  open: t`Nothing is asked, except while untrusted content is in view and before the first message to a person.`,
   normal:
     t`Asked before what can leave this machine or changes instruction files, and before any effect while ` +
     t`untrusted content is in view.`,
