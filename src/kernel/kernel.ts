@@ -69,7 +69,7 @@ export async function openKernel(
   const judge = createJudge({ persons, policy });
   const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
   const policies = () => live.config.tools;
-  const quotesOwn = createQuotesOwn(foundations);
+  const quotesOwn = createQuotesOwn({ ...foundations, questions: questionRows });
   const origins = createOrigins({
     judge,
     mediumOf,

@@ -395,4 +395,27 @@ describe('untrusted content under `normal`', () => {
     await send('hers.txt', forwarded);
     expect(await isTainted()).toBe(true);
   });
+
+  it('is not an answer to a command or a question of an untainted turn, except where others are quoted', async () => {
+    const from = { id: telegram.bot.id, is_bot: true, first_name: 'Nano' };
+    const chat = { id: OWNER, type: 'private' };
+    const taintsWhenQuoted = async ({ id, text }: SeenMessage) => {
+      await fresh();
+      const before = bot(OWNER).length;
+      const reply_to_message = { message_id: id, date: 1, chat, from, text };
+      telegram.say(OWNER, 'what does that mean?', { extra: { reply_to_message } });
+      await hears(OWNER, /^Done/, before);
+      return isTainted();
+    };
+    const newest = () => bot(OWNER).at(-1) as SeenMessage;
+    await fresh();
+    await asks(OWNER, '/whoami', /Approvals/);
+    expect(await taintsWhenQuoted(newest())).toBe(false);
+    await asks(OWNER, '/strangers', /./);
+    expect(await taintsWhenQuoted(newest())).toBe(true);
+    await fresh();
+    await questionsFor(OWNER, RULES[0] as Task);
+    const question = bot(OWNER).findLast(({ text }) => text.includes('Refused'));
+    expect(await taintsWhenQuoted(question as SeenMessage)).toBe(false);
+  });
 });

@@ -25,6 +25,30 @@ export const CONVERSATION: CommandAccess = { direct: 'guest', group: 'trusted' }
 export const COSTS: CommandAccess = { direct: 'trusted', group: 'owner' };
 export const PERSONAL: CommandAccess = { direct: 'guest', group: 'nobody' };
 /** Decides about other people. */
+/** Commands whose answers hold no text of others: a reply to such an answer does not taint. */
+export const PLAIN_COMMANDS: ReadonlySet<string> = new Set([
+  ...[
+    '/help',
+    '/start',
+    '/status',
+    '/whoami',
+    '/usage',
+    '/cost',
+    '/budget',
+    '/model',
+    '/think',
+    '/queue',
+    '/mode',
+    '/local',
+    '/language',
+    '/timezone',
+    '/quiet',
+    '/me',
+    '/stop',
+    '/continue',
+  ],
+]);
+
 export const OWNER_ONLY: CommandAccess = { direct: 'owner', group: 'nobody' };
 
 /** How much of a command is audited: an owner's decision with its argument, unless that is secret. */

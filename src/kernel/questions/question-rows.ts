@@ -100,6 +100,17 @@ const ENDED = rowShape<EndedQuestion>({ id: text, subject: text, outcome: text, 
 export const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>): MessageId =>
   messageId(`question/${id}/${round}`);
 
+/** The payload of the question that the text asks. */
+export async function payloadOfText<T extends object>(
+  { open, ended }: QuestionRows,
+  text: MessageId,
+  shape: RowShape<T>,
+): Promise<T | undefined> {
+  const [, id = ''] = /^question\/(.*)\/\d+$/s.exec(text) ?? [];
+  const question = (await open.get(id)) ?? (await ended.get(id));
+  return question && payloadOf(question, shape);
+}
+
 const SCOPE = 'questions';
 /** A message that was not confirmed to its platform comes again sooner, and a turn is retried sooner. */
 const KEPT_MS = 7 * 86_400_000;

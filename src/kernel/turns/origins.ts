@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { TurnSettings } from '../../agent/agent.ts';
 import type { CompactionEngine } from '../../agent/compaction-settings.ts';
 import { isTouched } from '../../agent/rules/context-marks.ts';
-import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
+import { flag, jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import { type SettledVerdict, withoutCode } from '../access/admission.ts';
 import { nameOfLanguage, type Person } from '../access/person.ts';
 import {
@@ -24,10 +24,13 @@ import {
 } from '../access/rights.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
+import { PLAIN_COMMANDS } from '../commands/command-access.ts';
 import type { AgentMode } from '../config/settings-fields.ts';
 import type { Judge } from '../intake/fair-use.ts';
 import {
   firstSeqOf,
+  type MessageId,
+  messageId,
   type SessionKey,
   sessionOfTurn,
   type TurnId,
@@ -37,6 +40,7 @@ import { type InboundMessage, idsOf, type PersonSender, sessionKeyOf } from '../
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER, type TurnPerson } from '../message/untrusted.ts';
 import type { KnownAs, Persons } from '../people/persons.ts';
+import { payloadOfText, type QuestionRows } from '../questions/question-rows.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { holdsUntrustedText } from './rules/coalesce.ts';
 
@@ -102,20 +106,28 @@ export function createOrigins(deps: OriginsDeps): Origins {
 export function createQuotesOwn({
   bus,
   sessions,
+  questions,
 }: {
   readonly bus: Pick<MessageBus, 'sentAs' | 'trace'>;
   readonly sessions: Pick<SessionStore, 'turn' | 'earlier'>;
+  readonly questions: QuestionRows;
 }): OriginsDeps['quotesOwn'] {
-  async function turnOfQuote({ chat, quoted, replyTo }: InboundMessage) {
-    const sent = quoted?.sentAs && (await bus.sentAs(sessionKeyOf(chat), quoted.sentAs));
-    if (sent) return turnOfAnswer(sent.id);
-    return replyTo === undefined ? undefined : (await bus.trace(replyTo))?.turnId;
+  /** Whether it is the answer to a command, or a question of an untainted turn. */
+  async function isPlain(sent: MessageId): Promise<boolean> {
+    const [, asked] = /^(.*)\/reply$/s.exec(sent) ?? [];
+    const steps = asked === undefined ? undefined : (await bus.trace(messageId(asked)))?.steps;
+    if (steps?.some(({ detail }) => PLAIN_COMMANDS.has(detail?.replace(/^command /, '') ?? '')))
+      return true;
+    return (await payloadOfText(questions, sent, TAINT))?.isTainted === false;
   }
 
-  return async (message) => {
-    const { group, quoted, replyTo } = message;
-    const turn = group === undefined && quoted !== undefined && (await turnOfQuote(message));
-    if (!turn) return false;
+  return async ({ chat, group, quoted, replyTo }) => {
+    if (group !== undefined || quoted === undefined) return false;
+    const sent = quoted.sentAs && (await bus.sentAs(sessionKeyOf(chat), quoted.sentAs));
+    if (sent && (await isPlain(sent.id))) return true;
+    const asked = replyTo === undefined ? undefined : await bus.trace(replyTo);
+    const turn = sent ? turnOfAnswer(sent.id) : asked?.turnId;
+    if (turn === undefined) return false;
     const isTheirs = quoted.sentAs === undefined;
     const isMeant = (entry: TranscriptEntry) =>
       !isTheirs ||
@@ -125,6 +137,8 @@ export function createQuotesOwn({
     return entries.length > 0 && !entries.some(isTouched);
   };
 }
+
+const TAINT = rowShape<{ readonly isTainted: boolean }>({ isTainted: flag });
 
 /** Empty if they are in an older file, before a reset. */
 async function entriesOf(sessions: Pick<SessionStore, 'turn' | 'earlier'>, turn: TurnId) {
