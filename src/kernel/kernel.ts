@@ -10,6 +10,7 @@ import { openLogFile } from '../lib/files/files.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import type { Redactor } from '../lib/text/redact.ts';
 import { systemClock } from '../lib/time/clock.ts';
+import { withChosen } from './access/rights.ts';
 import { createMessageBus } from './bus/message-bus.ts';
 import type { BusStore, TurnEnding } from './bus/store/store.ts';
 import { createCommands } from './commands/commands.ts';
@@ -31,6 +32,7 @@ import type { TranscriptEntry } from './message/transcript.ts';
 import { buildTelemetry } from './observe/build-telemetry.ts';
 import { createChannelDirectory, createOwnerChats, createOwners } from './owners.ts';
 import { createPeople } from './people/people.ts';
+import { chosenPolicies } from './people/people-rows.ts';
 import { createKnownAs } from './people/persons.ts';
 import { createPorts, inOrder } from './ports.ts';
 import { openQuestionRows, settle } from './questions/question-rows.ts';
@@ -68,7 +70,8 @@ export async function openKernel(
   const policy = (account: AccountName) => policyOf(account, live.config);
   const judge = createJudge({ persons, policy });
   const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
-  const policies = () => live.config.tools;
+  const policies = async () =>
+    withChosen(live.config.tools, await chosenPolicies(people.peopleRows));
   const quotesOwn = createQuotesOwn({ ...foundations, questions: questionRows });
   const origins = createOrigins({
     judge,

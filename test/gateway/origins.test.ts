@@ -26,7 +26,7 @@ it('what is taken from a person on one door, no other door of theirs gives back'
     knownAs: createKnownAs(persons),
     mediumOf: () => 'chat',
     quotesOwn: async () => false,
-    policies: () => ({
+    policies: async () => ({
       people: [{ who: 'chat:7', web: 'never', write: 'free' }],
       groups: [],
       approvals: { owner: 'normal', trusted: 'normal' },

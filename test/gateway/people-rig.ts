@@ -212,7 +212,7 @@ export async function makePeopleRig(
         },
         standing: { list: async () => [], takeBack: async () => 0 },
         mediumOf,
-        persons: people.persons,
+        ...{ persons: people.persons, peopleRows: people.peopleRows },
       }),
     );
     const commands = createCommands({ contributed, audit: { note: () => undefined } });

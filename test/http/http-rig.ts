@@ -60,7 +60,7 @@ const noChannels: ChannelControl = {
 const noMoney = async () => ({ kind: 'refused', text: 'Nothing is left.' }) as const;
 
 const nobody: PeopleControl = {
-  people: async () => ({ strangers: [], questions: [], persons: [], personCount: 0 }),
+  people: async () => ({ strangers: [], questions: [], policies: [], persons: [], personCount: 0 }),
   decide: async () => undefined,
   answer: async () => 'This can no longer be answered.',
   setApprovals: async () => undefined,

@@ -20,7 +20,14 @@ async function knocked() {
   const { people, questions } = rig;
   const audited: AuditEvent[] = [];
   const audit = { note: (event: AuditEvent) => void audited.push(event) };
-  const service = createPeopleService({ people, questions, owner: person('owner', {}), audit });
+  const service = createPeopleService({
+    ...{ people, questions, owner: person('owner', {}), audit },
+    configured: () => ({
+      approvals: { owner: 'normal', trusted: 'normal' },
+      people: [],
+      groups: [{ who: 'telegram:-42', approvals: 'normal' }],
+    }),
+  });
   const http = await startHttp({ people: service });
   return {
     rig,
@@ -143,6 +150,23 @@ describe('an answer to what waits for a yes', () => {
 });
 
 describe('how much is asked about somebody', () => {
+  it('is changed for roles and groups too', async () => {
+    await using test = await knocked();
+    const set = (id: string, approvals: string) =>
+      test.http.post('/api/people/approvals', { id, approvals });
+    expect((await set('owners', 'strict')).status).toBe(200);
+    expect((await set('telegram:-7', 'open')).status).toBe(200);
+    expect((await set('nowhere:-7', 'open')).status).toBe(404);
+    expect((await test.view()).policies).toEqual([
+      { id: 'owners', approvals: 'strict' },
+      { id: 'trusted', approvals: 'auto' },
+      { id: 'telegram:-42', approvals: 'auto' },
+      { id: 'telegram:-7', approvals: 'open' },
+    ]);
+    await set('telegram:-7', 'auto');
+    expect((await test.view()).policies).toHaveLength(3);
+  });
+
   it('is changed and taken back, entered in the audit, and refused for nobody and for no policy', async () => {
     await using test = await knocked();
     const [{ id = '', approvals = '' }] = (await test.view()).persons;

@@ -145,6 +145,20 @@ describe('an owner, alone with the agent', () => {
     expect(await asks(STRICT, '/whoami', /Approvals/)).toContain('Approvals: strict');
     expect(await world.nanobot('doctor').catch(String)).not.toContain('approvals: ✗');
   });
+
+  it('sets the policy of all owners and of a group, in the chat and on the machine', async () => {
+    await asks(OWNER, '/approvals strict owners', /^Approvals: strict/);
+    expect(await asks(SECOND, '/whoami', /Approvals/)).toContain('Approvals: strict');
+    expect(await questionsFor(SECOND, REMINDERS[0] as Task)).toBe(1);
+    await world.nanobot('approvals', 'policy', 'owners', 'auto');
+    expect(await questionsFor(SECOND, REMINDERS[0] as Task)).toBe(0);
+    await world.nanobot('approvals', 'policy', 'telegram:-42', 'open');
+    expect(await world.nanobot('approvals', 'policy')).toContain('telegram:-42  open');
+    expect(await asks(OWNER, '/approvals auto telegram:-42', /^Approvals: as conf/)).toBeTruthy();
+    expect(await world.nanobot('approvals', 'policy')).not.toContain('telegram:-42');
+    expect(await asks(OWNER, '/approvals open nowhere:-42', /^No person/)).toContain('channel:id');
+    await expect(world.nanobot('approvals', 'policy', 'owners', 'never')).rejects.toThrow('strict');
+  });
 });
 
 describe('a tool of a tool server', () => {

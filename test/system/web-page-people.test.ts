@@ -59,6 +59,8 @@ const persons = [
   },
 ];
 
+const policies = [{ id: 'owners', approvals: 'auto' }];
+
 function scriptedRules(): RuleControl {
   let rules: readonly ShownAllowRule[] = [
     {
@@ -87,7 +89,13 @@ function scriptedRules(): RuleControl {
 }
 
 function scriptedPeople() {
-  let view: PeopleView = { strangers: [eve], questions: [question], persons, personCount: 5 };
+  let view: PeopleView = {
+    strangers: [eve],
+    questions: [question],
+    policies,
+    persons,
+    personCount: 5,
+  };
   const decided: string[] = [];
   const control: PeopleControl = {
     people: async () => view,
@@ -145,6 +153,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     expect(await rig.page.locator('.people-list h3').allInnerTexts()).toEqual([
       'Unknown senders',
       'Waiting for your approval',
+      'How much is asked',
       'Known people',
     ]);
     const stranger = await rig.page.innerText('[data-sender]');
@@ -154,7 +163,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     const asked = await rig.page.innerText('[data-question]');
     expect(asked).toContain(`rm -rf ${HOSTILE}`);
     expect(asked).toContain('Asked on whatsapp, expires ');
-    const known = (await rig.page.locator('.person').allInnerTexts()).slice(2);
+    const known = (await rig.page.locator('.person').allInnerTexts()).slice(3);
     expect(known.map((text) => text.split(/\s+/))).toEqual([
       [...['Ada', 'owner', 'telegram', '1', 'email', 'ada@example.org'], ...POLICIES],
       ['No', 'name', 'unknown', 'sender', 'whatsapp', LONG_ID],
@@ -213,7 +222,8 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     const { control, decided } = scriptedPeople();
     await using rig = await openPage({ browser, people: control });
     await openPanel(rig);
-    const policy = rig.page.getByLabel('Approvals');
+    await rig.page.waitForSelector('li:has-text("Owners") select');
+    const policy = rig.page.locator('[data-person] select');
     expect([await policy.count(), await policy.inputValue()]).toEqual([1, 'normal']);
     await policy.selectOption('strict');
     await rig.page.waitForSelector('[role="status"] >> text=Approvals: strict.');

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { channelsSchema, statusLine } from '../../channels/channel-lines.ts';
 import { type ConfiguredAccount, configuredAccounts, howToLogIn } from '../../channels/index.ts';
 import { EVERYBODY } from '../../kernel/access/admission.ts';
+import { withChosen } from '../../kernel/access/rights.ts';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
 import { isPythonConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
@@ -19,6 +20,7 @@ import {
 } from '../../kernel/home-state.ts';
 import { ConfigError, NanobotError } from '../../kernel/message/errors.ts';
 import { accountPath } from '../../kernel/message/ids.ts';
+import { chosenPolicies } from '../../kernel/people/people-rows.ts';
 import { t } from '../../lib/texts.ts';
 import { explainSystemError, holderText, otherProgram, problemLine } from '../explain-error.ts';
 import { spanText } from '../flag-values.ts';
@@ -86,9 +88,11 @@ export function checkWeb({ tools: { web } }: Config): readonly Finding[] {
 
 /** The approval policy; people and groups with a policy of their own are counted. */
 export async function checkApprovals(
-  { tools: { approvals, people, groups } }: Config,
+  { tools }: Config,
   state: OpenedState | undefined,
 ): Promise<Finding> {
+  const chosen = state === undefined ? new Map() : await chosenPolicies(state.people.peopleRows);
+  const { approvals, people, groups } = withChosen(tools, chosen);
   const persons = (await state?.people.persons.list()) ?? [];
   const configured = [...people, ...groups].filter((entry) => entry.approvals !== undefined).length;
   const apart = persons.filter((person) => person.approvals !== undefined).length + configured;

@@ -1,9 +1,10 @@
-// The command `nanobot approvals`: calls that wait for an approval, and allow rules. The running
-// gateway allows or denies a call; a rule can be revoked without one.
+// The command `nanobot approvals`: calls that wait for an approval, allow rules, and policies. The
+// running gateway allows or denies a call; the rest needs none.
 
 import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
+import { APPROVAL_POLICIES } from '../../kernel/access/rights.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { ShownAllowRule } from './allow-rules.ts';
@@ -34,6 +35,12 @@ export function approvalsCommand(terminal: Terminal): Command {
       .argument('<id>', t`id from "approvals list"`)
       .action((id: string) => decide(terminal, id, label));
   }
+  command
+    .command('policy')
+    .description(t`show or set how much is asked`)
+    .argument('[whose]', t`owners, trusted, or a group as channel:id`)
+    .argument('[policy]', `${APPROVAL_POLICIES.join(', ')}, auto`)
+    .action((whose?: string, policy?: string) => policyOf(terminal, whose, policy));
   command
     .command('revoke')
     .description(t`delete an allow rule`)
@@ -123,4 +130,29 @@ async function revoke(terminal: Terminal, id: string) {
   }
   if (taken === 0) throw new CommandFailure(EXIT.notFound, t`No allow rule with id ${id}.`);
   terminal.note(ngettext(msgid`Allow rule deleted.`, `${taken} allow rules deleted.`, taken));
+}
+
+async function policyOf(terminal: Terminal, whose?: string, typed?: string) {
+  const { AUTOMATIC, setGeneralApprovals } = await import('../people/index.ts');
+  const { chosenPolicies } = await import('../../kernel/people/people-rows.ts');
+  if (whose === undefined) {
+    const chosen = await withState(terminal, ({ people }) => chosenPolicies(people.peopleRows));
+    for (const [who, policy] of chosen) terminal.print(`${who}  ${policy}`);
+    if (chosen.size === 0) terminal.note(t`All policies are as configured.`);
+    return;
+  }
+  const policy = [...APPROVAL_POLICIES, AUTOMATIC as typeof AUTOMATIC].find(
+    (each) => each === typed,
+  );
+  if (policy === undefined)
+    throw new CommandFailure(EXIT.usage, t`Type a policy: ${APPROVAL_POLICIES.join(', ')}, auto`);
+  const words = await withState(terminal, ({ people }) =>
+    setGeneralApprovals(people.peopleRows, whose, policy),
+  );
+  if (words === undefined)
+    throw new CommandFailure(
+      EXIT.usage,
+      t`Unknown: ${whose}. Try: owners, trusted, telegram:-100123`,
+    );
+  terminal.note(words);
 }

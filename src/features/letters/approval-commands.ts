@@ -10,18 +10,20 @@ import {
   OWNER_ONLY,
 } from '../../kernel/commands/command-access.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import type { PeopleRows } from '../../kernel/people/people-rows.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import { type AllowRules, endWords, type ShownAllowRule, shortId } from '../approvals/index.ts';
-import { AUTOMATIC, setApprovals, withPerson } from '../people/index.ts';
+import { AUTOMATIC, setApprovals, setGeneralApprovals, withPerson } from '../people/index.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {
     summary: t`what waits for your yes, asked again here, and what you always allow`,
-    usage: '/approvals [strict | normal | open | auto [<person>] | revoke <id> | revoke all]',
+    usage:
+      '/approvals [strict | normal | open | auto [owners | trusted | <person> | <group>] | revoke <id> | revoke all]',
     access: OWNER_ONLY,
     timing: 'immediate',
   },
@@ -31,6 +33,7 @@ type ApprovalCommandDeps = {
   readonly questions: Pick<Questions, 'open' | 'askAgain'>;
   readonly standing: Pick<AllowRules, 'list' | 'takeBack'>;
   readonly persons: Pick<Persons, 'author' | 'get' | 'find' | 'change'>;
+  readonly peopleRows: Pick<PeopleRows, 'policies'>;
   /** The medium of a channel. */
   mediumOf(channel: string): Medium;
 };
@@ -57,13 +60,18 @@ async function setPolicy(
   origin: CommandOrigin,
   policy: ApprovalPolicy | typeof AUTOMATIC,
   whom: string,
-  { persons }: ApprovalCommandDeps,
+  { persons, peopleRows }: ApprovalCommandDeps,
 ): Promise<string> {
   const set = async ({ id }: Person) =>
     (await setApprovals(persons, id, policy)) ?? t`I no longer know them.`;
   if (whom === '') return withPerson(origin, persons, set);
   const [person, ...others] = await persons.find(whom);
-  if (person === undefined) return t`No person is called ${verbatim(whom)}. /people shows them.`;
+  if (person === undefined) {
+    const set = await setGeneralApprovals(peopleRows, whom, policy);
+    return (
+      set ?? t`No person is called ${verbatim(whom)}. /people shows them; a group is channel:id.`
+    );
+  }
   return others.length > 0 ? t`Several people are called that: use an id of /people.` : set(person);
 }
 

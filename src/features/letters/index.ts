@@ -57,7 +57,7 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.add.command(
     ...approvalCommands({
       ...{ questions, standing, mediumOf },
-      persons: people.persons,
+      ...{ persons: people.persons, peopleRows: people.peopleRows },
     }),
   );
 }

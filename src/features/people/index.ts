@@ -54,7 +54,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { MEMORY } from '../memory/index.ts';
 import { peopleCommands } from './people-commands.ts';
 
-export { AUTOMATIC, setApprovals, withPerson } from './person-commands.ts';
+export { AUTOMATIC, setApprovals, setGeneralApprovals, withPerson } from './person-commands.ts';
 
 /** Group messages that are not addressed to the agent. */
 export const GROUP_TALK = port<GroupBuffer>('group talk');
@@ -99,7 +99,10 @@ export function install(kernel: Kernel): void {
     ],
     async () => {
       const { createPeopleService, peopleRoutes } = await import('./people-routes.ts');
-      return peopleRoutes(createPeopleService({ people, questions, owner: LOCAL_OWNER, audit }));
+      const configured = () => live.config.tools;
+      return peopleRoutes(
+        createPeopleService({ people, questions, configured, owner: LOCAL_OWNER, audit }),
+      );
     },
   );
   add.answers('stranger', createUnknownSenderAnswers(people), 'person');

@@ -1,17 +1,22 @@
 // People over HTTP: unknown senders, open questions and known people; and an owner's decisions
 // about them, by the same handlers as buttons, numbers and commands.
-//   GET  /api/people                {`strangers`, questions, persons, personCount}
+//   GET  /api/people                {`strangers`, questions, policies, persons, personCount}
 //   POST `/api/people/strangers`     {channel, userId, action}; {result: words}
 //   POST /api/people/answers        {token} of a choice; {result: words}
-//   POST /api/people/approvals      {id, approvals} of a person: a policy, or auto; {result: words}
+//   POST /api/people/approvals      {id, approvals} of a person, role or group: a policy, or auto; {result: words}
 
 import { z } from 'zod';
-import { APPROVAL_POLICIES, type ApprovalPolicy } from '../../kernel/access/rights.ts';
+import {
+  APPROVAL_POLICIES,
+  type ApprovalPolicy,
+  type ToolPolicies,
+} from '../../kernel/access/rights.ts';
 import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
 import { personId } from '../../kernel/message/ids.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { People } from '../../kernel/people/people.ts';
+import { chosenPolicies } from '../../kernel/people/people-rows.ts';
 import {
   createUnknownSenderAnswers,
   decidedElsewhere,
@@ -22,13 +27,20 @@ import {
 import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { t } from '../../lib/texts.ts';
-import { AUTOMATIC, setApprovals } from './person-commands.ts';
+import {
+  AUTOMATIC,
+  POLICY_ROLES,
+  policyRowOf,
+  setApprovals,
+  setGeneralApprovals,
+} from './person-commands.ts';
 
 /** Further persons are only counted. */
 const MAX_SHOWN_PERSONS = 200;
 
 type PeopleServiceDeps = {
-  readonly people: Pick<People, 'strangers' | 'decisions' | 'persons'>;
+  readonly people: Pick<People, 'strangers' | 'decisions' | 'persons' | 'peopleRows'>;
+  configured(): ToolPolicies;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
   /** The sender in whose name decisions are made. */
   readonly owner: PersonSender;
@@ -38,9 +50,23 @@ type PeopleServiceDeps = {
 export type PeopleControl = ReturnType<typeof createPeopleService>;
 export type PeopleView = Awaited<ReturnType<PeopleControl['people']>>;
 
-export function createPeopleService({ people, questions, owner, audit }: PeopleServiceDeps) {
-  const { strangers, decisions, persons } = people;
+export function createPeopleService(deps: PeopleServiceDeps) {
+  const { people, questions, owner, audit } = deps;
+  const { strangers, decisions, persons, peopleRows } = people;
   const answers = createUnknownSenderAnswers({ strangers, decisions });
+
+  /** Of the roles, and of the groups with a policy of their own. */
+  async function policies() {
+    const chosen = await chosenPolicies(peopleRows);
+    const entries = deps.configured().groups.filter(({ approvals }) => approvals !== undefined);
+    const groups = new Set([
+      ...entries.map(({ who }) => who),
+      ...[...chosen.keys()].filter((who) => who.includes(':')),
+    ]);
+    return [...Object.keys(POLICY_ROLES), ...groups].map((id) => {
+      return { id, approvals: chosen.get(policyRowOf(id) ?? id) ?? AUTOMATIC };
+    });
+  }
 
   return {
     /** Times are epoch milliseconds; names and texts are untrusted and never markup. */
@@ -61,6 +87,7 @@ export function createPeopleService({ people, questions, owner, audit }: PeopleS
           const channel = String(chat.channel);
           return { id, channel, markdown, askedAt, expiresAt, choices: shown };
         }),
+        policies: await policies(),
         persons: known.slice(0, MAX_SHOWN_PERSONS).map(({ id, name, role, doors, approvals }) => {
           const ways = doors.map(({ channel, ids }) => ({
             channel: String(channel),
@@ -87,9 +114,11 @@ export function createPeopleService({ people, questions, owner, audit }: PeopleS
 
     answer: (token: string): Promise<string> => questions.answer(token, owner),
 
-    /** `auto`: as configured. Undefined where no person has this id. */
+    /** `auto`: as configured. Undefined where no person, role or group has this id. */
     async setApprovals(id: string, policy: ApprovalPolicy | typeof AUTOMATIC) {
-      const words = await setApprovals(persons, personId(id), policy);
+      const words =
+        (await setGeneralApprovals(peopleRows, id, policy)) ??
+        (await setApprovals(persons, personId(id), policy));
       const fields = { subject: 'approvals', about: id, action: policy, by: owner.id };
       if (words !== undefined) audit.note({ kind: 'person', fields });
       return words;

@@ -1,6 +1,7 @@
 // The chat commands with which people see and change what is stored about them, link and unlink
 // their channels, and move a conversation to another channel.
 
+import { CHANNELS } from '../../channels/index.ts';
 import { LINK_COMMAND } from '../../kernel/access/admission.ts';
 import {
   CONVERSATIONS,
@@ -26,6 +27,7 @@ import { messageId, type PersonId } from '../../kernel/message/ids.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { LINK_CODE_MINUTES, linkCommandOf, WRONG_CODE } from '../../kernel/people/links.ts';
 import type { People } from '../../kernel/people/people.ts';
+import type { PeopleRows } from '../../kernel/people/people-rows.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import { t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
@@ -125,9 +127,36 @@ export async function setApprovals(
 ): Promise<string | undefined> {
   const chosen = policy === AUTOMATIC ? undefined : policy;
   const person = await persons.change(id, (record) => withChoice(record, 'approvals', chosen));
-  if (person === undefined) return undefined;
+  return person && approvalsText(chosen);
+}
+
+function approvalsText(chosen: ApprovalPolicy | undefined): string {
   if (chosen === undefined) return t`Approvals: as configured.`;
   return t`Approvals: ${chosen}. ${POLICY_WORDS[chosen]}`;
+}
+
+/** The roles that have a policy, as people write them. */
+export const POLICY_ROLES = { owners: 'owner', trusted: 'trusted' } as const;
+const GROUP = /^([^:\s]+):\S+$/;
+
+/** The row of a role, or of a group as `channel:id`; undefined for another text. */
+export function policyRowOf(typed: string): string | undefined {
+  const role = Object.entries(POLICY_ROLES).find(([name]) => name === typed.toLowerCase())?.[1];
+  const channel = GROUP.exec(typed)?.[1];
+  const isGroup = CHANNELS.some(({ name }) => name === channel);
+  return role ?? (isGroup ? typed : undefined);
+}
+
+/** Sets the approval policy of a role or a group. Undefined for another text. */
+export async function setGeneralApprovals(
+  { policies }: Pick<PeopleRows, 'policies'>,
+  typed: string,
+  policy: ApprovalPolicy | typeof AUTOMATIC,
+): Promise<string | undefined> {
+  const row = policyRowOf(typed);
+  if (row === undefined) return undefined;
+  await policies.change(row, () => (policy === AUTOMATIC ? 'remove' : { approvals: policy }));
+  return approvalsText(policy === AUTOMATIC ? undefined : policy);
 }
 
 /** Only in a private chat, and only where the sender is verified. */

@@ -20,6 +20,7 @@ const POLICIES = [
   ['normal', 'normal'],
   ['open', 'open'],
 ];
+const ROLE_NAMES = { owners: t`Owners`, trusted: t`Trusted people` };
 const ROLES = { unknown: t`unknown sender` };
 
 export function createPeoplePanel(api, place, { onOpen }) {
@@ -109,7 +110,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
     if (document.activeElement === document.body) focusAction('');
   }
 
-  function sections({ strangers, questions, rules, persons, personCount }) {
+  function sections({ strangers, questions, rules, policies, persons, personCount }) {
     const more = personCount - persons.length;
     const rest = more > 0 ? [element('li', { className: 'person' }, t`and ${more} more`)] : [];
     const nobody = t`Nobody is waiting.`;
@@ -118,6 +119,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
       ...section(t`Unknown senders`, strangers.map(unknownSenderEntry)),
       ...section(t`Waiting for your approval`, questions.map(questionEntry)),
       ...section(t`Allow rules`, rules.map(ruleEntry)),
+      ...section(t`How much is asked`, policies.map(policyEntry)),
       ...section(t`Known people`, [...persons.map(personEntry), ...rest]),
     ];
   }
@@ -190,6 +192,13 @@ export function createPeoplePanel(api, place, { onOpen }) {
       ...ways,
       approvals === undefined ? undefined : policyChoice(id, approvals),
     );
+  }
+
+  /** Of owners, of trusted people, or of a group. */
+  function policyEntry({ id, approvals }) {
+    const name = ROLE_NAMES[id] ?? code(id);
+    const props = { className: 'person', data: { policy: id } };
+    return element('li', props, element('b', {}, name), policyChoice(id, approvals));
   }
 
   function policyChoice(id, approvals) {

@@ -189,6 +189,27 @@ export type ToolPolicies = {
   readonly groups: readonly ToolPolicyEntry[];
 };
 
+/** What an owner chose since, by `owner`, `trusted`, or group as `channel:id`, before the configuration. */
+export type ChosenPolicies = ReadonlyMap<string, ApprovalPolicy>;
+
+export function withChosen(policies: ToolPolicies, chosen: ChosenPolicies): ToolPolicies {
+  const { owner, trusted } = policies.approvals;
+  const { groups } = policies;
+  const known = new Set(groups.map(({ who }) => who));
+  const others = [...chosen].filter(([who]) => who.includes(':') && !known.has(who));
+  return {
+    ...policies,
+    approvals: {
+      owner: chosen.get('owner') ?? owner,
+      trusted: chosen.get('trusted') ?? trusted,
+    },
+    groups: [
+      ...groups.map((entry) => ({ ...entry, approvals: chosen.get(entry.who) ?? entry.approvals })),
+      ...others.map(([who, approvals]) => ({ who, approvals })),
+    ],
+  };
+}
+
 export type Whose = {
   readonly channel: string;
   /** All ids of the person. */

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Role } from '../access/admission.ts';
 import type { PersonRecord } from '../access/person.ts';
+import { APPROVAL_POLICIES, type ApprovalPolicy, type ChosenPolicies } from '../access/rights.ts';
 import type { RowWrite } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
@@ -43,6 +44,9 @@ const APPROVAL = jsonRows(
 const PERSON = rowShape<PersonRecord>({
   ...{ id: text, name: text, conversations: text },
   doors: z.array(z.looseObject({ channel: text, ids: texts })),
+});
+const POLICY = rowShape<{ readonly approvals: ApprovalPolicy }>({
+  approvals: z.enum(APPROVAL_POLICIES),
 });
 const MOVE = rowShape<Move>({ to: place, at: number });
 
@@ -85,6 +89,8 @@ export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
       read: (session) => ({ session: sessionKey(session) }),
       write: ({ session }) => session,
     }),
+    /** Approval policies that an owner chose, by role or by group as `channel:id`. */
+    policies: rows({ ...cached, ...jsonRows(POLICY), prefix: 'policy:' }),
     /** By session. */
     moves: rows({ ...cached, ...jsonRows(MOVE), prefix: 'moved:' }),
 
@@ -113,4 +119,10 @@ export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
 function blocked(key: string): Approval {
   const [, channel = '', userId = ''] = /^([^:]*):(.*)$/s.exec(key) ?? [];
   return { channel, userId, name: '', role: 'blocked', at: 0 };
+}
+
+export async function chosenPolicies({
+  policies,
+}: Pick<PeopleRows, 'policies'>): Promise<ChosenPolicies> {
+  return new Map((await policies.entries()).map(([who, { approvals }]) => [who, approvals]));
 }

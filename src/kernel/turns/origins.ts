@@ -48,7 +48,7 @@ type OriginsDeps = {
   readonly judge: Judge;
   readonly knownAs: KnownAs;
   mediumOf(channel: string): Medium;
-  policies(): ToolPolicies;
+  policies(): Promise<ToolPolicies>;
   /** Whether its quote is from their private chat and untainted. */
   quotesOwn(message: InboundMessage): Promise<boolean>;
 };
@@ -66,7 +66,7 @@ export type Origin = {
 export type Origins = (message: InboundMessage) => Promise<Origin>;
 
 export function createOrigins(deps: OriginsDeps): Origins {
-  const { judge, knownAs, mediumOf, policies, quotesOwn } = deps;
+  const { judge, knownAs, mediumOf, quotesOwn } = deps;
   return async (message) => {
     const { sender } = message;
     if (sender.kind === 'system') {
@@ -82,11 +82,12 @@ export function createOrigins(deps: OriginsDeps): Origins {
     const isOthers = medium === 'mail' || (place === 'group' && role !== 'owner');
     const whose = { channel, ids: idsOf(sender), group };
     const { names, approvals: chosen } = await knownAs(message);
-    const approvals = approvalPolicyOf(policies(), standing, whose, chosen);
-    const policy = { ...toolPolicyOf(policies(), whose), approvals };
+    const policies = await deps.policies();
+    const approvals = approvalPolicyOf(policies, standing, whose, chosen);
+    const policy = { ...toolPolicyOf(policies, whose), approvals };
     const there = verdict.kind === 'refuse' ? NO_RIGHTS : rightsOf(standing, policy);
     // Another channel of the person does not restore what was revoked.
-    const granted = narrowed(there, takenFrom(policies(), names));
+    const granted = narrowed(there, takenFrom(policies, names));
     const isTrusted = granted.trustsFiles === true;
     const isQuoteOwn = isTrusted && message.quoted !== undefined && (await quotesOwn(message));
     return {
