@@ -39,7 +39,7 @@ export function approvalsCommand(terminal: Terminal): Command {
     .command('policy')
     .description(t`show or set how much is asked`)
     .argument('[whose]', t`owners, trusted, or a group as channel:id`)
-    .argument('[policy]', `${APPROVAL_POLICIES.join(', ')}, auto`)
+    .argument('[policy]', t`strict, normal or open; auto: as configured`)
     .action((whose?: string, policy?: string) => policyOf(terminal, whose, policy));
   command
     .command('revoke')

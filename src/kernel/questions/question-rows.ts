@@ -205,7 +205,7 @@ export async function removeOld({ used, ended }: QuestionRows, now: number): Pro
   await ended.expire(now - KEPT_MS);
 }
 
-/** Marks a question as decided by other means; the gateway closes it, whoever marked it. */
+/** Marks a question as decided by other means; the gateway closes it, in whichever process it is. */
 export async function settle({ open }: QuestionRows, id: string, words: string): Promise<boolean> {
   const settled = await open.change(id, (each) =>
     each && isUndecided(each) ? { ...each, withdrawn: words } : undefined,
