@@ -450,5 +450,5 @@ it('comes with specialists that can be used', async () => {
   ]).roster();
   expect(problems).toEqual([]);
   expect(supervisor).toContain('FINISH');
-  expect(agents.map(({ kind }) => kind)).toEqual(['valid', 'valid', 'valid']);
+  expect(agents.map(({ kind }) => kind)).toEqual(['valid', 'valid', 'valid', 'valid']);
 });

@@ -17,7 +17,7 @@ it('lists the specialists of the program and of the home, and says what is wrong
     specialistsCommand(terminal).parseAsync(args, { from: 'user' });
 
   await run('validate');
-  expect(said.splice(0)).toEqual(['All valid: 3 specialists.']);
+  expect(said.splice(0)).toEqual(['All valid: 4 specialists.']);
   const folder = join(home.path, 'config/agents');
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'writer.yml'), 'description: Mine.\nmodel: fast\n');
@@ -30,6 +30,7 @@ it('lists the specialists of the program and of the home, and says what is wrong
     expect.stringMatching(/^analyst \(main, verbatim; list_dir, read_file/),
     'gardener cannot be used: agents/gardener.yaml: tools: "water" does not fit; list names of tools, like [read_file, web_fetch], those of tool servers as mcp_server_tool; [] for none',
     expect.stringMatching(/^researcher \(main, material; web_search/),
+    expect.stringMatching(/^reviewer \(main, verbatim; read_file/),
     'writer (fast, verbatim; no tools): Mine.',
   ]);
   await expect(run('validate')).rejects.toThrow(

@@ -1,4 +1,4 @@
-// The chat that the README shows really happens: the whole program between a simulated Telegram and a scripted model.
+// The chats that the pages show really happen: the whole program between a simulated Telegram and a scripted model.
 
 import { expect, it } from 'vitest';
 import type { SeenMessage } from '../support/bot-api-ledger.ts';
@@ -40,12 +40,68 @@ it('shows the chat of the README', async () => {
   telegram.say(BOB, 'Hi, I need the address of Ada.');
   await world.hears(ADA, /New contact/);
   note();
-  const happened = [...seen.values()];
-  const page = PAGES.find(({ path }) => path === 'README.md');
+  expectShown('README.md', [...seen.values()]);
+  expect(telegram.chat(BOB.id).messages.filter(({ from }) => from === 'bot')).toEqual([]);
+});
+
+function expectShown(path: string, happened: readonly string[]) {
+  const page = PAGES.find((each) => each.path === path);
   const shown = page === undefined ? [] : blocksOf(page, 'chat').join('\n').split(/\n\n/);
   expect(shown).toHaveLength(happened.length);
   for (const [index, said] of happened.entries()) {
     expect(said).toMatch(patternOf(words(shown[index] ?? '')));
   }
-  expect(telegram.chat(BOB.id).messages.filter(({ from }) => from === 'bot')).toEqual([]);
+}
+
+const DRAFT =
+  'Summer party\nSaturday, 12 July, 16:00, in the garden\nEntry: 5 euros, children free';
+const NOTICE = DRAFT.replace('5 euros', '4 euros');
+const FINDING = '"Entry: 5 euros": the notes say 4 euros.';
+const NOTES =
+  'The summer party is on Saturday, 12 July, 16:00, in the garden. Entry 4 euros, children free.';
+
+/** Who is asked next, by what stands there. */
+function supervised(text: string): LlmReply {
+  const next = (name: string, instructions: string, reasoning: string) =>
+    say(JSON.stringify({ next: name, instructions, reasoning }));
+  const plan = [
+    ['researcher', 'Find date, place and price of the summer party.', 'facts are missing'],
+    ['writer', 'Write a notice for the hall.', 'the facts are there'],
+    ['reviewer', 'Check the notice against the facts.', 'it is hung up'],
+    ['writer', 'Write the notice again with the right price.', 'the price is wrong'],
+  ] as const;
+  const [name, instructions, reasoning] = plan[text.split('<agent_response>').length - 1] ?? [];
+  return next(name ?? 'FINISH', instructions ?? '', reasoning ?? 'it is checked');
+}
+
+function work({ system, lastUserText, toolResults }: LlmRequest): LlmReply {
+  if (system.includes('You are the supervisor')) return supervised(lastUserText);
+  if (system.includes('You are the researcher')) {
+    if (toolResults.length === 0)
+      return callTools({ name: 'recall', arguments: { query: 'summer party' } });
+    return say(toolResults[0]?.text.includes(NOTES) ? NOTES : 'Nothing was found.');
+  }
+  if (system.includes('You are the writer'))
+    return say(lastUserText.includes(FINDING) ? NOTICE : DRAFT);
+  if (system.includes('You are the reviewer'))
+    return say(lastUserText.includes(NOTES) ? FINDING : 'No findings.');
+  return say(
+    'This is the notice:\n\n[[output 3]]\n\nThe review had found a mistake, which is corrected:\n\n[[output 2]]\n\nThe first draft:\n\n[[output 1]]',
+  );
+}
+
+it('shows a turn of the specialists from research to review', async () => {
+  await using world = await startTelegramWorld({
+    respond: work,
+    config: { agents: { defaults: { model: 'openai/sim-1' }, mode: 'supervisor' } },
+    files: { 'memory/MEMORY.md': `- ${NOTES}\n` },
+    pair: { [ADA]: 'owner' },
+  });
+  const { telegram } = world;
+  telegram.say(ADA, 'Write a notice about the summer party for the hall. Check it.');
+  await world.hears(ADA, /This is the notice[\s\S]*5 euros/);
+  telegram.say(ADA, '/why');
+  await world.hears(ADA, /the supervisor asked writer/);
+  const happened = telegram.chat(ADA).messages.map(lineOf);
+  expectShown('docs/agent/several-models.md', happened);
 });

@@ -38,7 +38,7 @@ const DECLARED = {
   'prompts/scout/system.md': 'You are the scout.',
 };
 const SWITCHED_OFF = Object.fromEntries(
-  ['analyst', 'researcher', 'writer'].map((name) => [
+  ['analyst', 'researcher', 'reviewer', 'writer'].map((name) => [
     `agents/${name}.yaml`,
     'description: Not here.\nenabled: false\n',
   ]),
