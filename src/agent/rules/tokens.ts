@@ -134,7 +134,7 @@ export const requestedSkillTokens = (model: ModelSize) => scale(REQUESTED_SKILLS
 
 /** Shares of the whole system prompt. */
 const CHANNEL_CONTEXT_SHARE = 0.08;
-const TOOL_GUIDANCE_SHARE = 0.08;
+const TOOL_GUIDANCE_SHARE = 0.12;
 
 /** Of the working memory of a session, which is not in the prompt. */
 const WORKING: Budget = { divisor: 200 / 3, minTokens: 300, maxTokens: 15_000 };
