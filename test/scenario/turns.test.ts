@@ -140,30 +140,6 @@ describe('a single message in a private chat', () => {
   });
 });
 
-describe('messages during an answer', () => {
-  it('wait for the next one after /queue followup', async () => {
-    const { telegram, model } = await start();
-    telegram.say(PERSON, '/queue followup');
-    await botSays(PERSON, /wait for the next/);
-    let release: () => void = () => undefined;
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    model.script(
-      { toolCalls: [{ name: 'time', arguments: {} }], gate },
-      { chunks: ['nonce-f1'] },
-      echo,
-    );
-    telegram.say(PERSON, 'first nonce-f1');
-    await model.received(1);
-    telegram.say(PERSON, 'second nonce-f2');
-    await telegram.waitFor(() => telegram.unconfirmed.length === 0);
-    release();
-    await botSays(PERSON, /nonce-f2/);
-    expect(botTexts(PERSON).slice(1)).toEqual(['nonce-f1', 'nonce-f2']);
-  });
-});
-
 describe('a graceful stop', () => {
   it('lets the answer under way arrive', async () => {
     const { telegram, model } = await start();

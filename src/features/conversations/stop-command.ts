@@ -14,6 +14,7 @@ import {
   type CommandTable,
   commandsOf,
 } from '../../kernel/commands/command-access.ts';
+import { QUEUE_MODES, type QueueMode } from '../../kernel/config/settings-fields.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
@@ -195,7 +196,7 @@ export const MODEL_COMMANDS = {
   },
   queue: {
     summary: t`what happens to messages sent during an answer`,
-    usage: '/queue [steer | followup]',
+    usage: '/queue [steer | followup | collect | interrupt]',
     access: COSTS,
     timing: 'in_order',
   },
@@ -204,7 +205,7 @@ export const MODEL_COMMANDS = {
 /** The values for a conversation without settings of its own. */
 type TurnDefaults = {
   readonly thinkingBudget: number;
-  readonly queueMode: 'steer' | 'followup';
+  readonly queueMode: QueueMode;
 };
 
 type ModelCommandDeps = {
@@ -274,14 +275,20 @@ function thinkingBudgetOf(argument: string): number | undefined {
   return tokens === 0 ? 0 : Math.min(THINK_MAX_TOKENS, Math.max(THINK_MIN_TOKENS, tokens));
 }
 
+const QUEUE_WORDS: Readonly<Record<QueueMode, string>> = {
+  steer: t`Messages sent during an answer join it.`,
+  followup: t`Messages sent during an answer wait; each gets an answer of its own.`,
+  collect: t`Messages sent during an answer wait; one answer for all of them follows.`,
+  interrupt: t`A message sent during an answer stops it; the answer starts anew with all messages.`,
+};
+
 async function changeQueue({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
   const chosen: SessionSettings = await deps.settings.get(session);
-  if (argument === 'steer' || argument === 'followup') {
-    await deps.settings.set(session, { ...chosen, queueMode: argument });
-    return argument === 'steer'
-      ? t`Messages sent during an answer join it.`
-      : t`Messages sent during an answer wait for the next one.`;
+  const wanted = QUEUE_MODES.find((each) => each === argument);
+  if (wanted !== undefined) {
+    await deps.settings.set(session, { ...chosen, queueMode: wanted });
+    return QUEUE_WORDS[wanted];
   }
   const mode = chosen.queueMode ?? deps.turnDefaults().queueMode;
-  return t`Messages sent during an answer: ${mode}. Change it with /queue steer or /queue followup.`;
+  return t`Messages sent during an answer: ${mode}. Change it with /queue steer, followup, collect or interrupt.`;
 }

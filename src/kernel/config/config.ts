@@ -14,7 +14,17 @@ import { providersSchema } from '../../providers/settings.ts';
 import { type AccountId, DEFAULT_ACCOUNT } from '../message/ids.ts';
 import { telemetrySection } from '../observe/settings.ts';
 import { limitsSchema, memorySchema, modelsSchema, sessionsSchema, toolsSchema } from './limits.ts';
-import { choice, count, flag, seconds, secret, section, text, texts } from './settings-fields.ts';
+import {
+  choice,
+  count,
+  flag,
+  QUEUE_MODES,
+  seconds,
+  secret,
+  section,
+  text,
+  texts,
+} from './settings-fields.ts';
 
 export { PROVIDER_NAMES, type ProviderName } from '../../providers/settings.ts';
 export { TOOL_NAMES } from './limits.ts';
@@ -133,8 +143,9 @@ const kernelSchema = z.strictObject({
     ),
   }),
   queue: section({
-    mode: choice(['steer', 'followup'], 'steer').describe(
-      'What messages sent during a turn do. steer: they join the running turn; followup: they wait for the next.',
+    mode: choice(QUEUE_MODES, 'steer').describe(
+      'What messages sent during a turn do. steer: they join it; followup: each gets a turn of its own afterwards; ' +
+        'collect: all of them become the next turn; interrupt: they stop it, and it starts anew with all messages.',
     ),
     maxPendingPerChat: count(1, 10_000, 200),
     maxPending: count(1, 1_000_000, 10_000),

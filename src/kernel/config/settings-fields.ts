@@ -127,6 +127,11 @@ export const strangeItems = <Item>(
 
 export const isWebAddress = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? '');
 
+/** What messages do that arrive during a turn. */
+export const QUEUE_MODES = ['steer', 'followup', 'collect', 'interrupt'] as const;
+
+export type QueueMode = (typeof QUEUE_MODES)[number];
+
 /** How the turns of a conversation share their work among models. */
 export const AGENT_MODES = ['inline', 'delegated', 'trio', 'supervisor'] as const;
 

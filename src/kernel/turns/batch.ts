@@ -23,6 +23,11 @@ import {
 export type BatchTurn = Pick<Turn, 'attempt' | 'messages' | 'join'>;
 
 type BatchDeps = {
+  /** Whether a message begins a question of its own, behind those of the turn. */
+  readonly isApart?: (
+    taken: readonly [QueuedMessage, ...QueuedMessage[]],
+    next: QueuedMessage,
+  ) => boolean;
   readonly commands: Pick<Commands, 'find'>;
   /**
    * For internal chats: each run of a job counts separately, each turn of a subagent or workflow
@@ -65,11 +70,14 @@ export function createBatch(turn: BatchTurn, deps: BatchDeps) {
   function add(arrived: readonly QueuedMessage[]): readonly QueuedMessage[] {
     const known = new Set([...taken, ...arrived].map(({ message }) => message.id));
     const names = new Set(taken.flatMap(({ message }) => askersOf(message)));
-    const end = arrived.findIndex(
-      ({ message }) => standsApart(message, known, deps) || isOfAnother(message, names),
-    );
-    const joining = end === -1 ? arrived : arrived.slice(0, end);
-    taken.push(...joining);
+    const joining: QueuedMessage[] = [];
+    for (const queued of arrived) {
+      const { message } = queued;
+      if (standsApart(message, known, deps) || isOfAnother(message, names)) break;
+      if (deps.isApart?.(taken, queued) === true) break;
+      taken.push(queued);
+      joining.push(queued);
+    }
     held.push(...arrived.slice(joining.length));
     return joining;
   }
@@ -114,6 +122,18 @@ function isOfAnother(message: InboundMessage, names: ReadonlySet<string>): boole
 /** The names of the people behind a message. */
 function askersOf({ sender, chat }: InboundMessage): readonly string[] {
   return sender.kind === 'person' ? personNames({ sender, chat }) : (sender.paidBy ?? [NOBODYS]);
+}
+
+/** Whether a message came too late to be part of the same question as those before it. */
+export function comesApart(
+  taken: readonly [QueuedMessage, ...QueuedMessage[]],
+  { message }: QueuedMessage,
+  policy: CoalescePolicy,
+  limitUnits: number,
+): boolean {
+  const [first, ...rest] = taken;
+  const arrivals = [arrivalOf(first), ...rest.map(arrivalOf)] as const;
+  return coalesceWaitMs(arrivals, policy, limitUnits, message.receivedAt) === 0;
 }
 
 // Waits until the person has finished writing: followers within the quiet time join the batch.

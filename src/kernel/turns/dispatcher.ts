@@ -23,6 +23,7 @@ import { withoutCode } from '../access/admission.ts';
 import { narrowed, type Rights } from '../access/rights.ts';
 import type { MessageBus, QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
+import type { QueueMode } from '../config/settings-fields.ts';
 import type { Contributed } from '../contributions.ts';
 import type { Kernel } from '../feature.ts';
 import {
@@ -48,6 +49,7 @@ import {
   type Batch,
   type BatchTurn,
   type Coalescer,
+  comesApart,
   createBatch,
   createCoalescer,
 } from './batch.ts';
@@ -112,7 +114,7 @@ export function install(kernel: Kernel): void {
 
 type DispatcherSettings = {
   readonly coalesce: CoalescePolicy & { readonly mode: 'wait' | 'speculative' };
-  readonly queueMode: 'steer' | 'followup';
+  readonly queueMode: QueueMode;
   readonly thinkingBudget: number;
 };
 
@@ -173,7 +175,8 @@ function createDispatcher(deps: DispatcherDeps) {
     }
     const join = async () => stages.arrival(await turn.join(), signal);
     const arrived = { attempt, messages: [first, ...rest], join } as const;
-    return createTurnRun(turn, arrived, setup, { ...deps, lastMessageAt }).run();
+    const chosen = await deps.choices.get(turn.session);
+    return createTurnRun(turn, arrived, setup, { ...deps, lastMessageAt, chosen }).run();
   });
   return {
     handle: (turn: Turn): Promise<HandledTurn> => run(turn, { agent, permits }),
@@ -185,33 +188,42 @@ function createDispatcher(deps: DispatcherDeps) {
 type TurnRunDeps = DispatcherDeps & {
   /** Local clock, epoch milliseconds. */
   readonly lastMessageAt: Map<SessionKey, number>;
+  readonly chosen: SessionSettings;
 };
 
 /** One turn from its first message to its answers. */
 function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: TurnRunDeps) {
   const settings: DispatcherSettings = deps.settings();
-  const batch: Batch = createBatch(arrived, deps);
+  const { chosen } = deps;
+  const mode = chosen.queueMode ?? settings.queueMode;
+  const channel = deps.channel(accountName(turn.chat));
+  const units = channel?.limits.textUnits ?? Number.POSITIVE_INFINITY;
+  const batch: Batch = createBatch(arrived, {
+    ...deps,
+    isApart: (taken, next) =>
+      mode === 'followup' && comesApart(taken, next, settings.coalesce, units),
+  });
   const origins = new BatchOrigins(turn, deps);
   /** They joined too late for a restart: the next model call gets them. */
   const late: QueuedMessage[] = [];
   const restarted: SharedCall[] = [];
   const coalescer: Coalescer = createCoalescer(turn, batch, {
-    channel: deps.channel(accountName(turn.chat)),
+    channel,
     policy: settings.coalesce,
     clock: deps.clock,
   });
 
   async function run(): Promise<HandledTurn> {
     const { agent } = setup;
-    const { choices, log } = deps;
+    const { log } = deps;
     const { session, chat } = turn;
     const person = await deps.personOf(turn.messages[0].message);
     const context = agent.prepare(session, chat, person);
     // Awaited below; a failure while the person still writes must not count as unhandled.
     context.catch(() => undefined);
     origins.look(batch.messages);
-    const terms: TurnTerms = { chosen: await choices.get(session), person };
-    const startsAtOnce = mayStartAtOnce(terms.chosen);
+    const terms: TurnTerms = { chosen, person };
+    const startsAtOnce = mayStartAtOnce(chosen);
     if (!startsAtOnce) await coalescer.collect();
     const { seq } = batch.messages.at(-1) ?? turn.messages[0];
     if (!batch.takeChanges()) return { throughSeq: seq, outbound: [] };
@@ -220,8 +232,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
       : undefined;
     // After a first follower, the rest of the quiet time is awaited.
     if (startsAtOnce && early === undefined) await coalescer.collect();
-    const outcome =
-      early ?? (await withPermit(async () => answer(terms, await context, turn.signal)));
+    const outcome = early ?? (await answerInFull(terms, context));
     deps.lastMessageAt.set(session, newestMessage().receivedAt);
     log.info('turn ended', {
       session,
@@ -247,16 +258,73 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     }
   }
 
+  /** In the mode `interrupt` anew for each message that comes meanwhile. */
+  async function answerInFull(terms: TurnTerms, context: Promise<PreparedContext>) {
+    for (;;) {
+      const outcome = await withPermit(async () =>
+        mode === 'interrupt'
+          ? answerUntilFollower(terms, await context)
+          : answer(terms, await context, turn.signal),
+      );
+      if (outcome !== undefined) return outcome;
+      await coalescer.collect();
+    }
+  }
+
+  /**
+   * Undefined if a message joined: what the try recorded stands, its calls with effects too, as
+   * after a restart of the process.
+   */
+  async function answerUntilFollower(terms: TurnTerms, context: PreparedContext) {
+    return supersedable((controller, signal) => ({
+      watch: interruptBy(controller, signal),
+      outcome: answer(terms, context, signal),
+    }));
+  }
+
+  async function interruptBy(controller: AbortController, signal: AbortSignal) {
+    while (!batch.isClosed && batch.messages.length < settings.coalesce.maxMessages) {
+      const isThere = await turn.arrival(signal).then(
+        () => true,
+        () => false,
+      );
+      if (!isThere) return;
+      const joined = await batch.join();
+      if (joined.length > 0) return controller.abort(new Superseded());
+    }
+  }
+
+  /** Undefined if the attempt ended because it was superseded. */
+  async function supersedable(
+    begin: (
+      controller: AbortController,
+      signal: AbortSignal,
+    ) => { readonly watch: Promise<void>; readonly outcome: Promise<TurnOutcome> },
+  ): Promise<TurnOutcome | undefined> {
+    const controller = new AbortController();
+    const signal = AbortSignal.any([turn.signal, controller.signal]);
+    const { watch, outcome } = begin(controller, signal);
+    try {
+      return await outcome;
+    } catch (error) {
+      const isSuperseded = controller.signal.reason instanceof Superseded;
+      if (turn.signal.aborted || !isSuperseded) throw error;
+      return undefined;
+    } finally {
+      controller.abort();
+      await watch;
+    }
+  }
+
   /**
    * Whether waiting for followers would most likely only delay the answer: they are rare, and a
    * call of a service is cheap.
    */
-  function mayStartAtOnce({ model, queueMode }: SessionSettings): boolean {
+  function mayStartAtOnce({ model }: SessionSettings): boolean {
     const { addressing, group } = newestMessage();
     const isDirect = addressing === 'direct' && group === undefined;
     // If later messages wait for the next turn, they must not restart this one.
-    const joins = (queueMode ?? settings.queueMode) === 'steer';
-    if (settings.coalesce.mode === 'wait' || !isDirect || !joins) return false;
+    if (settings.coalesce.mode === 'wait' || !isDirect || mode !== 'steer') return false;
     const before = deps.lastMessageAt.get(turn.session);
     return coalescer.mayStartAtOnce(before) && isCloudModel(deps.models.current(), model);
   }
@@ -266,20 +334,11 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
    * anything was shown or done.
    */
   async function answerAtOnce(terms: TurnTerms, context: PreparedContext) {
-    const controller = new AbortController();
-    const signal = AbortSignal.any([turn.signal, controller.signal]);
     const view = freshView();
-    const watch = supersede(view, controller, signal);
-    try {
-      return await answer(terms, context, signal, view, coalescer.quiet);
-    } catch (error) {
-      const isSuperseded = controller.signal.reason instanceof Superseded;
-      if (turn.signal.aborted || !isSuperseded) throw error;
-      return undefined;
-    } finally {
-      controller.abort();
-      await watch;
-    }
+    return supersedable((controller, signal) => ({
+      watch: supersede(view, controller, signal),
+      outcome: answer(terms, context, signal, view, coalescer.quiet),
+    }));
   }
 
   async function supersede(view: TurnView, controller: AbortController, signal: AbortSignal) {
@@ -334,7 +393,6 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     const { id, session, chat } = turn;
     const { callGuards, post, ask } = deps;
     const asking = () => origins.asking(batch.messages, person);
-    const mode = chosen.queueMode ?? settings.queueMode;
     // A live view that cannot be updated does not fail the turn.
     const show = (event: AgentEvent) => void shown.show(event).catch(() => undefined);
     const received = (queued: QueuedMessage) => origins.received(queued, show);

@@ -25,7 +25,7 @@ import {
 import type { MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import { PLAIN_COMMANDS } from '../commands/command-access.ts';
-import type { AgentMode } from '../config/settings-fields.ts';
+import type { AgentMode, QueueMode } from '../config/settings-fields.ts';
 import type { Judge } from '../intake/fair-use.ts';
 import {
   firstSeqOf,
@@ -222,7 +222,7 @@ export type SessionSettings = {
   /** The model that /local restores; undefined: the default model. */
   readonly beforeLocal?: string;
   readonly thinkingBudget?: number;
-  readonly queueMode?: 'steer' | 'followup';
+  readonly queueMode?: QueueMode;
   /** How its turns share their work among models. */
   readonly mode?: AgentMode;
   /** How the earlier part is summarised. */
