@@ -10,7 +10,7 @@ import { startTelegramWorld, type TelegramWorld } from '../support/telegram-worl
 const OWNER = 700;
 const FIRST_CHAT = 10_000;
 /** More tokens than the worst case of one call. */
-const UNIT = 10_000;
+const UNIT = 12_500;
 const WAIT_MS = 45_000;
 const REFUSED = /(?:is used up|too little for an answer) .*I can answer again after midnight/;
 
@@ -112,7 +112,7 @@ describe('the budget of a person', () => {
     telegram.say(FIRST_CHAT, '/budget more 1000');
     await hears(FIRST_CHAT, /Only my owner/);
     telegram.say(OWNER, '/budget');
-    await hears(OWNER, /of 252,000 tokens a day \(26 % more today\)/);
+    await hears(OWNER, /of 315,000 tokens a day \(26 % more today\)/);
     telegram.say(FIRST_CHAT, 'please say nonce-g');
     await hears(FIRST_CHAT, /nonce-g/);
     telegram.say(FIRST_CHAT, '/usage');
