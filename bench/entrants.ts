@@ -1,9 +1,11 @@
-// The programs measured in one run: the two baselines, this checkout, and optionally another one.
+// The programs measured in one run: the two baselines, the package that is made of this checkout,
+// optionally another checkout, and where it is asked for the sources of this one.
 
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { setup, teardown } from '../test/support/packed.ts';
 import { AT_ONCE, type Pace, type Peers, startPeers } from './peers.ts';
 import {
   agentBot,
@@ -31,13 +33,16 @@ export const UNLIMITED: Settings = { quietMs: 0, maxConcurrentChats: 1000 };
 
 export interface Contest extends AsyncDisposable {
   readonly yardsticks: readonly Entrant[];
-  /** This checkout, and the one it is compared with. */
+  /** The package of this checkout, and the checkout it is compared with. */
   nanobots(settings: Settings, suffix?: string): readonly Entrant[];
+  sources(settings: Settings): Entrant;
 }
 
 /** @param against folder of another checkout, with its dependencies installed */
 export async function openContest(against: string | undefined): Promise<Contest> {
-  const checkouts = [{ name: 'nanobot', folder: ROOT }];
+  await setup();
+  const packed = process.env['NANOBOT_TEST_PACKAGE'] ?? '';
+  const checkouts = [{ name: 'nanobot', folder: packed }];
   if (against !== undefined) {
     const folder = resolve(against);
     if (!existsSync(join(folder, 'bin/nanobot.js'))) throw new Error(`no checkout in ${folder}`);
@@ -45,7 +50,7 @@ export async function openContest(against: string | undefined): Promise<Contest>
   }
   const scratch = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
   const request = join(scratch, 'request.json');
-  await writeFile(request, await recordRequest());
+  await writeFile(request, await recordRequest(packed));
   return {
     yardsticks: [bareBot, (peers) => agentBot(peers, request)],
     nanobots: (settings, suffix = '') =>
@@ -54,15 +59,20 @@ export async function openContest(against: string | undefined): Promise<Contest>
           (peers) =>
             nanobot(peers, { name: `${name}${suffix}`, folder, ...settings }),
       ),
-    [Symbol.asyncDispose]: () => rm(scratch, { recursive: true, force: true }),
+    sources: (settings) => (peers) =>
+      nanobot(peers, { name: 'nanobot from its sources', folder: ROOT, ...settings }),
+    async [Symbol.asyncDispose]() {
+      await teardown();
+      await rm(scratch, { recursive: true, force: true });
+    },
   };
 }
 
 /** What nanobot sends to the model for a first message, as JSON. */
-async function recordRequest(): Promise<string> {
+async function recordRequest(folder: string): Promise<string> {
   await using stack = new AsyncDisposableStack();
   const [bot] = await lineUp(stack, AT_ONCE, [
-    (peers) => nanobot(peers, { name: 'nanobot', folder: ROOT, ...UNLIMITED }),
+    (peers) => nanobot(peers, { name: 'nanobot', folder, ...UNLIMITED }),
   ]);
   await bot?.peers.ask(1);
   return JSON.stringify(bot?.peers.lastRequest());

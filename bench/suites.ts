@@ -89,7 +89,8 @@ const STARTS = 5;
 export async function start(contest: Contest): Promise<void> {
   const times = new Map<string, { readonly polls: number[]; readonly replies: number[] }>();
   for (let round = 0; round < STARTS; round += 1) {
-    for (const entrant of [...contest.yardsticks, ...contest.nanobots(UNLIMITED)]) {
+    const nanobots = [...contest.nanobots(UNLIMITED), contest.sources(UNLIMITED)];
+    for (const entrant of [...contest.yardsticks, ...nanobots]) {
       await using stack = new AsyncDisposableStack();
       const peers = stack.use(await startPeers(AT_ONCE));
       const program = stack.use(await entrant(peers));
