@@ -315,7 +315,8 @@ export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
     try {
       return await next(turn);
     } finally {
-      over.abort();
+      // Without a reason it would collect a stack in every turn.
+      over.abort('turn ended');
       await watching;
     }
   }
