@@ -315,8 +315,7 @@ export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
     try {
       return await next(turn);
     } finally {
-      // Without a reason it would collect a stack in every turn.
-      over.abort('turn ended');
+      over.abort();
       await watching;
     }
   }
