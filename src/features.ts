@@ -2,7 +2,11 @@
 // and their sections of the configuration. Loads nothing else of them.
 
 import { clusterSchema } from './features/cluster/settings.ts';
-import { localModelsSchema, modelCapabilitiesSchema } from './features/local-models/settings.ts';
+import {
+  localModelConflicts,
+  localModelsSchema,
+  modelCapabilitiesSchema,
+} from './features/local-models/settings.ts';
 import { mcpServersSchema, toolServerConflicts } from './features/mcp/settings.ts';
 import { modeConflicts, modeFields } from './features/modes/settings.ts';
 import {
@@ -40,7 +44,12 @@ export const AGENT_SECTIONS = {
 };
 
 /** Checks of settings that are valid alone but not together. */
-export const FEATURE_CONFLICTS = [toolServerConflicts, voiceConflicts, modeConflicts];
+export const FEATURE_CONFLICTS = [
+  toolServerConflicts,
+  voiceConflicts,
+  modeConflicts,
+  localModelConflicts,
+];
 
 /** Installed in this order: a feature may use what earlier ones provide. */
 export const FEATURES = [

@@ -50,7 +50,10 @@ export async function createModels(deps: ModelsDeps): Promise<Models> {
   const { live, forAll, cluster, ...rest } = deps;
   const places = (vendor: keyof typeof live.config.localModels.places) =>
     live.config.localModels.places[vendor];
-  const sites = createLocalSites({ clock: deps.clock, places });
+  const sites = createLocalSites({
+    ...{ clock: deps.clock, places },
+    memoryGb: () => live.config.localModels.memoryGb,
+  });
   const options = () => ({
     ...rest,
     ...(cluster?.peers === undefined ? {} : { peers: cluster.peers }),

@@ -1,9 +1,11 @@
 // A local model server: its state, warm models and limits; the collection of all sites, and peers
 // on the local network.
 
-import { createPermits } from '../lib/async.ts';
+import { createPermits, RecentMap, readOnce } from '../lib/async.ts';
 import { defined } from '../lib/json/json.ts';
+import { isLoopbackHost } from '../lib/net/address-rules.ts';
 import type { Clock } from '../lib/time/clock.ts';
+import type { MakeRoom, ServerMemory } from './local-memory.ts';
 import {
   askLocal,
   isOk,
@@ -37,6 +39,8 @@ type SiteDeps = {
   readonly clock: Clock;
   /** Number of concurrent calls that a server of this kind accepts. */
   places(vendor: LocalVendor): number;
+  /** Before a model is called or loaded; absent: no limit. */
+  readonly makeRoom?: MakeRoom;
 };
 
 export type SiteReport = ReturnType<LocalSite['report']>;
@@ -62,6 +66,9 @@ export class LocalSite {
   #health: ServerHealth = UNKNOWN_HEALTH;
   #answeredAt = Number.NEGATIVE_INFINITY;
   #calledAt = Number.NEGATIVE_INFINITY;
+  readonly #usedAt = new RecentMap<string, number>(MAX_MODELS);
+  /** Calls of each model that hold a place. */
+  readonly #answering = new Map<string, number>();
 
   constructor(server: LocalServerAddress, deps: SiteDeps) {
     this.#server = server;
@@ -76,10 +83,68 @@ export class LocalSite {
     return this;
   }
 
-  /** Takes a place for one call and its whole stream. @throws the signal's reason */
-  enter(signal: AbortSignal): Promise<Place> {
+  /**
+   * Takes a place for one call of the model and its whole stream, and room for the model. @throws
+   * MemoryRefused, the signal's reason
+   */
+  async enter(model: string, signal: AbortSignal): Promise<Place> {
     this.#calledAt = this.#deps.clock.monotonic();
-    return this.gate.enter(this.#places, signal);
+    const place = await this.gate.enter(this.#places, signal);
+    const leave = this.#counted(model, place, signal);
+    try {
+      await this.#deps.makeRoom?.(this, model, signal);
+      return { waitedMs: place.waitedMs, [Symbol.dispose]: leave };
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+
+  /** Counts a call of the model until it is left or aborted. */
+  #counted(model: string, place: Place, signal: AbortSignal): () => void {
+    this.#usedAt.set(model, this.#deps.clock.monotonic());
+    this.#answering.set(model, (this.#answering.get(model) ?? 0) + 1);
+    let isHeld = true;
+    const leave = () => {
+      if (!isHeld) return;
+      isHeld = false;
+      signal.removeEventListener('abort', leave);
+      const left = (this.#answering.get(model) ?? 1) - 1;
+      if (left === 0) this.#answering.delete(model);
+      else this.#answering.set(model, left);
+      place[Symbol.dispose]();
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+    return leave;
+  }
+
+  get isElsewhere(): boolean {
+    const { apiBase, peer } = this.#server;
+    return peer !== undefined || !isLoopbackHost(URL.parse(apiBase)?.hostname ?? '');
+  }
+
+  async memory(signal: AbortSignal): Promise<ServerMemory> {
+    const { readMemory } = await import('./local-memory.ts');
+    return readMemory(this.#server, signal);
+  }
+
+  isAnswering(model: string): boolean {
+    return this.#answering.has(model);
+  }
+
+  usedAt(model: string): number {
+    return this.#usedAt.get(model) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  async unload(
+    { model, unload }: ServerMemory['held'][number],
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const answer = unload && (await askLocal(this.#server, unload, signal));
+    this.#learnt.delete(model);
+    this.#warmth.delete(model);
+    return answer !== undefined && isOk(answer);
   }
 
   get ahead(): number {
@@ -170,7 +235,10 @@ export class LocalSite {
     if (before === undefined && !(await this.#lists(model, signal))) return false;
     if (before?.isLoaded !== false) return true;
     const loading = { server: this.#server, model, clock: this.#deps.clock, meter };
-    const isLoaded = await loadModel({ ...loading, enter: () => this.enter(signal) }, signal);
+    const isLoaded = await loadModel(
+      { ...loading, enter: () => this.enter(model, signal) },
+      signal,
+    );
     this.#learnt.delete(model);
     await this.learn(model, signal);
     return isLoaded;
@@ -233,17 +301,31 @@ export function addressOf(apiBase: string): string {
 
 export type LocalSites = ReturnType<typeof createLocalSites>;
 
-export function createLocalSites(deps: SiteDeps) {
+export function createLocalSites({
+  memoryGb: limitGb = () => 0,
+  ...deps
+}: Omit<SiteDeps, 'makeRoom'> & {
+  /** Most memory for models of this machine, in gigabytes; 0 or absent: no limit. */
+  readonly memoryGb?: () => number;
+}) {
   const sites = new Map<string, LocalSite>();
+  const all = () => [...sites.values()];
+  const memory = readOnce(async () => {
+    const { createMemoryLimit } = await import('./local-memory.ts');
+    return createMemoryLimit({ limitGb, sites: all, clock: deps.clock });
+  });
+  const makeRoom: MakeRoom = async (...call) => {
+    if (limitGb() > 0) await (await memory())(...call);
+  };
   return {
     /** The same instance for the same address. */
     at(server: LocalServerAddress): LocalSite {
       const address = addressOf(server.apiBase);
-      const site = sites.get(address)?.use(server) ?? new LocalSite(server, deps);
+      const site = sites.get(address)?.use(server) ?? new LocalSite(server, { ...deps, makeRoom });
       sites.set(address, site);
       return site;
     },
-    all: (): readonly LocalSite[] => [...sites.values()],
+    all: (): readonly LocalSite[] => all(),
   };
 }
 

@@ -3,7 +3,7 @@
 // with a text for the person.
 
 import type { ProviderName } from '../kernel/config/config.ts';
-import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
+import { NanobotError, ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import { defined } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
@@ -356,12 +356,12 @@ class ResilientCall {
   async *#enter(site: LocalSite | undefined): AsyncGenerator<ModelEvent, Place | undefined, void> {
     if (site === undefined) return undefined;
     const { ahead } = site;
-    const entering = site.enter(this.#signal);
+    const entering = site.enter(this.#candidate.model, this.#signal);
     let isIn = false;
     try {
       const server = this.#candidate.vendor.label;
       if (ahead > 0) yield { type: 'waiting', server, ahead };
-      const place = await entering;
+      const place = await entering.catch((error) => this.#noRoom(error));
       if (ahead > 0) yield { type: 'waiting', server, ahead: 0 };
       isIn = true;
       return place;
@@ -369,6 +369,15 @@ class ResilientCall {
       // A consumer that sees the wait may stop.
       if (!isIn) entering.then((place) => place[Symbol.dispose](), noMatter);
     }
+  }
+
+  /** A retry would not free memory; another model may answer. */
+  #noRoom(error: unknown): never {
+    if (!(error instanceof NanobotError) || error.code !== 'memory_refused') throw error;
+    const { vendor, name } = this.#candidate;
+    const failure: ProviderFailure = { kind: 'rejected' };
+    const said = { failure, provider: vendor.name, model: name, userText: error.message };
+    throw new ProviderError(error.message, said);
   }
 
   #reasonFor(failure: ProviderFailure): string {

@@ -23,14 +23,17 @@ async function world(
   models: readonly LocalModelSpec[] = [QWEN],
   more: ConfigInput = {},
 ) {
-  const side = localDialect(kind, models);
+  const side = localDialect(kind, models, { keepsAll: true });
   const server = await startLlmServer({ side: side.route, models: models.map(({ id }) => id) });
   const clock = createMovableClock();
   const config = configSchema.parse({
     ...more,
     providers: { [vendor]: { apiBase: server.openaiBase }, ...more.providers },
   });
-  const sites = createLocalSites({ clock, places: (name) => config.localModels.places[name] });
+  const sites = createLocalSites({
+    ...{ clock, places: (name) => config.localModels.places[name] },
+    memoryGb: () => config.localModels.memoryGb,
+  });
   const registry = createModelRegistry({
     ...{ config, env: {}, clock, sites, log: silentLogger },
     random: () => 0.5,
@@ -395,7 +398,7 @@ describe('warming up', () => {
 it('a server is not taken for dead while a call runs on it, and after three failures else', async () => {
   const { server, clock, registry, model } = await world('ollama', 'ollama');
   const site = registry.localModel(model)?.site;
-  const place = await site?.enter(SIGNAL);
+  const place = await site?.enter(QWEN.id, SIGNAL);
   await server[Symbol.asyncDispose]();
   const looks = async () => [await site?.look(1000, SIGNAL), await site?.look(1000, SIGNAL)];
   expect([...(await looks()), ...(await looks()), site?.report().state]).not.toContain('down');
@@ -420,4 +423,74 @@ it('a fallback of a service is asked for its own longest answer, not for that of
   cloud.script(say('from the cloud'));
   await finish(handle(), ask('x', { maxTokens: 4000, tools: [timeTool] }));
   expect(cloud.requests[0]?.body).toMatchObject({ max_completion_tokens: 4000 });
+});
+
+describe('the memory of this machine', () => {
+  const model = (id: string, gigabytes: number) => ({ ...QWEN, id, bytes: gigabytes * 1e9 });
+  const MODELS = [model('a', 4), model('b', 3), model('c', 5), model('d', 20)];
+  const limited = { localModels: { memoryGb: 10 } };
+
+  it.each(['ollama', 'lmstudio'] as const)(
+    'is kept below its limit at %s: what was used longest ago is unloaded',
+    async (kind) => {
+      const { side, server, clock, registry } = await world(kind, kind, MODELS, limited);
+      await using _server = server;
+      const warm = async (id: string) => {
+        await clock.advance(1000);
+        await registry.localModel(`${kind}/${id}`)?.site.warmUp(id, { meter: undefined }, SIGNAL);
+      };
+      await warm('a');
+      await warm('b');
+      expect(side.loaded).toEqual(new Set(['a', 'b']));
+      server.script(say('fine'));
+      await clock.advance(1000);
+      await finish(registry.resolve(`${kind}/a`), ask('x'));
+      await warm('c');
+      expect(side.loaded).toEqual(new Set(['a', 'c']));
+      server.assertDone();
+    },
+  );
+
+  it('is waited for while the model that takes it answers', async () => {
+    const { side, server, clock, registry } = await world('ollama', 'ollama', MODELS, {
+      localModels: { memoryGb: 6, places: { ollama: 2 } },
+    });
+    await using _server = server;
+    side.loaded.add('a');
+    const { promise: rest, resolve: release } = Promise.withResolvers<void>();
+    server.script({ chunks: ['first ', rest, 'ends'] }, say('second'));
+    const first = finish(registry.resolve('ollama/a'), ask('x'));
+    await server.received(1);
+    let isOver = false;
+    const second = finish(registry.resolve('ollama/c'), ask('x')).finally(() => {
+      isOver = true;
+    });
+    await expect.poll(() => clock.pending, { interval: 5 }).toBeGreaterThan(0);
+    await clock.advance(2000);
+    expect(server.requests).toHaveLength(1);
+    expect(side.loaded).toEqual(new Set(['a']));
+    release();
+    await first;
+    while (!isOver) await clock.advance(500);
+    expect((await second).text).toBe('second');
+    expect(side.loaded).not.toContain('a');
+  });
+
+  it('refuses a model that does not fit, with what to do, and unloads nothing in vain', async () => {
+    const { server, registry } = await world('ollama', 'ollama', MODELS, limited);
+    await using _server = server;
+    await expect(finish(registry.resolve('ollama/d'), ask('x'))).rejects.toMatchObject({
+      failure: { kind: 'rejected' },
+      userText: expect.stringMatching(/d needs 20\.0 GB .*localModels\.memoryGb allows 10/),
+    });
+    expect(server.requests).toEqual([]);
+  });
+
+  it('is no matter without a limit, or for a server of another machine', async () => {
+    const { side, server, registry } = await world('ollama', 'ollama', MODELS);
+    await using _server = server;
+    server.script(say('fine'));
+    await finish(registry.resolve('ollama/d'), ask('x'));
+    expect(side.asked.filter((asked) => asked === '/api/tags')).toEqual([]);
+  });
 });

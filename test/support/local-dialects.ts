@@ -24,6 +24,8 @@ export type LocalModelSpec = {
   readonly capabilities?: readonly string[];
   /** Ollama hands it on to there. */
   readonly remoteHost?: string;
+  /** Of its files. */
+  readonly bytes?: number;
 };
 
 export interface LocalDialect {
@@ -41,7 +43,12 @@ const missing: SideAnswer = { status: 404, body: { error: 'not found' } };
 const remoteOf = ({ id, remoteHost }: LocalModelSpec) =>
   remoteHost === undefined ? {} : { remote_host: remoteHost, remote_model: id };
 
-export function localDialect(kind: LocalKind, models: readonly LocalModelSpec[]): LocalDialect {
+/** `keepsAll`: it loads a model beside those that it holds. */
+export function localDialect(
+  kind: LocalKind,
+  models: readonly LocalModelSpec[],
+  { keepsAll = false }: { readonly keepsAll?: boolean } = {},
+): LocalDialect {
   const loaded = new Set<string>(
     kind === 'llamacpp' || kind === 'vllm' ? [models[0]?.id ?? ''] : [],
   );
@@ -51,7 +58,7 @@ export function localDialect(kind: LocalKind, models: readonly LocalModelSpec[])
   const load = (model: LocalModelSpec) => {
     const refused = refuseLoads.shift();
     if (refused !== undefined) return refused;
-    loaded.clear();
+    if (!keepsAll) loaded.clear();
     loaded.add(model.id);
     return ok({ model: model.id, done: true, done_reason: 'load', response: '' });
   };
@@ -72,18 +79,26 @@ export function localDialect(kind: LocalKind, models: readonly LocalModelSpec[])
       },
       'GET /api/tags': () =>
         ok({
-          models: models.map((each) => ({ name: each.id, model: each.id, ...remoteOf(each) })),
+          models: models.map((each) => ({
+            ...{ name: each.id, model: each.id, size: each.bytes ?? 0 },
+            ...remoteOf(each),
+          })),
         }),
       'GET /api/ps': () =>
         ok({
           models: models
             .filter(({ id }) => loaded.has(id))
-            .map(({ id, loadedTokens }) => ({ name: id, model: id, context_length: loadedTokens })),
+            .map(({ id, loadedTokens, bytes = 0 }) => ({
+              ...{ name: id, model: id, context_length: loadedTokens },
+              ...{ size: bytes, size_vram: bytes },
+            })),
         }),
       'POST /api/generate': ({ body }) => {
         const model = named(body);
         if (model === undefined || body['prompt'] !== undefined) return missing;
-        return load(model);
+        if (body['keep_alive'] !== 0) return load(model);
+        loaded.delete(model.id);
+        return ok({ model: model.id, done: true, done_reason: 'unload', response: '' });
       },
     },
     lmstudio: {
@@ -98,6 +113,18 @@ export function localDialect(kind: LocalKind, models: readonly LocalModelSpec[])
               : { state: 'not-loaded' }),
           })),
         }),
+      'GET /api/v1/models': () =>
+        ok({
+          models: models.map(({ id, bytes = 0 }) => ({
+            ...{ type: 'llm', key: id, size_bytes: bytes },
+            loaded_instances: loaded.has(id) ? [{ id: `${id}:1`, config: {} }] : [],
+          })),
+        }),
+      'POST /api/v1/models/unload': ({ body }) => {
+        const id = String(body['instance_id']).replace(/:1$/, '');
+        if (!loaded.delete(id)) return { status: 404, body: { error: 'no such instance' } };
+        return ok({ instance_id: body['instance_id'] });
+      },
       'POST /v1/chat/completions': ({ body }) => {
         const model = named(body);
         if (model === undefined || body['stream'] !== false) return missing;

@@ -16,8 +16,13 @@ import type { Owners } from '../../kernel/owners.ts';
 import type { StatusSource } from '../../kernel/status.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { discoverLocalModels } from '../../providers/local-servers.ts';
+import { aborted, type Clock } from '../../lib/time/clock.ts';
+import {
+  askLocal,
+  discoverLocalModels,
+  isOk,
+  type LocalAddress,
+} from '../../providers/local-servers.ts';
 import type { LocalSite, SiteReport } from '../../providers/local-site.ts';
 import type { LocalModel } from '../../providers/registry.ts';
 import {
@@ -52,6 +57,8 @@ type LocalModelsParts = {
   readonly cluster: ClusterKeeper;
   readonly spending: SpendingGuard;
   readonly owners: Pick<Owners, 'chat' | 'tell'>;
+  readonly env: Kernel['env'];
+  readonly folder: string;
 };
 
 /** Interval of the check whether local models came into use. */
@@ -64,7 +71,7 @@ const LOOK_MS = 1500;
 export const LOCAL_MODELS = port<LocalModels>('local models');
 
 export function install(kernel: Kernel): void {
-  const { live, clock, log, settings, owners, add } = kernel;
+  const { live, clock, log, settings, owners, env, home, add } = kernel;
   const models = kernel.use(MODEL_SERVERS);
   const cluster = kernel.use(CLUSTER);
   const spending = kernel.modelCalls;
@@ -80,11 +87,14 @@ export function install(kernel: Kernel): void {
     cluster,
     spending,
     owners,
+    env,
+    folder: home.root,
   });
   add.status(care.status);
   add.command(...localCommands({ local: care.service, settings, models: models.current }));
   add.command(...clusterCommands(() => cluster.current?.service));
   add.task({ name: 'local models', run: (signal) => care.run(signal) });
+  add.task({ name: 'local model servers', run: (signal) => care.keepServers(signal) });
   add.task({ name: 'cluster', run: (signal) => cluster.run(signal) });
   kernel.provide(LOCAL_MODELS, care.service);
 }
@@ -137,6 +147,31 @@ class LocalModelCare {
       await this.#parts.clock.sleep(everyMs ?? IDLE_MS, woken).catch(() => undefined);
       this.#changed = new AbortController();
     }
+  }
+
+  /** The programs of servers that the configuration starts. */
+  async keepServers(signal: AbortSignal): Promise<void> {
+    const { live, models } = this.#parts;
+    const { start, stop } = live.config.localModels;
+    const wanted = models
+      .current()
+      .localServers()
+      .filter(({ vendor }) => start[vendor].length > 0);
+    if (wanted.length === 0) return aborted(signal);
+    const { keepServer } = await import('./server-program.ts');
+    await Promise.all(
+      wanted.map((server) => {
+        const program = {
+          ...{ label: vendorOf(server.vendor).label, isThere: isAnswering(server) },
+          ...{ start: start[server.vendor], stop: stop[server.vendor] },
+          started: () => {
+            this.#warmed = '';
+            this.#changed.abort();
+          },
+        };
+        return keepServer(program, this.#parts, signal);
+      }),
+    );
   }
 
   get #everyMs(): number | undefined {
@@ -234,6 +269,12 @@ class LocalModelCare {
     );
   }
 }
+
+const isAnswering = (server: LocalAddress) => async (signal: AbortSignal) => {
+  const question = { path: '/models', below: 'apiBase', timeoutMs: LOOK_MS } as const;
+  const answer = await askLocal(server, question, signal);
+  return answer !== undefined && isOk(answer);
+};
 
 const isAt =
   ({ apiBase }: { readonly apiBase: string }) =>

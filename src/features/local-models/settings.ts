@@ -2,8 +2,18 @@
 // and how their servers are treated.
 
 import { z } from 'zod';
-import { count, flag, seconds, section, text } from '../../kernel/config/settings-fields.ts';
+import {
+  count,
+  flag,
+  type Problems,
+  seconds,
+  section,
+  text,
+  unless,
+} from '../../kernel/config/settings-fields.ts';
+import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
+import { LOCAL_VENDORS } from '../../providers/settings.ts';
 
 const capability = z.strictObject({
   models: z
@@ -46,6 +56,15 @@ export const modelCapabilitiesSchema = z
     'Capabilities of models, if name and server do not show them. The first match applies.',
   );
 
+const program = (what: string) =>
+  z.array(z.string().min(1).max(4096)).max(100).default([]).describe(what);
+const start = (server: string) =>
+  program(
+    `Program and arguments that start ${server} when it does not answer. Empty: not started.`,
+  );
+const stop = (server: string) =>
+  program(`The same that end ${server} where its program leaves it in the background.`);
+
 const places = (server: string) =>
   count(1, 1000, 1).describe(`Most calls to ${server} at the same time; others wait.`);
 
@@ -75,6 +94,26 @@ export const localModelsSchema = section({
   probeSecs: seconds(0, 3600, 60).describe(
     'Seconds between checks of a local server in use. 0: never.',
   ),
+  memoryGb: z
+    .number()
+    .min(0)
+    .max(100_000)
+    .default(0)
+    .describe(
+      'Most memory for models of servers on this machine, in GB; others are unloaded first. 0: no limit.',
+    ),
+  start: section({
+    ollama: start('Ollama'),
+    lmstudio: start('LM Studio'),
+    vllm: start('vLLM'),
+    local: start('the server of providers.local'),
+  }),
+  stop: section({
+    ollama: stop('Ollama'),
+    lmstudio: stop('LM Studio'),
+    vllm: stop('vLLM'),
+    local: stop('the server of providers.local'),
+  }),
   places: section({
     ollama: places('Ollama'),
     lmstudio: places('LM Studio'),
@@ -82,3 +121,23 @@ export const localModelsSchema = section({
     local: places(t`the server of providers.local`),
   }),
 });
+
+/** A program starts servers on this machine only. */
+export function localModelConflicts({
+  localModels,
+  providers,
+}: {
+  readonly localModels: z.infer<typeof localModelsSchema>;
+  readonly providers: Readonly<Record<LocalVendorName, { readonly apiBase: string }>>;
+}): Problems {
+  return LOCAL_VENDORS.flatMap((vendor) => {
+    const { apiBase } = providers[vendor];
+    const isHere = apiBase === '' || isLoopbackHost(URL.parse(apiBase)?.hostname ?? '');
+    const problem = t`${apiBase} is not an address of this machine`;
+    const remedy = t`Start that server on its own machine, and remove the program.`;
+    const isFine = isHere || localModels.start[vendor].length === 0;
+    return unless(isFine, `localModels.start.${vendor}`, problem, remedy);
+  });
+}
+
+type LocalVendorName = (typeof LOCAL_VENDORS)[number];

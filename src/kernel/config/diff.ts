@@ -32,6 +32,8 @@ const AT_START = [
   'agents.defaults.workspace',
   'queue.maxPending',
   'queue.maxPendingPerChat',
+  'localModels.start',
+  'localModels.stop',
   'logging',
   'telemetry',
   ...FEATURES.flatMap(
