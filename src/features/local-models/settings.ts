@@ -63,7 +63,7 @@ const start = (server: string) =>
     `Program and arguments that start ${server} when it does not answer. Empty: not started.`,
   );
 const stop = (server: string) =>
-  program(`The same that end ${server} where its program leaves it in the background.`);
+  program(t`The same that end ${server} where its program leaves it in the background.`);
 
 const places = (server: string) =>
   count(1, 1000, 1).describe(`Most calls to ${server} at the same time; others wait.`);
@@ -106,13 +106,13 @@ export const localModelsSchema = section({
     ollama: start('Ollama'),
     lmstudio: start('LM Studio'),
     vllm: start('vLLM'),
-    local: start('the server of providers.local'),
+    local: start(t`the server of providers.local`),
   }),
   stop: section({
     ollama: stop('Ollama'),
     lmstudio: stop('LM Studio'),
     vllm: stop('vLLM'),
-    local: stop('the server of providers.local'),
+    local: stop(t`the server of providers.local`),
   }),
   places: section({
     ollama: places('Ollama'),
