@@ -60,7 +60,7 @@ const program = (what: string) =>
   z.array(z.string().min(1).max(4096)).max(100).default([]).describe(what);
 const start = (server: string) =>
   program(
-    `Program and arguments that start ${server} when it does not answer. Empty: not started.`,
+    t`Program and arguments that start ${server} when it does not answer. Empty: not started.`,
   );
 const stop = (server: string) =>
   program(t`The same that end ${server} where its program leaves it in the background.`);
