@@ -133,10 +133,15 @@ async function* showOnce(
   });
 }
 
-/** A request to a local model was answered by a cloud service: the person has to know. */
+/** Another model than the chosen one answered, perhaps a cloud service: the person has to know. */
 function keepWhereItWent({ models, notices }: TurnContext, asked: ModelHandle, model: string) {
-  if (!asked.local || model === asked.name || models.resolve(model).local) return;
-  notices.keep(t`${asked.name} could not answer; ${model}, a service, was asked instead.`);
+  if (model === asked.name) return;
+  const isService = asked.local && !models.resolve(model).local;
+  notices.keep(
+    isService
+      ? t`${asked.name} could not answer; ${model}, a service, was asked instead.`
+      : t`${asked.name} could not answer; ${model} answered instead.`,
+  );
 }
 
 /** Sends one notice where a model takes long before the first output. */

@@ -182,7 +182,9 @@ export async function makePeopleRig(
       ownerOf,
       {
         load: async () => [],
+        turn: async () => [],
       },
+      { bus, metrics: '' },
     );
     const mediumOf = (channel: string) => (channel === 'mail' ? 'mail' : 'chat');
     const jobs = { atWork: async () => [], stop: async () => false };

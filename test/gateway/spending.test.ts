@@ -67,7 +67,10 @@ async function open() {
     return { name: `Name of ${key}`, ...(limits === undefined ? {} : { limits }) };
   };
   spending = new Spending({ state, clock, log: silentLogger, notes, knownAs, ownerOf, settings });
-  service = createSpendingService(spending, settings, ownerOf, { load: async () => [] });
+  const sessions = { load: async () => [], turn: async () => [] };
+  service = createSpendingService(spending, settings, ownerOf, sessions, {
+    ...{ bus: { trace: async () => undefined }, metrics: '' },
+  });
   await spending.today();
 }
 

@@ -21,6 +21,37 @@ import { callTools, fail, say, startLlmServer } from '../support/llm-server.ts';
 const TOKEN = 'the-token-of-this-test';
 const SAID = 'the-words-of-the-person';
 
+it('an answer of another model than the chosen one says so, and its receipt names that model', async () => {
+  await using model = await startLlmServer();
+  const { home, env, loaded } = await makeHome({
+    agents: { defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] } },
+    providers: { openai: { apiKey: 'a-key', apiBase: model.openaiBase } },
+  });
+  model.script(fail(404), say('Here I am.'));
+  const options = { channels: [], http: false, foreground: () => undefined };
+  const gateway = await boot(loaded, { home, env, ...options });
+  const stopping = new AbortController();
+  const running = gateway.run(stopping.signal);
+  const { terminal } = gateway;
+  const said: string[] = [];
+  for (const text of ['hello', '/cost']) {
+    await terminal.submit({ chat: 'list', clientId: `c${said.length}`, text });
+    for await (const event of terminal.events('list', 0, stopping.signal)) {
+      const isNew = event.type === 'said' && event.from === 'agent' && event.ended === undefined;
+      if (!isNew || said.includes(event.text)) continue;
+      said.push(event.text);
+      break;
+    }
+  }
+  stopping.abort();
+  await running;
+  await gateway[Symbol.asyncDispose]();
+  expect(said[0]).toBe(
+    'Here I am.\n\n[openai/sim-1 could not answer; openai/sim-2 answered instead.]',
+  );
+  expect(said[1]).toMatch(/^The last answer: openai\/sim-2, .*1 model call/);
+});
+
 async function startCollector() {
   const bodies: string[] = [];
   const server = createServer(async (request, response) => {
@@ -87,6 +118,9 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
   expect(why).toContain('the work was done');
   expect(why).toContain('terminal:list#');
   const cost = await told('/cost');
+  expect(cost).toMatch(
+    /^The last answer: openai\/sim-1, [\d,]+ tokens in \(\d+ cached\), [\d,]+ out.*, 2 model calls\.\nTime [\d.]+ s: waiting [\d.]+ s, preparing [\d.]+ s, model [\d.]+ s, tools [\d.]+ s, delivery [\d.]+ s\./,
+  );
   expect(cost).toMatch(/This conversation.*: \d+ tokens in 2 model calls/);
   await told('/allow once telegram 4711');
   await told('/forget the secret diagnosis');

@@ -12,10 +12,10 @@ import {
   type CommandTable,
   commandsOf,
   OWNER_ONLY,
+  tracedMessage,
 } from '../../kernel/commands/command-access.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { InboundMessage, TurnOutcome } from '../../kernel/message/message.ts';
-import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { spanWords } from '../../kernel/message/message-limits.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
@@ -66,7 +66,7 @@ const UNKNOWN = t`I have no earlier message of yours here.`;
 const MAX_REASON_CHARS = 300;
 
 async function tellWhy(origin: CommandOrigin, deps: WhyCommandDeps): Promise<string> {
-  const trace = await meant(origin, deps);
+  const trace = await tracedMessage(origin, deps.bus);
   if (trace === undefined) return UNKNOWN;
   const ended = await endOf(trace, deps);
   const life = lifeOf(trace, origin.message.receivedAt, ended);
@@ -86,18 +86,6 @@ async function workOf({ session, turnId }: Trace, { modes }: WhyCommandDeps) {
   if (session === undefined || turnId === undefined) return [];
   const lines = await modes.work(session, turnId);
   return lines.length === 0 ? [] : ['Steps:', ...lines.map((line) => `- ${verbatim(line)}`)];
-}
-
-async function meant(
-  { session, message }: CommandOrigin,
-  { bus }: WhyCommandDeps,
-): Promise<Trace | undefined> {
-  const { id, replyTo, sender, group, chat } = message;
-  const replied = replyTo === undefined ? undefined : await bus.trace(replyTo);
-  // An id gives no access to other conversations.
-  if (replied?.session === session || replied?.session === sessionKeyOf(chat)) return replied;
-  if (sender.kind !== 'person') return undefined;
-  return bus.trace({ session, besides: id, ...(group === undefined ? {} : { by: sender.id }) });
 }
 
 type Ended = TurnOutcome['kind'] | undefined;

@@ -47,7 +47,9 @@ export async function install(kernel: Kernel): Promise<void> {
     new Spending({ ...{ state, clock, log, notes }, knownAs, ownerOf, settings }),
   );
   await spending.today();
-  const service = createSpendingService(spending, settings, ownerOf, sessions);
+  const service = createSpendingService(spending, settings, ownerOf, sessions, {
+    ...{ bus, metrics: kernel.home.metrics },
+  });
   const only = kernel.use(LOCAL_ONLY);
   kernel.add.modelGuard(recordingGuard(measuring.calls.called, clock));
   kernel.add.modelGuard(budgetGuard(spending));

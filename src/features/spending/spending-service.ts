@@ -1,5 +1,6 @@
 // The chat commands about costs: everybody sees their own, owners see and change all limits.
 
+import type { MessageBus } from '../../kernel/bus/bus.ts';
 import {
   CONVERSATION,
   type Command,
@@ -7,6 +8,7 @@ import {
   type CommandTable,
   commandsOf,
   OWNER_ONLY,
+  tracedMessage,
 } from '../../kernel/commands/command-access.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, Payer } from '../../kernel/message/message.ts';
@@ -38,7 +40,7 @@ export const SPENDING_COMMANDS = {
     timing: 'immediate',
   },
   cost: {
-    summary: t`show the cost of this conversation and of today`,
+    summary: t`show the cost and time of the last answer, the cost of this conversation and of today`,
     access: CONVERSATION,
     timing: 'immediate',
   },
@@ -83,7 +85,9 @@ async function showUsage(origin: CommandOrigin, spending: SpendingService): Prom
 /** Entries that were summarised or cleared are no longer in the conversation and do not count. */
 async function showCost(origin: CommandOrigin, spending: SpendingService): Promise<string> {
   const conversation = await spending.inConversation(origin.session);
+  const receipt = await spending.ofAnswer(origin);
   return [
+    ...(receipt === undefined ? [] : [receipt]),
     t`This conversation, since its last summary or restart: ${conversationLines(conversation, spending.currency)}`,
     `Today:\n${await showUsage(origin, spending)}`,
   ].join('\n\n');
@@ -131,7 +135,8 @@ export function createSpendingService(
   spending: Spending,
   settings: () => Pick<SpendingSettings, 'limits' | 'prices'>,
   ownerOf: BudgetOwners,
-  sessions: Pick<SessionStore, 'load'>,
+  sessions: Pick<SessionStore, 'load' | 'turn'>,
+  { bus, metrics }: { readonly bus: Pick<MessageBus, 'trace'>; readonly metrics: string },
 ) {
   async function viewOf(row: LedgerRow): Promise<BudgetView> {
     const { name, limits } = await ownerOf(namesOf(row));
@@ -155,6 +160,14 @@ export function createSpendingService(
       const { prices, limits } = settings();
       const { conversationCost } = await import('./rules/conversation-cost.ts');
       return conversationCost(await sessions.load(session), prices, limits.budget.currency);
+    },
+    /** Cost and time of the last answer, or of the one that the command replies to. */
+    async ofAnswer(origin: CommandOrigin): Promise<string | undefined> {
+      const trace = await tracedMessage(origin, bus);
+      if (trace?.turnId === undefined) return undefined;
+      const entries = await sessions.turn(trace.session, trace.turnId);
+      const { receiptLines } = await import('./receipt.ts');
+      return receiptLines({ trace, entries, metrics, settings: settings() });
     },
     /** All of today: the total first, then by amount. */
     async all(): Promise<readonly BudgetView[]> {

@@ -3,8 +3,9 @@
 
 import { ADMITTED_ROLES, type AdmittedRole } from '../access/admission.ts';
 import type { SenderStanding } from '../access/rights.ts';
+import type { MessageBus, Trace } from '../bus/bus.ts';
 import type { SessionKey } from '../message/ids.ts';
-import type { InboundMessage } from '../message/message.ts';
+import { type InboundMessage, sessionKeyOf } from '../message/message.ts';
 
 /** The lowest permitted role; `nobody`: not in that place. */
 type Lowest = AdmittedRole | 'nobody';
@@ -114,4 +115,17 @@ export function commandsOf<Name extends string>(
 ): readonly Command[] {
   const names = Object.keys(table) as Name[];
   return names.map((name) => ({ ...table[name], name, run: runs[name] }));
+}
+
+/** The trace of the message that a command is about: the one it replies to, otherwise the last. */
+export async function tracedMessage(
+  { session, message }: CommandOrigin,
+  bus: Pick<MessageBus, 'trace'>,
+): Promise<Trace | undefined> {
+  const { id, replyTo, sender, group, chat } = message;
+  const replied = replyTo === undefined ? undefined : await bus.trace(replyTo);
+  // An id gives no access to other conversations.
+  if (replied?.session === session || replied?.session === sessionKeyOf(chat)) return replied;
+  if (sender.kind !== 'person') return undefined;
+  return bus.trace({ session, besides: id, ...(group === undefined ? {} : { by: sender.id }) });
 }

@@ -154,7 +154,7 @@ export function amountText({ tokens, micros }: Amount, currency: string): string
   return micros === 0 ? counted : t`${counted}, about ${moneyText(micros, currency)}`;
 }
 
-function moneyText(micros: number, currency: string): string {
+export function moneyText(micros: number, currency: string): string {
   const digits = micros > 0 && micros < MICROS / 10 ? 4 : 2;
   return `${(micros / MICROS).toFixed(digits)} ${currency}`;
 }
