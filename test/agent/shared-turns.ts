@@ -11,7 +11,7 @@ import { type ConfigInput, configSchema } from '../../src/kernel/config/config.t
 import type { AgentMode } from '../../src/kernel/config/settings-fields.ts';
 import { ProviderError } from '../../src/kernel/message/errors.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
-import type { ModelRegistry } from '../../src/providers/provider.ts';
+import type { ModelEvent, ModelRegistry } from '../../src/providers/provider.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createScriptedModel, type ScriptedCall } from '../support/scripted-model.ts';
 import { createRig, type RigOptions } from './agent-rig.ts';
@@ -52,7 +52,7 @@ export async function createSharedRig(
         name,
         stream(...call) {
           asked.push(name);
-          return handle.stream(...call);
+          return answeredBy(name, handle.stream(...call));
         },
       };
     },
@@ -107,3 +107,11 @@ export const doesNotAnswer: ScriptedCall = async function* () {
     model: 'any',
   });
 };
+
+/** As a provider names the model that answered. */
+export async function* answeredBy(
+  model: string,
+  events: AsyncIterable<ModelEvent>,
+): AsyncGenerator<ModelEvent, void, void> {
+  for await (const event of events) yield event.type === 'finished' ? { ...event, model } : event;
+}

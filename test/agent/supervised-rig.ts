@@ -17,6 +17,7 @@ import type { ModelRegistry } from '../../src/providers/provider.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createScriptedModel } from '../support/scripted-model.ts';
 import { createRig, type RigOptions } from './agent-rig.ts';
+import { answeredBy } from './shared-turns.ts';
 
 type Supervisor = NonNullable<NonNullable<ConfigInput['agents']>['supervisor']>;
 
@@ -72,7 +73,7 @@ export async function createSupervisedRig(
         name,
         stream(...call) {
           asked.push(name);
-          return handle.stream(...call);
+          return answeredBy(name, handle.stream(...call));
         },
       };
     },
