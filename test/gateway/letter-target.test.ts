@@ -37,7 +37,7 @@ test('an address that is not ours is refused, whatever it looks like', async () 
   for (const from of ['boss@victim.test', 'me@a.test.evil', '']) {
     expect(await targetOf(from)).toEqual({
       kind: 'refused',
-      text: 'No mailbox is meant by `from`. There are: default (me@a.test), work (me@w.test).',
+      text: '`from` names no mailbox. There are: default (me@a.test), work (me@w.test).',
     });
   }
 });

@@ -95,7 +95,7 @@ describe('a call that is always allowed', () => {
   }, 60_000);
 
   it('is listed in the chat and on the machine, stands in the audit, and ends when taken back', async () => {
-    const listed = await ask('/approvals', /Always allowed/);
+    const listed = await ask('/approvals', /Allow rules/);
     expect(listed).toContain('"argv":["./tool","a","b"]');
     const [always] = JSON.parse(await world.nanobot('approvals', 'list', '--json'));
     expect(always).toMatchObject({ state: 'always', tool: 'exec', uses: 3 });
@@ -103,7 +103,7 @@ describe('a call that is always allowed', () => {
     await world.nanobot('approvals', 'revoke', always.id.slice(0, 8));
     const deny = await isAsked(COMMAND);
     await deny();
-    expect(await ask('/approvals', /Nothing waits/)).not.toContain('Always allowed');
+    expect(await ask('/approvals', /Nothing is waiting/)).not.toContain('Allow rules');
     const audit = (await readFile(join(world.home.path, 'audit.jsonl'), 'utf8')).split('\n');
     const entries = audit.filter((line) => line.includes('"subject":"standing"'));
     const of = (action: string) => entries.filter((line) => line.includes(`"action":"${action}"`));

@@ -15,13 +15,13 @@ import type { Persons } from '../../kernel/people/persons.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { type AllowRules, endWords, type ShownAllowRule, shortId } from '../approvals/index.ts';
 import { AUTOMATIC, setApprovals, setGeneralApprovals, withPerson } from '../people/index.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {
-    summary: t`what waits for your yes, asked again here, and what you always allow`,
+    summary: t`show what waits for your approval and your allow rules`,
     usage:
       '/approvals [strict | normal | open | auto [owners | trusted | <person> | <group>] | revoke <id> | revoke all]',
     access: OWNER_ONLY,
@@ -63,7 +63,7 @@ async function setPolicy(
   { persons, peopleRows }: ApprovalCommandDeps,
 ): Promise<string> {
   const set = async ({ id }: Person) =>
-    (await setApprovals(persons, id, policy)) ?? t`I no longer know them.`;
+    (await setApprovals(persons, id, policy)) ?? t`This person is no longer known.`;
   if (whom === '') return withPerson(origin, persons, set);
   const [person, ...others] = await persons.find(whom);
   if (person === undefined) {
@@ -72,15 +72,21 @@ async function setPolicy(
       set ?? t`No person is called ${verbatim(whom)}. /people shows them; a group is channel:id.`
     );
   }
-  return others.length > 0 ? t`Several people are called that: use an id of /people.` : set(person);
+  return others.length > 0
+    ? t`Several people have this name: use an id from /people.`
+    : set(person);
 }
 
 async function revoke(id: string, { standing }: ApprovalCommandDeps): Promise<string> {
   if (id === '') return t`Usage: /approvals revoke <id> | all. /approvals shows the ids.`;
   const taken = await standing.takeBack(id);
-  if (taken === 'several') return t`Several begin so; say more of the id.`;
-  if (taken === 0) return t`There is none like that; /approvals shows them.`;
-  return taken === 1 ? t`Taken back: I ask again.` : t`${taken} are taken back: I ask again.`;
+  if (taken === 'several') return t`Several ids begin like this: type more characters.`;
+  if (taken === 0) return t`There is no allow rule with this id; /approvals lists them.`;
+  return ngettext(
+    msgid`Allow rule deleted: I ask again.`,
+    `${taken} allow rules deleted: I ask again.`,
+    taken,
+  );
 }
 
 async function showApprovals(
@@ -90,13 +96,13 @@ async function showApprovals(
   const open = (await questions.open()).filter(({ subject }) => LISTED.test(subject));
   const waiting = open.map(({ markdown }) => `- ${markdown.split('\n', 1).join('')}`);
   const always = alwaysLines(await standing.list());
-  if (waiting.length === 0) return [t`Nothing waits for your yes.`, ...always].join('\n');
+  if (waiting.length === 0) return [t`Nothing is waiting for your approval.`, ...always].join('\n');
   if (mediumOf(chat.channel) === 'mail') {
     const hint = t`Decide in a chat: a mail may hold untrusted content.`;
     return [...waiting, hint, ...always].join('\n');
   }
   for (const { id } of open) await questions.askAgain(id, chat);
-  return [...waiting, t`I ask each of them again here.`, ...always].join('\n');
+  return [...waiting, t`I ask about each of them again here.`, ...always].join('\n');
 }
 
 function alwaysLines(all: readonly ShownAllowRule[]): readonly string[] {
@@ -107,5 +113,5 @@ function alwaysLines(all: readonly ShownAllowRule[]): readonly string[] {
     const times = used === undefined ? t`not used yet` : t`used ${used.uses} times`;
     return `- \`${shortId(yes)}\` ${verbatim(yes.tool)} ${about} ${where}; ${endWords(until)}, ${times}`;
   });
-  return ['', t`Always allowed (/approvals revoke <id> takes one back):`, ...lines];
+  return ['', t`Allow rules (delete one with /approvals revoke <id>):`, ...lines];
 }

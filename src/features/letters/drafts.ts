@@ -255,7 +255,7 @@ export function createTargets({ persons, isReached, mailboxes }: TargetDeps): Ta
       const all = mailboxes();
       if (all.length === 0) return refused(t`No mail can be sent: that channel is off.`);
       const mailbox = mailboxFor(letter.from, from, all);
-      if (mailbox === undefined) return refused(t`No mailbox is meant by \`from\`.${namesOf(all)}`);
+      if (mailbox === undefined) return refused(t`\`from\` names no mailbox.${namesOf(all)}`);
       const { channel, account } = mailbox;
       const chat = { channel, account, chat: chatId(letter.to) };
       return { kind: 'found', chat, name: letter.to };
@@ -264,7 +264,7 @@ export function createTargets({ persons, isReached, mailboxes }: TargetDeps): Ta
     const [one] = found;
     if (found.length > 1) {
       const ids = isOwner ? `: ${found.map(({ person }) => person.id).join(', ')}` : '';
-      return refused(t`Several people are meant by this${ids}. Name one by id.`);
+      return refused(t`This matches several people${ids}. Name one by id.`);
     }
     const chat = one && isLetIn(one.person) ? (one.chat ?? chatFor(one.person)) : undefined;
     if (one === undefined || chat === undefined || !isReached(chat)) {

@@ -129,7 +129,7 @@ export function fullness(
 
 export const DRAFT_TEXTS = {
   TOO_MANY: t`Too many drafts wait for an owner already. Nothing was sent.`,
-  TOO_MANY_NEW: t`Five new addresses were written to within a day, which is all. Nothing was sent.`,
+  TOO_MANY_NEW: t`Five new addresses a day are the limit, and it is reached. Nothing was sent.`,
   expired: (name: string, hours: number) =>
     t`Expired: nobody answered within ${hours} hours. The draft for ${verbatim(name)} is dropped, nothing was sent.`,
 } as const;
@@ -167,7 +167,7 @@ export const outcomeOf = (id: string, draft: Draft, outcome: string, now: number
 function outcomeText(draft: Draft, outcome: string): string {
   const name = whoGets(draft);
   if (outcome === 'sent') {
-    const how = draft.isEdited ? t`after they had looked at the words` : t`as you wrote it`;
+    const how = draft.isEdited ? t`after reading it` : t`as you wrote it`;
     return `[An owner sent the draft for ${name}, ${how}. Do not send it again. Go on with what you were asked.]`;
   }
   const why = outcome === 'dropped' ? t`An owner dropped` : t`No owner answered in time to`;

@@ -196,7 +196,7 @@ async function aboutPeople(
     const changed = await persons.change(id, (record) =>
       withChoice(record, 'limits', withLimit(record.limits, limit, value)),
     );
-    return changed === undefined ? t`I no longer know them.` : aboutOne(changed);
+    return changed === undefined ? t`This person is no longer known.` : aboutOne(changed);
   });
 }
 
