@@ -180,7 +180,7 @@ describe('a tool of a tool server', () => {
     expect(await questionsFor(OWNER, add('once'))).toBe(0);
     const rules = await asks(OWNER, '/approvals', /add of once/);
     const [, id = ''] = /`?([0-9a-f]{8})`?.*add of once/.exec(rules) ?? [];
-    await asks(OWNER, `/approvals revoke ${id}`, /^Taken back/);
+    await asks(OWNER, `/approvals revoke ${id}`, /^Allow rule deleted/);
     expect(await questionsFor(OWNER, add('once'))).toBe(1);
   });
 });

@@ -97,7 +97,7 @@ describe('commands', () => {
     const help = await answerTo(MEMBER, '/help');
     expect(help).toContain('/status');
     expect(help).not.toMatch(/\/(?:approvals|allow|block|people|strangers)/);
-    expect(await answerTo(OWNER, '/approvals')).toContain('Nothing waits');
+    expect(await answerTo(OWNER, '/approvals')).toContain('Nothing is waiting');
   });
 
   it('are contributed by every feature that lists some', async () => {
