@@ -104,7 +104,8 @@ describe('commands', () => {
     const help = await answerTo(OWNER, '/help');
     const shown = [...help.matchAll(/\/([a-z]+)/g)].map(([, name = '']) => name);
     const listed = COMMAND_LIST.map(({ name }) => name);
-    expect(listed.filter((name) => !shown.includes(name))).toEqual(['start']);
+    // No tool server is configured.
+    expect(listed.filter((name) => !shown.includes(name))).toEqual(['start', 'mcp']);
     expect(shown.filter((name) => !listed.includes(name))).toEqual([]);
   });
 });
