@@ -22,6 +22,8 @@ function asking(request: LlmRequest): LlmReply {
   if (isResult(request)) return { chunks: [''] };
   const strict = lastUserText.includes('STRICT');
   if (/ASK/.test(lastUserText)) {
+    if (lastUserText.includes('OPEN'))
+      return { toolCalls: [{ name: 'ask_user', arguments: { question: 'Which street?' } }] };
     const args = { ...CITIES, ...(strict ? { question: 'Which one?', free_text: false } : {}) };
     return { toolCalls: [{ name: 'ask_user', arguments: args }] };
   }
@@ -72,6 +74,15 @@ describe('a question to the person', () => {
     const rounds = JSON.stringify(model.requests.at(-1)?.body).split('My choice: Rome');
     // Once as it was said, once as the model repeated it.
     expect(rounds).toHaveLength(3);
+  });
+
+  it('may have no choices', async () => {
+    const before = bot(PERSON).length;
+    telegram.say(PERSON, 'ASK something OPEN');
+    await hears(PERSON, /^Which street\?/, before);
+    telegram.say(PERSON, 'Elm Street');
+    const answer = await hears(PERSON, /^Told: .*Elm Street/s, before);
+    expect(answer.text).toContain('This answers your question "Which street?"');
   });
 
   it('is answered in words as well, which leave nothing to press', async () => {

@@ -247,7 +247,7 @@ export type Question = {
   readonly markdown: string;
   /** Who requests it, and the exact text of the decision. */
   readonly matter?: Matter;
-  /** Empty: an earlier text of this question stays as it is, and only words answer it. */
+  /** Empty: only words answer it. With `hears`, an earlier text of this question stays as it is. */
   readonly choices: readonly {
     readonly label: string;
     readonly action: string;

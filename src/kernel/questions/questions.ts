@@ -73,8 +73,9 @@ export function createQuestions(deps: QuestionsDeps) {
   const hasButtons = (chat: ChatRef) => deps.channel(accountName(chat))?.choices !== undefined;
   const newToken = () => Buffer.from(deps.randomBytes(TOKEN_BYTES)).toString('base64url');
 
-  async function send({ id, round, chat, markdown, tail, attachments, choices }: OpenQuestion) {
-    if (choices.length === 0) return;
+  async function send(open: OpenQuestion) {
+    if (isInEarlierText(open)) return;
+    const { id, round, chat, markdown, tail, attachments, choices } = open;
     const shown = choices.map(({ label, token }) => ({ label, token }));
     const text = tail === undefined ? markdown : `${markdown}\n\n${tail}`;
     const files = attachments === undefined ? {} : { attachments };
@@ -172,7 +173,7 @@ export function createQuestions(deps: QuestionsDeps) {
   async function replace(open: OpenQuestion, next: Question, words: string) {
     const now = words === '' ? '' : `${open.markdown}\n\n${words}`;
     const buttons = deps.spendButtons(textOf(open), { now, said: words });
-    const round = next.choices.length === 0 ? open.round : open.round + 1;
+    const round = isInEarlierText(next) ? open.round : open.round + 1;
     await pose({ ...(await askedNow(next)), round }, next.choices, buttons.rows);
     buttons.begin();
   }
@@ -341,6 +342,10 @@ export function createQuestions(deps: QuestionsDeps) {
 }
 
 type Close = { readonly shown: string; readonly said: string; readonly isUnderWay?: true };
+
+/** The text that it replaced says what to write; a question of the agent may have no choices, too. */
+const isInEarlierText = ({ choices, hears }: Pick<Question, 'choices' | 'hears'>) =>
+  choices.length === 0 && hears !== undefined;
 
 type Choices = Question['choices'];
 
