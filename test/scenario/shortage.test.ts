@@ -35,6 +35,6 @@ it('answers every chat although the files run out, and reports that once', async
   expect((await world.nanobot('dead', 'list')).trim()).toBe('');
   const logs = await world.home.logs();
   expect(logs.match(/the process is short of something/g)).toHaveLength(1);
-  const notices = world.texts(OWNER).filter((text) => text.includes('short of open files'));
+  const notices = world.texts(OWNER).filter((text) => text.includes('low on open files'));
   expect(notices).toHaveLength(1);
 }, 180_000);

@@ -46,7 +46,7 @@ import {
   toldOf,
   whoGets,
 } from './letters.ts';
-import { mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
+import { filesOf, mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
 
 type DraftsDeps = {
   /** Chats that letters were sent to, by session key. */
@@ -98,7 +98,14 @@ export function createDrafts(deps: DraftsDeps) {
     if (full !== undefined) return failed(full);
     const draft: Draft = { letter, chat, name, newTo, turn: from, rights, isTainted, at: now };
     const isKnown = newTo.length === 0;
-    const moment = { ...deps.policy(letter.kind, turn), isOwners: isOwnerHere, isTainted, isKnown };
+    const hasFiles = filesOf(letter).length > 0;
+    const moment = {
+      ...deps.policy(letter.kind, turn),
+      isOwners: isOwnerHere,
+      isTainted,
+      isKnown,
+      hasFiles,
+    };
     if (!mustAsk(moment) || (await isCovered(draft))) {
       await send(rest, draft);
       const subject = `draft:${rest}`;
@@ -146,7 +153,8 @@ export function createDrafts(deps: DraftsDeps) {
     const { markdown } = letter;
     const copied = copies.length === 0 ? {} : { copies };
     const mail = letter.kind === 'mail' ? { subject: letter.subject, ...copied } : {};
-    await bus.send({ id: messageId(`letter/${id}`), chat, markdown, ...mail });
+    const files = filesOf(letter).length === 0 ? {} : { attachments: filesOf(letter) };
+    await bus.send({ id: messageId(`letter/${id}`), chat, markdown, ...mail, ...files });
     for (const [, there] of placesOf(letter, chat))
       await written.change(sessionKeyOf(there), () => ({}));
   }

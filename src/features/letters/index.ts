@@ -3,8 +3,10 @@
 import { configuredAccounts } from '../../channels/index.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { POSTING } from '../../kernel/guards.ts';
+import { maxFileBytes } from '../../kernel/media/files.ts';
 import { type AccountName, accountName } from '../../kernel/message/ids.ts';
 import { jsonRows, MARKS } from '../../kernel/rows.ts';
+import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { object } from '../../lib/json/json.ts';
 import { createMinuteText, readHours } from '../../lib/time/zone-time.ts';
 import { STANDING } from '../approvals/index.ts';
@@ -24,6 +26,13 @@ export async function install(kernel: Kernel): Promise<void> {
     return hour * 60 + minute;
   };
   const isChat = (account: AccountName) => mediumOf(account) === 'chat';
+  const mailboxes = () =>
+    configuredAccounts(live.config.channels)
+      .filter(({ isEnabled }) => isEnabled)
+      .flatMap(({ channel, account, definition, config }) => {
+        const addresses = definition.addresses?.(config);
+        return addresses === undefined ? [] : [{ channel, account, addresses }];
+      });
   const drafts = createDrafts({
     ...{ bus, questions, standing, clock, log, ownerChat: owners.askChat },
     hasWrittenTo: (chat) => store.hasWrittenTo(chat),
@@ -31,13 +40,7 @@ export async function install(kernel: Kernel): Promise<void> {
     targets: createTargets({
       persons: people.persons,
       isReached: (chat) => channels.isThere(accountName(chat)) && isChat(accountName(chat)),
-      mailboxes: () =>
-        configuredAccounts(live.config.channels)
-          .filter(({ isEnabled }) => isEnabled)
-          .flatMap(({ channel, account, definition, config }) => {
-            const addresses = definition.addresses?.(config);
-            return addresses === undefined ? [] : [{ channel, account, addresses }];
-          }),
+      mailboxes,
     }),
     policy(kind, { person }) {
       const { email, chats, hours } = live.config.tools.send;
@@ -51,7 +54,14 @@ export async function install(kernel: Kernel): Promise<void> {
   });
   kernel.add.answers('draft', drafts.handler, 'letter');
   await takeOver(kernel);
-  const sendEmail = createSendEmail();
+  const limitOf = maxFileBytes(kernel);
+  const sendEmail = createSendEmail({
+    ...{ files: createGuardedFiles(), media: kernel.media },
+    limit: () => {
+      const limits = mailboxes().flatMap((mailbox) => limitOf(accountName(mailbox)) ?? []);
+      return limits.toSorted((one, other) => one.eachBytes - other.eachBytes)[0];
+    },
+  });
   kernel.add.tools(() => [sendEmail]);
   kernel.provide(POSTING, drafts.post);
   kernel.add.command(

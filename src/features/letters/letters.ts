@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { MAX_ADDRESS_CHARS, recipientOf } from '../../channels/email/rules/address.ts';
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
+import { type OutboundAttachment, sizeWords } from '../../kernel/message/attachment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { accountName, chatId } from '../../kernel/message/ids.ts';
 import { type ChatRef, type Letter, sessionKeyOf } from '../../kernel/message/message.ts';
@@ -18,9 +19,16 @@ import {
 import { type Matter, shownText } from '../../kernel/questions/rules/question-text.ts';
 import { flag, number, object, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { readDescription, type Tool } from '../../tools/tool.ts';
+import {
+  checkTogether,
+  type SendFileDeps,
+  takeFile,
+  type UploadLimit,
+} from '../../tools/files/chat-files.ts';
+import { MAX_PATH_CHARS } from '../../tools/files/file-tools.ts';
+import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { type AllowedCall, hasPlace, TERM_WORDS, TERMS, type Term } from '../approvals/index.ts';
-import { editText, recipientsOf } from './rules/letter.ts';
+import { editText, filesOf, recipientsOf } from './rules/letter.ts';
 
 /** The payload of the question about it. */
 export type Draft = {
@@ -83,7 +91,7 @@ export function standingOf({
   | (AllowedCall & Pick<Draft, 'isTainted'>)
   | undefined {
   const { session, whose } = turn;
-  if (whose === undefined) return undefined;
+  if (whose === undefined || filesOf(letter).length > 0) return undefined;
   const places = placesOf(letter, chat).map(([, there]) => sessionKeyOf(there));
   const tool = letter.kind === 'mail' ? 'send_email' : 'message';
   const pattern = JSON.stringify(places.toSorted());
@@ -193,7 +201,10 @@ function sentenceOf({ letter, chat, name }: Draft): string {
 
 function matterOf({ letter, turn, isTainted }: Draft): Matter {
   const { markdown } = letter;
-  const text = letter.kind === 'mail' ? t`Subject: ${letter.subject}\n\n${markdown}` : markdown;
+  const files = filesOf(letter).map(({ name, sizeBytes }) => `${name} (${sizeWords(sizeBytes)})`);
+  const below = files.length === 0 ? '' : `\n${t`Files: ${files.join(', ')}`}`;
+  const text =
+    letter.kind === 'mail' ? t`Subject: ${letter.subject}${below}\n\n${markdown}` : markdown;
   return { asker: turn.asker, isTainted, text: shownText(text), file: 'letter.txt' };
 }
 
@@ -212,7 +223,9 @@ export function questionOf(
         { label: t`Send`, action: 'send' },
         { label: t`Edit`, action: 'edit' },
       ];
-  const mayStand = alwaysDays > 0 && !isTainted && turn.whose !== undefined && !isEditing;
+  // An allow rule is for words, not for files.
+  const isText = filesOf(draft.letter).length === 0;
+  const mayStand = isText && alwaysDays > 0 && !isTainted && turn.whose !== undefined && !isEditing;
   const longer = TERMS.map((term) => {
     const label = t`Send, ${TERM_WORDS[term](alwaysDays)} to them`;
     return { label, action: term, hasNoThumb: true as const };
@@ -239,6 +252,7 @@ type Moment = {
 const MAX_CHARS = 50_000;
 const MAX_SUBJECT_CHARS = 200;
 const MAX_COPIES = 10;
+const MAX_FILES = 10;
 /** Line breaks, control characters, and invisible or direction-changing ones. */
 const NOT_IN_SUBJECT = /[\p{C}\p{Zl}\p{Zp}]/u;
 
@@ -276,10 +290,37 @@ const input = z.object({
     .max(MAX_SUBJECT_CHARS)
     .describe('One line.'),
   body: z.string().trim().min(1).max(MAX_CHARS).describe('The whole text, Markdown.'),
+  attachments: z
+    .array(z.string().min(1).max(MAX_PATH_CHARS))
+    .max(MAX_FILES)
+    .optional()
+    .describe('Files to attach, relative to the workspace.'),
 });
 type Input = z.infer<typeof input>;
 
-export function createSendEmail(): Tool<Input> {
+type SendEmailDeps = Pick<SendFileDeps, 'files' | 'media'> & {
+  /** Of every mailbox that can send; undefined if none carries files. */
+  limit(): UploadLimit | undefined;
+};
+
+/** @throws ToolError */
+async function takenFiles(
+  paths: readonly string[],
+  context: ToolContext,
+  deps: SendEmailDeps,
+): Promise<readonly OutboundAttachment[]> {
+  const limit = deps.limit();
+  const files: OutboundAttachment[] = [];
+  for (const path of paths) {
+    const wanted = { path, name: undefined, kind: 'document' } as const;
+    files.push(await takeFile(wanted, context, deps, limit));
+  }
+  checkTogether(files, limit);
+  return files;
+}
+
+/** `deps`: absent in an evaluation, which sends nothing. */
+export function createSendEmail(deps?: SendEmailDeps): Tool<Input> {
   return {
     name: 'send_email',
     aliases: ['email', 'send_mail', 'mail'],
@@ -287,20 +328,24 @@ export function createSendEmail(): Tool<Input> {
       to: ['recipient', 'address', 'email'],
       subject: ['title'],
       body: ['content', 'text', 'message'],
+      attachments: ['files', 'attachment', 'paths'],
     },
     ...readDescription('send_email'),
     access: 'send',
     isPosted: () => true,
     input,
-    describe: ({ to, cc = [], subject }) => `${[to, ...cc].join(', ')}: ${subject}`,
-    async run({ to, cc = [], from, subject, body }, context) {
+    describe: ({ to, cc = [], subject, attachments = [] }) =>
+      [`${[to, ...cc].join(', ')}: ${subject}`, ...attachments].join(', '),
+    async run({ to, cc = [], from, subject, body, attachments: paths = [] }, context) {
       const [address, ...copies] = new Set([to, ...cc].map(recipientOf));
       if (address === undefined) throw new ToolError('invalid_arguments', 'no plain mail address');
       if (context.post === undefined) throw new ToolError('blocked', 'only within a turn');
       const known = copies.flatMap((copy) => copy ?? []);
       const copied = known.length === 0 ? {} : { cc: known };
       const sender = from === undefined ? {} : { from };
-      const letter = { to: address, ...copied, ...sender, subject, markdown: body };
+      const files = deps === undefined ? [] : await takenFiles(paths, context, deps);
+      const attached = files.length === 0 ? {} : { attachments: files };
+      const letter = { to: address, ...copied, ...sender, subject, markdown: body, ...attached };
       return context.post({ kind: 'mail', ...letter });
     },
   };

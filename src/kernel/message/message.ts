@@ -431,6 +431,8 @@ export type Letter =
       readonly from?: string;
       readonly subject: string;
       readonly markdown: string;
+      /** Their content as it was when the letter was written. */
+      readonly attachments?: readonly OutboundAttachment[];
     }
   | {
       readonly kind: 'chat';

@@ -210,13 +210,14 @@ export function createSendFile(deps: SendFileDeps) {
     input: fileInput,
     describe: ({ paths }) => paths.join(', '),
     async run({ paths, caption, name, as }, context) {
+      const limit = deps.limit(accountName(context.chat));
       const attachments: OutboundAttachment[] = [];
       for (const path of paths) {
         const kind = as === 'document' ? 'document' : undefined;
         const called = paths.length === 1 ? name : undefined;
-        attachments.push(await taken({ path, name: called, kind }, context, deps));
+        attachments.push(await takeFile({ path, name: called, kind }, context, deps, limit));
       }
-      checkTogether(attachments, context, deps);
+      checkTogether(attachments, limit);
       const [first, ...rest] = attachments;
       if (first === undefined) throw new ToolError('invalid_arguments', 'name at least one file');
       const isSilent = caption === undefined || caption === '';
@@ -228,17 +229,16 @@ export function createSendFile(deps: SendFileDeps) {
 }
 
 /** @throws ToolError if one of them would not be sent */
-function checkTogether(
+export function checkTogether(
   files: readonly OutboundAttachment[],
-  { chat }: ToolContext,
-  { limit }: SendFileDeps,
+  limit: UploadLimit | undefined,
 ): void {
-  const together = limit(accountName(chat))?.togetherBytes ?? Number.POSITIVE_INFINITY;
+  const together = limit?.togetherBytes ?? Number.POSITIVE_INFINITY;
   const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   if (bytes <= together) return;
   throw new ToolError(
     'execution',
-    `together they have ${bytes.toLocaleString('en-US')} bytes, and one message here carries ` +
+    `together they have ${bytes.toLocaleString('en-US')} bytes, and one message there carries ` +
       `${together.toLocaleString('en-US')}: send them in several calls`,
   );
 }
@@ -249,21 +249,22 @@ type Wanted = {
   readonly kind: AttachmentKind | undefined;
 };
 
-/** @throws ToolError, GuardedFileError */
-async function taken(
+/** Copies a file of the workspace to the media store. @throws ToolError, GuardedFileError */
+export async function takeFile(
   { path, name, kind }: Wanted,
-  { chat, workspace, person, rights }: ToolContext,
-  { files, media, limit: limitOf }: SendFileDeps,
+  { workspace, person, rights }: Pick<ToolContext, 'workspace' | 'person' | 'rights'>,
+  { files, media }: Pick<SendFileDeps, 'files' | 'media'>,
+  limit: UploadLimit | undefined,
 ): Promise<OutboundAttachment> {
   if (rights.read !== 'free') {
     throw new ToolError('permission', 'this user may not see files of the workspace');
   }
-  const limit = limitOf(accountName(chat))?.eachBytes;
-  if (limit === undefined) throw new ToolError('blocked', 'no file can be sent to this chat');
+  const maxBytes = limit?.eachBytes;
+  if (maxBytes === undefined) throw new ToolError('blocked', 'no file can be sent there');
   checkNotes(path, { person });
-  const content = await files.read(workspace, path, { maxBytes: limit, onlyName: true });
+  const content = await files.read(workspace, path, { maxBytes, onlyName: true });
   if (content.length === 0) throw new ToolError('execution', `"${path}" is empty`);
-  const stored = await media.put(content, { maxBytes: limit }).catch(explain);
+  const stored = await media.put(content, { maxBytes }).catch(explain);
   return {
     kind: kind ?? sentKindOf(stored.mimeType),
     media: stored.id,

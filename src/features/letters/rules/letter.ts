@@ -13,6 +13,9 @@ export function recipientsOf(letter: Letter): readonly [string, ...string[]] {
   return [letter.to, ...(letter.kind === 'mail' ? (letter.cc ?? []) : [])];
 }
 
+export const filesOf = (letter: Letter) =>
+  letter.kind === 'mail' ? (letter.attachments ?? []) : [];
+
 export type SendMoment = {
   readonly policy: SendPolicy;
   readonly hours: Hours;
@@ -24,14 +27,16 @@ export type SendMoment = {
   readonly isTainted: boolean;
   /** All recipients got a message before. */
   readonly isKnown: boolean;
+  /** Files of the workspace would leave the machine with it. */
+  readonly hasFiles: boolean;
 };
 
 /** Without an approval only requests of an owner in an untainted conversation are sent. */
 export function mustAsk(moment: SendMoment): boolean {
-  const { policy, isOwners, isTainted, isKnown } = moment;
+  const { policy, isOwners, isTainted, isKnown, hasFiles } = moment;
   if (!isOwners || isTainted) return true;
   if (policy === 'never') return false;
-  if (policy === 'always') return true;
+  if (policy === 'always' || hasFiles) return true;
   return policy === 'first_contact' ? !isKnown : !isWithin(moment);
 }
 
