@@ -33,5 +33,5 @@ test('is proved with its address, model and key before it is saved', async () =>
   expect(warnings).toHaveLength(1);
   const { agents, providers } = (await loadConfig(homeFiles, {})).config;
   expect(agents.defaults.model).toBe('local/qwen3');
-  expect(providers.local).toEqual({ apiKey: 'right', apiBase: server.openaiBase });
+  expect(providers.local).toMatchObject({ apiKey: 'right', apiBase: server.openaiBase });
 });

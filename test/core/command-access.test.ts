@@ -47,6 +47,7 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['drop', 'owner', 'nobody'],
   ['approvals', 'owner', 'nobody'],
   ['cluster', 'owner', 'nobody'],
+  ['mcp', 'owner', 'nobody'],
   ['budget', 'owner', 'nobody'],
   ['usage', 'guest', 'trusted'],
   ['cost', 'guest', 'trusted'],

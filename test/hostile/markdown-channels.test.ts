@@ -31,14 +31,19 @@ const dom = new JSDOM('<body></body>', { url: 'http://127.0.0.1/' });
 let folder = '';
 let viewOf: (container: unknown) => PageView;
 
-/** The page's own modules as the browser gets them, with its library from where it is installed. */
+/** The page's own modules as the browser gets them, with its libraries from where they are installed. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-page-'));
   await cp(PAGE, folder, { recursive: true });
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-  const library = import.meta.resolve('marked');
-  const lexer = join(folder, 'markdown-lexer.js');
-  await writeFile(lexer, (await readFile(lexer, 'utf8')).replace('/vendor/marked.js', library));
+  for (const [name, library] of [
+    ['markdown-lexer.js', 'marked'],
+    ['texts.js', 'ttag'],
+  ] as const) {
+    const path = join(folder, name);
+    const script = await readFile(path, 'utf8');
+    await writeFile(path, script.replace(`/vendor/${library}.js`, import.meta.resolve(library)));
+  }
   vi.stubGlobal('document', dom.window.document);
   const path = pathToFileURL(join(folder, 'markdown-view.js')).href;
   const page: { createMarkdownView: typeof viewOf } = await import(path);

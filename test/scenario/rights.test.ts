@@ -104,8 +104,7 @@ describe('commands', () => {
     const help = await answerTo(OWNER, '/help');
     const shown = [...help.matchAll(/\/([a-z]+)/g)].map(([, name = '']) => name);
     const listed = COMMAND_LIST.map(({ name }) => name);
-    // No tool server is configured.
-    expect(listed.filter((name) => !shown.includes(name))).toEqual(['start', 'mcp']);
+    expect(listed.filter((name) => !shown.includes(name))).toEqual(['start']);
     expect(shown.filter((name) => !listed.includes(name))).toEqual([]);
   });
 });

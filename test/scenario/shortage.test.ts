@@ -8,7 +8,7 @@ import { startTelegramWorld } from '../support/telegram-world.ts';
 const OWNER = 900;
 const CHATS = Array.from({ length: 300 }, (_, n) => 1000 + n);
 /** Enough to start and to answer some chats at once, not all of them. */
-const DESCRIPTORS = 256;
+const DESCRIPTORS = 200;
 
 it('answers every chat although the files run out, and reports that once', async () => {
   await using world = await startTelegramWorld({

@@ -129,18 +129,18 @@ export class AccessTokens {
   /** True once for each grant that the provider refuses: the owner has to be told. */
   async isNewlyRefused(): Promise<boolean> {
     const row = await this.#rows.get(this.#key);
-    const grant = read(row) ?? { refreshToken: this.#deps.settings.refreshToken };
+    const grant = this.#granted(row);
     if (grant.isReported === true) return false;
     return this.#rows.swap(this.#change(row, { ...grant, isReported: true }), []);
   }
 
   /** The stored token if it is still good, else a new one, by whichever process is first. */
   async #obtain(): Promise<string> {
-    const { clock, settings } = this.#deps;
+    const { clock } = this.#deps;
     if (this.#unsaved !== undefined) await this.#save(this.#unsaved);
     for (;;) {
       const row = await this.#rows.get(this.#key);
-      const grant = read(row) ?? { refreshToken: settings.refreshToken };
+      const grant = this.#granted(row);
       const now = clock.now();
       if (this.#isGood(grant, now)) return this.#use(grant);
       if (grant.refreshToken === '') throw notLoggedIn();
@@ -188,14 +188,22 @@ export class AccessTokens {
   async #save({ fresh, used }: { readonly fresh: Grant; readonly used: string }): Promise<void> {
     for (;;) {
       const row = await this.#rows.get(this.#key);
-      if (row !== undefined && read(row)?.refreshToken !== used) break;
+      if (row !== undefined && this.#granted(row).refreshToken !== used) break;
       if (await this.#rows.swap(this.#change(row, fresh), [])) break;
     }
     this.#unsaved = undefined;
   }
 
+  #granted(row: string | undefined): StoredGrant {
+    const grant = read(row);
+    return { ...grant, refreshToken: grant?.refreshToken || this.#deps.settings.refreshToken };
+  }
+
+  /** A token of the configuration stays there alone. */
   #change(from: string | undefined, grant: StoredGrant) {
-    return { key: this.#key, from, to: write(grant) };
+    const isConfigured = grant.refreshToken === this.#deps.settings.refreshToken;
+    const to = write(isConfigured ? { ...grant, refreshToken: '' } : grant);
+    return { key: this.#key, from, to };
   }
 }
 

@@ -147,7 +147,7 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
   ],
   [
     t`For the owner`,
-    ['approvals', 'budget', 'people', 'strangers', 'allow', 'block', 'drop', 'cluster'],
+    ['approvals', 'budget', 'people', 'strangers', 'allow', 'block', 'drop', 'cluster', 'mcp'],
   ],
 ];
 
