@@ -74,6 +74,8 @@ const rowSchema = z.object({
       verifier: z.string(),
       redirectUrl: z.string(),
       startedAt: z.number(),
+      /** Its code is being exchanged. */
+      isEnding: z.boolean().optional(),
     })
     .optional(),
   /** The owner was told that a login is needed. */
@@ -300,7 +302,8 @@ export class ServerLogin {
   async #finish(address: string): Promise<void> {
     const { clock } = this.#deps;
     const { pending, ...row } = await this.#read();
-    if (pending === undefined || clock.now() - pending.startedAt > PENDING_MS) {
+    const isOpen = pending !== undefined && pending.isEnding !== true;
+    if (!isOpen || clock.now() - pending.startedAt > PENDING_MS) {
       throw new LoginFailed(t`no login was begun in the last 15 minutes; request a new link`);
     }
     const found = readRedirect(address, pending.state);
@@ -313,17 +316,24 @@ export class ServerLogin {
       throw new LoginFailed(t`the answer comes from another authorization server`);
     }
     // A code is used once, whatever becomes of it.
-    await this.#write(row);
-    if (found.kind === 'refused') throw new LoginFailed(t`the access was refused (${found.error})`);
-    const { exchangeAuthorization } = await import('@modelcontextprotocol/sdk/client/auth.js');
-    const { issuer, metadata, client, resource, verifier, redirectUrl } = pending;
-    const tokens = await exchangeAuthorization(issuer, {
-      ...{ metadata, clientInformation: clientOf(client), redirectUri: redirectUrl },
-      ...{ authorizationCode: found.code, codeVerifier: verifier, fetchFn: this.#fetch },
-      ...(resource === undefined ? {} : { resource }),
-    });
-    const server = { issuer, metadata, client, resource };
-    await this.#write({ url: row.url, granted: { ...server, ...this.#granted(tokens) } });
+    await this.#write({ ...row, pending: { ...pending, isEnding: true } });
+    let ended: Row = row;
+    try {
+      if (found.kind === 'refused')
+        throw new LoginFailed(t`the access was refused (${found.error})`);
+      const { exchangeAuthorization } = await import('@modelcontextprotocol/sdk/client/auth.js');
+      const { issuer, metadata, client, resource, verifier, redirectUrl } = pending;
+      const tokens = await exchangeAuthorization(issuer, {
+        ...{ metadata, clientInformation: clientOf(client), redirectUri: redirectUrl },
+        ...{ authorizationCode: found.code, codeVerifier: verifier, fetchFn: this.#fetch },
+        ...(resource === undefined ? {} : { resource }),
+      });
+      const server = { issuer, metadata, client, resource };
+      ended = { url: row.url, granted: { ...server, ...this.#granted(tokens) } };
+    } finally {
+      // Who waits in another process sees the end of the login and its result at once.
+      await this.#write(ended);
+    }
   }
 
   async #renewed(old: string): Promise<string | undefined> {

@@ -238,7 +238,7 @@ export function checkTogether(
   if (bytes <= together) return;
   throw new ToolError(
     'execution',
-    `together they have ${bytes.toLocaleString('en-US')} bytes, and one message there carries ` +
+    `together they have ${bytes.toLocaleString('en-US')} bytes, and one message carries ` +
       `${together.toLocaleString('en-US')}: send them in several calls`,
   );
 }
