@@ -44,13 +44,18 @@ const SQL =
   /^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|PRAGMA|ALTER|DROP|FROM|WHERE|ON CONFLICT)\b/;
 /** Content types, multipart parts, lists of identifiers, shell and mail headers. */
 const FORMAT =
-  /^\w+\/[\w.+-]+[;,]|\r\n|^(?:[\w.]*[a-z][A-Z]\w*[ .]?){2,}|^\$\{\} ?\$\{\}$|^[A-Z][\w-]*: \$\{\}$|^Bearer|^https?:\S+$|^private, |^(?:nanobot|npm run|cat) [a-z >-]+$|^\/\w+ |^(?:id|data): |^(?:button|icon-button|policy|revoke|restart|link) \$\{\}$|^[\w-]+(?:\.[a-z]+)+(?: [\w-]+(?:\.[a-z]+)+)*$/;
+  /^\w+\/[\w.+-]+[;,]|\r\n|^(?:[\w.]*[a-z][A-Z]\w*[ .]?){2,}|^\$\{\} ?\$\{\}$|^[A-Z][\w-]*: \$\{\}$|^Bearer|^https?:\S+$|^private, |^(?:nanobot|npm run|cat|help) (?:[a-z >-]*|\$\{\})$|^\/\w+ |^(?:id|data): |^(?:button|icon-button|policy|revoke|restart|link) \$\{\}$|^[\w-]+(?:\.[a-z]+)+(?: [\w-]+(?:\.[a-z]+)+)*$/;
 const TWO_WORDS = /[\p{Ll}’']{2,}[,.:;!?)"”`]* +["“(`]?(?:\p{L}|\$\{)|\$\{\}[^ ]* +\p{Ll}{2,}/u;
 /** Texts in square brackets are notes for models. */
 const isText = (text: string) =>
-  TWO_WORDS.test(text) && !/^\s*\[/.test(text) && !SQL.test(text) && !FORMAT.test(text);
+  (TWO_WORDS.test(text) || text.startsWith('Usage: ')) &&
+  !/^\s*\[/.test(text) &&
+  !SQL.test(text) &&
+  !FORMAT.test(text);
 const isWord = (text: string) => /^[A-Z][a-z]{2,}[.!?]?$/.test(text);
-const BRANDS = /^(?:Telegram|Lark|Anthropic|Ollama|Groq|Zhipu)$/;
+/** Single words that are names: of products, platforms, image formats, reactions and errors. */
+const NAMES =
+  /^(?:Telegram|Lark|Anthropic|Ollama|Groq|Zhipu|Linux|Jpeg|Png|Webp|Nsgif|Heif|Tiff|Typing|Get|File|Refusal|Superseded)$/;
 
 export type UserText = {
   /** Below src/. */
@@ -143,9 +148,7 @@ export function textsIn(path: string, source: string): readonly UserText[] {
   const wanted = (text: string, { call = '', key = '' }: Place) => {
     if (isExempt && !ALWAYS.has(key)) return false;
     if (CALLS.test(call) || KEYS.test(key)) return false;
-    const isLabel =
-      key === 'label' || (path.endsWith('.js') && /^(?:element|iconButton|button)$/.test(call));
-    return isText(text) || (isWord(text) && isLabel && !BRANDS.test(text));
+    return isText(text) || (isWord(text) && !NAMES.test(text));
   };
   const visitAll = (nodes: readonly Node[], place: Place) => {
     for (const node of nodes) visit(node, place);

@@ -146,8 +146,8 @@ export async function install(kernel: Kernel): Promise<void> {
       const { model = models.current().defaultModel } = chosen;
       const { thinkingBudget = live.defaults.thinkingBudget } = chosen;
       return [
-        `Model: ${model}`,
-        `Thinking: ${thinkingBudget === 0 ? 'off' : t`${thinkingBudget} tokens`}`,
+        t`Model: ${model}`,
+        t`Thinking: ${thinkingBudget === 0 ? t`off` : t`${thinkingBudget} tokens`}`,
       ];
     },
     fields: () => ({ model: models.current().defaultModel }),

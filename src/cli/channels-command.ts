@@ -155,7 +155,7 @@ async function stepOf(
     ...defined({ emailDevice: device }),
     email: flags.email ?? '',
   };
-  return ['Mail', () => setUpEmail(terminal, asker, given)];
+  return [t`Mail`, () => setUpEmail(terminal, asker, given)];
 }
 
 async function restart(terminal: Terminal, name: string) {

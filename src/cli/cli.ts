@@ -8,17 +8,17 @@ import { t } from '../lib/texts.ts';
 import { explainError } from './explain-error.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf, type Terminal } from './terminal.ts';
 
-const GROUPS: readonly (readonly [heading: string, commands: string])[] = [
-  [t`Set up`, t`onboard import channels config`],
-  [t`Run and talk`, t`gateway agent link telegram email whatsapp lark`],
-  [t`Status and problems`, t`status doctor selftest usage`],
-  ['People', t`pair people approvals`],
+const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])[] = [
+  [t`Set up`, ['onboard', 'import', 'channels', 'config']],
+  [t`Run and talk`, ['gateway', 'agent', 'link', 'telegram', 'email', 'whatsapp', 'lark']],
+  [t`Status and problems`, ['status', 'doctor', 'selftest', 'usage']],
+  [t`People`, ['pair', 'people', 'approvals']],
   [
     t`What the agent knows and does`,
-    t`memory skills sessions cron agents workflows specialists mcp`,
+    ['memory', 'skills', 'sessions', 'cron', 'agents', 'workflows', 'specialists', 'mcp'],
   ],
-  [t`What happened`, t`trace dead audit replay`],
-  ['Models', t`tune eval cluster`],
+  [t`What happened`, ['trace', 'dead', 'audit', 'replay']],
+  [t`Models`, ['tune', 'eval', 'cluster']],
 ];
 
 const DESCRIPTION = t`One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.`;
@@ -32,13 +32,13 @@ const FIRST_STEPS: readonly (readonly [command: string, summary: string])[] = [
   ['doctor', t`find problems and say how to fix them`],
   ['channels', t`connect Telegram, WhatsApp, Lark or a mailbox`],
   ['config', t`show, change and check the configuration`],
-  [t`help all`, t`list all commands`],
+  ['help all', t`list all commands`],
   ['help <command>', t`show the options of one command, with examples`],
 ];
 
 /** The help of the program where not all commands are asked for. */
 function firstHelp(typedAs: Typed): string {
-  const typed = FIRST_STEPS.map(([command]) => `  ${typedAs(t`nanobot ${command}`)}  `);
+  const typed = FIRST_STEPS.map(([command]) => `  ${typedAs(`nanobot ${command}`)}  `);
   const width = Math.max(...typed.map(({ length }) => length));
   const lines = FIRST_STEPS.map(([, summary], index) => typed[index]?.padEnd(width) + summary);
   return [DESCRIPTION, '', ...lines, ''].join('\n');
@@ -47,8 +47,7 @@ function firstHelp(typedAs: Typed): string {
 /** Groups the commands in the help; commands of no group come last. */
 function dressHelp(program: Command, typedAs: Typed): void {
   for (const [heading, names] of GROUPS) {
-    const words = names.split(' ');
-    const commands = program.commands.filter((command) => words.includes(command.name()));
+    const commands = program.commands.filter((command) => names.includes(command.name()));
     for (const command of commands) command.helpGroup(`${heading}:`);
   }
   const help = new Command('help')
@@ -61,7 +60,7 @@ function dressHelp(program: Command, typedAs: Typed): void {
 /** Output into a file must not begin with npm's own lines. */
 function lineOf(line: string, typedAs: Typed): string {
   const typed = typedAs(line).trimEnd();
-  return line.includes(' > ') ? typed.replace(t`npm run `, 'npm run -s ') : typed;
+  return line.includes(' > ') ? typed.replace('npm run ', 'npm run -s ') : typed;
 }
 
 function addHelp(command: Command, typed: string, typedAs: Typed): void {

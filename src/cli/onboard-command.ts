@@ -138,7 +138,7 @@ function fromFlags({ env }: Terminal, { model = '', apiKey = '', apiBase }: Mode
 
 async function withKey(asker: Asker): Promise<Selection> {
   const choices = CLOUD_VENDORS.map(({ vendor, label }) => ({ value: vendor, label }));
-  const vendor = await asker.choose('Provider', choices, choices[0]?.value ?? 'openai');
+  const vendor = await asker.choose(t`Provider`, choices, choices[0]?.value ?? 'openai');
   const apiKey = await asker.secret({ message: 'API key', flag: '--api-key' });
   const model = await askModel(asker, defaultModel(vendor));
   return { ...modelSetting(model), [`providers.${vendor}.apiKey`]: apiKey };
@@ -186,7 +186,7 @@ async function serverModel(asker: Asker, server: ServerAddress): Promise<string>
     ...models.slice(0, MAX_LISTED).map((model) => ({ value: model, label: model })),
     { value: '', label: t`Enter another name` },
   ];
-  return (await asker.choose('Model', choices, first)) || named();
+  return (await asker.choose(t`Model`, choices, first)) || named();
 }
 
 async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
@@ -202,7 +202,7 @@ async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
 }
 
 function askModel(asker: Asker, initial: string): Promise<string> {
-  return asker.text({ message: 'Model', flag: '--model', initial });
+  return asker.text({ message: t`Model`, flag: '--model', initial });
 }
 
 /** A key from the environment is saved as a reference, not copied. */
@@ -331,13 +331,13 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const flags = withoutDefaults(given);
   if (asker.interactive) asker.say(t`Press Ctrl+C at a question to skip or repeat this step.`);
   await settleAll(asker, [
-    ['Proxy', () => setUpProxy(terminal, asker, flags)],
-    ['Model', () => setUpModel(terminal, asker, flags)],
+    [t`Proxy`, () => setUpProxy(terminal, asker, flags)],
+    [t`Model`, () => setUpModel(terminal, asker, flags)],
     ['Telegram', (isRetry) => setUpTelegram(terminal, asker, flags, isRetry)],
-    ['Email', (isRetry) => setUpEmail(terminal, asker, flags, isRetry)],
+    [t`Email`, (isRetry) => setUpEmail(terminal, asker, flags, isRetry)],
     ['Lark', (isRetry) => setUpLark(terminal, asker, flags, isRetry)],
     ['WhatsApp', (isRetry) => setUpWhatsApp(terminal, asker, flags, isRetry)],
-    ['Approvals', () => setUpApprovals(terminal, asker, flags)],
+    [t`Approvals`, () => setUpApprovals(terminal, asker, flags)],
   ]);
   const { findRunningGateway } = await import('../kernel/home-state.ts');
   const isRunning = (await findRunningGateway(terminal.home)) !== undefined;

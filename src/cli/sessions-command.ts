@@ -190,9 +190,14 @@ async function archive(terminal: Terminal, olderThanMs: number) {
 
 async function nuke(terminal: Terminal, yes: boolean) {
   await confirmOrStop(terminal, t`Permanently delete all conversations?`, yes);
-  const { countOf, purgedText } = await import('../features/conversations/session-care.ts');
+  const { purgedText } = await import('../features/conversations/session-care.ts');
   const { sessions, ...purged } = await (await open(terminal)).nuke();
-  terminal.note(t`Deleted ${countOf(sessions, 'conversation')}. ${purgedText(purged)}`);
+  const deleted = ngettext(
+    msgid`Deleted ${sessions} conversation.`,
+    `Deleted ${sessions} conversations.`,
+    sessions,
+  );
+  terminal.note(`${deleted} ${purgedText(purged)}`);
 }
 
 async function index(terminal: Terminal) {

@@ -94,9 +94,9 @@ const spentText = (total: StoredLedger, { limits }: Config) =>
 function reportRows(report: Report, now: number): readonly (readonly string[])[] {
   const lines = report.lines ?? linesWithoutGateway(report, now);
   return [
-    ['Home', report.home],
-    ['Gateway', gatewayText(report, now)],
-    ['Workspace', report.workspace],
+    [t`Home`, report.home],
+    [t`Gateway`, gatewayText(report, now)],
+    [t`Workspace`, report.workspace],
     ...lines.map(rowOf),
   ];
 }
@@ -111,9 +111,9 @@ function rowOf(line: string): readonly string[] {
 function linesWithoutGateway(report: Report, now: number): readonly string[] {
   const { model, channels, messages, spentToday } = report;
   return [
-    ...(messages === undefined ? [] : [`Messages: ${countsText(messages)}`]),
-    `Model: ${model}`,
-    ...(spentToday === undefined ? [] : [`Today: ${spentToday}`]),
+    ...(messages === undefined ? [] : [t`Messages: ${countsText(messages)}`]),
+    t`Model: ${model}`,
+    ...(spentToday === undefined ? [] : [t`Today: ${spentToday}`]),
     ...channels.map((channel) => `${channel.name}: ${channelLine(channel, now)}`),
   ];
 }

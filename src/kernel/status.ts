@@ -86,12 +86,12 @@ type KernelStatusDeps = {
 export function kernelStatus({ live, bus, store, settings }: KernelStatusDeps): StatusSource {
   return {
     async lines(origin) {
-      const conversation = origin === undefined ? [] : [`Conversation: ${origin.session}`];
+      const conversation = origin === undefined ? [] : [t`Conversation: ${origin.session}`];
       const { queueMode = live.config.queue.mode } =
         origin === undefined ? {} : await settings.get(origin.session);
       return [
         ...conversation,
-        `Messages: ${countsText(await bus.stats())}`,
+        t`Messages: ${countsText(await bus.stats())}`,
         t`Messages during an answer: ${queueMode}`,
         ...configurationLines(live),
       ];

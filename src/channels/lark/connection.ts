@@ -280,7 +280,7 @@ export type Events = ReturnType<typeof createEvents>;
 
 /** The toast for the person who pressed; the full text comes as a message. */
 const toastWith = (content: string) => ({ toast: { type: 'info', content } });
-const TAKEN = 'Taken';
+const TAKEN = t`Taken`;
 const RETRY_MS = 15_000;
 
 export function createEvents({ host, threads, groups, context }: EventDeps) {

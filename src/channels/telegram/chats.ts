@@ -152,7 +152,7 @@ export function joinedOf(update: unknown): Joined | undefined {
   const [before, after] = [change['old_chat_member'], change['new_chat_member']].map(isMember);
   if (before || !after) return undefined;
   const from = fieldsOf(change['from']);
-  const by = plain((from === undefined ? undefined : nameOf(from)) ?? 'Somebody');
+  const by = plain((from === undefined ? undefined : nameOf(from)) ?? t`Somebody`);
   const title = plain(textOf(chat['title']) ?? 'a group');
   const text = t`${by} added me to the Telegram group ${title} (${id}). I do not write there. `;
   return { chat: id, text: text + howToList(TELEGRAM, String(id)) };

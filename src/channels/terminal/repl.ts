@@ -114,7 +114,7 @@ async function answer(
   try {
     for await (const event of questions.ask(text, whole)) {
       if (event.type === 'done') {
-        if (event.outcome === 'stopped') terminal.print(terminal.style('dim', 'Stopped.'));
+        if (event.outcome === 'stopped') terminal.print(terminal.style('dim', t`Stopped.`));
         break;
       }
       if (event.type === 'text') {

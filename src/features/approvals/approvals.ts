@@ -91,7 +91,7 @@ function outcomeWords(state: ApprovalState): string | undefined {
   if (state.kind === 'running') return t`It was stopped while it ran: outcome unknown.`;
   if (state.kind !== 'done') return undefined;
   const preview = verbatim(shownText(previewOf(unwrapped(state.text))));
-  return state.status === 'ok' ? `Ran: ${preview}` : `Failed: ${preview}`;
+  return state.status === 'ok' ? t`Ran: ${preview}` : t`Failed: ${preview}`;
 }
 
 /** What the model is told, with the next message, of a call that will not be run. */

@@ -14,7 +14,7 @@ const SHOWN_ID_CHARS = 8;
 /** By the labels of the question's buttons. */
 const DECISIONS = [
   ['allow', t`Allow once`, t`allow a waiting call once`],
-  ['deny', 'Deny', t`deny a waiting call`],
+  ['deny', t`Deny`, t`deny a waiting call`],
 ] as const;
 
 type Json = { readonly json?: boolean };

@@ -105,7 +105,7 @@ async function restore(
   const restored = await conversations.restore(session, (number ?? 1) - 1, message.id);
   if (restored === undefined) return NOTHING;
   if (restored === 'done before') return t`It is restored.`;
-  return `Restored: ${pointWords(restored, await zoneOf(message, deps))}`;
+  return t`Restored: ${pointWords(restored, await zoneOf(message, deps))}`;
 }
 
 const NOTHING = t`There is nothing to restore in this conversation.`;

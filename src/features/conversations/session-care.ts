@@ -15,7 +15,7 @@ import { forgetMissing } from '../../kernel/sessions/index-sessions.ts';
 import type { Unwritten } from '../../kernel/sessions/journal.ts';
 import { createSessionMaintenance, type FileCount } from '../../kernel/sessions/maintenance.ts';
 import { silentLogger } from '../../lib/logger.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 /** Where local channels store their messages; see kernel/delivery/manager.ts. */
@@ -95,15 +95,19 @@ export function purgedText(
   { files, bytes, lines, logs }: FileCount & PurgedRecords,
   isEveryones = true,
 ): string {
-  const what = t`${countOf(files, 'file')} (${bytes} bytes), ${countOf(lines, 'line')} of metrics and traces`;
+  const records = ngettext(msgid`${lines} line`, `${lines} lines`, lines);
+  const what = t`${filesText(files)} (${bytes} bytes), ${records} of metrics and traces`;
   const rest =
     t`The audit stays, because its chain of hashes proves it whole, the costs, because budgets count ` +
     t`them, and files in media/ for media.keepDays days.`;
-  if (isEveryones) return t`Deleted ${what}, ${countOf(logs, t`log file`)}. ${rest}`;
+  if (isEveryones) {
+    const logFiles = ngettext(msgid`${logs} log file`, `${logs} log files`, logs);
+    return t`Deleted ${what}, ${logFiles}. ${rest}`;
+  }
   return t`Deleted ${what}. ${rest} Logs stay for logging.keepDays days: they name no text and are not kept by chat.`;
 }
 
-export const countOf = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+export const filesText = (count: number) => ngettext(msgid`${count} file`, `${count} files`, count);
 
 /**
  * For a command; what a damaged store held of the session journal is lost.

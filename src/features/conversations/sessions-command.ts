@@ -7,9 +7,9 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
-import { t } from '../../lib/texts.ts';
+import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
-import { countOf, purgedText, type SessionCare } from './session-care.ts';
+import { filesText, purgedText, type SessionCare } from './session-care.ts';
 
 const MAX_LISTED = 20;
 const MAX_HITS = 20;
@@ -181,7 +181,7 @@ async function search({ origin, chats, words, deps }: Use): Promise<string> {
     lines.push(`- ${when}, ${verbatim(hit.session)}, ${hit.role}: ${verbatim(hit.snippet)}`);
   }
   const found = lines.length === 0 ? t`Nothing was found.` : lines.join('\n');
-  return unread === 0 ? found : t`${found}\n\n${countOf(unread, 'file')} cannot be read.`;
+  return unread === 0 ? found : t`${found}\n\n${filesText(unread)} cannot be read.`;
 }
 
 async function archive({ chats, words, deps }: Use): Promise<string> {
@@ -189,7 +189,7 @@ async function archive({ chats, words, deps }: Use): Promise<string> {
   if (olderThanMs === undefined) return USAGE;
   const { moved, archived } = await deps.care.archive({ olderThanMs, chats });
   return (
-    t`Moved ${countOf(moved.files, 'file')} to the archive, which has ${archived.files} now. ` +
+    t`Moved ${filesText(moved.files)} to the archive, which has ${archived.files} now. ` +
     t`Archived conversations are still shown, searched and exported.`
   );
 }
@@ -204,7 +204,7 @@ async function purge({ origin, chats, words, deps }: Use): Promise<string> {
     if (files === 0) return t`No conversation file is without a new entry for ${age}.`;
     const again = origin.message.text.trim();
     return (
-      t`This deletes ${countOf(files, 'file')} (${bytes} bytes) without a new entry for ${age}, for good. ` +
+      t`This deletes ${filesText(files)} (${bytes} bytes) without a new entry for ${age}, for good. ` +
       t`Send ${verbatim(t`${again} yes`)} to do it.`
     );
   }
@@ -215,7 +215,8 @@ async function purge({ origin, chats, words, deps }: Use): Promise<string> {
 async function index({ origin, deps }: Use): Promise<string> {
   if (origin.role !== 'owner') return NOT_OWNER;
   const { written, present } = await deps.care.index();
-  return t`Wrote ${countOf(written, 'extract')} to memory/sessions; ${present} were already there.`;
+  const extracts = ngettext(msgid`${written} extract`, `${written} extracts`, written);
+  return t`Wrote ${extracts} to memory/sessions; ${present} were already there.`;
 }
 
 /** `30d`, `12h` or `2w` in milliseconds. */

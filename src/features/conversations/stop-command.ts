@@ -164,7 +164,7 @@ function stoppedWords(stopped: Stopped): string {
     ),
   ].flatMap((part) => part ?? []);
   const rest = left.length === 0 ? '' : `\n${leftWords(left)}`;
-  if (isAnswer || parts.length > 0) return ['Stopped.', ...parts].join(' ') + rest;
+  if (isAnswer || parts.length > 0) return [t`Stopped.`, ...parts].join(' ') + rest;
   return left.length === 0 ? t`Nothing is running.` : t`No answer is running.${rest}`;
 }
 

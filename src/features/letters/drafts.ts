@@ -174,7 +174,7 @@ export function createDrafts(deps: DraftsDeps) {
   ): Promise<Answered> {
     switch (action) {
       case 'send':
-        return end(of, draft, 'sent', 'Sent.');
+        return end(of, draft, 'sent', t`Sent.`);
       case 'drop':
         return end(of, draft, 'dropped', t`Dropped: nothing is sent.`);
       case 'edit':

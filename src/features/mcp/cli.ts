@@ -97,12 +97,13 @@ async function untilEnded(
   signal: AbortSignal,
 ): Promise<undefined> {
   while (await login.isOurs(`?state=${state}`)) await clock.sleep(LOOK_MS, signal);
-  if (!(await login.isLoggedIn())) throw new CommandFailure(EXIT.failure, t`the login failed`);
+  if (!(await login.isLoggedInBy(state)))
+    throw new CommandFailure(EXIT.failure, t`the login failed`);
 }
 
 function cancelled(error: unknown): never {
   const name = error instanceof Error ? error.name : '';
-  if (name === 'AbortError') throw new CommandFailure(EXIT.interrupted, 'Cancelled.');
+  if (name === 'AbortError') throw new CommandFailure(EXIT.interrupted, t`Cancelled.`);
   if (name !== 'TimeoutError') throw error;
   throw new CommandFailure(EXIT.failure, t`nobody allowed the access within 15 minutes`);
 }

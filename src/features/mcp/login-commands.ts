@@ -20,7 +20,7 @@ type LoginParts = {
   readonly clock: Clock;
 };
 
-const USAGE = 'Usage: /mcp [login <server> | logout <server>]';
+const USAGE = t`Usage: /mcp [login <server> | logout <server>]`;
 const REDIRECT_PATH = '/api/mcp/redirect';
 const GATEWAY_PORT = 18_790;
 

@@ -65,6 +65,8 @@ const rowSchema = z.object({
       refreshToken: z.string().optional(),
       /** Epoch milliseconds. */
       renewAt: z.number().optional(),
+      /** Of the login that gave them. */
+      state: z.string().optional(),
     })
     .optional(),
   pending: z
@@ -171,8 +173,9 @@ export class ServerLogin {
     return explained(() => this.#finish(address));
   }
 
-  async isLoggedIn(): Promise<boolean> {
-    return (await this.#read()).granted !== undefined;
+  /** Whether the login with this state gave the tokens. */
+  async isLoggedInBy(state: string): Promise<boolean> {
+    return (await this.#read()).granted?.state === state;
   }
 
   /** Deletes the tokens. */
@@ -328,7 +331,7 @@ export class ServerLogin {
         ...{ authorizationCode: found.code, codeVerifier: verifier, fetchFn: this.#fetch },
         ...(resource === undefined ? {} : { resource }),
       });
-      const server = { issuer, metadata, client, resource };
+      const server = { issuer, metadata, client, resource, state: pending.state };
       ended = { url: row.url, granted: { ...server, ...this.#granted(tokens) } };
     } finally {
       // Who waits in another process sees the end of the login and its result at once.

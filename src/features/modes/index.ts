@@ -80,7 +80,7 @@ function shownModes(
       if (mode === 'inline') return [];
       const problems = await service.problems(mode);
       return problems.length === 0
-        ? [`Mode: ${mode}`, ...(await service.about(mode))]
+        ? [t`Mode: ${mode}`, ...(await service.about(mode))]
         : [t`Mode: ${mode}, cannot work: ${problems.join('; ')}`];
     },
   };

@@ -115,19 +115,19 @@ async function showPerson(terminal: Terminal, typed: string, json: boolean) {
   const person = await withState(terminal, ({ people }) => theOne(people, typed));
   if (json) return terminal.printJson(person);
   const channels = person.doors.map(({ channel, ids }) => [
-    'Channel',
+    t`Channel`,
     `${channel} ${ids.join(', ')}`,
   ]);
   const rows = [
     ['Id', person.id],
-    ['Name', person.name],
-    ['Role', person.role ?? t`from the configuration of the channel`],
+    [t`Name`, person.name],
+    [t`Role`, person.role ?? t`from the configuration of the channel`],
     ...channels,
-    ['Language', person.language ?? t`language of each message`],
+    [t`Language`, person.language ?? t`language of each message`],
     [t`Time zone`, person.timeZone ?? t`from the configuration`],
     [t`Quiet hours`, person.quietHours ?? t`from the configuration`],
-    ['Approvals', person.approvals ?? t`from the configuration`],
-    ['Limits', limitWords(person.limits) ?? t`from the configuration`],
+    [t`Approvals`, person.approvals ?? t`from the configuration`],
+    [t`Limits`, limitWords(person.limits) ?? t`from the configuration`],
   ];
   for (const line of textTable(rows)) terminal.print(line);
 }
@@ -141,7 +141,7 @@ async function setPerson(terminal: Terminal, typed: string, flags: SetFlags) {
     );
     if (flags.role !== undefined) await people.pairing.approveAll({ doors, name }, flags.role);
   });
-  terminal.note('Changed.');
+  terminal.note(t`Changed.`);
 }
 
 type Change = (record: PersonRecord) => PersonRecord;

@@ -10,6 +10,7 @@ import type { KeepNote } from '../../kernel/owners.ts';
 import { jsonRows, MARKS, type OpenRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { nameAfter } from './rules/job.ts';
@@ -186,7 +187,7 @@ type NoteKeeperDeps = Pick<AnnouncerDeps, 'quietUntil'> & {
   readonly announcer: Pick<Announcer, 'announce'>;
 };
 
-const TITLE = 'Notice';
+const TITLE = t`Notice`;
 
 export function createNoteKeeper({ announcer, quietUntil }: NoteKeeperDeps): KeepNote {
   return async (markdown, chat) => {

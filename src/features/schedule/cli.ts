@@ -65,9 +65,9 @@ export function cronCommand(terminal: Terminal): Command {
       runs(terminal, id, json === true),
     );
   const changes = [
-    ['remove', t`delete a job`, 'Removed'],
-    ['enable', t`enable a job`, 'Enabled'],
-    ['disable', t`disable a job`, 'Disabled'],
+    ['remove', t`delete a job`, t`Removed`],
+    ['enable', t`enable a job`, t`Enabled`],
+    ['disable', t`disable a job`, t`Disabled`],
     [
       'run',
       t`run a job now, in addition to its schedule`,
@@ -99,7 +99,7 @@ async function add(terminal: Terminal, text: string, flags: AddFlags) {
   const wish = { ...rest, ...kept, text, kind, timeZone: timezone } as const;
   const made = await withService(terminal, (service) => service.add(wish, OPERATOR));
   terminal.print(made.job.id);
-  terminal.note(`Created: ${printable(made.line)}`);
+  terminal.note(t`Created: ${printable(made.line)}`);
 }
 
 async function list(terminal: Terminal, json: boolean) {

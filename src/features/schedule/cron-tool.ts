@@ -114,9 +114,10 @@ async function cron(
   if (gate !== undefined && !mayCheck(gate, asker)) {
     return t`You may not have jobs with that check. My owner can set one up.`;
   }
-  const [change, done] = CHANGES.find(([name]) => name === word) ?? [];
-  if (change !== undefined) return `${done}: ${lineOf(await service.change(typed, change, asker))}`;
-  return wish === undefined ? HINT : `Created: ${lineOf(await service.add(wish, asker))}`;
+  if (isChange(word)) {
+    return `${CHANGED[word]}: ${lineOf(await service.change(typed, word, asker))}`;
+  }
+  return wish === undefined ? HINT : t`Created: ${lineOf(await service.add(wish, asker))}`;
 }
 
 /** What a person types needs no approval where they could give it themselves. */
@@ -127,12 +128,14 @@ function mayCheck(gate: Gate, asker: JobAsker): boolean {
   return permission === 'free' || (permission === 'ask' && asker.person.role === 'owner');
 }
 
-const CHANGES = [
-  ['remove', 'Removed'],
-  ['enable', 'Enabled'],
-  ['disable', 'Disabled'],
-  ['run', t`Started now`],
-] as const;
+const isChange = (word: string): word is JobChange => Object.hasOwn(CHANGED, word);
+
+const CHANGED: Readonly<Record<JobChange, string>> = {
+  remove: t`Removed`,
+  enable: t`Enabled`,
+  disable: t`Disabled`,
+  run: t`Started now; the schedule stays as it is`,
+};
 
 /** What the run of a job may have started. */
 type StartedWork = {
@@ -387,13 +390,6 @@ type ScheduleAsker = Pick<ToolContext, 'chat' | 'rights' | 'isTainted'>;
 
 /** The subject kind of taking back a new job. */
 export const JOB_UNDO = 'undo-job';
-
-const CHANGED: Readonly<Record<JobChange, string>> = {
-  remove: 'Removed',
-  enable: 'Enabled',
-  disable: 'Disabled',
-  run: t`Started now; the schedule stays as it is`,
-};
 
 type JobAskers = ReturnType<typeof createJobAskers>;
 

@@ -7,6 +7,7 @@ import { budgetGuard } from '../../kernel/guards.ts';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
 import { recordingGuard } from '../../kernel/observe/observed.ts';
 import { createKnownAs } from '../../kernel/people/persons.ts';
+import { t } from '../../lib/texts.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 import { LOCAL_ONLY } from '../local-models/index.ts';
 import { amountOf, type Price } from './rules/spending.ts';
@@ -56,7 +57,7 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.provide(PAID_CALLS, only.paid(spending));
   kernel.provide(SPENDING_SERVICE, service);
   kernel.add.answers(BUDGET_SUBJECT, createBudgetAnswers(service), 'configuration');
-  kernel.add.status({ lines: async (origin) => [`Today: ${await spentToday(origin, service)}`] });
+  kernel.add.status({ lines: async (origin) => [t`Today: ${await spentToday(origin, service)}`] });
   kernel.add.command(...spendingCommands(service));
   kernel.add.routes(['POST /api/model-calls', 'POST /api/model-calls/:id'], async () =>
     (await import('./lending-routes.ts')).lendingRoutes(kernel.modelCalls),

@@ -245,7 +245,7 @@ async function announce({ deps }: Running, run: WorkflowRun, template: string): 
 }
 
 function resultOf({ workflow }: Definition, { state }: WorkflowRun): string {
-  if (workflow.result === undefined) return 'Done.';
+  if (workflow.result === undefined) return t`Done.`;
   const filled = fillPrompt(workflow.result, state, (_path, text) => text);
   if (filled.kind === 'filled') return filled.value;
   return t`Done, but its result cannot be written: ${filled.problem}.`;

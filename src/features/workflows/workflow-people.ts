@@ -77,7 +77,7 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
     async cancel(id, { notes }) {
       const run = await found(id, notes);
       const ran = await runs.cancel(run);
-      return `${ran ? 'Ended' : t`It had already ended`}: ${line((await rows.runs.get(id)) ?? run)}`;
+      return `${ran ? t`Ended` : t`It had already ended`}: ${line((await rows.runs.get(id)) ?? run)}`;
     },
     async atWork(session) {
       return (await openOf(session)).map(({ id, workflow: name }) => ({ id, name }));

@@ -7,7 +7,7 @@ import { t } from './texts.js';
 export function wordsOf({ status, waiting }) {
   switch (status.kind) {
     case 'off':
-      return { tone: 'off', text: 'Off', remedy: status.remedy };
+      return { tone: 'off', text: t`Off`, remedy: status.remedy };
     case 'starting':
       return { tone: 'busy', text: 'Starting…', remedy: undefined };
     case 'running':

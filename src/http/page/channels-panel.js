@@ -65,7 +65,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
   function showList() {
     endLogin();
     shown = '';
-    title.textContent = 'Channels';
+    title.textContent = t`Channels`;
     back.hidden = true;
     body.replaceChildren(list);
     refresh();
@@ -119,8 +119,8 @@ export function createChannelsPanel(api, place, { onOpen }) {
           ? undefined
           : element('span', { className: 'channel-remedy' }, ...withCode(remedy)),
       ),
-      isDown ? action('Restart', `restart ${name}`, () => restart(name)) : undefined,
-      mayLink ? action('Link', `link ${name}`, () => showLogin(channel), 'primary') : undefined,
+      isDown ? action(t`Restart`, `restart ${name}`, () => restart(name)) : undefined,
+      mayLink ? action(t`Link`, `link ${name}`, () => showLogin(channel), 'primary') : undefined,
     );
 
     function action(label, id, onClick, className = '') {

@@ -37,7 +37,7 @@ export function createLiveTurn(onChange) {
       return activity.replaceChildren(t`Interrupted. Continuing.`);
     if (isOver && result.kind === 'moved')
       return activity.replaceChildren(t`Continues on another channel.`);
-    if (isOver && result.answers === 0) return activity.replaceChildren('Stopped.');
+    if (isOver && result.answers === 0) return activity.replaceChildren(t`Stopped.`);
     const isWriting = phase === 'writing' && notice === undefined;
     activity.hidden = isWriting || isOver;
     activity.replaceChildren(dots(), notice ?? '');
@@ -46,7 +46,7 @@ export function createLiveTurn(onChange) {
   /** Marks a stopped answer, so that half a sentence is not taken for the whole. */
   function showStopped() {
     activity.hidden = false;
-    activity.replaceChildren('Stopped.');
+    activity.replaceChildren(t`Stopped.`);
   }
 
   function cancelDrawing() {

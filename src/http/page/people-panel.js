@@ -10,8 +10,8 @@ const REFRESH_MS = 2000;
 const LOOK_MS = 30_000;
 const DECISIONS = [
   ['once', t`Allow once`],
-  ['allow', 'Allow'],
-  ['block', 'Block'],
+  ['allow', t`Allow`],
+  ['block', t`Block`],
   ['drop', t`Answer myself`],
 ];
 const POLICIES = [
@@ -165,7 +165,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
   function ruleEntry({ id, tool, about, asker, until, uses }) {
     const who = element('div', { className: 'channel-remedy' });
     createMarkdownView(who).finish(t`Asked by ${asker}; ${until}, used ${uses} times`);
-    const revoke = choice('Revoke', `revoke ${id}`, () => decide('/api/approvals/revoke', { id }));
+    const revoke = choice(t`Revoke`, `revoke ${id}`, () => decide('/api/approvals/revoke', { id }));
     return element(
       'li',
       { className: 'person', data: { rule: id } },

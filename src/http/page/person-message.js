@@ -53,7 +53,7 @@ export function createPersonMessage({ text, at, files, onChange }) {
       'form',
       { className: 'editor', on: { keydown: onEscape(leave), submit: save } },
       field,
-      row(textButton('Cancel', leave), textButton('Save', undefined, 'primary')),
+      row(textButton(t`Cancel`, leave), textButton(t`Save`, undefined, 'primary')),
     );
     show(form, body, foot, state);
     field.addEventListener('input', fitHeight);
@@ -83,12 +83,12 @@ export function createPersonMessage({ text, at, files, onChange }) {
 
   function askBeforeDeleting() {
     const keep = () => close(remove);
-    const keepButton = textButton('Keep', keep);
+    const keepButton = textButton(t`Keep`, keep);
     const question = element(
       'div',
       { className: 'editor', role: 'group', on: { keydown: onEscape(keep) } },
       element('p', {}, t`Delete this message?`),
-      row(keepButton, textButton('Delete', confirm, 'danger')),
+      row(keepButton, textButton(t`Delete`, confirm, 'danger')),
     );
     question.setAttribute('aria-label', t`Delete this message?`);
     show(question, foot, state);
@@ -117,7 +117,7 @@ export function createPersonMessage({ text, at, files, onChange }) {
     },
     /** Requested, and not yet confirmed. */
     waits({ kind }, reason = '') {
-      tell(`${kind === 'edited' ? 'Saving' : 'Deleting'}… ${reason}`.trim());
+      tell(`${kind === 'edited' ? t`Saving` : t`Deleting`}… ${reason}`.trim());
     },
     /** A refused text stays in the editor. */
     refused({ kind }, draft, reason) {

@@ -131,7 +131,7 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
   [t`How I answer`, ['model', 'local', 'mode', 'think', 'queue', 'skills']],
   [t`What I do`, ['status', 'why', 'cron', 'workflow', 'agents', 'kill', 'usage', 'cost']],
   [
-    'You',
+    t`You`,
     [
       'whoami',
       'me',

@@ -44,5 +44,5 @@ export function createUndo({
 
 /** Handles the press. `takeBack`: false if there is nothing left to undo. */
 export const undoHandler = (takeBack: (id: string) => Promise<boolean>): QuestionHandler => ({
-  answer: async ({ rest }) => ((await takeBack(rest)) ? 'Undone.' : t`It is gone already.`),
+  answer: async ({ rest }) => ((await takeBack(rest)) ? t`Undone.` : t`It is gone already.`),
 });

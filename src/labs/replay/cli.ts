@@ -125,7 +125,7 @@ async function replay(terminal: Terminal, session: string, flags: Flags) {
       t`${session}: ${chosen.length} of ${known.length} turns, with ${opened.modelName}`,
     );
     const played = await untilStopped(
-      () => terminal.note('Stopping.'),
+      () => terminal.note(t`Stopping.`),
       (signal) => playAll(terminal, opened, chosen, flags.json === true, signal),
     );
     if (flags.json === true) terminal.printJson(played);

@@ -106,7 +106,7 @@ async function measureAll(terminal: Terminal, { model }: Flags): Promise<Measure
   try {
     const tuning = await openTuning({ home, env, loaded, maxCost: undefined }, resources);
     return await untilStopped(
-      () => terminal.note('Stopping.'),
+      () => terminal.note(t`Stopping.`),
       async (signal) => {
         const names = model ?? (await tuning.localModels(signal));
         if (names.length === 0) throw new CommandFailure(EXIT.notFound, NO_MODELS);

@@ -106,7 +106,7 @@ function email(section: JsonObject): Imported {
       : without(
           t`Email: both servers use one login here; the different SMTP login is not imported.`,
         ),
-    importAllowed(`${path}.allowFrom`, 'Email', namesIn(section['allowFrom']), addressOf),
+    importAllowed(`${path}.allowFrom`, t`Email`, namesIn(section['allowFrom']), addressOf),
   ]);
 }
 

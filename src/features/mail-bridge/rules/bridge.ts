@@ -104,7 +104,7 @@ export function mailNoteText(note: MailNote, summary?: MailSummary): string {
   const more = files.length > MAX_NAMED_FILES ? t` and ${files.length - MAX_NAMED_FILES} more` : '';
   return [
     t`Mail${to} from ${named}, ${PROOF[verified]}`,
-    subject === '' ? 'No subject' : `Subject: ${verbatim(subject)}`,
+    subject === '' ? t`No subject` : t`Subject: ${verbatim(subject)}`,
     ...contentLines(note, summary),
     ...(files.length === 0
       ? []
