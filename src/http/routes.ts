@@ -15,7 +15,7 @@ import type { LocalChannel } from '../channels/local-channel.ts';
 import type { ChannelReport } from '../kernel/gateway.ts';
 import { Refusal, type Route } from '../kernel/http-routes.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
-import type { AuditLog, GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
+import type { AuditLog, Gauge, MetricsPage } from '../kernel/observe/telemetry.ts';
 import type { Typed } from '../kernel/typed-command.ts';
 import { readOnce } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -112,7 +112,7 @@ export type HttpServerOptions = {
   readonly routes: readonly Route[];
   /** Absent if it is off. */
   readonly metrics: MetricsPage | undefined;
-  readonly gauges: () => Promise<GaugeValues>;
+  readonly gauges: () => Promise<readonly Gauge[]>;
   readonly audit: AuditLog;
   /**
    * Gives commands in the page's texts the form in which the person who started the gateway types

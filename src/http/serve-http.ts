@@ -1,15 +1,16 @@
 // Connects the HTTP server with the local channels, the logins and the state of the gateway.
 
 import { randomBytes } from 'node:crypto';
+import { statfs } from 'node:fs/promises';
 import { CONFIGURED_CHANNELS, type ConfiguredChannels } from '../channels/configured-channels.ts';
 import { STOP } from '../features/conversations/index.ts';
-import type { MessageBus } from '../kernel/bus/bus.ts';
-import { type Home, renewMadeToken } from '../kernel/config/files/home.ts';
+import { type Home, programVersion, renewMadeToken } from '../kernel/config/files/home.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { Kernel } from '../kernel/feature.ts';
 import type { LocalChannels } from '../kernel/intake/routes.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
-import type { GaugeValues } from '../kernel/observe/telemetry.ts';
+import { gauge } from '../kernel/observe/metrics.ts';
+import type { Gauge } from '../kernel/observe/telemetry.ts';
 import type { Access } from './access.ts';
 import type { HttpServer } from './server.ts';
 
@@ -26,7 +27,7 @@ export type ServedHttp = {
 export async function serveHttp(kernel: Kernel, localChannels: LocalChannels): Promise<ServedHttp> {
   const { assertSafeBinding, createHttpServer } = await import('./server.ts');
   const { openAccess } = await import('./access.ts');
-  const { live, clock, log, store, home, bus, measuring } = kernel;
+  const { live, clock, log, store, home, measuring } = kernel;
   const { typed = (text: string) => text } = kernel.options;
   const channels = kernel.use(CONFIGURED_CHANNELS);
   const stop = kernel.use(STOP);
@@ -34,6 +35,8 @@ export async function serveHttp(kernel: Kernel, localChannels: LocalChannels): P
   const ownName = URL.parse(publicUrl)?.host;
   const allowedHosts = [...live.config.gateway.allowedHosts, ...(ownName ? [ownName] : [])];
   assertSafeBinding(host, token);
+  // Another version may replace the files while this one runs.
+  const version = programVersion();
   const state = store.scope(LOGIN_SCOPE);
   const access = await openAccess({ token, state, clock, log, randomBytes });
   const server = createHttpServer({
@@ -43,7 +46,7 @@ export async function serveHttp(kernel: Kernel, localChannels: LocalChannels): P
       stop({ channel: channelName(localChannel), account: DEFAULT_ACCOUNT, chat: chatId(chat) }),
     routes: kernel.contributed.routes(),
     metrics: measuring.metrics,
-    gauges: () => gaugesOf(channels, bus),
+    gauges: () => gaugesOf(kernel, channels, version),
     audit: measuring.audit,
     redact: (text) => typed(live.redact(text)),
     health: () => ({ channels: channels.channels(), storeWaitMs: Math.round(store.waitMs()) }),
@@ -53,19 +56,48 @@ export async function serveHttp(kernel: Kernel, localChannels: LocalChannels): P
 }
 
 async function gaugesOf(
+  kernel: Kernel,
   configured: ConfiguredChannels,
-  bus: Pick<MessageBus, 'stats'>,
-): Promise<GaugeValues> {
-  const { pending, running, outboundQueued, dead, unknown } = await bus.stats();
-  return {
-    ...{ pendingMessages: pending, runningTurns: running, queuedDeliveries: outboundQueued },
-    deadMessages: dead + unknown,
-    channels: configured
-      .channels()
-      .filter(({ status }) => status.kind !== 'off')
-      .map(({ name, status }) => ({ account: name, isRunning: status.kind === 'running' })),
-  };
+  version: string,
+): Promise<readonly Gauge[]> {
+  const { bus, store, clock, home } = kernel;
+  const { pending, running, outboundQueued, dead, unknown, oldestPendingAt } = await bus.stats();
+  const disk = await statfs(home.root);
+  const now = clock.now();
+  const started = configured.channels().filter(({ status }) => status.kind !== 'off');
+  const idle = started.flatMap(({ name: account, status }) =>
+    status.kind === 'running' ? [[{ account }, secondsSince(status.activeAt, now)] as const] : [],
+  );
+  const contributed = kernel.contributed.gauges().map((read) => read());
+  return [
+    gauge('info', 'The version that runs.', [[{ version }, 1]]),
+    gauge('queue_messages', 'Messages by where they wait.', [
+      [{ state: 'pending' }, pending],
+      [{ state: 'running' }, running],
+      [{ state: 'outbound' }, outboundQueued],
+      [{ state: 'dead' }, dead + unknown],
+    ]),
+    gauge('queue_oldest_seconds', 'How long the oldest pending message has waited.', [
+      [{}, secondsSince(oldestPendingAt ?? now, now)],
+    ]),
+    gauge(
+      'channel_up',
+      'Whether a channel runs.',
+      started.map(({ name, status }) => [{ account: name }, status.kind === 'running' ? 1 : 0]),
+    ),
+    gauge('channel_idle_seconds', 'Since the last completed poll, IDLE or ping.', idle),
+    gauge('store_wait_seconds', 'How long the disk has been delaying a write of the store.', [
+      [{}, store.waitMs() / 1000],
+    ]),
+    gauge('disk_free_bytes', 'Free space on the disk of the home.', [
+      [{}, disk.bavail * disk.bsize],
+    ]),
+    gauge('disk_size_bytes', 'Size of the disk of the home.', [[{}, disk.blocks * disk.bsize]]),
+    ...(await Promise.all(contributed)).flat(),
+  ];
 }
+
+const secondsSince = (at: number, now: number) => Math.max(0, now - at) / 1000;
 
 /** Opens the page logged in, once. The code follows the `#`, which browsers do not send. */
 export function loginLink(address: string, code: string): string {

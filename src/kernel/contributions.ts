@@ -11,7 +11,7 @@ import type { IntakeStep } from './intake/group-intake.ts';
 import type { SessionKey } from './message/ids.ts';
 import type { ChatRef, InboundMessage } from './message/message.ts';
 import type { TranscriptEntry } from './message/transcript.ts';
-import type { AuditEvent } from './observe/telemetry.ts';
+import type { AuditEvent, Gauge } from './observe/telemetry.ts';
 import type { PersonalData } from './personal-data.ts';
 import type { QuestionHandler } from './questions/question-rows.ts';
 import type { StatusSource } from './status.ts';
@@ -33,6 +33,8 @@ export type SessionWatcher = {
 /** Whether the work behind a chat of an internal channel still wants an answer. */
 type StillWanted = (chat: ChatRef['chat']) => Promise<boolean>;
 
+type GaugeSource = () => Promise<readonly Gauge[]>;
+
 export interface Contributions {
   /** Read at every turn. */
   tools(source: () => readonly Tool[]): void;
@@ -47,6 +49,8 @@ export interface Contributions {
   stillWanted(channel: string, isWanted: StillWanted): void;
   command(...commands: readonly Command[]): void;
   status(source: StatusSource): void;
+  /** Read at every scrape of `/metrics`. */
+  gauges(read: GaugeSource): void;
   /**
    * The server requires the gateway's token or a login of the page, unless the routes are open. Loaded with the first request
    * for one of them.
@@ -81,6 +85,7 @@ export interface Contributed {
   tools(): readonly Tool[];
   commands(): readonly Command[];
   status(): readonly StatusSource[];
+  gauges(): readonly GaugeSource[];
   routes(): readonly Route[];
   tasks(): readonly BackgroundTask[];
   personalData(): readonly PersonalData[];
@@ -105,6 +110,7 @@ export function createRegistries(): Registries {
   const tools: (() => readonly Tool[])[] = [];
   const commands: Command[] = [];
   const status: StatusSource[] = [];
+  const gauges: GaugeSource[] = [];
   const routes: Route[] = [];
   const tasks: BackgroundTask[] = [];
   const personalData: PersonalData[] = [];
@@ -129,6 +135,7 @@ export function createRegistries(): Registries {
       tools: (source) => void tools.push(source),
       command: (...added) => void commands.push(...added),
       status: (source) => void status.push(source),
+      gauges: (read) => void gauges.push(read),
       routes(names, load, { isOpen } = { isOpen: false }) {
         const handlers = readOnce(load);
         const added = names.map((name) => ({ name, load: async () => (await handlers())[name] }));
@@ -149,6 +156,7 @@ export function createRegistries(): Registries {
         tools.flatMap((source) => source()).sort((one, other) => (one.name < other.name ? -1 : 1)),
       commands: () => commands,
       status: () => status,
+      gauges: () => gauges,
       profiles: () => profiles,
       routes: () => routes,
       tasks: () => tasks,

@@ -10,6 +10,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const PACKED_FROM = [
   'bin',
   'config',
+  'deploy',
   'docs',
   'scripts',
   'skills',

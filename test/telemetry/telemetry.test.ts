@@ -91,17 +91,19 @@ describe('the page for Prometheus', () => {
     const vote = { at: 0, durationMs: 0, outcome: 'undecided', votes: 4, flagged: 1 } as const;
     page.record({ kind: 'vote', ...vote });
     for (let n = 0; n < 300; n += 1) page.record({ ...CALL, model: `made-up-${n}` });
-    const text = await page.render({
-      ...{ pendingMessages: 3, runningTurns: 1, queuedDeliveries: 2, deadMessages: 0 },
-      channels: [{ account: 'telegram', isRunning: true }],
-    });
+    const text = await page.render([
+      { name: 'channel_up', help: 'Runs.', values: [[{ account: 'telegram' }, 1]] },
+      { name: 'queue_oldest_seconds', help: 'Waited.', values: [[{}, 3]] },
+    ]);
     expect(text).toMatch(/nanobot_model_call_seconds_bucket\{[^}]*role="turn"[^}]*le="1"\} 0\n/);
     expect(text).toMatch(/nanobot_model_call_seconds_bucket\{[^}]*role="turn"[^}]*le="2.5"\} 1\n/);
     expect(text).toContain('nanobot_messages_received_total{account="telegram",status="queued"} 1');
     expect(text).toContain('nanobot_model_tokens_total{model="anthropic/sim",kind="cached"} 120');
     expect(text).toContain('nanobot_model_wait_seconds_count{model="ollama/sim",role="turn"} 1');
     expect(text).toContain('nanobot_turn_seconds_count{account="telegram",outcome="answered"} 1');
-    expect(text).toContain('nanobot_queue_messages{state="pending"} 3');
+    expect(text).toContain(
+      '# TYPE nanobot_queue_oldest_seconds gauge\nnanobot_queue_oldest_seconds 3\n',
+    );
     expect(text).toContain('nanobot_votes_total{outcome="undecided"} 1');
     expect(text).toContain('nanobot_vote_answers_total{kind="flagged"} 1');
     expect(text).toContain('nanobot_channel_up{account="telegram"} 1');

@@ -15,6 +15,7 @@ import { createBudgetNotes, Spending } from './spending.ts';
 import { createBudgetOwners, SPENDING_SCOPE } from './spending-day.ts';
 import {
   BUDGET_SUBJECT,
+  budgetGauge,
   budgetQuestion,
   createBudgetAnswers,
   createSpendingService,
@@ -58,6 +59,7 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.provide(SPENDING_SERVICE, service);
   kernel.add.answers(BUDGET_SUBJECT, createBudgetAnswers(service), 'configuration');
   kernel.add.status({ lines: async (origin) => [t`Today: ${await spentToday(origin, service)}`] });
+  kernel.add.gauges(async () => [budgetGauge(await service.all())]);
   kernel.add.command(...spendingCommands(service));
   kernel.add.routes(['POST /api/model-calls', 'POST /api/model-calls/:id'], async () =>
     (await import('./lending-routes.ts')).lendingRoutes(kernel.modelCalls),

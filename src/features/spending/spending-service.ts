@@ -13,6 +13,8 @@ import {
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, Payer } from '../../kernel/message/message.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
+import { gauge } from '../../kernel/observe/metrics.ts';
+import type { Gauge } from '../../kernel/observe/telemetry.ts';
 import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { t } from '../../lib/texts.ts';
@@ -25,7 +27,7 @@ import {
   TOTAL,
 } from './rules/budget-limits.ts';
 import type { ConversationCost } from './rules/conversation-cost.ts';
-import { isNearlyUsed, type Ledger } from './rules/spending.ts';
+import { isLimited, isNearlyUsed, type Ledger, shareUsed } from './rules/spending.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
 import { MORE_PERCENT, type UsedUp } from './spending.ts';
 import type { BudgetOwners, LedgerRow } from './spending-day.ts';
@@ -209,6 +211,19 @@ export function createSpendingService(
       return raisedRows.map((row) => row.key);
     },
   };
+}
+
+/** By kind of budget, so that it names nobody: the one of that kind that is used most. */
+export function budgetGauge(views: readonly BudgetView[]): Gauge {
+  const used = new Map<string, number>();
+  for (const { key, ledger, cap } of views) {
+    const [kind = key] = key.split(' ');
+    if (isLimited(cap)) {
+      used.set(kind, Math.max(used.get(kind) ?? 0, shareUsed({ ledger, cap })));
+    }
+  }
+  const values = [...used].map(([budget, share]) => [{ budget }, share] as const);
+  return gauge('budget_used_ratio', 'Used share of the fullest daily budget.', values);
 }
 
 function namesOf({ key, names }: LedgerRow): CountNames {

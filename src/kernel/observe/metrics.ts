@@ -6,7 +6,7 @@ import { appendFileSync, renameSync, statSync } from 'node:fs';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/logger.ts';
 import type {
-  GaugeValues,
+  Gauge,
   MetricsPage,
   ModelCallRecord,
   Telemetry,
@@ -101,7 +101,10 @@ export function createPrometheus(): Prometheus {
     record: (record) => count(series, record, { models, tools }),
     async render(now) {
       ofProcess ??= measureProcess();
-      const own = [...Object.values(series).flatMap((each) => each.lines()), ...shown(now)];
+      const own = [
+        ...Object.values(series).flatMap((each) => each.lines()),
+        ...now.flatMap(gaugeLines),
+      ];
       return `${own.join('\n')}\n${await (await ofProcess).metrics()}`;
     },
   };
@@ -181,22 +184,6 @@ function count(
   }
 }
 
-function shown(now: GaugeValues): readonly string[] {
-  const depth = [
-    [{ state: 'pending' }, now.pendingMessages],
-    [{ state: 'running' }, now.runningTurns],
-    [{ state: 'outbound' }, now.queuedDeliveries],
-    [{ state: 'dead' }, now.deadMessages],
-  ] as const;
-  const channels = now.channels.map(({ account, isRunning }) => {
-    return [{ account }, isRunning ? 1 : 0] as const;
-  });
-  return [
-    ...gaugeLines({ name: 'nanobot_queue_messages', help: 'Messages by where they wait.' }, depth),
-    ...gaugeLines({ name: 'nanobot_channel_up', help: 'Whether a channel runs.' }, channels),
-  ];
-}
-
 // Counters and histograms in the text format of Prometheus (exposition format 0.0.4). Our own,
 // because the client library takes more memory than everything it would count.
 
@@ -256,12 +243,15 @@ function histogramSeries(described: Described, bounds: readonly number[]) {
   };
 }
 
-function gaugeLines(
-  described: Described,
-  values: readonly (readonly [Labels, number])[],
-): readonly string[] {
+export const gauge = (name: string, help: string, values: Gauge['values']): Gauge => {
+  return { name, help, values };
+};
+
+function gaugeLines({ name, help, values }: Gauge): readonly string[] {
+  const described = { name: `nanobot_${name}`, help };
   const lines = values.map(([labels, value]) => {
-    return `${described.name}{${labelText(labels)}} ${value}`;
+    const named = Object.keys(labels).length === 0 ? '' : `{${labelText(labels)}}`;
+    return `${described.name}${named} ${value}`;
   });
   return [...headOf(described, 'gauge'), ...lines];
 }

@@ -101,19 +101,19 @@ export interface Telemetry {
   record(record: TelemetryRecord): void;
 }
 
-/** Values read at the moment of a scrape. */
-export type GaugeValues = {
-  readonly pendingMessages: number;
-  readonly runningTurns: number;
-  readonly queuedDeliveries: number;
-  readonly deadMessages: number;
-  readonly channels: readonly { readonly account: string; readonly isRunning: boolean }[];
+/** A value per combination of labels, read at the moment of a scrape. */
+export type Gauge = {
+  /** Follows `nanobot_`. */
+  readonly name: string;
+  readonly help: string;
+  /** Labels are names of the program, never of people or chats. */
+  readonly values: readonly (readonly [labels: Readonly<Record<string, string>>, value: number])[];
 };
 
 /** The response to a scrape of `/metrics`. */
 export interface MetricsPage {
   readonly contentType: string;
-  render(now: GaugeValues): Promise<string>;
+  render(now: readonly Gauge[]): Promise<string>;
 }
 
 /** An effect, and who approved it. */
