@@ -8,7 +8,7 @@ import type { LocalChannel } from './channels/local-channel.ts';
 import { STOP } from './features/conversations/index.ts';
 import { TOOL_SERVERS } from './features/mcp/index.ts';
 import { loginLink, type ServedHttp, serveHttp } from './http/serve-http.ts';
-import type { Turn } from './kernel/bus/bus.ts';
+import { type Turn, TurnDeferred } from './kernel/bus/bus.ts';
 import { programVersion } from './kernel/config/files/home.ts';
 import type { ChannelManager } from './kernel/delivery/manager.ts';
 import { CHANNEL_MANAGER } from './kernel/delivery/manager.ts';
@@ -37,6 +37,9 @@ const MAX_ATTEMPTS = 3;
 /** Time for delivering answers after the last turn ended. */
 const DELIVERY_GRACE_MS = 5000;
 const POLL_IDLE_MS = 50;
+/** For turns that a trial leaves alone, epoch milliseconds. */
+const NEVER_MS = Number.MAX_SAFE_INTEGER;
+const TERMINAL = channelName('terminal');
 /** Delays before background work restarts after a store failure, e.g. on a full disk. */
 const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
@@ -126,12 +129,15 @@ export class GatewayService implements Gateway {
   }
 
   stop(chat: string): Promise<void> {
-    const channel = channelName('terminal');
-    return this.#kernel.use(STOP)({ channel, account: DEFAULT_ACCOUNT, chat: chatId(chat) });
+    return this.#kernel.use(STOP)({
+      channel: TERMINAL,
+      account: DEFAULT_ACCOUNT,
+      chat: chatId(chat),
+    });
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { log, clock, store, contributed } = this.#kernel;
+    const { log, clock, store, contributed, options } = this.#kernel;
     const manager = this.#manager;
     const stopping = new AbortController();
     const whole = AbortSignal.any([signal, stopping.signal]);
@@ -144,9 +150,11 @@ export class GatewayService implements Gateway {
         onFailure: () => 'restart',
       });
     const work = kept('turns', (workSignal) => this.#work(workSignal));
+    const isTrial = options.trialChat !== undefined;
+    const tasks = isTrial ? [] : contributed.tasks();
     const background = [
-      ...contributed.tasks().map((part) => kept(part.name, (runSignal) => part.run(runSignal))),
-      followConfig(this, this.#kernel, whole),
+      ...tasks.map((part) => kept(part.name, (runSignal) => part.run(runSignal))),
+      ...(isTrial ? [] : [followConfig(this, this.#kernel, whole)]),
     ];
     try {
       await Promise.race([aborted(signal), store.lost, work, ...background]);
@@ -155,7 +163,7 @@ export class GatewayService implements Gateway {
       manager.stopReceiving();
       stopping.abort();
       await work;
-      await this.#delivered();
+      if (!isTrial) await this.#delivered();
       await Promise.allSettled([...background, manager.stopAll()]);
       log.info('gateway stopped');
       this.#audit('stopped');
@@ -169,6 +177,7 @@ export class GatewayService implements Gateway {
 
   async #startChannels(): Promise<void> {
     const { web, terminal } = this.#localChannels;
+    if (this.#kernel.options.trialChat !== undefined) return this.#manager.start(terminal);
     await Promise.all([this.#manager.start(web), this.#manager.start(terminal)]);
     await this.#channels.startAll();
   }
@@ -187,11 +196,13 @@ export class GatewayService implements Gateway {
    */
   #work(signal: AbortSignal): Promise<void> {
     const { bus, live, owners, options } = this.#kernel;
-    const { typed = (text) => text } = options;
+    const { typed = (text) => text, trialChat } = options;
     const dispatcher = this.#dispatcher;
     const typedIn = (drafts: readonly OutboundDraft[]) =>
       drafts.map((draft) => ({ ...draft, markdown: typed(draft.markdown) }));
     const handle = async (turn: Turn) => {
+      const isMeant = turn.chat.channel === TERMINAL && turn.chat.chat === trialChat;
+      if (trialChat !== undefined && !isMeant) throw new TurnDeferred('a trial', NEVER_MS);
       const handled = await dispatcher.handle(turn);
       const isAgents = handled.ending === 'answered' || handled.ending === 'stopped';
       return isAgents ? handled : { ...handled, outbound: typedIn(handled.outbound) };

@@ -65,7 +65,7 @@ export async function createModels(deps: ModelsDeps): Promise<Models> {
 
   async function build(): Promise<VendorRegistry> {
     const registry = createModelRegistry(options());
-    if (!isDemo(registry.defaultModel)) return registry;
+    if (live.defaults.model !== '' || !isDemo(registry.defaultModel)) return registry;
     const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
     const discovered = await discoverLocalModels({ signal });
     return discovered.length === 0 ? registry : createModelRegistry({ ...options(), discovered });

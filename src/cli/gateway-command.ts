@@ -1,16 +1,18 @@
 // The command `nanobot gateway` runs everything in the foreground until stopped; `nanobot
 // telegram`, `email`, `whatsapp` and `lark` run one channel alone.
 
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
+import { ChannelClosedError } from '../channels/local-channel.ts';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
 import type { OpenedHome } from '../kernel/config/files/first-run.ts';
 import type { ChannelReport, Gateway } from '../kernel/gateway.ts';
 import { defined } from '../lib/json/json.ts';
+import { silentLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
-import { isDemo } from '../providers/rules/model-names.ts';
+import { DEMO_MODEL, isDemo } from '../providers/rules/model-names.ts';
 import { checkTimeZone } from './doctor/machine-checks.ts';
 import { parsePort } from './flag-values.ts';
-import { type Terminal, untilStopped } from './terminal.ts';
+import { CommandFailure, EXIT, type Terminal, untilStopped } from './terminal.ts';
 
 type ForegroundOptions = {
   readonly overrides: ConfigOverrides;
@@ -100,14 +102,80 @@ function channelLine({ status }: ChannelReport): string {
   return 'on';
 }
 
-type GatewayFlags = { readonly host?: string; readonly port?: number };
+// A trial: the program starts in a copy of a home, answers one message by the demo model and ends.
+// Nothing leaves the machine: no account, tool server, peer or model is contacted.
+
+const TRIAL_MS = 120_000;
+const START_POLL_MS = 20;
+const TRIAL_SETTINGS: ConfigOverrides = {
+  'agents.defaults.model': DEMO_MODEL,
+  'agents.defaults.fastModel': DEMO_MODEL,
+  'agents.defaults.fallbackModels': [],
+  'agents.defaults.workspace': '',
+  'agents.mode': 'inline',
+  mcpServers: {},
+  'cluster.enabled': false,
+  'telemetry.otel.endpoint': '',
+};
+
+async function tryGateway(terminal: Terminal): Promise<void> {
+  const { openHome } = await import('../kernel/config/files/first-run.ts');
+  const { programVersion } = await import('../kernel/config/files/home.ts');
+  const { boot } = await import('../boot.ts');
+  const { countHome } = await import('../features/backup/index.ts');
+  const { home, env, clock } = terminal;
+  const { openStore } = await import('../kernel/home-state.ts');
+  const { loaded } = await openHome(home, env, TRIAL_SETTINGS);
+  const store = await openStore(home, { clock, log: silentLogger });
+  await store[Symbol.asyncDispose]();
+  const stored = await countHome(home);
+  const trialChat = `trial-${process.pid}`;
+  const gateway = await boot(loaded, {
+    ...{ home, env, channels: [], http: false, trialChat },
+    foreground: terminal.note,
+  });
+  const done = new AbortController();
+  const whole = AbortSignal.any([done.signal, AbortSignal.timeout(TRIAL_MS)]);
+  try {
+    const counts = await countHome(home);
+    const run = gateway.run(whole);
+    const answered = answerIn(gateway, trialChat, whole);
+    await Promise.race([answered, run]).finally(() => done.abort());
+    await run;
+    if (!(await answered)) throw new CommandFailure(EXIT.failure, t`the gateway did not answer`);
+    terminal.print(JSON.stringify({ version: programVersion(), stored, counts }));
+  } finally {
+    await gateway[Symbol.asyncDispose]();
+  }
+}
+
+async function answerIn({ terminal }: Gateway, chat: string, signal: AbortSignal) {
+  for (;;) {
+    try {
+      await terminal.submit({ chat, clientId: 'trial', text: 'hello' });
+      break;
+    } catch (error) {
+      // It is still starting.
+      if (!(error instanceof ChannelClosedError) || signal.aborted) throw error;
+      await new Promise((soon) => setTimeout(soon, START_POLL_MS));
+    }
+  }
+  for await (const event of terminal.events(chat, 0, signal)) {
+    if (event.type === 'said' && event.from === 'agent' && event.text !== '') return true;
+  }
+  return false;
+}
+
+type GatewayFlags = { readonly host?: string; readonly port?: number; readonly trial?: boolean };
 
 export function gatewayCommand(terminal: Terminal): Command {
   return new Command('gateway')
     .description(t`run all channels and the web page until you stop it`)
     .option('--host <host>', t`address to listen on; default: gateway.host`)
     .option('-p, --port <port>', t`port of the web page; default: gateway.port`, parsePort)
-    .action(({ host, port }: GatewayFlags) => {
+    .addOption(new Option('--trial', t`start in a copy of a home, answer once and end`).hideHelp())
+    .action(({ host, port, trial }: GatewayFlags) => {
+      if (trial === true) return tryGateway(terminal);
       const overrides = defined({ 'gateway.host': host, 'gateway.port': port });
       return runGateway(terminal, { overrides, channels: 'all', http: true });
     });

@@ -27,6 +27,11 @@ export type GatewayOptions = {
   readonly channels: 'all' | readonly string[];
   /** Serves the web page and the API. */
   readonly http: boolean;
+  /**
+   * A trial: only turns of this chat of the terminal run. Nothing else is started, delivered or
+   * followed.
+   */
+  readonly trialChat?: string;
   /** Gives commands in texts the form in which the person who started the gateway types them. */
   readonly typed?: Typed;
   /** Prints a line for the person who started the gateway. */

@@ -258,7 +258,8 @@ async function birthOf(pid: number): Promise<string | undefined> {
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Of this machine. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

@@ -7,6 +7,7 @@ import { dirname, join, relative } from 'node:path';
 import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 import { isContained } from '../../../lib/process-group.ts';
 import { t } from '../../../lib/texts.ts';
+import { assertUsable } from '../../instance.ts';
 import { NanobotError } from '../../message/errors.ts';
 import type { ConfigOverrides } from '../check.ts';
 import { CONFIG_VERSION } from '../config.ts';
@@ -29,13 +30,15 @@ export type OpenedHome = {
 
 /**
  * Opens the home, created if it is missing, with its configuration and workspace.
- * @throws ConfigError, or NanobotError if others can read the home and that cannot be changed.
+ * @throws ConfigError, or NanobotError if others can read the home and that cannot be changed, if it
+ * moved elsewhere, or if a restore into it was interrupted.
  */
 export async function openHome(
   home: Home,
   env: Environment,
   overrides: ConfigOverrides = {},
 ): Promise<OpenedHome> {
+  await assertUsable(home);
   const created = (await textIfThere(home.config)) === undefined;
   const isFirstStart = !existsSync(home.state);
   const tightened = await ensureHome(home, env);

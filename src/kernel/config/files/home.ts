@@ -39,6 +39,12 @@ const NAMES = {
   eval: 'eval',
   /** agents/ and prompts/ of the supervisor, beside those of the program. */
   agents: 'config',
+  /** Which of several copies of a home this is. */
+  instance: 'instance.json',
+  /** What is known about the back-ups of this home. */
+  backups: 'backups',
+  /** Being restored into this home. */
+  restoring: '.restore',
 };
 
 /** Their paths. */

@@ -1,0 +1,391 @@
+// Where back-ups are kept: a folder, a bucket of an S3 service, or one tar file. All of them hold
+// the same names; what is written under a name is there completely or not at all.
+
+import { createWriteStream, type Dirent, type WriteStream } from 'node:fs';
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  opendir,
+  readFile,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import type { Writable } from 'node:stream';
+import { z } from 'zod';
+import type { Environment } from '../../kernel/config/environment.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { syncFolder, systemCode, writeAtomic } from '../../lib/files/files.ts';
+import { t } from '../../lib/texts.ts';
+
+export type Stored = {
+  readonly key: string;
+  /** When it was written, epoch milliseconds, by the clock of the place. */
+  readonly at: number;
+};
+
+export interface Place extends AsyncDisposable {
+  /** For people; contains no secret. */
+  readonly name: string;
+  /** Contains one back-up, written from its start to its end. */
+  readonly isStream: boolean;
+  /** Undefined if it is not there. */
+  read(key: string): Promise<Uint8Array | undefined>;
+  /** Resolves when it is durable. */
+  write(key: string, content: Uint8Array): Promise<void>;
+  /** Everything below the folder. */
+  list(folder: string): AsyncIterable<Stored>;
+  remove(key: string): Promise<void>;
+  /** The current time by the clock of `Stored.at`. */
+  now(): Promise<number>;
+  /** Publishes a stream that is complete. */
+  finish(): Promise<void>;
+}
+
+export type S3Settings = {
+  readonly endpoint: string;
+  readonly region: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+};
+
+export type PlaceOptions = {
+  readonly env: Environment;
+  readonly s3: S3Settings;
+  /** The proxy setting for connections to other machines. */
+  readonly proxy: string;
+  /** Standard output or input, for the place `-`. */
+  readonly stream?: Writable;
+};
+
+export const placeError = (code: string, message: string, cause?: unknown) =>
+  new NanobotError(code, message, { cause });
+
+/** The place to write to. @param to a folder, `s3://bucket/prefix`, a file `*.tar`, or `-` */
+export async function openPlace(to: string, options: PlaceOptions): Promise<Place> {
+  if (to.startsWith('s3://')) return openBucket(to, options);
+  if (to === '-') {
+    if (options.stream === undefined) throw placeError('backup_place', t`"-" cannot be used here`);
+    return tarWriter(options.stream, t`standard output`);
+  }
+  return to.endsWith('.tar') ? tarFileWriter(resolve(to)) : folderPlace(resolve(to));
+}
+
+/** The place to read from. @param from as above, but a file instead of `-` */
+export async function readPlace(from: string, options: PlaceOptions): Promise<Place> {
+  if (from.startsWith('s3://')) return openBucket(from, options);
+  const path = resolve(from);
+  const info = await stat(path).catch(() => undefined);
+  if (info === undefined) {
+    throw placeError('backup_place', t`there are no back-ups in ${path}: it does not exist`);
+  }
+  return info.isDirectory() ? folderPlace(path) : tarReader(path);
+}
+
+// A folder.
+
+const FOLDER_MODE = 0o700;
+
+function folderPlace(root: string): Place {
+  const made = new Set<string>();
+  const pathOf = (key: string) => join(root, key);
+  return {
+    name: root,
+    isStream: false,
+    async read(key) {
+      try {
+        return await readFile(pathOf(key));
+      } catch (error) {
+        if (systemCode(error) === 'ENOENT') return undefined;
+        throw error;
+      }
+    },
+    async write(key, content) {
+      const path = pathOf(key);
+      const folder = dirname(path);
+      if (!made.has(folder)) await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+      made.add(folder);
+      await writeAtomic(path, content);
+    },
+    list: (folder) => filesBelow(root, folder),
+    remove: (key) => rm(pathOf(key), { force: true }),
+    now: async () => Date.now(),
+    finish: async () => undefined,
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+}
+
+async function* filesBelow(root: string, folder: string): AsyncGenerator<Stored, void, void> {
+  let entries: AsyncIterable<Dirent>;
+  try {
+    entries = await opendir(join(root, folder));
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return;
+    throw error;
+  }
+  for await (const entry of entries) {
+    const key = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) yield* filesBelow(root, key);
+    else if (entry.isFile()) {
+      const info = await stat(join(root, key)).catch(() => undefined);
+      if (info !== undefined) yield { key, at: info.mtimeMs };
+    }
+  }
+}
+
+// One file in the format of tar: it is written from its start to its end, and read at any place.
+
+const BLOCK = 512;
+const MTIME_UNIT_MS = 1000;
+const FILE_MODE = 0o600;
+
+async function tarWriter(stream: Writable, name: string): Promise<Place> {
+  const { Header } = await import('tar');
+  let failure: Error | undefined;
+  stream.on('error', (error) => {
+    failure ??= error;
+  });
+  const put = (bytes: Uint8Array) =>
+    new Promise<void>((done, fail) => {
+      if (failure !== undefined) return fail(failure);
+      stream.write(bytes, (error) => (error ? fail(error) : done()));
+    });
+  return {
+    name,
+    isStream: true,
+    read: async () => undefined,
+    async write(key, content) {
+      const header = new Header({ path: key, size: content.length, mode: FILE_MODE, type: 'File' });
+      header.mtime = new Date(Math.floor(Date.now() / MTIME_UNIT_MS) * MTIME_UNIT_MS);
+      header.encode();
+      const padding = (BLOCK - (content.length % BLOCK)) % BLOCK;
+      await put(Buffer.concat([header.block ?? Buffer.alloc(0), content, Buffer.alloc(padding)]));
+    },
+    async *list() {},
+    remove: async () => undefined,
+    now: async () => Date.now(),
+    finish: () => put(Buffer.alloc(2 * BLOCK)),
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+}
+
+/** Takes its name when it is complete. */
+async function tarFileWriter(path: string): Promise<Place> {
+  const temporary = `${path}.partial`;
+  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+  const file = await open(temporary, 'w', FILE_MODE);
+  const stream: WriteStream = createWriteStream(temporary, { fd: file, autoClose: false });
+  const place = await tarWriter(stream, path);
+  return {
+    ...place,
+    async finish() {
+      await place.finish();
+      await file.sync();
+      await rename(temporary, path);
+      await syncFolder(dirname(path));
+    },
+    async [Symbol.asyncDispose]() {
+      stream.destroy();
+      await file.close().catch(() => undefined);
+      await rm(temporary, { force: true });
+    },
+  };
+}
+
+async function tarReader(path: string): Promise<Place> {
+  const file = await open(path, 'r');
+  let entries: ReadonlyMap<string, TarEntry>;
+  try {
+    entries = await tarEntries(file, path);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  const readOnly = async () => {
+    throw placeError('backup_place', t`${path} contains one back-up and cannot be changed`);
+  };
+  return {
+    name: path,
+    isStream: true,
+    async read(key) {
+      const entry = entries.get(key);
+      if (entry === undefined) return undefined;
+      const { bytesRead, buffer } = await file.read(
+        Buffer.alloc(entry.size),
+        0,
+        entry.size,
+        entry.at,
+      );
+      if (bytesRead < entry.size) throw cutShort(path);
+      return buffer;
+    },
+    async *list(folder) {
+      for (const key of entries.keys()) if (key.startsWith(`${folder}/`)) yield { key, at: 0 };
+    },
+    write: readOnly,
+    remove: readOnly,
+    finish: readOnly,
+    now: async () => Date.now(),
+    [Symbol.asyncDispose]: () => file.close(),
+  };
+}
+
+type TarEntry = { readonly at: number; readonly size: number };
+
+async function tarEntries(file: FileHandle, path: string): Promise<ReadonlyMap<string, TarEntry>> {
+  const { Header } = await import('tar');
+  const entries = new Map<string, TarEntry>();
+  for (let at = 0; ; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(BLOCK), 0, BLOCK, at);
+    if (bytesRead < BLOCK) throw cutShort(path);
+    const header = new Header(buffer);
+    if (header.nullBlock) return entries;
+    if (!header.cksumValid || header.path === undefined || header.size === undefined) {
+      throw placeError('backup_damaged', t`${path} is not a back-up, or is damaged`);
+    }
+    entries.set(header.path, { at: at + BLOCK, size: header.size });
+    at += BLOCK + Math.ceil(header.size / BLOCK) * BLOCK;
+  }
+}
+
+const cutShort = (path: string) =>
+  placeError('backup_damaged', t`${path} is incomplete: its end is missing. Transfer it again.`);
+
+// A bucket.
+
+const S3_TIMEOUT_MS = 120_000;
+const S3_TRIES = 4;
+const S3_RETRY_MS = 500;
+const TOO_MANY = 429;
+const SERVER_ERROR = 500;
+const NOT_FOUND = 404;
+
+const listing = z.object({
+  more: z.boolean(),
+  next: z.string(),
+  items: z.array(z.object({ key: z.string(), at: z.number() })),
+});
+
+async function openBucket(to: string, { env, s3, proxy }: PlaceOptions): Promise<Place> {
+  const { AwsV4Signer } = await import('aws4fetch');
+  const { fetchThrough } = await import('../../lib/net/proxies.ts');
+  const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*?)\/*$/.exec(to) ?? [];
+  const region = s3.region || env['AWS_REGION'] || env['AWS_DEFAULT_REGION'] || 'us-east-1';
+  const endpoint = s3.endpoint || env['AWS_ENDPOINT_URL'] || `https://s3.${region}.amazonaws.com`;
+  const accessKeyId = s3.accessKeyId || env['AWS_ACCESS_KEY_ID'] || '';
+  const secretAccessKey = s3.secretAccessKey || env['AWS_SECRET_ACCESS_KEY'] || '';
+  const sessionToken = env['AWS_SESSION_TOKEN'];
+  if (bucket === '' || accessKeyId === '' || secretAccessKey === '') {
+    throw placeError(
+      'backup_place',
+      bucket === ''
+        ? t`"${to}" names no bucket. Write s3://bucket/prefix.`
+        : t`${to} needs credentials: set backup.s3.accessKeyId and backup.s3.secretAccessKey, or ` +
+            t`AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
+    );
+  }
+  const base = `${endpoint.replace(/\/+$/, '')}/${bucket}`;
+  const send = fetchThrough(proxy);
+  const full = (key: string) => (prefix === '' ? key : `${prefix}/${key}`);
+  const urlOf = (key: string) =>
+    `${base}/${full(key).split('/').map(encodeURIComponent).join('/')}`;
+
+  async function once(method: string, url: string, body?: Uint8Array): Promise<Response> {
+    const signed = await new AwsV4Signer({
+      ...{ method, url, region, accessKeyId, secretAccessKey, service: 's3' },
+      ...(sessionToken === undefined ? {} : { sessionToken }),
+      ...(body === undefined ? {} : { body: body as BodyInit }),
+    }).sign();
+    return send(signed.url, {
+      ...{ method: signed.method, headers: signed.headers, redirect: 'error' },
+      ...(body === undefined ? {} : { body: body as BodyInit }),
+      signal: AbortSignal.timeout(S3_TIMEOUT_MS),
+    });
+  }
+
+  async function ask(method: string, url: string, body?: Uint8Array): Promise<Response> {
+    for (let tries = 1; ; tries += 1) {
+      const outcome = await once(method, url, body).catch((error: unknown) => ({ error }));
+      const isLast = tries === S3_TRIES;
+      if ('error' in outcome) {
+        if (isLast) throw placeError('backup_place', t`${to} cannot be reached`, outcome.error);
+      } else {
+        const { status } = outcome;
+        if (outcome.ok || (status === NOT_FOUND && method !== 'PUT')) return outcome;
+        const said = /<Code>([\w.]+)<\/Code>/.exec(await outcome.text())?.[1] ?? '';
+        const mayPass = status === TOO_MANY || status >= SERVER_ERROR;
+        if (isLast || !mayPass) {
+          throw placeError('backup_place', t`${to} refuses: ${status} ${said}`.trim());
+        }
+      }
+      await new Promise((done) => setTimeout(done, S3_RETRY_MS * 2 ** tries));
+    }
+  }
+
+  return {
+    name: to,
+    isStream: false,
+    async read(key) {
+      const response = await ask('GET', urlOf(key));
+      const content = new Uint8Array(await response.arrayBuffer());
+      return response.status === NOT_FOUND ? undefined : content;
+    },
+    async write(key, content) {
+      await ask('PUT', urlOf(key), content);
+    },
+    async *list(folder) {
+      for (let after = ''; ; ) {
+        const query = new URLSearchParams({ 'list-type': '2', prefix: full(`${folder}/`) });
+        if (after !== '') query.set('continuation-token', after);
+        const response = await ask('GET', `${base}?${query}`);
+        const text = await response.text();
+        if (response.status === NOT_FOUND) {
+          throw placeError('backup_place', t`${to}: there is no bucket ${bucket}`);
+        }
+        const { items, more, next } = readListing(text);
+        for (const { key, at } of items) {
+          yield { key: prefix === '' ? key : key.slice(prefix.length + 1), at };
+        }
+        if (!more) return;
+        after = next;
+      }
+    },
+    async remove(key) {
+      await ask('DELETE', urlOf(key));
+    },
+    async now() {
+      const response = await ask('GET', `${base}?list-type=2&max-keys=1`);
+      await response.arrayBuffer();
+      return Date.parse(response.headers.get('date') ?? '') || Date.now();
+    },
+    finish: async () => undefined,
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+};
+
+const unescaped = (text: string) =>
+  text.replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => ENTITIES[name] ?? '');
+
+/** The names that this program writes need no other escapes. */
+function readListing(xml: string) {
+  const field = (text: string, name: string) =>
+    unescaped(new RegExp(`<${name}>([^<]*)</${name}>`).exec(text)?.[1] ?? '');
+  return listing.parse({
+    more: field(xml, 'IsTruncated') === 'true',
+    next: field(xml, 'NextContinuationToken'),
+    items: [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, item = '']) => ({
+      key: field(item, 'Key'),
+      at: Date.parse(field(item, 'LastModified')),
+    })),
+  });
+}

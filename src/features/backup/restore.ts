@@ -1,0 +1,433 @@
+// Restores a back-up, and proves one: it is restored into a temporary folder, a gateway starts
+// there without contact to anything, and its counts are compared. What is restored is complete
+// before it takes the place of what is there; each step can be repeated after a kill.
+
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  statfs,
+  symlink,
+  utimes,
+} from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import { holdHome } from '../../kernel/bus/store/home-lock.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
+import { type Home, homeOf } from '../../kernel/config/files/home.ts';
+import { isJsonObject, readJson } from '../../kernel/config/json.ts';
+import { valueAt, withValue } from '../../kernel/config/json-paths.ts';
+import { type Instance, readInstance, writeInstance } from '../../kernel/instance.ts';
+import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
+import { parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
+import { type Counts, type Entry, entryShape, type ListHead, listHeadShape } from './create.ts';
+import { type Place, placeError } from './places.ts';
+import {
+  damaged,
+  openReader,
+  type Reader,
+  type Snapshot,
+  snapshots,
+  type Unlock,
+} from './repository.ts';
+
+/** @param id a start of it is enough; undefined: the newest. @throws NanobotError */
+export async function findSnapshot(place: Place, id: string | undefined): Promise<Snapshot> {
+  const all = await snapshots(place);
+  const found = id === undefined ? all.slice(-1) : all.filter((one) => one.id.startsWith(id));
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  throw placeError(
+    'backup_not_found',
+    all.length === 0
+      ? t`there are no back-ups in ${place.name}`
+      : t`"${id}" names ${found.length} back-ups in ${place.name}. List: nanobot backup list`,
+  );
+}
+
+async function readList(reader: Reader, place: Place, snapshot: Snapshot) {
+  const parts: Uint8Array[] = [];
+  for (const name of snapshot.list) parts.push(await reader.chunk(name));
+  const [first = '', ...lines] = Buffer.concat(parts).toString().split('\n');
+  const head = listHeadShape.safeParse(parseJson(first));
+  if (!head.success) throw damaged(place, t`its list of files cannot be read`);
+  const entries = lines
+    .filter((line) => line !== '')
+    .map((line) => {
+      const entry = entryShape.safeParse(parseJson(line));
+      if (!entry.success) throw damaged(place, t`its list of files cannot be read`);
+      if (!isInside(entry.data.path)) throw damaged(place, t`it names a file outside the home`);
+      return entry.data;
+    });
+  return { head: head.data satisfies ListHead, entries };
+}
+
+const isInside = (path: string) =>
+  !path.startsWith('/') && path.split('/').every((name) => !['', '.', '..'].includes(name));
+
+// Writing the files.
+
+const SPARE_BYTES = 64_000_000;
+const MEGABYTE = 1_000_000;
+const MS_PER_S = 1000;
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+
+type FillOptions = {
+  readonly place: Place;
+  readonly unlock: Unlock;
+  readonly signal: AbortSignal;
+  readonly onProgress?: ((bytes: number) => void) | undefined;
+};
+
+/** Writes the files of the back-up into an empty folder. */
+async function fill(folder: string, snapshot: Snapshot, options: FillOptions): Promise<ListHead> {
+  const { place, unlock, signal } = options;
+  await requireRoom(folder, snapshot.bytes);
+  const reader = await openReader(place, unlock);
+  const { head, entries } = await readList(reader, place, snapshot);
+  let bytes = 0;
+  for (const entry of entries) {
+    signal.throwIfAborted();
+    await writeEntry(folder, entry, reader, place);
+    if (entry.kind === 'file') bytes += entry.size;
+    options.onProgress?.(bytes);
+  }
+  // A folder may be read-only, so it gets its mode when its files are there.
+  for (const entry of entries.toReversed()) {
+    if (entry.kind === 'folder') await chmod(join(folder, entry.path), entry.mode);
+  }
+  await keepWorkspaceInside(folder);
+  return head;
+}
+
+async function requireRoom(folder: string, bytes: number): Promise<void> {
+  const disk = await statfs(folder);
+  const free = disk.bavail * disk.bsize;
+  const needed = bytes + SPARE_BYTES;
+  if (free >= needed) return;
+  const mb = (count: number) => Math.ceil(count / MEGABYTE);
+  throw placeError(
+    'disk_full',
+    t`${folder} needs ${mb(needed)} MB for the files of the back-up, and ${mb(free)} MB are free. ` +
+      t`Free disk space and try again.`,
+  );
+}
+
+async function writeEntry(folder: string, entry: Entry, reader: Reader, place: Place) {
+  const path = join(folder, entry.path);
+  if (entry.kind === 'folder') {
+    await mkdir(path, { recursive: true, mode: FOLDER_MODE });
+    return;
+  }
+  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+  if (entry.kind === 'link') return symlink(entry.to, path);
+  const hash = createHash('sha256');
+  const file = await open(path, 'wx', FILE_MODE);
+  try {
+    for (const [name, start, length] of entry.parts) {
+      const content = (await reader.chunk(name)).subarray(start, start + length);
+      hash.update(content);
+      await file.writeFile(content);
+    }
+    if (hash.digest('hex') !== entry.hash) {
+      throw damaged(place, t`${entry.path} is not as it was written`);
+    }
+    await file.chmod(entry.mode);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await utimes(path, entry.modified / MS_PER_S, entry.modified / MS_PER_S);
+}
+
+/** The workspace is restored in the home; the original one may be in use elsewhere. */
+async function keepWorkspaceInside(folder: string): Promise<void> {
+  for (const name of ['config.json', 'config.last-good.json']) {
+    const path = join(folder, name);
+    const written = await textIfThere(path);
+    if (written === undefined) continue;
+    const raw = rawOf(written);
+    if (raw === undefined || !valueAt(raw, WORKSPACE)) continue;
+    const inside = withValue(raw, WORKSPACE, '');
+    await writeAtomic(path, `${JSON.stringify(inside, undefined, 2)}\n`);
+  }
+}
+
+const WORKSPACE = 'agents.defaults.workspace';
+
+function rawOf(written: string) {
+  try {
+    const { value } = readJson(written);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+// Restoring.
+
+export type RestoreOptions = FillOptions & {
+  readonly id?: string | undefined;
+  readonly into: Home;
+  /** What is in the home is set aside. */
+  readonly force?: boolean | undefined;
+  /** Accounts that exist only once run here from now on. */
+  readonly takesOver?: boolean | undefined;
+  /** A move: the epoch of the home that it leaves, raised. */
+  readonly epoch?: number | undefined;
+};
+
+export type Restored = Pick<Snapshot, 'id' | 'at' | 'files' | 'bytes'> & {
+  /** Where the earlier content of the home is. */
+  readonly setAside: string | undefined;
+  /** Accounts that exist only once stay off here. */
+  readonly isHeld: boolean;
+  readonly counts: Counts;
+};
+
+/** Belongs to who holds the home now. */
+const STAYS = ['nanobot.lock', 'nanobot.lock.json', 'nanobot.lock-journal'];
+const PLAN = 'complete.json';
+const CONTENT = 'home';
+
+const planShape = z.object({
+  setAside: z.string().optional(),
+  old: z.array(z.string()),
+  instance: z.object({
+    id: z.string(),
+    epoch: z.int(),
+    held: z.object({ at: z.string(), elsewhere: z.string().optional() }).optional(),
+  }),
+  original: z.string().optional(),
+  facts: z.object({ id: z.string(), at: z.string(), files: z.number(), bytes: z.number() }),
+  counts: listHeadShape.shape.counts,
+});
+
+type Plan = Readonly<z.infer<typeof planShape>>;
+
+/** @throws HomeLockedError if a gateway runs there; NanobotError if the home is not empty */
+export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
+  const { into } = options;
+  await mkdir(into.root, { recursive: true, mode: FOLDER_MODE });
+  const held = await holdHome(into.lock, { pid: process.pid });
+  try {
+    return await carryOut(into, (await readPlan(into)) ?? (await stage(options)));
+  } finally {
+    await held[Symbol.asyncDispose]();
+  }
+}
+
+async function readPlan({ restoring }: Home): Promise<Plan | undefined> {
+  const written = await textIfThere(join(restoring, PLAN));
+  return written === undefined ? undefined : planShape.safeParse(parseJson(written)).data;
+}
+
+async function contentOf(home: Home): Promise<readonly string[]> {
+  const names = await readdir(home.root);
+  const isContent = (name: string) =>
+    !STAYS.includes(name) &&
+    !name.startsWith('before-restore-') &&
+    join(home.root, name) !== home.restoring;
+  return names.filter(isContent);
+}
+
+/** Writes everything beside the content of the home, and what is to be done then. */
+async function stage(options: RestoreOptions): Promise<Plan> {
+  const { into, place, id, force, takesOver, epoch } = options;
+  const old = await contentOf(into);
+  if (old.length > 0 && force !== true) {
+    throw placeError(
+      'home_not_empty',
+      t`${into.root} is not empty. Restore into another folder (--into), or add --force: ` +
+        t`what is there is set aside, not deleted.`,
+    );
+  }
+  const snapshot = await findSnapshot(place, id);
+  await rm(into.restoring, { recursive: true, force: true });
+  const content = join(into.restoring, CONTENT);
+  await mkdir(content, { recursive: true, mode: FOLDER_MODE });
+  const head = await fill(content, snapshot, options);
+  const before = await readInstance(into).catch(() => undefined);
+  // Of the home that is replaced the accounts continue here.
+  const isSameHome = before?.id === snapshot.home && before.moved === undefined;
+  const isHeld = takesOver !== true && epoch === undefined && !isSameHome;
+  const at = new Date().toISOString();
+  const isHere = head.host === hostname() && existsSync(head.root);
+  const original = isHere && head.root !== (await realpath(into.root)) ? head.root : undefined;
+  const { files, bytes } = snapshot;
+  const plan: Plan = {
+    ...(old.length === 0 ? {} : { setAside: `before-restore-${at.replace(/[:.]/g, '-')}` }),
+    old: [...old],
+    instance: {
+      id: snapshot.home,
+      epoch: epoch ?? Math.max(head.epoch, before?.epoch ?? 1),
+      ...(isHeld ? { held: { at, ...(original && { elsewhere: original }) } } : {}),
+    },
+    ...(original && takesOver === true ? { original } : {}),
+    facts: { id: snapshot.id, at: snapshot.at, files, bytes },
+    counts: head.counts,
+  };
+  await writeAtomic(join(into.restoring, PLAN), JSON.stringify(plan));
+  return plan;
+}
+
+/** Each step leaves out what an interrupted one did. */
+async function carryOut(into: Home, plan: Plan): Promise<Restored> {
+  const content = join(into.restoring, CONTENT);
+  const { setAside, old, instance, original, facts, counts } = plan;
+  if (setAside !== undefined) {
+    const aside = join(into.root, setAside);
+    await mkdir(aside, { recursive: true, mode: FOLDER_MODE });
+    for (const name of old) {
+      const from = join(into.root, name);
+      if (existsSync(from) && !existsSync(join(aside, name))) await rename(from, join(aside, name));
+    }
+  }
+  const names = await readdir(content).catch((): string[] => []);
+  for (const name of names) await rename(join(content, name), join(into.root, name));
+  await writeInstance(into, instance);
+  if (original !== undefined) await holdAccounts(homeOf({ NANOBOT_HOME: original }), into.root);
+  await syncFolder(into.root);
+  await rm(into.restoring, { recursive: true, force: true });
+  const isHeld = instance.held !== undefined;
+  return { ...facts, setAside: setAside && join(into.root, setAside), isHeld, counts };
+}
+
+/** In the home that another one takes over from. */
+async function holdAccounts(home: Home, elsewhere: string): Promise<void> {
+  const instance = await readInstance(home);
+  if (instance === undefined) return;
+  await writeInstance(home, { ...instance, held: { at: new Date().toISOString(), elsewhere } });
+}
+
+/** The accounts that exist only once run in this home from now on. */
+export async function takeOver(home: Home): Promise<Instance | undefined> {
+  const instance = await readInstance(home);
+  if (instance?.held === undefined) return instance;
+  const { held, ...rest } = instance;
+  if (held.elsewhere !== undefined && held.elsewhere !== home.root) {
+    await holdAccounts(homeOf({ NANOBOT_HOME: held.elsewhere }), home.root).catch(() => undefined);
+  }
+  return writeInstance(home, rest);
+}
+
+// The trial.
+
+const TRIAL_TIMEOUT_MS = 180_000;
+const SAID_CHARS = 2000;
+
+export type TrialResult =
+  | {
+      readonly ok: true;
+      readonly version: string;
+      /** Before features took over rows of earlier versions. */
+      readonly stored: Counts;
+      /** In the started gateway. */
+      readonly counts: Counts;
+    }
+  | { readonly ok: false; readonly reason: string };
+
+const countsShape = listHeadShape.shape.counts;
+const trialShape = z.object({ version: z.string(), stored: countsShape, counts: countsShape });
+
+/**
+ * Starts the program in a copy of a home, where it answers one message by the demo model and ends.
+ * @param command the program, e.g. `[process.execPath, 'bin/nanobot.js']`
+ */
+export async function trialStart(options: {
+  readonly command: readonly string[];
+  readonly home: string;
+  readonly env: Environment;
+  readonly signal: AbortSignal;
+}): Promise<TrialResult> {
+  const { command, home, env, signal } = options;
+  const [program = '', ...args] = command;
+  const child = spawn(program, [...args, 'gateway', '--trial'], {
+    env: { ...env, NANOBOT_HOME: home },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal: AbortSignal.any([signal, AbortSignal.timeout(TRIAL_TIMEOUT_MS)]),
+    killSignal: 'SIGKILL',
+  });
+  const ended = new Promise<string>((done) => {
+    child.once('error', ({ message }) => done(message));
+    child.once('close', (code, killed) =>
+      done(code === 0 ? '' : t`it ended with ${killed ?? code}`),
+    );
+  });
+  const [problem, stdout, stderr] = await Promise.all([
+    ended,
+    text(child.stdout),
+    text(child.stderr),
+  ]);
+  signal.throwIfAborted();
+  const said = trialShape.safeParse(parseJson(stdout.trim().split('\n').at(-1) ?? '')).data;
+  if (problem === '' && said !== undefined) return { ok: true, ...said };
+  const reason = stderr.trim().slice(-SAID_CHARS) || problem || t`it did not say its counts`;
+  return { ok: false, reason };
+}
+
+// The proof.
+
+export type Verified = Pick<Snapshot, 'id' | 'at' | 'files' | 'bytes'> &
+  (
+    | { readonly ok: true; readonly counts: Counts; readonly version: string }
+    | { readonly ok: false; readonly problems: readonly string[] }
+  );
+
+export type VerifyOptions = FillOptions & {
+  readonly id?: string | undefined;
+  /** The program that is tried. */
+  readonly command: readonly string[];
+  readonly env: Environment;
+  /** An existing folder with room for all files. */
+  readonly temp: string;
+};
+
+/** @throws NanobotError if the back-up is damaged or cannot be read */
+export async function verifyBackup(options: VerifyOptions): Promise<Verified> {
+  const { place, id, command, env, signal, temp } = options;
+  const snapshot = await findSnapshot(place, id);
+  await mkdir(temp, { recursive: true, mode: FOLDER_MODE });
+  const folder = await mkdtemp(join(temp, 'nanobot-verify-'));
+  try {
+    const { counts: expected } = await fill(folder, snapshot, options);
+    const { files, bytes, at } = snapshot;
+    const facts = { id: snapshot.id, at, files, bytes };
+    const trial = await trialStart({ command, home: folder, env, signal });
+    if (!trial.ok) return { ...facts, ok: false, problems: [trial.reason] };
+    const problems = [
+      ...differences(expected, trial.stored),
+      // Features take over rows of earlier versions at the start, so their rows may become fewer.
+      ...differences({ ...expected, rows: {} }, trial.counts),
+    ];
+    if (problems.length > 0) return { ...facts, ok: false, problems };
+    return { ...facts, ok: true, counts: trial.counts, version: trial.version };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** What is missing; a start may add rows. */
+export function differences(expected: Counts, found: Counts): readonly string[] {
+  const fewer = (what: string, before: number, now: number) =>
+    now < before ? [t`${what}: ${before} in the back-up, ${now} after the start`] : [];
+  return [
+    ...fewer(t`messages`, expected.messages, found.messages),
+    ...fewer(t`sessions`, expected.sessions, found.sessions),
+    ...Object.entries(expected.rows).flatMap(([scope, rows]) =>
+      fewer(t`rows of "${scope}"`, rows, found.rows[scope] ?? 0),
+    ),
+  ];
+}

@@ -1,0 +1,66 @@
+// Which of several copies of a home this is. A copy has the id of its original. A home that moved
+// does not start; in a copy whose original may still run, accounts that exist only once stay off.
+
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { z } from 'zod';
+import { textIfThere, writeAtomic } from '../lib/files/files.ts';
+import { parseJson } from '../lib/json/json.ts';
+import { t } from '../lib/texts.ts';
+import type { Home } from './config/files/home.ts';
+import { NanobotError } from './message/errors.ts';
+
+const placeAndTime = z.object({ to: z.string(), at: z.string() });
+
+const shape = z.object({
+  /** The same in all copies. */
+  id: z.string().min(1),
+  /** Raised by each move: the copy with the highest one leads. */
+  epoch: z.int().positive(),
+  /** The gateway refuses to start here. */
+  moved: placeAndTime.optional(),
+  /** Accounts that exist only once are off here; `elsewhere`: the home that has them, if known. */
+  held: z.object({ at: z.string(), elsewhere: z.string().optional() }).optional(),
+});
+
+export type Instance = Readonly<z.infer<typeof shape>>;
+
+/** Undefined for a home that was never copied. @throws NanobotError if the file is damaged */
+export async function readInstance(home: Home): Promise<Instance | undefined> {
+  const text = await textIfThere(home.instance);
+  if (text === undefined) return undefined;
+  const parsed = shape.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  throw new NanobotError(
+    'instance_damaged',
+    t`${home.instance} is damaged, so it is unknown whether another copy of this home runs. ` +
+      t`Delete it if none does, then start again.`,
+  );
+}
+
+export async function writeInstance(home: Home, instance: Instance): Promise<Instance> {
+  await writeAtomic(home.instance, `${JSON.stringify(instance)}\n`);
+  return instance;
+}
+
+/** Gives the home an id before it is copied. */
+export async function ensureInstance(home: Home): Promise<Instance> {
+  return (await readInstance(home)) ?? (await writeInstance(home, { id: randomUUID(), epoch: 1 }));
+}
+
+/** @throws NanobotError if it moved elsewhere, or if a restore into it was interrupted */
+export async function assertUsable(home: Home): Promise<void> {
+  if (existsSync(home.restoring)) {
+    throw new NanobotError(
+      'restore_interrupted',
+      t`a restore into ${home.root} was interrupted. Repeat it: nanobot backup restore --force`,
+    );
+  }
+  const { moved } = (await readInstance(home)) ?? {};
+  if (moved === undefined) return;
+  throw new NanobotError(
+    'home_moved',
+    t`this home moved to ${moved.to} on ${moved.at} and continues there. If it never started ` +
+      t`there, take it back: nanobot move --undo`,
+  );
+}
