@@ -14,7 +14,6 @@ import {
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
-import { z } from 'zod';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { syncFolder, systemCode, writeAtomic } from '../../lib/files/files.ts';
@@ -262,12 +261,6 @@ const TOO_MANY = 429;
 const SERVER_ERROR = 500;
 const NOT_FOUND = 404;
 
-const listing = z.object({
-  more: z.boolean(),
-  next: z.string(),
-  items: z.array(z.object({ key: z.string(), at: z.number() })),
-});
-
 async function openBucket(to: string, { env, s3, proxy }: PlaceOptions): Promise<Place> {
   const { AwsV4Signer } = await import('aws4fetch');
   const { fetchThrough } = await import('../../lib/net/proxies.ts');
@@ -376,16 +369,16 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const unescaped = (text: string) =>
   text.replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => ENTITIES[name] ?? '');
 
+const valueIn = (xml: string, pattern: RegExp) => unescaped(pattern.exec(xml)?.[1] ?? '');
+
 /** The names that this program writes need no other escapes. */
 function readListing(xml: string) {
-  const field = (text: string, name: string) =>
-    unescaped(new RegExp(`<${name}>([^<]*)</${name}>`).exec(text)?.[1] ?? '');
-  return listing.parse({
-    more: field(xml, 'IsTruncated') === 'true',
-    next: field(xml, 'NextContinuationToken'),
+  return {
+    more: valueIn(xml, /<IsTruncated>([^<]*)</) === 'true',
+    next: valueIn(xml, /<NextContinuationToken>([^<]*)</),
     items: [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, item = '']) => ({
-      key: field(item, 'Key'),
-      at: Date.parse(field(item, 'LastModified')),
+      key: valueIn(item, /<Key>([^<]*)</),
+      at: Date.parse(valueIn(item, /<LastModified>([^<]*)</)),
     })),
-  });
+  };
 }
