@@ -26,7 +26,7 @@ import type { BotInfo, LarkCredentials } from './lark/api.ts';
 export type { MailProof, MailProofStep } from './email/servers.ts';
 export { discoverMailbox, proveMailbox } from './email/servers.ts';
 export type { BotInfo as ProvenLarkBot, LarkCredentials } from './lark/api.ts';
-export { type ProvenBot, pairingLink, proveTelegram } from './telegram/client.ts';
+export { type ProvenBot, pairingLink, proveTelegram, webhookOf } from './telegram/client.ts';
 export { readLinkHealth, reconnectsOfLastDay } from './whatsapp/link-status.ts';
 
 /** Both servers accepted the login; the mail to itself is skipped. */

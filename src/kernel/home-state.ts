@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { z } from 'zod';
 import { writeAtomic } from '../lib/files/files.ts';
 import { parseJson } from '../lib/json/json.ts';
@@ -11,10 +12,15 @@ import { silentLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { InboundEntry } from './bus/bus.ts';
-import { damagedStore } from './bus/store/database.ts';
+import { damagedStore, damageMark, newestSnapshot } from './bus/store/database.ts';
 import { type EmbeddedStoreOptions, openEmbeddedStore } from './bus/store/embedded.ts';
 import { holdHome } from './bus/store/home-lock.ts';
-import { type EmbeddedStore, type EntryRow, HomeLockedError } from './bus/store/store.ts';
+import {
+  type EmbeddedStore,
+  type EntryRow,
+  HomeLockedError,
+  StoreError,
+} from './bus/store/store.ts';
 import type { Home } from './config/files/home.ts';
 import type { InboundMessage } from './message/message.ts';
 import type { Pairing } from './people/pairing.ts';
@@ -69,8 +75,50 @@ export async function withOpenState<Result>(
 export async function openStore(home: Home, options: Omit<EmbeddedStoreOptions, 'path'>) {
   const { size } = (await stat(home.state).catch(() => undefined)) ?? {};
   const sessions = size === 0 ? await readdir(home.sessions).catch(() => []) : [];
-  if (sessions.length > 0) throw damagedStore(home.state, t`is empty`);
+  const wasUsed = sessions.length > 0 || existsSync(newestSnapshot(home.state));
+  if (size === 0 && wasUsed) throw damagedStore(home.state, t`is empty`);
   return openEmbeddedStore({ ...options, path: home.state });
+}
+
+/** About a second; `doctor` and the first snapshot check larger stores. */
+const CHECK_UP_TO_BYTES = 100_000_000;
+
+/**
+ * The store for a gateway that holds the home. A damaged one is rebuilt (docs/adr/0036), unless the
+ * configuration says otherwise. @throws StoreError
+ */
+export async function openGatewayStore(
+  home: Home,
+  { clock, log }: Pick<EmbeddedStoreOptions, 'clock' | 'log'>,
+  onDamage: 'recover' | 'stop',
+): Promise<EmbeddedStore> {
+  const { state } = home;
+  const names = await readdir(home.root).catch((): string[] => []);
+  if (names.some((name) => name.startsWith(`${basename(state)}.recovered-`))) {
+    await (await import('./recovery.ts')).finishRecovery(state);
+  }
+  const isMarked = existsSync(damageMark(state));
+  const checkUpToBytes = isMarked ? Number.POSITIVE_INFINITY : CHECK_UP_TO_BYTES;
+  const options = { clock, log, checkUpToBytes, inBackground: true };
+  try {
+    await refuseOlder(home);
+    const store = await openStore(home, options);
+    if (isMarked) await rm(damageMark(state), { force: true });
+    return store;
+  } catch (error) {
+    const isDamaged = error instanceof StoreError && error.code === 'store_damaged';
+    if (!isDamaged || onDamage === 'stop') throw error;
+    const { recoverStore } = await import('./recovery.ts');
+    await recoverStore({ home, clock, log }, error.damage);
+    return openStore(home, options);
+  }
+}
+
+/** After a gateway that was killed: the log of the store may be lost. @throws StoreError */
+export async function refuseOlder(home: Home): Promise<void> {
+  if (!existsSync(home.runtime)) return;
+  const { isBehind } = await import('./recovery.ts');
+  if (await isBehind(home)) throw damagedStore(home.state, t`is older than the conversations`);
 }
 
 /** A running gateway moves its entries twice a second. */

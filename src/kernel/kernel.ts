@@ -7,30 +7,32 @@ import { redactedPicture } from '../agent/prepared.ts';
 import { LOCAL_CHANNELS } from '../channels/local-channel.ts';
 import { createPermits, createReaderMemory } from '../lib/async.ts';
 import { openLogFile } from '../lib/files/files.ts';
+import { jsonRow, number, rowShape, text } from '../lib/json/json.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import type { Redactor } from '../lib/text/redact.ts';
+import { t } from '../lib/texts.ts';
 import { systemClock } from '../lib/time/clock.ts';
 import { withChosen } from './access/rights.ts';
 import { createMessageBus } from './bus/message-bus.ts';
-import type { BusStore, TurnEnding } from './bus/store/store.ts';
+import { type BusStore, RECOVERY_SCOPE, type TurnEnding, UNTOLD } from './bus/store/store.ts';
 import { createCommands } from './commands/commands.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import { type Contributed, createRegistries, type SessionWatcher } from './contributions.ts';
-import { createSpentButtons } from './delivery/undelivered.ts';
+import { ALERT, createSpentButtons } from './delivery/undelivered.ts';
 import type { Foundations, Kernel, Orders } from './feature.ts';
 import type { GatewayOptions } from './gateway.ts';
 import { guardedModelCalls } from './guards.ts';
-import { openStore, PAIRING_SCOPE } from './home-state.ts';
+import { openGatewayStore, PAIRING_SCOPE } from './home-state.ts';
 import { createJudge } from './intake/fair-use.ts';
 import { gateOf, policyOf } from './intake/routes.ts';
 import { openMedia } from './media/files.ts';
 import { createMediaReader } from './media/media-reader.ts';
 import type { Settlement } from './message/delivery.ts';
-import type { AccountName, SessionKey } from './message/ids.ts';
+import { type AccountName, messageId, type SessionKey } from './message/ids.ts';
 import type { OutboundMessage } from './message/message.ts';
 import type { TranscriptEntry } from './message/transcript.ts';
 import { buildTelemetry } from './observe/build-telemetry.ts';
-import { createChannelDirectory, createOwnerChats, createOwners } from './owners.ts';
+import { createChannelDirectory, createOwnerChats, createOwners, type Owners } from './owners.ts';
 import { createPeople } from './people/people.ts';
 import { chosenPolicies } from './people/people-rows.ts';
 import { createKnownAs } from './people/persons.ts';
@@ -95,6 +97,19 @@ export async function openKernel(
   add.personalData({ forget: questions.forget });
   const settings = createSessionSettings(store.scope('session-settings'));
   add.status(kernelStatus({ live, bus, store, settings }));
+  add.task({
+    name: 'store snapshots',
+    async run(signal) {
+      const { keepSnapshots } = await import('./bus/store/snapshot.ts');
+      const everyMs = () => live.config.store.snapshotMinutes * 60_000;
+      const path = foundations.home.state;
+      await tellRecovery(foundations, owners);
+      await keepSnapshots(
+        { path, store, clock, log, everyMs, onDamage: () => owners.tell(WORN) },
+        signal,
+      );
+    },
+  });
   return {
     ...foundations,
     ...createPorts(),
@@ -120,11 +135,25 @@ export async function openKernel(
   };
 }
 
+const WORN = t`state.db has a damaged page. Restart nanobot: the start rebuilds it. Check the disk.`;
+
+const UNTOLD_REPORT = rowShape<{ readonly at: number; readonly text: string }>({
+  at: number,
+  text,
+});
+
+/** The report of a store that was rebuilt at the start; once, also after a kill. */
+async function tellRecovery({ store, bus }: Foundations, owners: Owners): Promise<void> {
+  const rows = store.scope(RECOVERY_SCOPE);
+  const report = jsonRow((await rows.get(UNTOLD)) ?? '', UNTOLD_REPORT);
+  if (report === undefined) return;
+  const id = messageId(`${ALERT}recovery-${report.at}`);
+  await bus.send({ id, chat: await owners.noticeChat(), markdown: report.text });
+  await rows.delete(UNTOLD);
+}
+
 // The foundations of the gateway: configuration, clock, log, the store with its bus, sessions and
 // files. Nothing here knows channels or the agent.
-
-/** About a second; doctor checks larger stores. */
-const CHECK_UP_TO_BYTES = 100_000_000;
 
 /** @throws StoreError */
 async function layFoundations(
@@ -137,9 +166,8 @@ async function layFoundations(
   const clock = systemClock;
   const redact = (text: string) => live.redact(text);
   const log = openLog(live, options, resources);
-  const store = resources.use(
-    await openStore(home, { clock, log, checkUpToBytes: CHECK_UP_TO_BYTES, inBackground: true }),
-  );
+  const { onDamage } = live.config.store;
+  const store = resources.use(await openGatewayStore(home, { clock, log }, onDamage));
   const measuring = await buildTelemetry({ live, clock, log, store }, home, resources);
   const { telemetry } = measuring;
   const { maxPending, maxPendingPerChat } = live.config.queue;

@@ -43,7 +43,7 @@ test('what other users can reach is found, and mended only on request', async ()
   const before = await findings();
   expect([before.code, before.levelOf('permissions')]).toEqual([1, 'fail']);
   expect((await stat(config)).mode & 0o777).toBe(0o644);
-  const after = await findings('--fix');
+  const after = await findings('--fix', '--yes');
   expect(after.levelOf('permissions')).toBe('ok');
   expect((await stat(config)).mode & 0o777).toBe(0o600);
 });
@@ -117,7 +117,7 @@ test('Telegram is asked about the token, and an open door is pointed out', async
     channels: { telegram: { ...settings, token: telegram.token } },
   });
   const good = await findings();
-  expect([good.levelOf('telegram'), good.levelOf('telegram access')]).toEqual(['ok', 'warn']);
+  expect([good.levelOf('telegram'), good.levelOf('telegram-access')]).toEqual(['ok', 'warn']);
   await home.writeConfig({ version: 1, channels: { telegram: { ...settings, token: '1:wrong' } } });
   const bad = await findings();
   expect([bad.code, bad.levelOf('telegram')]).toEqual([1, 'fail']);
@@ -162,7 +162,7 @@ test('a mailbox that cannot be reached is named with the step that failed', asyn
 });
 
 describe('the WhatsApp link', () => {
-  const CHECK = 'whatsapp link';
+  const CHECK = 'whatsapp-link';
   const linked = { linkedNumber: '491511234567', endings: [], undecryptable: 0, status: 'running' };
 
   async function afterNoting(health: object | undefined, settings: object = {}) {
@@ -214,11 +214,11 @@ describe('the WhatsApp link', () => {
   });
 
   test('open to everybody, or to nobody, is pointed out', async () => {
-    expect((await afterNoting(linked)).levelOf('whatsapp access')).toBe('warn');
+    expect((await afterNoting(linked)).levelOf('whatsapp-access')).toBe('warn');
     const open = await afterNoting(linked, { allowFrom: ['*'] });
-    expect(open.levelOf('whatsapp access')).toBe('warn');
+    expect(open.levelOf('whatsapp-access')).toBe('warn');
     const own = await afterNoting(linked, { selfChat: true });
-    expect(own.levelOf('whatsapp access')).toBe('ok');
+    expect(own.levelOf('whatsapp-access')).toBe('ok');
   });
 });
 

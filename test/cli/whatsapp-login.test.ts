@@ -65,7 +65,7 @@ describe('linking without a running gateway', { timeout: LONG_MS }, () => {
       allowFrom: ['+491517654321'],
     });
     const { found, levelOf } = await examine();
-    expect(levelOf('whatsapp link')).toBe('ok');
+    expect(levelOf('whatsapp-link')).toBe('ok');
     expect(JSON.stringify(found)).toContain('linked to +491511234567');
   });
 
@@ -123,7 +123,7 @@ describe('linking without a running gateway', { timeout: LONG_MS }, () => {
     expect(stopped.code).toBe(130);
     expect(stopped.stderr).toContain('nothing was linked');
     const { levelOf } = await examine();
-    expect(levelOf('whatsapp link')).toBe('warn');
+    expect(levelOf('whatsapp-link')).toBe('warn');
     const scan = first(readWhole, (qr) => phone.scan(qr));
     expect((await nanobot([...LOGIN, '--phone', ''], scan)).code).toBe(2);
     expect((await nanobot(LOGIN, scan)).code).toBe(0);

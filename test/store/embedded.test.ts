@@ -123,7 +123,7 @@ describe('the embedded store', () => {
       await prepare();
       const error = await open().catch((reason) => reason);
       expect(error).toMatchObject({ name: 'StoreError', code: 'store_damaged' });
-      expect(error.message).toContain(`move ${path}`);
+      expect(error.message).toContain(`${path} is damaged. Rebuild it`);
     });
 
     async function damageStore(damage: (file: string) => Promise<void>) {

@@ -70,6 +70,11 @@ export const METHODS: Readonly<Record<string, Method>> = {
       return ok(true);
     },
   },
+  getWebhookInfo: {
+    params: [],
+    run: (_, { webhook }) =>
+      ok({ url: webhook, has_custom_certificate: false, pending_update_count: 0 }),
+  },
   setMyCommands: { params: ['commands', 'scope', 'language_code'], run: setCommands },
   sendMessage: {
     params: [

@@ -1,5 +1,5 @@
-// A store of messages that a disk has damaged: the gateway does not start on it and take messages in
-// that nobody would answer, and the doctor names it.
+// A store of messages that a disk has damaged: where the owner wants it, the gateway does not start on
+// it and take messages in that nobody would answer, and the doctor names it and rebuilds it.
 
 import { mkdir, open, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const PAGE_BYTES = 4096;
 /** A home that was used: conversations, and a store of many pages. */
 async function usedHome() {
   const home = await temporaryHome();
-  await home.writeConfig({ version: 1, gateway: { port: 0 } });
+  await home.writeConfig({ version: 1, gateway: { port: 0 }, store: { onDamage: 'stop' } });
   await mkdir(join(home.path, 'sessions'));
   await writeFile(join(home.path, 'sessions', 'telegram.default.700.2026-01-02.jsonl'), '{}\n');
   const path = join(home.path, 'state.db');
@@ -41,30 +41,33 @@ it.each([
   ['has a damaged page', 'is damaged', overwritePage],
   ['was cut off', 'is damaged', halve],
   ['was emptied', 'is empty', (path: string) => truncate(path, 0)],
-])('a store that %s is refused at the start, and found by the doctor', async (_, what, damage) => {
-  await using home = await usedHome();
-  const storeFinding = async () => {
-    const { stdout } = await runNanobot(['doctor', '--json'], { home: home.path });
-    return (JSON.parse(stdout) as readonly Finding[]).find(({ check }) => check === 'store');
-  };
-  expect(await storeFinding()).toMatchObject({
-    level: 'ok',
-    text: expect.stringMatching(/intact/),
-  });
-  await damage(home.store);
-  const before = (await stat(home.store)).size;
-  const { code, stderr } = await runNanobot(['gateway'], {
-    home: home.path,
-    // Where it starts all the same, the test fails instead of waiting.
-    onOutput: (printed, interrupt) => printed.includes('Ctrl+C') && interrupt(),
-  });
-  expect(code).toBe(1);
-  expect(stderr).toContain(`${home.store} ${what}`);
-  expect(stderr).toContain(`move ${home.store}`);
-  expect(await storeFinding()).toMatchObject({
-    level: 'fail',
-    text: expect.stringContaining(what),
-    remedy: expect.stringContaining('move state.db away'),
-  });
-  expect((await stat(home.store)).size).toBe(before);
-});
+])(
+  'a store that %s is refused at the start where it is to stop, and found by the doctor',
+  async (_, what, damage) => {
+    await using home = await usedHome();
+    const storeFinding = async () => {
+      const { stdout } = await runNanobot(['doctor', '--json'], { home: home.path });
+      return (JSON.parse(stdout) as readonly Finding[]).find(({ check }) => check === 'store');
+    };
+    expect(await storeFinding()).toMatchObject({
+      level: 'ok',
+      text: expect.stringMatching(/intact/),
+    });
+    await damage(home.store);
+    const before = (await stat(home.store)).size;
+    const { code, stderr } = await runNanobot(['gateway'], {
+      home: home.path,
+      // Where it starts all the same, the test fails instead of waiting.
+      onOutput: (printed, interrupt) => printed.includes('Ctrl+C') && interrupt(),
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${home.store} ${what}`);
+    expect(stderr).toContain('doctor --fix');
+    expect(await storeFinding()).toMatchObject({
+      level: 'fail',
+      text: expect.stringContaining(what),
+      remedy: expect.stringContaining('nanobot doctor --fix'),
+    });
+    expect((await stat(home.store)).size).toBe(before);
+  },
+);

@@ -42,7 +42,11 @@ export type BotApi = {
     payload: Opts<M>,
     signal: AbortSignal,
   ) => Promise<ReturnType<ApiMethods[M]>>;
-} & { readonly getMe: (signal: AbortSignal) => Promise<ReturnType<ApiMethods['getMe']>> };
+} & {
+  readonly [M in 'getMe' | 'getWebhookInfo']: (
+    signal: AbortSignal,
+  ) => Promise<ReturnType<ApiMethods[M]>>;
+};
 
 /** A file in a form, under the name by which the fields refer to it. */
 export type FormFile = {
@@ -134,6 +138,8 @@ type LineOptions = {
   /** The setting; default: none. */
   readonly proxy?: string;
   readonly clock: Clock;
+  /** Gets the time of the server with each of its answers, epoch milliseconds. */
+  onDate?(date: number): void;
 };
 
 type Posting = {
@@ -151,7 +157,7 @@ const MAX_IDLE_SOCKETS = 16;
 const MAX_ANSWER_BYTES = 20_000_000;
 
 /** @throws ChannelError for an invalid address */
-function openLine({ token, apiRoot, proxy = '', clock }: LineOptions) {
+function openLine({ token, apiRoot, proxy = '', clock, onDate }: LineOptions) {
   // Parsed before the token is inserted: an error about a URL quotes it.
   const root = parseRoot(apiRoot);
   const isTls = root.protocol === 'https:';
@@ -176,6 +182,8 @@ function openLine({ token, apiRoot, proxy = '', clock }: LineOptions) {
       const path = `${base}/${bot}/${method}`;
       const call = request({ ...target, method: 'POST', path, headers });
       const answer = await exchange(call, body, { method, clock, deadlineMs, signal });
+      const date = Date.parse(answer.date);
+      if (Number.isFinite(date)) onDate?.(date);
       return parseAnswer(method, answer);
     },
     /** The file at a path of getFile; its body is still to be read. @throws BotCallError */
@@ -219,7 +227,7 @@ type Exchange = Pick<Posting, 'deadlineMs' | 'signal'> & {
   readonly clock: Clock;
 };
 
-type RawAnswer = { readonly status: number; readonly text: string };
+type RawAnswer = { readonly status: number; readonly text: string; readonly date: string };
 
 /** One request and its whole response. A silent connection is abandoned, never waited for. */
 function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise<RawAnswer> {
@@ -248,7 +256,8 @@ function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise
     call.on('response', (response) => {
       readAll(response, fail, (text) => {
         finish();
-        resolve({ status: response.statusCode ?? 0, text });
+        const { date = '' } = response.headers;
+        resolve({ status: response.statusCode ?? 0, text, date });
       });
     });
     signal?.addEventListener('abort', onAbort, { once: true });
@@ -320,7 +329,13 @@ function parameterOf(answer: object, name: string): unknown {
 
 // For setup: whether a token works, which bot it belongs to, and how its owner gets in.
 
-export type ProvenBot = { readonly id: number; readonly username: string; readonly name: string };
+export type ProvenBot = {
+  readonly id: number;
+  readonly username: string;
+  readonly name: string;
+  /** Telegram's clock minus this machine's in ms, as far as its answer says it. */
+  readonly aheadMs?: number;
+};
 
 /** @throws ChannelError as a text for the person; never contains the token */
 export async function proveTelegram(
@@ -333,8 +348,14 @@ export async function proveTelegram(
     throw new ChannelError('telegram_token_malformed', problem, { remedy: NEVER });
   }
   try {
-    const me = await createBotLink({ token, apiRoot, proxy, clock: systemClock }).api.getMe(signal);
-    return { id: me.id, username: me.username, name: me.first_name };
+    let aheadMs: number | undefined;
+    const onDate = (date: number) => {
+      aheadMs = date - systemClock.now();
+    };
+    const link = createBotLink({ token, apiRoot, proxy, clock: systemClock, onDate });
+    const me = await link.api.getMe(signal);
+    const { id, username, first_name: name } = me;
+    return { id, username, name, ...(aheadMs === undefined ? {} : { aheadMs }) };
   } catch (error) {
     if (!(error instanceof BotCallError)) throw error;
     const { failure } = error;
@@ -344,6 +365,26 @@ export async function proveTelegram(
     const problem = `${describeFailure(failure)}.`;
     throw new ChannelError('telegram_unreachable', problem, { remedy: BACKOFF });
   }
+}
+
+/**
+ * The host to which a webhook of the bot sends its messages instead of us; undefined: there is none.
+ * `remove`: removes it; the messages that wait stay. @throws BotCallError
+ */
+export async function webhookOf(
+  token: string,
+  { apiRoot, proxy = '' }: Pick<LineOptions, 'apiRoot' | 'proxy'>,
+  signal: AbortSignal,
+): Promise<{ readonly host: string; remove(): Promise<void> } | undefined> {
+  const { api } = createBotLink({ token, apiRoot, proxy, clock: systemClock });
+  const { url = '' } = await api.getWebhookInfo(signal);
+  if (url === '') return undefined;
+  return {
+    host: URL.parse(url)?.host ?? '?',
+    async remove() {
+      await api.deleteWebhook({}, AbortSignal.timeout(CALL_DEADLINE_MS));
+    },
+  };
 }
 
 /** Opening it sends `/start <code>` to the bot. */

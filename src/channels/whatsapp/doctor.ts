@@ -9,7 +9,7 @@ import { t } from '../../lib/texts.ts';
 import { readLinkHealth, reconnectsOfLastDay } from '../channel-setup.ts';
 import { judgeEnding } from './rules/endings.ts';
 
-const CHECK = t`whatsapp link`;
+const CHECK = 'whatsapp-link';
 const SCOPE = 'channel:whatsapp:default';
 const LINK_IT = t`Link it: nanobot channels login whatsapp, or on the web page under Channels.`;
 

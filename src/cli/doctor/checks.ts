@@ -1,18 +1,24 @@
-// The doctor's checks of record files, the listening address, the sandbox, and remote services:
-// models, Telegram, Lark and mailboxes.
+// The list of the doctor's checks; those of record files, the listening address, the sandbox, and
+// remote services: models, Telegram, Lark and mailboxes.
 
 import { constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { checkMailLogins, proveLark, proveTelegram } from '../../channels/channel-setup.ts';
+import {
+  checkMailLogins,
+  proveLark,
+  proveTelegram,
+  webhookOf,
+} from '../../channels/channel-setup.ts';
 import type { GrantRows } from '../../channels/email/access-tokens.ts';
 import { type EmailConfig, mailboxesOf, usesOAuth2 } from '../../channels/email/settings.ts';
+import { configuredAccounts } from '../../channels/index.ts';
 import { larkRoot } from '../../channels/lark/settings.ts';
 import type { Config } from '../../kernel/config/config.ts';
+import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import type { OpenedState } from '../../kernel/home-state.ts';
-import { findRunningGateway } from '../../kernel/home-state.ts';
+import { findRunningGateway, type OpenedState, withOpenState } from '../../kernel/home-state.ts';
 import { ChannelError, NanobotError } from '../../kernel/message/errors.ts';
-import { accountName, channelName, channelScope } from '../../kernel/message/ids.ts';
+import { accountName, accountOf, channelName, channelScope } from '../../kernel/message/ids.ts';
 import { verifyAudit } from '../../kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../kernel/observe/build-telemetry.ts';
 import { isPermitted } from '../../lib/files/files.ts';
@@ -29,8 +35,143 @@ import { createCredentials } from '../../providers/credentials.ts';
 import { proveConfigured, resolveConfigured } from '../../providers/model-setup.ts';
 import { CLOUD_ORDER, DEMO_MODEL } from '../../providers/rules/model-names.ts';
 import { findSandbox, thisSystem } from '../../tools/exec/find-sandbox.ts';
-import type { Terminal } from '../terminal.ts';
-import { type Finding, fail, ok, warn } from './machine-checks.ts';
+import { explainError } from '../explain-error.ts';
+import { type Finding, fail, type Machine, ok, warn } from './machine-checks.ts';
+
+// All checks, in the order in which they are shown. Needs no terminal.
+
+const NOT_CHECKED = t`Not checked. Fix this first, then run "nanobot doctor" again.`;
+
+/** @param isLive also sends a test request to the model and to the voice servers */
+export async function examine(machine: Machine, isLive: boolean): Promise<readonly Finding[]> {
+  const stack = new AsyncDisposableStack();
+  try {
+    return await look(machine, isLive, stack);
+  } finally {
+    await stack.disposeAsync();
+  }
+}
+
+/** The configuration, the store and the gateway first: without a valid configuration nothing else. */
+async function look(
+  machine: Machine,
+  isLive: boolean,
+  stack: AsyncDisposableStack,
+): Promise<readonly Finding[]> {
+  const local = await import('./machine-checks.ts');
+  const gateway = await import('./gateway-checks.ts');
+  const { home } = machine;
+  const failed = (check: string) => (error: unknown) => [notChecked(machine, check, error)];
+  const { findings, loaded } = await gateway.checkConfigFile(machine);
+  // Before the store is opened, which migrates it.
+  const files = await local.checkFiles(machine).catch(failed('files'));
+  const isOlder = files.some(({ check }) => check === 'schema');
+  const store = isOlder
+    ? { findings: [], state: undefined }
+    : await gateway
+        .checkState(machine, stack)
+        .catch((error: unknown) => ({ findings: failed('store')(error), state: undefined }));
+  const token = loaded?.config.gateway.token ?? '';
+  const base = [
+    local.checkNode(process.versions.node),
+    ...(await local.checkPermissions(machine)),
+    ...(await local.checkHome(home)),
+    await local.checkDisk(home),
+    ...findings,
+    ...files,
+    ...store.findings,
+    ...(await gateway.checkGateway(machine, token).catch(failed('gateway'))),
+  ];
+  if (loaded === undefined) return base;
+  const found = await Promise.all(
+    (await loadedChecks(machine, loaded, store.state, isLive)).map(async ([name, check]) => {
+      try {
+        return await check();
+      } catch (error) {
+        return failed(name)(error);
+      }
+    }),
+  );
+  return [...base, ...found.flat()];
+}
+
+function notChecked({ env, home }: Machine, check: string, error: unknown): Finding {
+  const [text = ''] = explainError(error, env, home);
+  return fail(check, text.replace(/^nanobot: /, ''), NOT_CHECKED);
+}
+
+type Check = () => Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
+
+async function loadedChecks(
+  machine: Machine,
+  loaded: LoadedConfig,
+  state: OpenedState | undefined,
+  isLive: boolean,
+): Promise<readonly (readonly [name: string, check: Check])[]> {
+  const local = await import('./machine-checks.ts');
+  const gateway = await import('./gateway-checks.ts');
+  const prices = await import('../../features/spending/doctor.ts');
+  const voice = await import('../../features/voice/doctor.ts');
+  const tools = await import('../../features/mcp/doctor.ts');
+  const skills = await import('../../features/skills/doctor.ts');
+  const memory = await import('../../features/memory/doctor.ts');
+  const whatsapp = await import('../../channels/whatsapp/doctor.ts');
+  const { config } = loaded;
+  const { workspace } = config.agents.defaults;
+  const { home, env, clock } = machine;
+  return [
+    ['time-zone', () => local.checkTimeZone(machine, config.sessions.timeZone)],
+    ['folders', () => local.checkFolders(machine, workspace)],
+    ['address', () => checkAddress(machine, config)],
+    ['secrets', () => gateway.checkSecrets(loaded)],
+    ['web', () => gateway.checkWeb(config)],
+    ['accounts', () => checkAccounts(home, config, state)],
+    ['access', () => gateway.checkAccess(config, state)],
+    ['approvals', async () => [await gateway.checkApprovals(config, state)]],
+    ['drafts', () => checkDrafts(machine, config, state)],
+    ['whatsapp', () => whatsapp.checkWhatsAppLink(config, state, clock.now())],
+    ['proxy', () => checkProxies(config, env)],
+    ['model', () => checkModel(machine, config, isLive)],
+    ['prices', () => prices.checkPrices(machine, config)],
+    ['telegram', () => checkTelegram(config)],
+    ['lark', () => checkLark(config)],
+    ['email', () => checkMailboxes(config, state)],
+    ['voice', () => voice.checkVoice(machine, config, isLive)],
+    ['programs', () => checkExec(machine, config)],
+    ['tools', () => tools.checkTools(machine, config.gateway.token)],
+    ['skills', () => skills.checkSkills(machine)],
+    ['memory', () => memory.checkMemories(workspace)],
+  ];
+}
+
+/**
+ * Live previews of accounts that are switched off or gone: nothing removes or completes them. Those
+ * of the others are removed by the gateway.
+ */
+async function checkDrafts(
+  { home, clock }: Machine,
+  { channels }: Config,
+  state: OpenedState | undefined,
+): Promise<readonly Finding[]> {
+  const accounts = configuredAccounts(channels);
+  const live = accounts.filter(({ isEnabled }) => isEnabled).map(({ name }): string => name);
+  const platforms = accounts.map(({ channel }): string => channel);
+  const kept = (account: string) =>
+    live.includes(account) || !platforms.includes(accountOf(account).channel);
+  const orphans = (await state?.store.draftsBut(kept)) ?? [];
+  if (orphans.length === 0) return [];
+  const { length } = orphans;
+  const remedy = t`Run: nanobot doctor --fix. The unfinished texts stay in their chats.`;
+  return [
+    warn('drafts', t`${length} unfinished live previews of channels that are off`, remedy, {
+      text: t`forget ${length} live previews`,
+      run: () =>
+        withOpenState(home, clock, async ({ store }) => {
+          for (const turn of orphans) await store.forgetDraft(turn);
+        }),
+    }),
+  ];
+}
 
 export async function checkAccounts(
   home: Home,
@@ -70,7 +211,7 @@ const ADDRESS_CHECK = 'address';
  * An address that others can reach is validated when the configuration is loaded; here it is only
  * reported.
  */
-export async function checkAddress({ home }: Terminal, { gateway }: Config): Promise<Finding> {
+export async function checkAddress({ home }: Machine, { gateway }: Config): Promise<Finding> {
   const { port } = gateway;
   const running = await findRunningGateway(home);
   const host = running?.host ?? gateway.host;
@@ -103,7 +244,7 @@ function problemOf(host: string, port: number): Promise<string> {
 
 const PROGRAMS_CHECK = 'programs';
 
-export async function checkExec({ env }: Terminal, { tools }: Config): Promise<Finding> {
+export async function checkExec({ env }: Machine, { tools }: Config): Promise<Finding> {
   const { exec } = tools;
   if (!exec.enabled) return ok(PROGRAMS_CHECK, t`off: the agent runs no programs`);
   const used = await findSandbox(thisSystem(env), { ...exec, owner: 'doctor' });
@@ -140,7 +281,7 @@ const MODEL_REMEDIES: Readonly<Record<string, string>> = {
 };
 
 export async function checkModel(
-  { env, clock, home }: Terminal,
+  { env, clock, home }: Machine,
   config: Config,
   isLive: boolean,
 ): Promise<Finding> {
@@ -170,7 +311,7 @@ function modelRemedy({ code, userText = SET_UP }: NanobotError): string {
  */
 export async function checkProxies(
   config: Config,
-  env: Terminal['env'],
+  env: Machine['env'],
 ): Promise<readonly Finding[]> {
   const served = new Map<string, URL>();
   for (const [setting, address] of proxiedServers(config, env)) {
@@ -182,7 +323,7 @@ export async function checkProxies(
   return Promise.all([...served].map(([setting, url]) => checkProxy(setting, url)));
 }
 
-function* proxiedServers({ channels, network, ...config }: Config, env: Terminal['env']) {
+function* proxiedServers({ channels, network, ...config }: Config, env: Machine['env']) {
   const { telegram, lark, whatsapp, email } = channels;
   if (telegram.enabled) yield [telegram.proxy, telegram.apiRoot] as const;
   if (lark.enabled) yield [lark.proxy, larkRoot(lark.domain)] as const;
@@ -217,11 +358,45 @@ async function checkProxy(setting: string, url: URL): Promise<Finding> {
 
 const PROXY_CHECK = 'proxy';
 
-export function checkTelegram({ channels: { telegram } }: Config): Promise<readonly Finding[]> {
-  return checkBot('telegram', telegram.enabled, t`Enter a new token`, async (signal) => {
-    const bot = await proveTelegram(telegram.token, telegram, signal);
-    return t`token accepted, bot @${bot.username}`;
-  });
+export async function checkTelegram({
+  channels: { telegram },
+}: Config): Promise<readonly Finding[]> {
+  let clock: readonly Finding[] = [];
+  const found = await checkBot(
+    'telegram',
+    telegram.enabled,
+    t`Enter a new token`,
+    async (signal) => {
+      const bot = await proveTelegram(telegram.token, telegram, signal);
+      if (bot.aheadMs !== undefined) clock = [clockFinding(bot.aheadMs)];
+      return t`token accepted, bot @${bot.username}`;
+    },
+  );
+  const isProven = telegram.enabled && found.every(({ level }) => level === 'ok');
+  return [...found, ...clock, ...(isProven ? await checkWebhook(telegram) : [])];
+}
+
+/** Servers of OAuth2 and signatures of mails allow a few minutes at most. */
+const MAX_SKEW_MS = 60_000;
+
+export function clockFinding(aheadMs: number): Finding {
+  const seconds = Math.round(Math.abs(aheadMs) / 1000);
+  if (Math.abs(aheadMs) <= MAX_SKEW_MS) return ok('clock', t`right, compared with Telegram`);
+  const way = aheadMs > 0 ? t`slow` : t`fast`;
+  const remedy = t`Set the clock: sudo timedatectl set-ntp true, or start chrony or ntpd.`;
+  return warn('clock', t`${seconds} s ${way}, compared with Telegram`, remedy);
+}
+
+async function checkWebhook({
+  token,
+  ...line
+}: Config['channels']['telegram']): Promise<readonly Finding[]> {
+  const hook = await webhookOf(token, line, AbortSignal.timeout(CHANNEL_TIMEOUT_MS));
+  if (hook === undefined) return [];
+  const text = t`a webhook sends the bot's messages to ${hook.host}, so this program gets none`;
+  const remedy = t`Run: nanobot doctor --fix. If another program uses the bot, give it a bot of its own.`;
+  const fix = { text: t`remove the webhook; waiting messages stay`, run: () => hook.remove() };
+  return [fail('telegram-webhook', text, remedy, fix)];
 }
 
 export function checkLark({ channels: { lark } }: Config): Promise<readonly Finding[]> {

@@ -7,6 +7,7 @@ import { type ConfiguredAccount, configuredAccounts, howToLogIn } from '../../ch
 import { EVERYBODY } from '../../kernel/access/admission.ts';
 import { withChosen } from '../../kernel/access/rights.ts';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
+import { StoreError } from '../../kernel/bus/store/store.ts';
 import { isPythonConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type LoadedConfig, loadConfig } from '../../kernel/config/files/config-file.ts';
@@ -17,6 +18,7 @@ import {
   hasState,
   type OpenedState,
   openState,
+  refuseOlder,
 } from '../../kernel/home-state.ts';
 import { ConfigError, NanobotError } from '../../kernel/message/errors.ts';
 import { accountPath } from '../../kernel/message/ids.ts';
@@ -24,8 +26,7 @@ import { chosenPolicies } from '../../kernel/people/people-rows.ts';
 import { t } from '../../lib/texts.ts';
 import { explainSystemError, holderText, otherProgram, problemLine } from '../explain-error.ts';
 import { spanText } from '../flag-values.ts';
-import type { Terminal } from '../terminal.ts';
-import { type Finding, fail, ok, warn } from './machine-checks.ts';
+import { type Finding, fail, type Machine, ok, rebuildFix, warn } from './machine-checks.ts';
 
 type CheckedFile = {
   readonly findings: readonly Finding[];
@@ -33,7 +34,7 @@ type CheckedFile = {
   readonly loaded: LoadedConfig | undefined;
 };
 
-export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedFile> {
+export async function checkConfigFile({ home, env }: Machine): Promise<CheckedFile> {
   const failing = (text: string, remedy: string): CheckedFile => ({
     findings: [fail('config', text, remedy)],
     loaded: undefined,
@@ -115,7 +116,7 @@ export async function checkAccess(
     if (strangers !== 'open') return accessFinding(account, [...allowFrom, ...owners], paired);
     const remedy = t`Set ${accountPath(account)}.strangers to "silent": you decide about each new sender.`;
     const text = t`unknown senders may talk to the agent and spend your money`;
-    return warn(t`${account.name} access`, text, remedy);
+    return warn(`${account.name}-access`, text, remedy);
   });
 }
 
@@ -124,7 +125,7 @@ function accessFinding(
   allowFrom: readonly string[],
   paired: number,
 ): Finding {
-  const check = t`${account.name} access`;
+  const check = `${account.name}-access`;
   const setting = `${accountPath(account)}.allowFrom`;
   if (allowFrom.includes(EVERYBODY)) {
     const remedy = t`List the people in ${setting} instead of "*".`;
@@ -145,7 +146,7 @@ const STALE_MS = 10 * 60_000;
 const OLD_PENDING_MS = 15 * 60_000;
 
 export async function checkGateway(
-  { home, clock }: Terminal,
+  { home, clock }: Machine,
   token: string,
 ): Promise<readonly Finding[]> {
   const running = await findRunningGateway(home);
@@ -190,18 +191,22 @@ export async function checkGateway(
 }
 
 export async function checkState(
-  { home, clock }: Terminal,
+  machine: Machine,
   stack: AsyncDisposableStack,
 ): Promise<{ readonly findings: readonly Finding[]; readonly state: OpenedState | undefined }> {
+  const { home, clock } = machine;
   if (!hasState(home)) return { findings: [ok('store', t`none yet`)], state: undefined };
   try {
+    if ((await findRunningGateway(home)) === undefined) await refuseOlder(home);
     const state = stack.use(
       await openState(home, clock, { checkUpToBytes: Number.POSITIVE_INFINITY }),
     );
     return { findings: await storeFindings(state, clock.now()), state };
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
-    const findings = [fail('store', error.message, storeRemedy(error.code))];
+    const isDamaged = error instanceof StoreError && error.code === 'store_damaged';
+    const fix = isDamaged ? rebuildFix(machine, error.damage) : undefined;
+    const findings = [fail('store', error.message, storeRemedy(error.code), fix)];
     return { findings, state: undefined };
   }
 }
@@ -209,7 +214,7 @@ export async function checkState(
 /** Moving an intact file away would lose the messages that wait in it. */
 function storeRemedy(code: string): string {
   if (code === 'store_damaged') {
-    return t`Stop the gateway and move state.db away (keep it). The next start creates a new one.`;
+    return t`Stop the gateway, then rebuild it: nanobot doctor --fix. The damaged file is kept.`;
   }
   return t`No data is lost. Leave the file where it is.`;
 }

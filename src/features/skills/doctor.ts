@@ -1,11 +1,11 @@
 // Checks whether every skill can be used.
 
-import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
-import { printable, type Terminal } from '../../cli/terminal.ts';
+import { type Finding, type Machine, ok, warn } from '../../cli/doctor/machine-checks.ts';
+import { printable } from '../../cli/terminal.ts';
 import { t } from '../../lib/texts.ts';
 import type { Skill } from './skills.ts';
 
-export async function checkSkills({ home, env, clock }: Terminal): Promise<readonly Finding[]> {
+export async function checkSkills({ home, env, clock }: Machine): Promise<readonly Finding[]> {
   const { openSkillMaintenance } = await import('./skill-maintenance.ts');
   const skills = await (await openSkillMaintenance(home, env, clock)).skills.list();
   const findings = skills.flatMap((skill) => findingOf(skill) ?? []);

@@ -1,13 +1,12 @@
 // Checks whether the prices of the configured models are known.
 
-import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
-import type { Terminal } from '../../cli/terminal.ts';
+import { type Finding, type Machine, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { t } from '../../lib/texts.ts';
 import { findDefaultModel } from '../../providers/credentials.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 
-export async function checkPrices({ env }: Terminal, config: Config): Promise<Finding> {
+export async function checkPrices({ env }: Machine, config: Config): Promise<Finding> {
   const { budget } = config.limits;
   const answering = await findDefaultModel(config, env);
   const { fallbackModels, fastModel } = config.agents.defaults;

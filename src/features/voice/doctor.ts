@@ -1,8 +1,7 @@
 // Checks whether the voice engines are available: a server that responds, a program that is
 // installed.
 
-import { type Finding, fail, ok, warn } from '../../cli/doctor/machine-checks.ts';
-import type { Terminal } from '../../cli/terminal.ts';
+import { type Finding, fail, type Machine, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { isOnPath } from '../../lib/files/files.ts';
 import { t } from '../../lib/texts.ts';
@@ -15,7 +14,7 @@ const UNPRICED = t`, unknown price: not counted in budgets in money`;
 const SET_UP = t`Add a Groq or OpenAI key, or set voice.transcription.`;
 
 export async function checkVoice(
-  terminal: Terminal,
+  terminal: Machine,
   config: Config,
   isLive: boolean,
 ): Promise<readonly Finding[]> {
@@ -45,7 +44,7 @@ function unset(check: string, isMissed: boolean): Finding {
 async function engineFinding(
   check: string,
   engine: TranscriptionEngine | SpeechEngine,
-  { env, clock }: Terminal,
+  { env, clock }: Machine,
   isLive: boolean,
 ): Promise<Finding> {
   if (engine.kind === 'command') {

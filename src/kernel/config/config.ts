@@ -159,6 +159,16 @@ const kernelSchema = z.strictObject({
   limits: limitsSchema.prefault({}),
   models: modelsSchema.prefault({}),
   sessions: sessionsSchema.prefault({}),
+  store: section({
+    snapshotMinutes: count(0, 10_080, 60).describe(
+      'Minutes between two copies of state.db, from which a damaged one is rebuilt; a large file is copied less ' +
+        'often. 0: no copies.',
+    ),
+    onDamage: choice(['recover', 'stop'], 'recover').describe(
+      'What the start does with a damaged state.db. recover: rebuild it and report what is lost; stop: change ' +
+        'nothing and end.',
+    ),
+  }),
   tools: toolsSchema,
   memory: memorySchema.prefault({}),
   retry: section({

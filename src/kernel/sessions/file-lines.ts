@@ -208,6 +208,19 @@ export async function repairFile(path: string, scan: FileScan): Promise<Repair> 
   return { size: mustEndLine ? end + 1 : scan.size, setAside };
 }
 
+/** Whether the last line has no end; of a file that a process is writing for a moment. */
+export async function isCutOff(path: string): Promise<boolean> {
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    if (size === 0) return false;
+    const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+    return buffer[0] !== NEWLINE;
+  } finally {
+    await file.close();
+  }
+}
+
 async function noteDamage(path: string, lines: readonly FileLine[]): Promise<number> {
   const notePath = `${path}${DAMAGED_SUFFIX}`;
   const noted = (await readFile(notePath, 'utf8').catch(orUndefined('ENOENT'))) ?? '';

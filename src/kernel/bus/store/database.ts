@@ -86,7 +86,11 @@ function migrate(database: DatabaseSync, path: string): void {
   database.exec('COMMIT');
 }
 
+/** More steps than any version will have. */
+const MAX_VERSION = 10_000;
+
 function refuseNewer(version: number, path: string): void {
+  if (version < 0 || version > MAX_VERSION) throw damagedStore(path, t`is damaged`);
   if (version <= MIGRATIONS.length) return;
   throw new StoreError(
     'store_newer',
@@ -95,11 +99,25 @@ function refuseNewer(version: number, path: string): void {
   );
 }
 
+/** How many migrations an existing file still needs; 0 for one that cannot be read. */
+export function pendingMigrations(path: string): number {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    const version = versionOf(database);
+    return version === 0 ? 0 : Math.max(0, MIGRATIONS.length - version);
+  } catch {
+    return 0;
+  } finally {
+    database.close();
+  }
+}
+
 function versionOf(database: DatabaseSync): number {
   return Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
 }
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html */
+const SQLITE_ERROR = 1;
 const SQLITE_PERM = 3;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
@@ -114,12 +132,19 @@ const PRIMARY_CODE_MASK = 0xff;
 export function damagedStore(path: string, what: string, cause?: unknown): StoreError {
   return new StoreError(
     'store_damaged',
-    t`${path} ${what}. Stop nanobot, move ${path}, ${path}-wal and ${path}-shm to another ` +
-      t`folder (or restore a backup) and start again; a new store is created. Conversations and ` +
-      t`memory are kept, messages that still waited in the damaged file are not.`,
+    t`${path} ${what}. Rebuild it: stop nanobot, then run "nanobot doctor --fix", or set ` +
+      t`store.onDamage to "recover" and start the gateway. The damaged file is kept; conversations ` +
+      t`and memory are not affected.`,
     cause,
+    what,
   );
 }
+
+/** The newest copy that the gateway keeps, see snapshot.ts. */
+export const newestSnapshot = (path: string) => `${path}.snapshot`;
+
+/** Stands beside state.db once damage was found: the next start checks a file of any size. */
+export const damageMark = (path: string) => `${path}.check`;
 
 /**
  * Reads the whole file, 10 ms for each megabyte. Otherwise damage would be found only later, when
@@ -129,13 +154,30 @@ export function assertWhole(database: DatabaseSync, path: string, maxBytes: numb
   try {
     const { bytes } = database.prepare(SIZE).get() ?? {};
     if (Number(bytes) > maxBytes) return;
-    const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
-    if (found !== 'ok') throw damagedStore(path, t`is damaged`, new Error(String(found)));
+    const found = findDamage(database);
+    if (found !== undefined) throw damagedStore(path, t`is damaged`, new Error(found));
   } catch (error) {
     throw error instanceof StoreError ? error : storeErrorOf(error, path);
   }
 }
 
+/** Undefined if every page is whole, no table is missing and every open message can be read. */
+export function findDamage(database: DatabaseSync): string | undefined {
+  const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
+  if (found !== 'ok') return String(found);
+  try {
+    const { n } = database.prepare(UNREADABLE).get() ?? {};
+    return n === 0 ? undefined : t`a message is not readable`;
+  } catch (error) {
+    if (primaryCodeOf(error) !== SQLITE_ERROR) throw error;
+    return t`a table is missing`;
+  }
+}
+
+const UNREADABLE = `SELECT
+  (SELECT count(*) FROM inbound WHERE state = 'pending' AND json_valid(body) IS NOT 1) +
+  (SELECT count(*) FROM outbound WHERE state IN ('queued', 'sending')
+    AND (json_valid(body) IS NOT 1 OR json_valid(parts) IS NOT 1)) AS n`;
 const SIZE = 'SELECT page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()';
 
 /** After a failed sync: what is on the disk is known only when the file is opened again. */

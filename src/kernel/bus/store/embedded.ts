@@ -25,6 +25,7 @@ import {
   changeEntries,
   claimTurns,
   countEntries,
+  draftsBut,
   dropEntries,
   endTurn,
   forgetDraft,
@@ -109,6 +110,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
     recordDraft: write(recordDraft),
     draft: read(readDraft),
     orphanDrafts: read(orphanDrafts),
+    draftsBut: read(draftsBut),
     forgetDraft: write(forgetDraft),
     inbound: read(outbound.readInbound),
     outbound: read(outbound.readOutbound),
@@ -123,7 +125,12 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
     neededMedia: read(neededMedia),
     gc: (windowMs) => collectGarbage(write(sweep), clock.now() - windowMs),
     forgetTexts: write(forgetTexts),
-    scrub: () => commits.renew(),
+    async scrub() {
+      await commits.renew();
+      const { dropSnapshots } = await import('./snapshot.ts');
+      await dropSnapshots(path);
+    },
+    copyTo: (to, signal) => commits.copyTo(to, signal),
     waitMs: () => commits.waitMs(),
     lost: commits.lost,
     scope: (name) => ({

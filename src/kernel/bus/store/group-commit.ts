@@ -4,15 +4,15 @@
 // written on top of rows that are not on the disk. An operation that throws undoes only its own
 // writes; when the commit fails, all of its batch fail.
 
-import { closeSync, fdatasync, fstatSync, openSync } from 'node:fs';
+import { closeSync, fdatasync, fstatSync, openSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../../../lib/logger.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
-import { isDatabaseError, lostStore, renewLog, storeErrorOf } from './database.ts';
+import { damageMark, isDatabaseError, lostStore, renewLog, storeErrorOf } from './database.ts';
 import type { Sql, SqlValue } from './key-value.ts';
-import { StoreError } from './store.ts';
+import { type CopyResult, StoreError } from './store.ts';
 
 type Operation<T> = (sql: Sql) => T;
 
@@ -60,6 +60,8 @@ export class GroupCommit {
   #beginClosing: (() => void) | undefined;
   #closing: Promise<void> | undefined;
   #failure: StoreError | undefined;
+  /** Ends a copy under way. */
+  readonly #stopping = new AbortController();
 
   /** @param background absent: COMMIT itself waits for the disk */
   constructor(database: DatabaseSync, path: string, background?: Background) {
@@ -69,7 +71,7 @@ export class GroupCommit {
     this.#lost.promise.catch(() => undefined);
   }
 
-  /** Rejects when a sync failed; nothing is read or written after that. */
+  /** Rejects when a sync failed or damage was found; nothing is read or written after that. */
   get lost(): Promise<never> {
     return this.#lost.promise;
   }
@@ -105,6 +107,20 @@ export class GroupCommit {
     return renewal;
   }
 
+  /** Copies what is committed into another file; the log is not emptied meanwhile. */
+  copyTo(to: string, signal: AbortSignal): Promise<CopyResult> {
+    const until = AbortSignal.any([signal, this.#stopping.signal]);
+    const copying = this.#renewals.then(async () => {
+      const { copyDatabase } = await import('./snapshot.ts');
+      return copyDatabase(this.#path, to, until);
+    });
+    this.#renewals = copying.then(
+      () => undefined,
+      () => undefined,
+    );
+    return copying;
+  }
+
   /** Commits what was issued, then closes the file. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -112,6 +128,7 @@ export class GroupCommit {
   }
 
   async #close(): Promise<void> {
+    this.#stopping.abort();
     await this.#renewals;
     await new Promise<void>((resolve) => {
       this.#beginClosing = resolve;
@@ -285,7 +302,19 @@ export class GroupCommit {
   }
 
   #named(error: unknown): unknown {
-    return isDatabaseError(error) ? storeErrorOf(error, this.#path) : error;
+    if (!isDatabaseError(error)) return error;
+    const named = storeErrorOf(error, this.#path);
+    if (named.code === 'store_damaged') this.#foundDamaged(named);
+    return named;
+  }
+
+  /** Ends the gateway: its next start rebuilds the file. */
+  #foundDamaged(damage: StoreError): void {
+    if (this.#background === undefined || this.#failure !== undefined) return;
+    this.#failure = damage;
+    this.#background.log.error('store damaged', { error: damage });
+    writeFileSync(damageMark(this.#path), '');
+    this.#lost.reject(damage);
   }
 
   #execute(sql: string): void {
@@ -349,7 +378,7 @@ export class WriteAheadLog {
   async renew(pause: () => Promise<void>): Promise<void> {
     const worker = new Worker(WORKER_URL, {
       env: {},
-      workerData: this.#path,
+      workerData: { path: this.#path },
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
     const ended = new Promise<void>((resolve, reject) => {

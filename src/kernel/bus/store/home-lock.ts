@@ -48,6 +48,20 @@ export async function findHomeHolder(lockPath: string): Promise<HomeHolder | und
   }
 }
 
+/** Whether the lock file is no lock: no gateway can start. Never called by the holder: see above. */
+export function isLockDamaged(lockPath: string): boolean {
+  if (!existsSync(lockPath)) return false;
+  const lock = new DatabaseSync(lockPath, { timeout: 0, readOnly: true });
+  try {
+    lock.prepare('SELECT * FROM sqlite_schema').all();
+    return false;
+  } catch (error) {
+    return storeErrorOf(error, lockPath).code === 'store_damaged';
+  } finally {
+    lock.close();
+  }
+}
+
 /** An open exclusive transaction on an empty database serves as the lock. */
 function takeLock(path: string): DatabaseSync | undefined {
   makePrivate(path);

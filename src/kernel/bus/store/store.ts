@@ -5,7 +5,14 @@
 import type { Attachment } from '../../message/attachment.ts';
 import type { DeliveryHistory, Settlement } from '../../message/delivery.ts';
 import { NanobotError } from '../../message/errors.ts';
-import type { AccountName, MediaId, MessageId, NativeId, SessionKey } from '../../message/ids.ts';
+import type {
+  AccountName,
+  MediaId,
+  MessageId,
+  NativeId,
+  SessionKey,
+  TurnId,
+} from '../../message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../message/message.ts';
 import type { Holds } from '../../sessions/rules/forgetting.ts';
 import type {
@@ -209,12 +216,19 @@ export interface BusStore extends BusRecords {
   changedOutside(): boolean;
 }
 
+/** `damaged`: the copy has a damaged page, so the original has it too. */
+export type CopyResult = 'whole' | 'damaged';
+
 /** State in one file of this machine. */
 export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDisposable {
+  /** The turns of drafts of accounts for which `isKept` is false. */
+  draftsBut(isKept: (account: string) => boolean): Promise<readonly TurnId[]>;
   /** Erases texts of finished messages from these chats; returns how many. */
   forgetTexts(chats: readonly string[], holds: Holds): Promise<number>;
-  /** Overwrites deleted data in the files. */
+  /** Overwrites deleted data in the files, and deletes the snapshots, which still have it. */
   scrub(): Promise<void>;
+  /** Copies the database as it is now into another file, beside all other work. */
+  copyTo(to: string, signal: AbortSignal): Promise<CopyResult>;
   /** How long the disk has been delaying writes. */
   waitMs(): number;
   /** Rejects when the disk did not accept a write; then the file must be reopened. */
@@ -223,12 +237,19 @@ export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDis
   revision(): number;
 }
 
+/** The scope of the report of a recovery that the owners have not got yet, and its key. */
+export const RECOVERY_SCOPE = 'recovery';
+export const UNTOLD = 'untold';
+
 /** The store cannot be used or a write failed; the message has the remedy. */
 export class StoreError extends NanobotError {
   override readonly name = 'StoreError';
   declare readonly code: StoreFailure;
-  constructor(code: StoreFailure, message: string, cause?: unknown) {
+  /** Of a damaged file: what is wrong with it, e.g. `is empty`. */
+  readonly damage: string;
+  constructor(code: StoreFailure, message: string, cause?: unknown, damage = '') {
     super(code, message, { cause });
+    this.damage = damage;
   }
 }
 

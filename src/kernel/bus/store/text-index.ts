@@ -2,7 +2,7 @@
 // files again, so it is written without waiting for the disk, and a damaged or unknown file is
 // rebuilt.
 
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../../lib/logger.ts';
@@ -327,4 +327,19 @@ function isIndexDamage(error: unknown): boolean {
   if (error instanceof StoreError) return true;
   if (!isDatabaseError(error) || !(error instanceof Error) || !('errcode' in error)) return false;
   return DAMAGE_CODES.includes(Number(error.errcode) & PRIMARY_CODE_MASK);
+}
+
+/** Reads the whole file; one that does not exist, or that another process holds, counts as whole. */
+export function isIndexWhole(path: string): boolean {
+  if (!existsSync(path)) return true;
+  try {
+    const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, readOnly: true });
+    try {
+      return Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {})[0] === 'ok';
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    return !isIndexDamage(error);
+  }
 }

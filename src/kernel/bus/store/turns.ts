@@ -341,6 +341,15 @@ export function orphanDrafts(tx: Transaction, account: AccountName): readonly Li
   return rows.map(draftOf);
 }
 
+/** The turns of drafts of all other accounts. */
+export function draftsBut(
+  tx: Transaction,
+  isKept: (account: string) => boolean,
+): readonly TurnId[] {
+  const rows = tx.all<{ turn: TurnId; channel: string }>('SELECT turn, channel FROM draft');
+  return rows.filter(({ channel }) => !isKept(channel)).map(({ turn }) => turn);
+}
+
 export function forgetDraft(tx: Transaction, turn: TurnId): void {
   tx.change('DELETE FROM draft WHERE turn = ?', turn);
 }
