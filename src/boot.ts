@@ -45,7 +45,7 @@ export const ORDERS: Orders = {
     'voice',
   ],
   /** Guards of each attempt of a model call, from the outside in. */
-  modelGuards: ['local only', 'record', 'budgets'],
+  modelGuards: ['local only', 'fallback', 'record', 'budgets'],
   /** Guards of a tool call that needs an approval; the first one that decides applies. */
   callGuards: ['standing approvals', 'approvals'],
 };

@@ -267,6 +267,8 @@ export type PlannedCall = {
   readonly countsMoney?: boolean;
   /** As in `TurnInput`: awaited first where the budget does not cover the call twice. */
   settled?(signal: AbortSignal): Promise<void>;
+  /** The turn of a conversation, with its current rights; left out: the call is for none. */
+  readonly turn?: TurnInput;
 } & TryPlace;
 
 export type CallEnd = (
@@ -322,15 +324,20 @@ export interface PaidCalls {
   refusedElsewhere(payer: Payer): Promise<Refusal | undefined>;
 }
 
-/** The budget of the day is used up, or the model must not be used there. */
+/**
+ * The budget of the day is used up, the model must not be used there, or a person decides about the
+ * fallback (FALLBACK_ASKED and the other codes beside it).
+ */
 export class SpendingRefusedError extends NanobotError {
   override readonly name = 'SpendingRefusedError';
   /** For the person. */
   readonly text: string;
   readonly because: Refusal['because'];
-  constructor({ text, because }: Omit<Refusal, 'kind'>) {
+  constructor({ text, because }: Omit<Refusal, 'kind'>, code = 'spending_refused') {
     const why = because === undefined ? t`the budget is used up` : t`the conversation stays local`;
-    super('spending_refused', why, { userText: text });
+    super(code, code === 'spending_refused' ? why : t`a person decides about the fallback`, {
+      userText: text,
+    });
     this.text = text;
     this.because = because;
   }

@@ -10,6 +10,8 @@ import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import { loadedImage } from '../kernel/media/files.ts';
 import type { MediaId } from '../kernel/message/ids.ts';
+import type { Answered } from '../kernel/questions/question-rows.ts';
+import { readOnce } from '../lib/async.ts';
 import { jsonRow, rowShape, text } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
@@ -140,6 +142,21 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.provide(MODELS, models);
   kernel.provide(MODEL_SERVERS, models);
   add.reconfigured(() => models.rebuild());
+  const fallback = readOnce(async () =>
+    (await import('../features/fallback/index.ts')).createFallback(kernel),
+  );
+  add.modelGuard({
+    name: 'fallback',
+    reserve: async (call, signal, next) =>
+      live.defaults.fallback === 'ask'
+        ? (await fallback()).reserve(call, signal, next)
+        : next(call, signal),
+  });
+  add.answers('fallback', {
+    answer: async (...asked) => (await fallback()).handler.answer(...asked),
+    expired: async (asked): Promise<Answered | undefined> =>
+      (await (await fallback()).handler.expired?.(asked)) ?? undefined,
+  });
   add.status({
     async lines(origin) {
       const chosen = origin === undefined ? {} : await settings.get(origin.session);

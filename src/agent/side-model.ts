@@ -156,6 +156,7 @@ type MeteredCall = {
   /** A money limit applies that is not a budget of the payer. */
   readonly countsMoney?: boolean;
   readonly settled?: PlannedCall['settled'];
+  readonly turn?: PlannedCall['turn'];
   /** Gets the call if it is abandoned. */
   readonly restarted?: SharedCall[];
   /** Estimate of the input; computed before each attempt. */
@@ -166,16 +167,18 @@ type MeteredCall = {
 
 /** @throws SpendingRefusedError from `begin` where the budget is used up */
 export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): CallMeter {
-  const { messages, settled, restarted } = turn.input;
+  const { messages, settled, restarted, turnLimits } = turn.input;
   const [{ message: payer }] = messages;
+  const input = { ...turn.input, rights: turn.rights.current };
   return chargedMeter(turn.spending, payer, {
     ...call.request,
-    role: turn.input.turnLimits?.role ?? 'turn',
+    role: turnLimits?.role ?? 'turn',
     turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
     ...(settled === undefined ? {} : { settled }),
     ...(settled === undefined || restarted === undefined ? {} : { restarted }),
     ...(watch === undefined ? {} : { drift: () => driftIn(turn, watch) }),
+    ...(turnLimits === undefined ? { turn: input } : {}),
   });
 }
 
@@ -191,6 +194,7 @@ export function chargedMeter(
     drift,
     settled,
     restarted,
+    turn,
     ...about
   }: MeteredCall,
 ): CallMeter {
@@ -202,7 +206,7 @@ export function chargedMeter(
       const outputTokens = maxTokens + thinkingBudget;
       const tokens = { inputTokens: inputTokens(), outputTokens };
       const counted = countsMoney === undefined ? {} : { countsMoney };
-      const waits = settled === undefined ? {} : { settled };
+      const waits = { ...(settled && { settled }), ...(turn && { turn }) };
       const planned = { payer, model, ...whatFor, ...tokens, ...counted, ...waits, ...at };
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);

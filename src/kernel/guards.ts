@@ -122,6 +122,7 @@ function askerOf({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): str
     case 'cron':
     case 'approval':
     case 'draft':
+    case 'fallback':
       return sender.paidBy?.[0];
     case 'subagent':
     case 'workflow':

@@ -80,7 +80,23 @@ export type TryPlace = {
   readonly base?: string;
   /** For a place at a local server, before the try began; absent if none was needed. */
   readonly waitedMs?: number;
+  /** The model before it; absent: the chosen model is tried. */
+  readonly insteadOf?: FailedModel;
 };
+
+/** `reason`: in a few words; `text`: the error for the person. */
+export type FailedModel = {
+  readonly model: string;
+  readonly reason: string;
+  readonly text: string;
+};
+
+/** Codes of errors of `begin`: a person is asked, and no further model is tried. */
+export const FALLBACK_ASKED = 'fallback_asked';
+/** This model may not answer in place of the failed one, whose error counts. */
+export const FALLBACK_REFUSED = 'fallback_refused';
+/** The next model is tried at once. */
+export const PASSED_OVER = 'passed_over';
 
 export interface MeteredTry {
   /** The longest answer this try may request. */

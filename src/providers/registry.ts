@@ -137,7 +137,8 @@ class Registry implements ModelRegistry {
       ...{ config, credentials, connections, discovered, sites },
       peers: this.#peers,
     });
-    this.#resilience = { clock, log, random, policy: policyOf(config) };
+    const asksFirst = config.agents.defaults.fallback === 'ask';
+    this.#resilience = { clock, log, random, policy: policyOf(config), asksFirst };
     this.#demo = demoCandidate(clock, circuit);
     this.defaultModel = deps.preferred || config.agents.defaults.model || credentials.firstFound;
   }
@@ -236,8 +237,9 @@ class Registry implements ModelRegistry {
 
   /** A misspelt fallback must not break a model that works. */
   #fallbacks(first: Candidate): readonly Candidate[] {
-    if (isDemo(first.name)) return [];
-    return this.#config.agents.defaults.fallbackModels
+    const { fallback, fallbackModels } = this.#config.agents.defaults;
+    if (isDemo(first.name) || fallback === 'off') return [];
+    return fallbackModels
       .filter((name) => this.#canResolve(name))
       .map((name) => this.#find(name))
       .filter((candidate) => candidate.name !== first.name);

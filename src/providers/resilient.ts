@@ -10,7 +10,17 @@ import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { ProviderHealth } from './connections.ts';
 import type { LocalSite, Place } from './local-site.ts';
-import type { CallMeter, LLMProvider, ModelEvent, ModelRequest, TryEnd } from './provider.ts';
+import {
+  type CallMeter,
+  FALLBACK_ASKED,
+  FALLBACK_REFUSED,
+  type FailedModel,
+  type LLMProvider,
+  type ModelEvent,
+  type ModelRequest,
+  PASSED_OVER,
+  type TryEnd,
+} from './provider.ts';
 import type { ModelCapabilities } from './rules/model-names.ts';
 import {
   decideRetry,
@@ -108,16 +118,18 @@ type MeteredModel = {
   readonly meter: CallMeter | undefined;
   /** For a place at a local server; undefined: none was needed. */
   readonly waitedMs: number | undefined;
+  readonly insteadOf: FailedModel | undefined;
 };
 
 /** @throws what the meter throws, before anything is requested; then what the provider throws */
 async function* meteredStream(
-  { provider, name, meter, waitedMs }: MeteredModel,
+  { provider, name, meter, waitedMs, insteadOf }: MeteredModel,
   request: ModelRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ModelEvent, void, void> {
   if (meter === undefined) return yield* provider.stream(request, signal);
-  const attempt = await meter.begin(name, signal, defined({ base: provider.base, waitedMs }));
+  const at = defined({ base: provider.base, waitedMs, insteadOf });
+  const attempt = await meter.begin(name, signal, at);
   let answerChars = 0;
   const failed = (failure: ProviderFailure): TryEnd => ({ kind: 'failed', failure, answerChars });
   let end = failed({ kind: 'cancelled' });
@@ -155,6 +167,8 @@ export type ResilientDeps = {
   /** 0 to 1. */
   readonly random: () => number;
   readonly policy: RetryPolicy;
+  /** A person decides whether a fallback model answers. */
+  readonly asksFirst: boolean;
   /** Called before every try. */
   readonly meter?: CallMeter;
 };
@@ -174,7 +188,11 @@ class ResilientCall {
   readonly #signal: AbortSignal;
   readonly #deps: ResilientDeps;
   readonly #fallbacks: Candidate[];
+  readonly #first: Candidate;
   #candidate: Candidate;
+  /** The model before it, and its error. */
+  #failed: FailedModel | undefined;
+  #error: ProviderError | undefined;
   #retriesUsed = 0;
   #outputShown = false;
   #hasPassedOver = false;
@@ -185,6 +203,7 @@ class ResilientCall {
     signal: AbortSignal,
     deps: ResilientDeps,
   ) {
+    this.#first = first;
     this.#candidate = first;
     this.#fallbacks = fallbacks;
     this.#request = request;
@@ -201,6 +220,7 @@ class ResilientCall {
         return;
       } catch (error) {
         if (this.#leavesRefused(error)) continue;
+        if (codeOf(error) === FALLBACK_REFUSED) throw this.#error ?? error;
         yield* this.#recover(asProviderError(error, this.#candidate, this.#signal));
       }
     }
@@ -226,7 +246,7 @@ class ResilientCall {
     if (!this.#outputShown) this.#candidate.health.noteGivenUp(error.failure);
     const next = step.action === 'fall_over' ? this.#fallbacks.shift() : undefined;
     if (next === undefined) throw forThePerson(error, this.#candidate);
-    yield* this.#fallOver(error.failure, next);
+    yield* this.#fallOver(error, next);
   }
 
   /** A model that is known to be unavailable is called only after the others. */
@@ -237,7 +257,9 @@ class ResilientCall {
     const [next] = at === -1 ? [] : this.#fallbacks.splice(at, 1, this.#candidate);
     if (next === undefined) return;
     this.#hasPassedOver = true;
-    yield* this.#fallOver(failure, next);
+    const { vendor, name: model } = this.#candidate;
+    const known = { failure, provider: vendor.name, model };
+    yield* this.#fallOver(new ProviderError(t`it failed before`, known), next);
   }
 
   /**
@@ -245,18 +267,27 @@ class ResilientCall {
    * called.
    */
   #leavesRefused(error: unknown): boolean {
-    if (error instanceof ProviderError || this.#signal.aborted || !this.#hasPassedOver)
-      return false;
-    const next = this.#fallbacks.shift();
+    if (error instanceof ProviderError || this.#signal.aborted) return false;
+    const code = codeOf(error);
+    const isNext = code === PASSED_OVER || (this.#hasPassedOver && code !== FALLBACK_ASKED);
+    const next = isNext ? this.#fallbacks.shift() : undefined;
     if (next === undefined) return false;
+    if (error instanceof NanobotError && code === PASSED_OVER) {
+      const { userText: text = '' } = error;
+      this.#failed = { model: this.#candidate.name, reason: text, text };
+    }
     this.#candidate = next;
     this.#retriesUsed = 0;
     return true;
   }
 
-  async *#fallOver(failure: ProviderFailure, next: Candidate): Events {
-    const reason = t`${this.#reasonFor(failure)}, asking ${next.name}`;
+  async *#fallOver(error: ProviderError, next: Candidate): Events {
+    const why = this.#reasonFor(error.failure);
+    const reason = this.#deps.asksFirst ? why : t`${why}, asking ${next.name}`;
     yield { type: 'retrying', reason, delayMs: 0 };
+    this.#error = forThePerson(error, this.#candidate);
+    const { model, userText: text = '' } = this.#error;
+    this.#failed = { model, reason: why, text };
     this.#candidate = next;
     this.#retriesUsed = 0;
   }
@@ -333,11 +364,16 @@ class ResilientCall {
   #metered(place: Place | undefined): LLMProvider {
     const { provider, name } = this.#candidate;
     const { meter } = this.#deps;
+    const insteadOf = this.#candidate === this.#first ? undefined : this.#failed;
     let waitedMs = place?.waitedMs;
     return {
       name: provider.name,
       stream(request, signal) {
-        const events = meteredStream({ provider, name, meter, waitedMs }, request, signal);
+        const events = meteredStream(
+          { provider, name, meter, waitedMs, insteadOf },
+          request,
+          signal,
+        );
         waitedMs = undefined;
         return events;
       },
@@ -386,3 +422,4 @@ class ResilientCall {
 }
 
 const noMatter = () => undefined;
+const codeOf = (error: unknown) => (error instanceof NanobotError ? error.code : undefined);

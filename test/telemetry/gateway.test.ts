@@ -25,6 +25,7 @@ it('an answer of another model than the chosen one says so, and its receipt name
   await using model = await startLlmServer();
   const { home, env, loaded } = await makeHome({
     agents: { defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] } },
+    telemetry: { metricsFile: false },
     providers: { openai: { apiKey: 'a-key', apiBase: model.openaiBase } },
   });
   model.script(fail(404), say('Here I am.'));
@@ -50,6 +51,10 @@ it('an answer of another model than the chosen one says so, and its receipt name
     'Here I am.\n\n[openai/sim-1 could not answer; openai/sim-2 answered instead.]',
   );
   expect(said[1]).toMatch(/^The last answer: openai\/sim-2, .*1 model call/);
+  // Without metrics the time of the model is unknown.
+  expect(said[1]).toMatch(
+    /\nTime [\d.]+ s: waiting [\d.]+ s, answering [\d.]+ s, tools [\d.]+ s, delivery [\d.]+ s\.\n/,
+  );
 });
 
 async function startCollector() {

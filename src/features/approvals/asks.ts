@@ -40,7 +40,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 
 type AsksDeps = {
   readonly bus: Pick<MessageBus, 'accept'>;
-  readonly questions: Pick<Questions, 'ask' | 'get' | 'known' | 'toTell' | 'withdraw'>;
+  readonly questions: Pick<Questions, 'ask' | 'get' | 'known' | 'toTell' | 'withdraw' | 'drop'>;
   readonly clock: Clock;
   readonly log: Logger;
 };
@@ -86,7 +86,7 @@ export function createAsks(deps: AsksDeps) {
     if (known === undefined) {
       const open = await openAsks();
       if (open.length >= MAX_OPEN) throw new ToolError('execution', TOO_MANY);
-      await replace(session);
+      await questions.drop(ASK_SUBJECT, session);
     }
     const { question, rights, isTainted } = asked;
     const ask: Ask = {
@@ -111,12 +111,6 @@ export function createAsks(deps: AsksDeps) {
   async function openAsks() {
     const all = await questions.known(ASK_SUBJECT);
     return all.filter(({ outcome, chosen }) => outcome === undefined && chosen === undefined);
-  }
-
-  /** Replaces all open questions of the session. */
-  async function replace(session: SessionKey): Promise<void> {
-    for (const each of await openAsks())
-      if (each.session === session) await questions.withdraw(each.id);
   }
 
   async function answer(ask: Ask, { id, session }: Asked, { action, by }: Choice) {
@@ -184,7 +178,6 @@ export function createAsks(deps: AsksDeps) {
         rightsFrom: (rights) => asks.reduce((narrow, ask) => narrowed(narrow, ask.rights), rights),
       };
     },
-    drop: replace,
     handler: payloadHandler(ASK, {
       answer,
       expired: async ({ question }) => ({ words: '', note: expiredNote(question) }),

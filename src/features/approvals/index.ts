@@ -44,7 +44,6 @@ export { APPROVED_CALLS, type ApprovedCalls, hasPlace } from './approval-rows.ts
 export type { Approvals } from './approvals.ts';
 
 export const APPROVALS = port<Approvals>('approvals');
-export const ASKS = port<Asks>('asks');
 export const STANDING = port<AllowRules>('standing approvals');
 
 export async function install(kernel: Kernel): Promise<void> {
@@ -87,7 +86,6 @@ export async function install(kernel: Kernel): Promise<void> {
   add.callGuard({ name: 'approvals', judge: (call, turn) => approvals.request(call, turn) });
   kernel.provide(ASKING, asks.ask);
   kernel.provide(APPROVALS, approvals);
-  kernel.provide(ASKS, asks);
   kernel.provide(STANDING, standing);
 }
 

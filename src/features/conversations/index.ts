@@ -6,7 +6,6 @@ import type { Kernel } from '../../kernel/feature.ts';
 import { turnId } from '../../kernel/message/ids.ts';
 import { sessionOf } from '../../kernel/message/message.ts';
 import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
-import { ASKS } from '../approvals/index.ts';
 import { MEMORY } from '../memory/index.ts';
 import { MODE_SERVICE } from '../modes/index.ts';
 import { PLANS } from '../plans/index.ts';
@@ -21,7 +20,6 @@ export function install(kernel: Kernel): void {
   const agent = kernel.use(AGENT);
   const memory = kernel.use(MEMORY);
   const plans = kernel.use(PLANS);
-  const asks = kernel.use(ASKS);
   const conversations = createConversationService(kernel);
   const undo = createUndo({ agent, bus, log, channel: channels.get });
   add.command(
@@ -30,7 +28,7 @@ export function install(kernel: Kernel): void {
       // A reset drops pending questions and ends turns in progress.
       async beginAnew(session, message) {
         await memory.takesUp(session, message);
-        await asks.drop(session);
+        for (const kind of ['ask', 'fallback']) await kernel.questions.drop(kind, session);
         await plans.clear(session);
         const { trustedUntil, ...chosen } = await settings.get(session);
         if (trustedUntil !== undefined) await settings.set(session, chosen);

@@ -25,7 +25,7 @@ type ReceiptParts = {
 /** A time span, epoch milliseconds. */
 type Span = { readonly from: number; readonly to: number };
 
-/** Undefined where no model was called. */
+/** Undefined where no model was called. The time of the model is known from the metrics alone. */
 export async function receiptLines(parts: ReceiptParts): Promise<string | undefined> {
   const { trace, entries, metrics, settings } = parts;
   const calls = entries.flatMap((entry) => {
@@ -63,9 +63,13 @@ function timeText(
   const delivered = Math.max(finished, ...sent.map((step) => step.at));
   const model = coveredMs(spans);
   const tools = coveredMs(toolSpans(entries));
-  const preparing = Math.max(0, finished - started - model - tools);
+  const rest = Math.max(0, finished - started - model - tools);
   const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
-  return t`Time ${seconds(delivered - came)}: waiting ${seconds(started - came)}, preparing ${seconds(preparing)}, model ${seconds(model)}, tools ${seconds(tools)}, delivery ${seconds(delivered - finished)}.`;
+  const sides = [delivered - came, started - came, tools, delivered - finished].map(seconds);
+  const [whole, waiting, running, delivery] = sides;
+  return spans.length === 0
+    ? t`Time ${whole}: waiting ${waiting}, answering ${seconds(rest)}, tools ${running}, delivery ${delivery}.`
+    : t`Time ${whole}: waiting ${waiting}, preparing ${seconds(rest)}, model ${seconds(model)}, tools ${running}, delivery ${delivery}.`;
 }
 
 /** From each answer with calls to the last of their results. */

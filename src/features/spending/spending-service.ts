@@ -10,9 +10,10 @@ import {
   OWNER_ONLY,
   tracedMessage,
 } from '../../kernel/commands/command-access.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
+import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, Payer } from '../../kernel/message/message.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
+import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { gauge } from '../../kernel/observe/metrics.ts';
 import type { Gauge } from '../../kernel/observe/telemetry.ts';
 import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
@@ -165,7 +166,13 @@ export function createSpendingService(
     },
     /** Cost and time of the last answer, or of the one that the command replies to. */
     async ofAnswer(origin: CommandOrigin): Promise<string | undefined> {
-      const trace = await tracedMessage(origin, bus);
+      const { session, message } = origin;
+      const isMeant = message.replyTo !== undefined || message.group !== undefined;
+      // A decision may have begun the turn that answered, not the last message.
+      const newest = isMeant ? undefined : (await sessions.load(session)).findLast(isAnswer);
+      const trace = await (newest === undefined
+        ? tracedMessage(origin, bus)
+        : bus.trace(messageId(newest.turnId)));
       if (trace?.turnId === undefined) return undefined;
       const entries = await sessions.turn(trace.session, trace.turnId);
       const { receiptLines } = await import('./receipt.ts');
@@ -225,6 +232,7 @@ export function budgetGauge(views: readonly BudgetView[]): Gauge {
   const values = [...used].map(([budget, share]) => [{ budget }, share] as const);
   return gauge('budget_used_ratio', 'Used share of the fullest daily budget.', values);
 }
+const isAnswer = (entry: TranscriptEntry) => entry.role === 'assistant';
 
 function namesOf({ key, names }: LedgerRow): CountNames {
   return [key, ...[...names].filter((name) => name !== key)];

@@ -127,7 +127,7 @@ function questionOf({ thread }: TurnContext): string | undefined {
 // rules/claims.ts finds claims; agent/rules/turn.ts decides what follows.
 
 /** Their messages report what was done, and the answer passes it on. */
-const REPORTS: readonly SystemSender['source'][] = ['approval', 'draft', 'subagent'];
+const REPORTS: readonly SystemSender['source'][] = ['approval', 'draft', 'subagent', 'fallback'];
 
 /** At most once in a turn, for an answer that ended by itself. */
 export function unsupportedIn(

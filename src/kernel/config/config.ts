@@ -41,6 +41,10 @@ const agentDefaults = z.strictObject({
   fallbackModels: texts().describe(
     'Models to try in order when the main model fails. See agents.circuit.',
   ),
+  fallback: choice(['auto', 'ask', 'off'], 'auto').describe(
+    'When the main model fails. auto: the next of fallbackModels answers; ask: only after a yes of the ' +
+      'person in the chat, and never for jobs and other work without one; off: the error is the answer.',
+  ),
   fastModel: text().describe(
     'Background model for summaries, checks and titles. Empty: a cheaper model of the same provider. ' +
       'Conversations with a local model are never sent to a service.',

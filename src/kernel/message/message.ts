@@ -73,7 +73,8 @@ export type SystemSender = {
     | 'workflow'
     | 'webhook'
     | 'approval'
-    | 'draft';
+    | 'draft'
+    | 'fallback';
   /** The rights of its creator; without them its turn may only answer. */
   readonly rights?: Rights;
   /** The person whose turn created it. */

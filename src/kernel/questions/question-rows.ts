@@ -37,6 +37,8 @@ export type OpenQuestion = {
     readonly hasNoThumb?: true;
   }[];
   readonly approvers: 'owners' | readonly UserId[];
+  /** Owners may decide as well. */
+  readonly orOwners?: true | undefined;
   readonly subject: string;
   /** The conversation that it belongs to; then it is kept after its end. */
   readonly session?: SessionKey | undefined;
@@ -127,8 +129,8 @@ export function mayDecide(
     open.chat.account === chat.account &&
     open.chat.chat === chat.chat;
   if (!isHere || sender.verified === 'unverified') return false;
-  const { approvers } = open;
-  if (approvers === 'owners') return role === 'owner';
+  const { approvers, orOwners } = open;
+  if (approvers === 'owners' || (orOwners === true && role === 'owner')) return role === 'owner';
   return idsOf(sender).some((id) => approvers.includes(id));
 }
 
@@ -236,6 +238,7 @@ export const LIFETIME_MS = {
   forget: HOUR_MS,
   undo: HOUR_MS,
   again: 24 * HOUR_MS,
+  fallback: HOUR_MS,
 } as const;
 
 export type Question = {
@@ -259,7 +262,7 @@ export type Question = {
   readonly subject: string;
   /** See LIFETIME_MS. */
   readonly expiresInMs: number;
-} & Pick<OpenQuestion, 'session' | 'payload' | 'hears'>;
+} & Pick<OpenQuestion, 'orOwners' | 'session' | 'payload' | 'hears'>;
 
 /**
  * The text for the person, shown below the question from then on. `next`: the next question; with

@@ -12,7 +12,7 @@ import type { Contributed } from '../contributions.ts';
 import type { SpendButtons } from '../delivery/undelivered.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import type { OutboundAttachment } from '../message/attachment.ts';
-import { type AccountName, accountName } from '../message/ids.ts';
+import { type AccountName, accountName, type SessionKey } from '../message/ids.ts';
 import type { ChatRef } from '../message/message.ts';
 import type { AuditLog } from '../observe/telemetry.ts';
 import { createAnswers, NO_LONGER, type Pressed } from './answers.ts';
@@ -161,11 +161,11 @@ export function createQuestions(deps: QuestionsDeps) {
   }
 
   async function askedNow(asked: Question) {
-    const { id, chat, approvers, subject, session, payload, hears, expiresInMs } = asked;
+    const { id, chat, approvers, orOwners, subject, session, payload, hears, expiresInMs } = asked;
     const askedAt = clock.now();
     const there = deps.channel(accountName(chat));
     const text = await worded(asked, there === undefined || there.attachments !== undefined);
-    const own = { id, chat, approvers, subject, session, payload, hears };
+    const own = { id, chat, approvers, orOwners, subject, session, payload, hears };
     return { ...own, ...text, askedAt, expiresAt: askedAt + expiresInMs };
   }
 
@@ -305,6 +305,12 @@ export function createQuestions(deps: QuestionsDeps) {
      */
     withdraw: (id: string, shown = '', ending?: Partial<Ending>): Promise<boolean> =>
       oneByOne(() => withdraw(id, shown, ending)),
+    /** Withdraws the undecided questions of a kind in a conversation. */
+    async drop(kind: string, session: SessionKey, shown = ''): Promise<void> {
+      for (const each of await rows.open.list())
+        if (each.session === session && each.subject.startsWith(`${kind}:`))
+          await oneByOne(() => withdraw(each.id, shown));
+    },
     /**
      * The outcome of a choice that was running: shown below the question from then on. `said`: the
      * text of a message if the platform cannot change texts.

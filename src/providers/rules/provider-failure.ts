@@ -321,11 +321,16 @@ const REASONS: Readonly<Partial<Record<ProviderFailure['kind'], string>>> = {
   network: t`could not be reached`,
   timeout: t`did not answer in time`,
   malformed: t`sent an unreadable answer`,
+  auth: t`refused the API key`,
+  unknown_model: t`does not know the model`,
+  rejected: t`refused the request`,
 };
 
 /** Why a call is retried, for the waiting person. */
 export function retryReason(failure: ProviderFailure, vendor: string): string {
   if (isLoading(failure)) return t`${vendor} is loading the model`;
+  if (failure.kind === 'auth' && failure.reason === 'billing')
+    return t`the account at ${vendor} has no credit left`;
   return `${vendor} ${REASONS[failure.kind] ?? t`has a problem`}`;
 }
 
