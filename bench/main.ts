@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { age, crowd, disk, size, window } from './alone.ts';
 import { type Contest, openContest } from './entrants.ts';
 import { mail } from './mail.ts';
+import { search } from './search.ts';
 import { burst, latency, loop, memory, start } from './suites.ts';
 import { whatsapp } from './whatsapp.ts';
 
@@ -23,6 +24,7 @@ const SUITES: Readonly<Record<string, (contest: Contest) => Promise<void>>> = {
   size,
   whatsapp,
   mail,
+  search,
 };
 const DEFAULT_SUITES = ['latency', 'loop'];
 

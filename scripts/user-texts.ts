@@ -20,6 +20,7 @@ const NOT_FOR_PEOPLE: readonly RegExp[] = [
   /^features\/modes\/(?:digests|trio|ask-role|rules\/(?:briefing|route|supervis))/,
   /^features\/subagents\/(?:rules|subagent-starts|spawn|series)/,
   /^features\/memory\/(?:memory-tools|working-memory|rules)/,
+  /^features\/semantic-search\/(?:index|vectors)\./,
   /^features\/mcp\/(?:result|remote-tool)/,
   /^features\/workflows\/(?:workflow-ask|tool\.)/,
   /^features\/schedule\/(?:gates|rules\/gate)\./,

@@ -15,6 +15,7 @@ import {
   noticesSchema,
   quietHoursSchema,
 } from './features/schedule/settings.ts';
+import { searchConflicts, searchSchema } from './features/semantic-search/settings.ts';
 import { steadinessFields } from './features/steadiness/settings.ts';
 import { calibrationSchema, subagentsSchema, votingSchema } from './features/subagents/settings.ts';
 import { voiceConflicts, voiceSchema } from './features/voice/settings.ts';
@@ -31,6 +32,7 @@ export const SECTIONS = {
   cluster: clusterSchema,
   mcpServers: mcpServersSchema,
   voice: voiceSchema,
+  search: searchSchema,
 };
 
 /** Their sections below `agents`. */
@@ -49,6 +51,7 @@ export const FEATURE_CONFLICTS = [
   voiceConflicts,
   modeConflicts,
   localModelConflicts,
+  searchConflicts,
 ];
 
 /** Installed in this order: a feature may use what earlier ones provide. */
@@ -64,6 +67,11 @@ export const FEATURES = [
   { name: 'memory', load: () => import('./features/memory/index.ts') },
   { name: 'tool servers', load: () => import('./features/mcp/index.ts') },
   { name: 'plans', load: () => import('./features/plans/index.ts') },
+  {
+    name: 'semantic search',
+    switchedBy: 'search.embeddings.model',
+    load: () => import('./features/semantic-search/index.ts'),
+  },
   { name: 'exec', load: () => import('./tools/exec/exec.ts') },
   { name: 'tools', load: () => import('./tools/install.ts') },
   { name: 'agent', load: () => import('./agent/install.ts') },

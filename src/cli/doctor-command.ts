@@ -21,7 +21,10 @@ const CHECK_COLUMNS = 16;
 export function doctorCommand(terminal: Terminal): Command {
   return new Command('doctor')
     .description(t`find problems and say how to fix them`)
-    .option('--live', t`also send a test request to the model and to the voice servers`)
+    .option(
+      '--live',
+      t`also send a test request to the model, the voice servers and the embedding model`,
+    )
     .option('--fix', t`show what can be fixed without losing anything, and fix it`)
     .option('-y, --yes', t`with --fix: do not ask`)
     .option('--json', t`print as JSON`)

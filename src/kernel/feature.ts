@@ -41,8 +41,8 @@ export interface Feature {
   /** The section of config.json that it adds; sections of the kernel's schema are not listed. */
   readonly settings?: { readonly at: string; readonly schema: z.ZodType };
   /**
-   * Path of the setting that switches it off by false, read when the gateway starts; absent: always
-   * on.
+   * Path of the setting that switches it off by false or an empty text, read when the gateway
+   * starts; absent: always on.
    */
   readonly switchedBy?: string;
   load(): Promise<Installable>;

@@ -21,7 +21,7 @@ const LOOK_AGAIN_MS = 10_000;
 export async function installFeatures(kernel: Kernel, features: readonly Feature[]): Promise<void> {
   const { live } = kernel;
   const isOff = ({ switchedBy }: Feature) =>
-    switchedBy !== undefined && settingAt(live.config, switchedBy) === false;
+    switchedBy !== undefined && [false, ''].includes(settingAt(live.config, switchedBy) as never);
   const offs = features.filter(isOff).flatMap(({ off }) => off?.() ?? []);
   installOff(
     kernel,

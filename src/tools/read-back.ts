@@ -313,7 +313,12 @@ function readText(turns: EarlierTurns | undefined, maxChars: number): string {
   return tellsUntrusted(text) ? text : text.replace('of this conversation', 'of that conversation');
 }
 
-function hitText({ at, label, place, role, text }: FoundPart, query: string, here: SessionKey) {
+/** A hit of a conversation, and how to read on there. */
+export function hitText(
+  { at, label, place, role, text }: Pick<FoundPart, 'at' | 'label' | 'place' | 'role' | 'text'>,
+  query: string,
+  here: SessionKey,
+): string {
   const when = isoTime(at).slice(0, 16).replace('T', ' ');
   const isHere = label === here;
   const readOn = isHere

@@ -115,6 +115,7 @@ async function loadedChecks(
   const tools = await import('../../features/mcp/doctor.ts');
   const skills = await import('../../features/skills/doctor.ts');
   const memory = await import('../../features/memory/doctor.ts');
+  const meaning = await import('../../features/semantic-search/embeddings.ts');
   const whatsapp = await import('../../channels/whatsapp/doctor.ts');
   const { config } = loaded;
   const { workspace } = config.agents.defaults;
@@ -137,6 +138,7 @@ async function loadedChecks(
     ['lark', () => checkLark(config)],
     ['email', () => checkMailboxes(config, state)],
     ['voice', () => voice.checkVoice(machine, config, isLive)],
+    ['search', () => meaning.checkEmbeddings(machine, config, isLive)],
     ['programs', () => checkExec(machine, config)],
     ['tools', () => tools.checkTools(machine, config.gateway.token)],
     ['skills', () => skills.checkSkills(machine)],

@@ -21,7 +21,32 @@ export function memoryCommand(terminal: Terminal): Command {
     .command('reflect')
     .description(t`propose a new version of the owners’ memory; an owner approves it in their chat`)
     .action(() => reflect(terminal));
+  command
+    .command('reindex')
+    .description(t`make all vectors of the search by meaning anew`)
+    .action(() => reindex(terminal));
   return command;
+}
+
+async function reindex(terminal: Terminal): Promise<void> {
+  const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  if (config.search.embeddings.model === '') {
+    throw new CommandFailure(
+      EXIT.usage,
+      t`there is no search by meaning: set search.embeddings.model`,
+    );
+  }
+  const { createTextIndex } = await import('../../kernel/bus/store/text-index.ts');
+  const { openVectors } = await import('../semantic-search/vectors.ts');
+  const { silentLogger } = await import('../../lib/logger.ts');
+  const index = createTextIndex({ path: terminal.home.index, log: silentLogger });
+  try {
+    openVectors(index).unusable();
+  } finally {
+    index[Symbol.dispose]();
+  }
+  terminal.note(t`The gateway makes them within some seconds, or when it next runs.`);
 }
 
 const FOLDER = new RegExp(`^(?:${PEOPLE_FOLDER}|${GROUPS_FOLDER})/[^/]+$`);

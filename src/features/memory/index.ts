@@ -11,13 +11,15 @@ import type { InboundMessage } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import { undoHandler } from '../../kernel/questions/undo.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
+import { scopeOfSession } from '../../kernel/sessions/index-file.ts';
 import { createSessionIndexing } from '../../kernel/sessions/index-sessions.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { readOnce } from '../../lib/async.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { createProvenance, PROVENANCE, PROVENANCE_SCOPE } from '../../tools/files/provenance.ts';
-import type { PastSessions } from '../../tools/read-back.ts';
+import type { PastSessions, WhoseTurn } from '../../tools/read-back.ts';
 import { LOCAL_ONLY } from '../local-models/index.ts';
+import { FILE_SOURCES } from '../semantic-search/settings.ts';
 import type { MemoryStore } from './memory.ts';
 import {
   createMemoryService,
@@ -25,8 +27,21 @@ import {
   type MemoryService,
   memoryCommands,
 } from './memory-service.ts';
-import { chatsOfTurn, createPastSessions, isLocalChannel, NOTE_UNDO } from './memory-tools.ts';
-import { createFileMemory, forgetMissingNotes, removeTornNotes } from './notes.ts';
+import {
+  chatsOfTurn,
+  createPastSessions,
+  isLocalChannel,
+  NOTE_UNDO,
+  openTo,
+} from './memory-tools.ts';
+import {
+  createFileMemory,
+  forgetMissingNotes,
+  refreshAllNotes,
+  refreshNotes,
+  removeTornNotes,
+  scopeOfNotes,
+} from './notes.ts';
 import {
   type Asking,
   conversationsData,
@@ -67,6 +82,18 @@ export type Memory = {
   /** The keys of the sender's own chats, without topics. */
   chatsOf(message: InboundMessage): Promise<readonly string[]>;
   readonly index: TextIndex;
+  /** Indexes the changed notes of everybody. */
+  indexNotes(): Promise<void>;
+  /**
+   * Indexes what is new, and returns the scopes of the index that the model of the turn may read.
+   * @throws if the index is not usable
+   */
+  scopesOf(whose: WhoseTurn): Promise<MemoryScopes>;
+};
+
+type MemoryScopes = {
+  readonly notes: readonly string[];
+  readonly conversations: readonly string[];
 };
 
 export const MEMORY = port<Memory>('memory');
@@ -88,6 +115,9 @@ export async function install(kernel: Kernel): Promise<void> {
   const forgetOthers = async () => {
     await removeTornNotes(workspace(), begunAt);
     await forgetMissingNotes(index, workspace());
+    if (live.config.search.embeddings.model !== '') return;
+    // Nothing keeps them up to date while the search by meaning is off.
+    for (const name of index.sources(FILE_SOURCES)) index.remove(name);
   };
   const indexing = createSessionIndexing({ files: sessionFiles, index, clock, log, forgetOthers });
   const isEnabled = () => live.config.memory.enabled;
@@ -147,5 +177,12 @@ export async function install(kernel: Kernel): Promise<void> {
     handOutPart: (...part) => service.handOutPart(...part),
     chatsOf: async (message) => chatsOf(await service.askingOf(message)),
     index,
+    indexNotes: () => refreshAllNotes(index, reader),
+    async scopesOf(turn) {
+      await indexing.flush();
+      await refreshNotes(index, reader, turn.person.notes);
+      const conversations = (await openTo(turn, { closedTo, ...whose })).map(scopeOfSession);
+      return { notes: [scopeOfNotes(turn.person.notes)], conversations };
+    },
   });
 }

@@ -54,7 +54,11 @@ export function createPastSessions(deps: PastSessionsDeps): PastSessions {
   };
 }
 
-async function openTo(whose: WhoseTurn, deps: PastSessionsDeps): Promise<readonly string[]> {
+/** Keys of the chats, without topics, whose conversations the model of the turn may read. */
+export async function openTo(
+  whose: WhoseTurn,
+  deps: Pick<PastSessionsDeps, 'closedTo' | 'persons' | 'localChats'>,
+): Promise<readonly string[]> {
   const closed = (await deps.closedTo(whose.session)).map(chatOfSession);
   return (await chatsOfTurn(whose, deps)).filter((chat) => !closed.includes(chat));
 }

@@ -274,7 +274,7 @@ async function findNotes(
   limits: RecallLimits,
 ): Promise<readonly MemoryHit[]> {
   const { words, notes, now } = query;
-  await refresh(index, reader, notes);
+  await refreshNotes(index, reader, notes);
   const found = index.find(words, { scopes: [scopeOfNotes(notes)], limit: limits.maxHits, now });
   const passages = found.map(({ label, place, text }) => ({ source: label, line: place, text }));
   return withinLimits(passages, limits);
@@ -288,9 +288,14 @@ export async function forgetMissingNotes(index: TextIndex, workspace: string): P
   }
 }
 
-const scopeOfNotes = (notes: string) => `notes:${notes}`;
+export const scopeOfNotes = (notes: string) => `notes:${notes}`;
 
-async function refresh(index: TextIndex, reader: NoteReader, notes: string): Promise<void> {
+/** Indexes the notes in this folder that changed. */
+export async function refreshNotes(
+  index: TextIndex,
+  reader: NoteReader,
+  notes: string,
+): Promise<void> {
   const entries = await listNotes(reader, notes);
   const present = new Set(entries.map(nameOf));
   for (const name of index.sources(`${PREFIX}${notes}memory/`)) {
@@ -298,6 +303,18 @@ async function refresh(index: TextIndex, reader: NoteReader, notes: string): Pro
   }
   const changed = entries.filter((entry) => index.state(nameOf(entry))?.stamp !== stampOf(entry));
   for (const entry of changed.slice(0, MAX_READ)) await indexNote(index, reader, notes, entry);
+}
+
+/** Those of everybody. */
+export async function refreshAllNotes(index: TextIndex, reader: NoteReader): Promise<void> {
+  await refreshNotes(index, reader, '');
+  for (const folder of [PEOPLE_FOLDER, GROUPS_FOLDER]) {
+    const path = join(reader.workspace(), folder);
+    const found = await readdir(path, { withFileTypes: true }).catch(() => []);
+    for (const entry of found) {
+      if (entry.isDirectory()) await refreshNotes(index, reader, `${folder}/${entry.name}/`);
+    }
+  }
 }
 
 async function indexNote(index: TextIndex, reader: NoteReader, notes: string, entry: NoteEntry) {

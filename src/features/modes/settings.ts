@@ -15,7 +15,7 @@ import {
 import { t } from '../../lib/texts.ts';
 
 /** Tools that the supervisor queries directly; they are not specialists. */
-export const SERVICES = ['search', 'recall', 'session_search'] as const;
+export const SERVICES = ['search', 'recall', 'session_search', 'semantic_search'] as const;
 
 const roleModel = (about: string, usual: { temperature: number; tokens: number; secs: number }) =>
   section({

@@ -159,6 +159,7 @@ export const TOOL_NAMES = [
   'remember',
   'recall',
   'session_search',
+  'semantic_search',
   'read_earlier',
   'expand',
   'read_skill',

@@ -168,6 +168,10 @@ const PRICES: readonly Row[] = [
   [exactly('o4-mini'), 1.1, 4.4, 0.275],
   [exactly('gemini-2\\.5-flash'), 0.3, 2.5, 0.075],
   [exactly('gemini-2\\.5-flash-lite'), 0.1, 0.4, 0.025],
+  [exactly('text-embedding-3-small'), 0.02, 0, 0.02],
+  [exactly('text-embedding-3-large'), 0.13, 0, 0.13],
+  [exactly('text-embedding-ada-002'), 0.1, 0, 0.1],
+  [exactly('gemini-embedding-001'), 0.15, 0, 0.15],
 ];
 
 /** Factor on the dearest known price, so that an unknown model is not assumed too cheap. */

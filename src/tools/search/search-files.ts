@@ -12,10 +12,12 @@ import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../files/file-
 import { defineTool, type ToolContext } from '../tool.ts';
 import { PATH_NAMES, QUERY_NAMES } from '../toolbox.ts';
 
-type FoundFile = {
+export type FoundFile = {
   /** Relative to the workspace. */
   readonly path: string;
   readonly bytes: number;
+  /** Epoch milliseconds. */
+  readonly modifiedAt: number;
 };
 
 const MAX_FILES = 10_000;
@@ -25,7 +27,7 @@ const MAX_ENTRIES = 2000;
 const SKIPPED = new Set(['node_modules', '.git', '__pycache__', '.venv']);
 
 /** By path. `isWhole`: no limit cut the list. @throws GuardedFileError */
-async function workspaceFiles(
+export async function workspaceFiles(
   guarded: GuardedFiles,
   workspace: string,
   start: string,
@@ -37,13 +39,13 @@ async function workspaceFiles(
     signal.throwIfAborted();
     const listing = await guarded.list(workspace, folder, { maxEntries: MAX_ENTRIES });
     if (listing.omitted > 0) isWhole = false;
-    for (const { name, kind, bytes } of listing.entries) {
+    for (const { name, kind, bytes, modifiedAt } of listing.entries) {
       if (files.length >= MAX_FILES || depth > MAX_DEPTH) {
         isWhole = false;
         return;
       }
       const path = folder === '.' ? name : `${folder}/${name}`;
-      if (kind === 'file') files.push({ path, bytes });
+      if (kind === 'file') files.push({ path, bytes, modifiedAt });
       if (kind === 'folder' && !SKIPPED.has(name)) await walk(path, depth + 1).catch(ifGone);
     }
   };

@@ -29,6 +29,8 @@ const ABOUT_SERVICES: Readonly<Record<Service, string>> = {
     'asks memory, past conversations, the mailbox, files and the web; instructions is the question',
   recall: 'searches notes and memory; instructions is the words to look for',
   session_search: 'searches past conversations; instructions is the words to look for',
+  semantic_search:
+    'finds notes, conversations and documents by meaning; instructions is the question',
 };
 
 /** A text in a tag that the text cannot close. */

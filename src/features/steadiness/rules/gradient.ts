@@ -106,7 +106,15 @@ type WorkPhase = 'beginning' | 'researching' | 'changing' | 'reporting';
 const PHASES: Readonly<Record<Exclude<WorkPhase, 'beginning'>, ReadonlySet<string>>> = {
   researching: new Set([
     ...['read_file', 'list_dir', 'search_files', 'web_search', 'web_fetch', 'read_document'],
-    ...['recall', 'session_search', 'read_earlier', 'expand', 'read_result', 'check_inbox'],
+    ...[
+      'recall',
+      'session_search',
+      'semantic_search',
+      'read_earlier',
+      'expand',
+      'read_result',
+      'check_inbox',
+    ],
     'search',
   ]),
   changing: new Set(['write_file', 'edit_file', 'exec', 'remember', 'cron', 'plan']),

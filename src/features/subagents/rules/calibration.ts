@@ -31,7 +31,7 @@ const TOOLS_OF = {
   files: ['write_file', 'edit_file', 'checkpoint'],
   mail: ['send_email', 'check_inbox', 'message', 'send_file'],
   web: ['web_fetch', 'web_search', 'search', 'financial_search'],
-  memory: ['remember', 'recall', 'session_search', 'read_earlier'],
+  memory: ['remember', 'recall', 'session_search', 'semantic_search', 'read_earlier'],
   look: ['read_file', 'read_document', 'read_result', 'list_dir', 'search_files', 'read_skill'],
 } as const satisfies Readonly<Record<string, readonly ToolName[]>>;
 

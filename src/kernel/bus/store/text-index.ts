@@ -3,7 +3,12 @@
 // rebuilt.
 
 import { existsSync, rmSync } from 'node:fs';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import {
+  DatabaseSync,
+  type SQLInputValue,
+  type SQLOutputValue,
+  type StatementSync,
+} from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../../lib/logger.ts';
 import { indexedWords, indexQuery } from '../../sessions/rules/earlier.ts';
@@ -34,7 +39,14 @@ export type IndexedSource = {
 /** How far a source is indexed; the indexer defines the stamp. */
 export type IndexState = { readonly stamp: string; readonly position: number };
 
-export type FoundPart = IndexedPart & { readonly label: string; readonly source: string };
+export type FoundPart = IndexedPart & {
+  /** In the index, until it is rebuilt. */
+  readonly id: number;
+  readonly label: string;
+  readonly source: string;
+};
+
+export type IndexRow = Readonly<Record<string, SQLOutputValue>>;
 
 export type FindOptions = {
   /** Nothing outside of these is searched. */
@@ -55,7 +67,7 @@ export interface TextIndex extends Disposable {
   sources(prefix: string): readonly string[];
   /**
    * Adds parts and records how far the source is indexed; `replaces`: its earlier parts are
-   * removed.
+   * removed, except those that are equal to a new one.
    */
   put(
     source: IndexedSource,
@@ -69,12 +81,18 @@ export interface TextIndex extends Disposable {
   scrub(): Promise<void>;
   /** Any words; best match first. */
   find(words: string, options: FindOptions): readonly FoundPart[];
+  /** Tables of a feature beside the parts, also in a rebuilt file; the schema may be run again. */
+  extend(schema: string): void;
+  /** One statement on these tables. */
+  query(sql: string, params: readonly SQLInputValue[]): readonly IndexRow[];
+  /** Runs the statements of `work` in one transaction. */
+  change(work: () => void): void;
 }
 
 type TextIndexOptions = { readonly path: string; readonly log: Logger };
 
 const FIND = `
-  SELECT part.source, part.place, part.role, part.is_foreign, part.at, part.text, source.label,
+  SELECT part.id, part.source, part.place, part.role, part.is_foreign, part.at, part.text, source.label,
     bm25(part_words) AS score
   FROM part_words JOIN part ON part.id = part_words.rowid JOIN source ON source.name = part.source
   WHERE part_words MATCH ? AND source.scope IN (SELECT value FROM json_each(?))
@@ -91,6 +109,7 @@ const HALF_LIFE_MS = 30 * 86_400_000;
 const NEWEST_BONUS = 0.5;
 
 type FoundRow = {
+  readonly id: number;
   readonly source: string;
   readonly place: number;
   readonly role: IndexedPart['role'];
@@ -109,6 +128,7 @@ export function createTextIndex(options: TextIndexOptions): TextIndex {
 class EmbeddedTextIndex implements TextIndex {
   readonly #options: TextIndexOptions;
   readonly #statements = new Map<string, StatementSync>();
+  readonly #schemas: string[] = [];
   #database: DatabaseSync | undefined;
   generation = 0;
 
@@ -136,9 +156,9 @@ class EmbeddedTextIndex implements TextIndex {
     parts: readonly IndexedPart[],
     replaces: boolean,
   ): void {
-    this.#write(() => {
-      if (replaces) this.#removeParts(source.name);
-      for (const part of parts) this.#add(source.name, part);
+    this.change(() => {
+      const added = replaces ? this.#replaceParts(source.name, parts) : parts;
+      for (const part of added) this.#add(source.name, part);
       this.#run('INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?)', [
         ...[source.name, source.scope, source.label, state.stamp, state.position],
       ]);
@@ -146,13 +166,13 @@ class EmbeddedTextIndex implements TextIndex {
   }
 
   removePlaces(source: string, places: readonly number[]): void {
-    this.#write(() => {
+    this.change(() => {
       for (const place of places) this.#removeParts(source, place);
     });
   }
 
   remove(source: string): void {
-    this.#write(() => {
+    this.change(() => {
       this.#removeParts(source);
       this.#run('DELETE FROM source WHERE name = ?', [source]);
     });
@@ -192,6 +212,15 @@ class EmbeddedTextIndex implements TextIndex {
       }));
   }
 
+  extend(schema: string): void {
+    this.#try(() => this.#open().exec(schema));
+    this.#schemas.push(schema);
+  }
+
+  query(sql: string, params: readonly SQLInputValue[]): readonly IndexRow[] {
+    return this.#try(() => this.#run(sql, params));
+  }
+
   [Symbol.dispose](): void {
     this.#close();
   }
@@ -207,6 +236,30 @@ class EmbeddedTextIndex implements TextIndex {
     this.#run('INSERT INTO part_words (rowid, words) VALUES (?, ?)', [Number(row?.['id']), words]);
   }
 
+  /** Removes what is not among the new parts; returns those that are not there yet. */
+  #replaceParts(source: string, parts: readonly IndexedPart[]): readonly IndexedPart[] {
+    const keyOf = (part: { readonly [Field in 'role' | 'is_foreign' | 'text']: unknown }) =>
+      JSON.stringify([part.role, part.is_foreign, part.text]);
+    const added = Map.groupBy(parts, (part) =>
+      keyOf({ ...part, is_foreign: part.isForeign ? 1 : 0 }),
+    );
+    const sql = 'SELECT id, role, is_foreign, text FROM part WHERE source = ? ORDER BY id';
+    for (const row of this.#run(sql, [source]) as readonly unknown[] as readonly FoundRow[]) {
+      const same = added.get(keyOf(row))?.shift();
+      if (same === undefined) this.#removePart(row.id);
+      else {
+        const moved = [same.place, Math.round(same.at), row.id];
+        this.#run('UPDATE part SET place = ?, at = ? WHERE id = ?', moved);
+      }
+    }
+    return [...added.values()].flat();
+  }
+
+  #removePart(id: number): void {
+    this.#run('DELETE FROM part WHERE id = ?', [id]);
+    this.#run('DELETE FROM part_words WHERE rowid = ?', [id]);
+  }
+
   #removeParts(source: string, place?: number): void {
     const where = place === undefined ? 'source = ?' : 'source = ? AND place = ?';
     const params = place === undefined ? [source] : [source, place];
@@ -216,7 +269,7 @@ class EmbeddedTextIndex implements TextIndex {
     }
   }
 
-  #write(work: () => void): void {
+  change(work: () => void): void {
     this.#try(() => {
       const database = this.#open();
       database.exec('BEGIN IMMEDIATE');
@@ -230,7 +283,7 @@ class EmbeddedTextIndex implements TextIndex {
     });
   }
 
-  #run(sql: string, params: readonly (string | number)[]) {
+  #run(sql: string, params: readonly SQLInputValue[]) {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
       statement = this.#open().prepare(sql);
@@ -259,6 +312,7 @@ class EmbeddedTextIndex implements TextIndex {
     if (this.#database !== undefined) return this.#database;
     const { path } = this.#options;
     this.#database = openIndexFile(path);
+    for (const schema of this.#schemas) this.#database.exec(schema);
     return this.#database;
   }
 
