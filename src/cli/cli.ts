@@ -11,7 +11,7 @@ import { EXIT, EXIT_MEANINGS, exitCodeOf, type Terminal } from './terminal.ts';
 const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])[] = [
   [t`Set up`, ['onboard', 'import', 'channels', 'config']],
   [t`Run and talk`, ['gateway', 'agent', 'link', 'telegram', 'email', 'whatsapp', 'lark']],
-  [t`Status and problems`, ['status', 'doctor', 'selftest', 'usage']],
+  [t`Status and problems`, ['status', 'doctor', 'support-bundle', 'selftest', 'usage']],
   [t`People`, ['pair', 'people', 'approvals']],
   [
     t`What the agent knows and does`,
@@ -89,6 +89,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'nanobot gateway': ['', '--port 8080'],
   'nanobot agent': ['', t`-m "What is on my list today?"`, '-m - -s work < question.txt'],
   'nanobot doctor': ['', '--live', '--fix'],
+  'nanobot support-bundle': ['', t`--to bundle.tar.gz`],
   'nanobot usage': ['--days 7'],
   'nanobot channels login': ['telegram', 'whatsapp'],
   'nanobot pair approve': ['telegram 123456789'],
@@ -135,6 +136,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   status: async () => (await import('./status-command.ts')).statusCommand,
   usage: async () => (await import('../features/spending/cli.ts')).usageCommand,
   doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
+  'support-bundle': async () => (await import('./support-bundle.ts')).supportBundleCommand,
   selftest: async () => (await import('../features/health/cli.ts')).selfTestCommand,
   channels: async () => (await import('./channels-command.ts')).channelsCommand,
   pair: async () => (await import('../features/people/pair-cli.ts')).pairCommand,

@@ -123,7 +123,7 @@ test('says that TZ names no time zone, and that UTC is used', async () => {
   expect(gateway.output()).toMatch(/TZ is "Nonsense\/Zone", which is not a time zone.*UTC/);
   const options = { home: home.path, env: { TZ: 'Nonsense/Zone' } };
   const doctor = await runNanobot(['doctor'], options);
-  expect(doctor.stdout).toMatch(/! time zone +TZ is "Nonsense\/Zone"/);
+  expect(doctor.stdout).toMatch(/! time-zone +TZ is "Nonsense\/Zone"/);
   const added = await runNanobot(['cron', 'add', '--cron', '0 8 * * *', '--say', 'tea'], options);
   expect(added.stdout).not.toContain('undefined');
   const { stdout } = await runNanobot(['cron', 'list', '--json'], options);

@@ -1,5 +1,7 @@
 // Counts what is in the queues, and deletes what is long finished.
 
+import { existsSync, statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import type { MessageId } from '../../message/ids.ts';
 import { type AccountName, accountName } from '../../message/ids.ts';
 import type { OutboundMessage } from '../../message/message.ts';
@@ -153,3 +155,55 @@ export function divert(
 
 /** Start of the reason of a message that another one replaced. */
 export const MOVED = 'moved to ';
+
+// Figures about the file for a report of a problem: counts, sizes and reasons, no text of a message.
+
+type TalliedError = {
+  readonly direction: string;
+  readonly state: string;
+  readonly attempts: number;
+  readonly reason: string | null;
+};
+
+/** Read only; of a damaged file what can be read. */
+export function tallyOf(path: string, maxErrors: number) {
+  const database = new DatabaseSync(path, { readOnly: true });
+  const all = <Row>(sql: string, ...values: number[]): readonly Row[] => {
+    try {
+      return database.prepare(sql).all(...values) as unknown as readonly Row[];
+    } catch {
+      return [];
+    }
+  };
+  type Counted = { readonly name: string; readonly n: number };
+  const counts = (sql: string) =>
+    Object.fromEntries(all<Counted>(sql).map(({ name, n }) => [name, n]));
+  try {
+    return {
+      schema: all<{ readonly user_version: number }>('PRAGMA user_version')[0]?.user_version,
+      integrity: all<{ readonly quick_check: string }>('PRAGMA quick_check(5)').map(
+        ({ quick_check }) => quick_check,
+      ),
+      bytes: Object.fromEntries(
+        ['', '-wal', '.snapshot', '.snapshot-1']
+          .filter((suffix) => existsSync(path + suffix))
+          .map((suffix) => [`state.db${suffix}`, statSync(path + suffix).size]),
+      ),
+      inbound: counts('SELECT state AS name, count(*) AS n FROM inbound GROUP BY state'),
+      outbound: counts('SELECT state AS name, count(*) AS n FROM outbound GROUP BY state'),
+      rows: counts('SELECT scope AS name, count(*) AS n FROM key_value GROUP BY scope'),
+      journal: all<Counted>('SELECT count(*) AS n FROM session_entry')[0]?.n,
+      errors: all<TalliedError>(
+        `SELECT 'inbound' AS direction, state, attempts, reason, settled_at FROM inbound
+           WHERE state = 'dead'
+         UNION ALL
+         SELECT 'outbound', state, attempts, reason, settled_at FROM outbound
+           WHERE state IN ('dead', 'unknown')
+         ORDER BY settled_at DESC LIMIT ?`,
+        maxErrors,
+      ).map(({ direction, state, attempts, reason }) => ({ direction, state, attempts, reason })),
+    };
+  } finally {
+    database.close();
+  }
+}
