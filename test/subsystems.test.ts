@@ -79,7 +79,7 @@ test('every weakness has its row, and each row all its columns', () => {
 });
 
 const listed = (help: string) =>
-  [...help.matchAll(/^ {2}([a-z]+)(?:\|[a-z]+)?(?= |$)/gm)].map(([, name = '']) => name);
+  [...help.matchAll(/^ {2}([a-z-]+)(?:\|[a-z]+)?(?= |$)/gm)].map(([, name = '']) => name);
 
 async function commandsOf(...group: readonly string[]): Promise<readonly string[]> {
   const written: string[] = [];
@@ -94,7 +94,7 @@ async function commandsOf(...group: readonly string[]): Promise<readonly string[
 
 test('each command of the command line that the documentation names is there', async () => {
   const named = PAGES.flatMap(({ text }) =>
-    [...text.matchAll(/`nanobot ([a-z]+)((?: [a-z]+(?:\\?\|[a-z]+)*)?)/g)].map(
+    [...text.matchAll(/`nanobot ([a-z-]+)((?: [a-z]+(?:\\?\|[a-z]+)*)?)/g)].map(
       ([, command = '', rest = '']) => [command, rest.trim()] as const,
     ),
   );
@@ -102,7 +102,7 @@ test('each command of the command line that the documentation names is there', a
     /## The command line([\s\S]*?)\n## /.exec(read('docs/operate/commands.md')) ?? [];
   const rows = table.split('\n').flatMap((line) => {
     const cell = /^\| (`.*?`) \|/.exec(line.replaceAll('\\|', '/'))?.[1] ?? '';
-    return [...cell.matchAll(/`([a-z]+)((?: [a-z]+(?:\/[a-z]+)*)?)/g)].map(
+    return [...cell.matchAll(/`([a-z-]+)((?: [a-z]+(?:\/[a-z]+)*)?)/g)].map(
       ([, command = '', rest = '']) => [command, rest.trim()] as const,
     );
   });

@@ -148,8 +148,8 @@ test('the tools of a server are offered, called, asked about, and gone with thei
   expect(`${audit}${await home.logs()}`).not.toMatch(/mcp-access|mcp-refresh/);
 
   const doctor = await run('doctor');
-  expect(doctor.stdout).toMatch(/tool server +calc: connected/);
-  expect(doctor.stdout).toMatch(/tool server +broken: not connected/);
+  expect(doctor.stdout).toMatch(/tool-server +calc: connected/);
+  expect(doctor.stdout).toMatch(/tool-server +broken: not connected/);
 
   await home.writeConfig(config);
   await gateway.printed(/changed configuration is in force/);
