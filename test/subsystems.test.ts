@@ -94,7 +94,7 @@ async function commandsOf(...group: readonly string[]): Promise<readonly string[
 
 test('each command of the command line that the documentation names is there', async () => {
   const named = PAGES.flatMap(({ text }) =>
-    [...text.matchAll(/`nanobot ([a-z-]+)((?: [a-z]+(?:\\?\|[a-z]+)*)?)/g)].map(
+    [...text.matchAll(/`nanobot ([a-z][a-z-]*)((?: [a-z]+(?:\\?\|[a-z]+)*)?)/g)].map(
       ([, command = '', rest = '']) => [command, rest.trim()] as const,
     ),
   );
