@@ -58,7 +58,9 @@ export async function boot(loaded: LoadedConfig, options: GatewayOptions): Promi
   const resources = new AsyncDisposableStack();
   try {
     const startedAt = new Date().toISOString();
-    const holder = { pid: process.pid, host: hostname(), startedAt };
+    const service = options.env['NANOBOT_SERVICE'];
+    const self = { pid: process.pid, host: hostname(), startedAt };
+    const holder = service === undefined ? self : { ...self, service };
     resources.use(await holdHome(options.home.lock, holder));
     const kernel = await openKernel(
       new LiveConfig(loaded, options.env),

@@ -10,7 +10,10 @@ import { EXIT, EXIT_MEANINGS, exitCodeOf, type Terminal } from './terminal.ts';
 
 const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])[] = [
   [t`Set up`, ['onboard', 'import', 'channels', 'config']],
-  [t`Run and talk`, ['gateway', 'agent', 'link', 'telegram', 'email', 'whatsapp', 'lark']],
+  [
+    t`Run and talk`,
+    ['gateway', 'service', 'agent', 'link', 'telegram', 'email', 'whatsapp', 'lark'],
+  ],
   [t`Status and problems`, ['status', 'doctor', 'support-bundle', 'selftest', 'usage']],
   [t`People`, ['pair', 'people', 'approvals']],
   [
@@ -87,6 +90,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   'nanobot import': ['~/.openclaw --dry-run', '~/.nanobot-python'],
   'nanobot gateway': ['', '--port 8080'],
+  'nanobot service': ['install', 'install --system', 'logs --follow'],
   'nanobot agent': ['', t`-m "What is on my list today?"`, '-m - -s work < question.txt'],
   'nanobot doctor': ['', '--live', '--fix'],
   'nanobot support-bundle': ['', t`--to bundle.tar.gz`],
@@ -127,6 +131,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   onboard: async () => (await import('./onboard-command.ts')).onboardCommand,
   import: async () => (await import('../features/import/cli.ts')).importCommand,
   gateway: async () => (await import('./gateway-command.ts')).gatewayCommand,
+  service: async () => (await import('./service/service.ts')).serviceCommand,
   agent: async () => (await import('./agent-command.ts')).agentCommand,
   link: async () => (await import('./link-command.ts')).linkCommand,
   telegram: async () => (await import('./gateway-command.ts')).telegramCommand,

@@ -54,6 +54,9 @@ export function otherProgram({ root }: Home): string {
 }
 
 function explainLock({ holder }: HomeLockedError, home: Home): string {
+  if (holder['service'] !== undefined) {
+    return t`nanobot: the service ${holder['service']} already uses ${home.root} (${holderText(holder)}). To see what it does: nanobot service logs. To stop it: nanobot service stop`;
+  }
   const choices = t`Use that one, stop it, or set NANOBOT_HOME to another folder.`;
   return t`nanobot: ${holderText(holder)} already uses ${home.root}. ${choices}`;
 }

@@ -4,6 +4,7 @@
 import { Command, Option } from 'commander';
 import { ChannelClosedError } from '../channels/local-channel.ts';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
+import type { Environment } from '../kernel/config/environment.ts';
 import type { OpenedHome } from '../kernel/config/files/first-run.ts';
 import type { ChannelReport, Gateway } from '../kernel/gateway.ts';
 import { defined } from '../lib/json/json.ts';
@@ -22,6 +23,8 @@ type ForegroundOptions = {
 
 /** Least width; a long account name needs more. */
 const NAME_COLUMNS = 10;
+/** Longest time after the end of running turns until the process ends. */
+const STOP_GRACE_SECS = 40;
 const LINK_NOTE = t`The link works once, within 15 minutes. For another: nanobot link`;
 
 /** @throws ConfigError, HomeLockedError */
@@ -33,7 +36,12 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   const isLogged = opened.loaded.config.logging.stdout && terminal.output.isTTY !== true;
   const logged = (line: string) => void terminal.output.write(line);
   const tell = isLogged ? (line: string) => logged(logLine(terminal, line)) : terminal.tell;
+  const service = isSupervised(env)
+    ? (await import('./service/systemd.ts')).reportToSystemd(env, terminal.note)
+    : undefined;
+  const { drainSecs } = opened.loaded.config.gateway;
   const onStop = () => {
+    service?.stopping(drainSecs + STOP_GRACE_SECS);
     if (!isLogged)
       terminal.note(t`Stopping; waiting for running answers. Press Ctrl+C again to stop now.`);
   };
@@ -49,12 +57,17 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   try {
     await untilStopped(onStop, async (signal) => {
       for (const line of greeting(terminal, opened, gateway, isLogged)) tell(line);
+      service?.ready();
       await gateway.run(signal);
     });
   } finally {
+    service?.[Symbol.dispose]();
     await gateway[Symbol.asyncDispose]();
   }
 }
+
+/** systemd waits for reports. @see sd_notify(3) */
+const isSupervised = (env: Environment) => (env['NOTIFY_SOCKET'] ?? '') !== '';
 
 function greeting(
   terminal: Terminal,

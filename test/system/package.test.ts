@@ -83,7 +83,7 @@ describe('the package', () => {
   });
 
   it('has the thread that reads pages whole', async () => {
-    const file = join(folder, 'node_modules/nanobot/dist/reading-worker.js');
+    const file = join(folder, 'node_modules/nanobot-gateway/dist/reading-worker.js');
     const worker = new Worker(file, { env: {} });
     const said = on(worker, 'message');
     const html = '<title>Oats</title><p style="display:none">Hidden</p><p>Rolled oats</p>';
@@ -100,7 +100,7 @@ describe('the package', () => {
   });
 
   it('says under which licenses the packages in its bundle are', async () => {
-    const dist = join(folder, 'node_modules/nanobot/dist');
+    const dist = join(folder, 'node_modules/nanobot-gateway/dist');
     const texts = await readFile(join(dist, 'THIRD-PARTY-LICENSES.txt'), 'utf8');
     expect(texts).toMatch(/^zod [\d.]+ \(MIT\)$/m);
     expect(texts).not.toMatch(/^(?:@whiskeysockets\/baileys|libsignal) /m);

@@ -60,6 +60,7 @@ async function look(
 ): Promise<readonly Finding[]> {
   const local = await import('./machine-checks.ts');
   const gateway = await import('./gateway-checks.ts');
+  const service = await import('../service/service.ts');
   const { home } = machine;
   const failed = (check: string) => (error: unknown) => [notChecked(machine, check, error)];
   const { findings, loaded } = await gateway.checkConfigFile(machine);
@@ -81,6 +82,7 @@ async function look(
     ...files,
     ...store.findings,
     ...(await gateway.checkGateway(machine, token).catch(failed('gateway'))),
+    ...(await service.checkService(machine).catch(failed('service'))),
   ];
   if (loaded === undefined) return base;
   const found = await Promise.all(

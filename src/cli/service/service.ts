@@ -1,0 +1,476 @@
+// The command `nanobot service`: runs the gateway of a home as a service of the machine. A home has
+// one service at most, named after it; two homes have two.
+
+import { execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { chown, mkdir } from 'node:fs/promises';
+import { homedir, userInfo } from 'node:os';
+import { delimiter, join, sep } from 'node:path';
+import { parseEnv } from 'node:util';
+import { Command, InvalidArgumentError } from 'commander';
+import type { Environment } from '../../kernel/config/environment.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
+import { t } from '../../lib/texts.ts';
+import { type Finding, type Machine, ok, warn } from '../doctor/machine-checks.ts';
+import { holderText } from '../explain-error.ts';
+import { parseLimit } from '../flag-values.ts';
+import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
+
+/** What a service manager starts. */
+export type ServiceUnit = {
+  readonly home: string;
+  readonly command: readonly string[];
+  /** Secrets are in the file that the command names. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Folders besides the home to which the gateway writes. */
+  readonly writable: readonly string[];
+  /** Where its errors go if the manager keeps no log. */
+  readonly errors: string;
+  /** As systemd writes it, e.g. `1G` or `75%`. */
+  readonly memoryMax: string;
+  readonly user: string;
+};
+
+export type ServiceStatus = {
+  readonly state: 'running' | 'stopped' | 'failed';
+  /** In the words of the manager. */
+  readonly detail: string;
+  readonly pid: number | undefined;
+  /** Since it was started by a person or the boot; undefined if the manager does not count. */
+  readonly restarts: number | undefined;
+  readonly startsByItself: 'at boot' | 'at login';
+};
+
+export type LogOptions = { readonly lines: number; readonly follow: boolean };
+
+/** Controls the service of one home. @throws CommandFailure with what the manager said */
+export interface ServiceManager {
+  /** As the manager knows it. */
+  readonly name: string;
+  readonly kind: 'systemd' | 'launchd' | 'windows';
+  /** Of the machine, not of one user. */
+  readonly isSystem: boolean;
+  /** Its definition. */
+  readonly file: string;
+  isInstalled(): boolean;
+  /** Replaces what was installed, and starts it. Resolves with what a person has to know. */
+  install(unit: ServiceUnit): Promise<readonly string[]>;
+  /** Stops it first. */
+  uninstall(): Promise<void>;
+  status(): Promise<ServiceStatus>;
+  /** The command that prints the log. */
+  logs(options: LogOptions): readonly string[];
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** What a manager knows of the machine. */
+export type ServiceHost = {
+  readonly name: string;
+  readonly isSystem: boolean;
+  readonly home: string;
+  readonly logs: string;
+  readonly env: Environment;
+  readonly uid: number;
+  readonly userName: string;
+  readonly userHome: string;
+  run(program: string, ...args: readonly string[]): Promise<Ran>;
+  /** @throws CommandFailure where the program fails */
+  must(program: string, ...args: readonly string[]): Promise<Ran>;
+};
+
+type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+const HASH_CHARS = 8;
+const LOG_LINES = 50;
+const RUNTIME_FLAGS = [
+  '--max-semi-space-size=4',
+  '--heap-growing-percent=50',
+  '--memory-saver-mode',
+];
+const ENVIRONMENT_FILE = 'service.env';
+const ERRORS_FILE = 'service-errors.log';
+
+// The service of a home.
+
+/** `nanobot` for the usual home of a user; no two other homes have the same name. */
+function nameOf(root: string, isSystem: boolean): string {
+  if (!isSystem && root === realPathOf(join(homedir(), '.nanobot'))) return 'nanobot';
+  return `nanobot-${createHash('sha256').update(root).digest('hex').slice(0, HASH_CHARS)}`;
+}
+
+function realPathOf(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
+}
+
+async function managerOf(
+  home: Home,
+  isSystem: boolean,
+  given: Environment,
+): Promise<ServiceManager> {
+  const root = realPathOf(home.root);
+  const { uid, username, homedir: userHome } = userInfo();
+  const runtime = `/run/user/${uid}`;
+  // Missing after `su`, and where cron or ssh without PAM starts a command.
+  const env =
+    given['XDG_RUNTIME_DIR'] === undefined && existsSync(runtime)
+      ? { ...given, XDG_RUNTIME_DIR: runtime }
+      : given;
+  const run = runner(env);
+  const host: ServiceHost = {
+    name: nameOf(root, isSystem),
+    isSystem,
+    home: root,
+    logs: home.logs,
+    env,
+    uid,
+    userName: username,
+    userHome: given['HOME'] || userHome,
+    run,
+    async must(program, ...args) {
+      const ran = await run(program, ...args);
+      if (ran.code === 0) return ran;
+      const said = (ran.stderr || ran.stdout).trim();
+      throw new CommandFailure(EXIT.failure, t`"${[program, ...args].join(' ')}" failed: ${said}`);
+    },
+  };
+  switch (process.platform) {
+    case 'darwin':
+      return (await import('./launchd.ts')).createLaunchd(host);
+    case 'win32':
+      return (await import('./windows.ts')).createWindowsTask(host);
+    default:
+      return (await import('./systemd.ts')).createSystemd(host);
+  }
+}
+
+const runner =
+  (env: Environment) =>
+  (program: string, ...args: readonly string[]): Promise<Ran> =>
+    new Promise((resolve) => {
+      execFile(program, args, { env: { ...env } }, (error, stdout, stderr) => {
+        const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1;
+        const isMissing = error?.code === 'ENOENT';
+        resolve({ code, stdout, stderr: isMissing ? t`${program} is not installed` : stderr });
+      });
+    });
+
+/** The service that runs the gateway of this home; undefined if none is installed. */
+export async function installedService(
+  home: Home,
+  env: Environment = process.env,
+): Promise<ServiceManager | undefined> {
+  for (const isSystem of [false, true]) {
+    const manager = await managerOf(home, isSystem, env);
+    if (manager.isInstalled()) return manager;
+  }
+  return undefined;
+}
+
+// The command line of the service, and its environment.
+
+/** Stays the same when Node is updated, if the PATH leads there. */
+function nodePath(env: Environment): string {
+  const folders = (env['PATH'] ?? '').split(delimiter);
+  const paths = folders
+    .filter((folder) => folder !== '' && !folder.includes('node_modules'))
+    .map((folder) => join(folder, 'node'));
+  const real = realpathSync(process.execPath);
+  return paths.find((path) => realPathOf(path) === real) ?? process.execPath;
+}
+
+/** Not secret, needed before the environment file is read, or given to programs that it starts. */
+const PLAIN_VARIABLES = ['PATH', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS', 'NANOBOT_TRANSLATION'];
+/** They may contain a password. */
+const PROXY_VARIABLES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy'];
+
+function unitOf(
+  { env, home }: Terminal,
+  manager: ServiceManager,
+  options: Pick<ServiceUnit, 'memoryMax' | 'user'> & { readonly workspace: string },
+): ServiceUnit {
+  const root = realPathOf(home.root);
+  const isInside = options.workspace.startsWith(root + sep);
+  const path = (env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.includes('node_modules'))
+    .join(delimiter);
+  const plain = PLAIN_VARIABLES.flatMap((name) => (env[name] ? [[name, env[name]]] : []));
+  const [, script = ''] = process.argv;
+  return {
+    home: root,
+    command: [
+      nodePath(env),
+      ...RUNTIME_FLAGS,
+      `--env-file-if-exists=${join(root, ENVIRONMENT_FILE)}`,
+      script,
+      'gateway',
+    ],
+    env: { ...Object.fromEntries(plain), PATH: path, ...identity(root, manager) },
+    writable: isInside ? [] : [options.workspace],
+    errors: join(home.logs, ERRORS_FILE),
+    memoryMax: options.memoryMax,
+    user: options.user,
+  };
+}
+
+const identity = (root: string, { name }: ServiceManager) => ({
+  NANOBOT_HOME: root,
+  NANOBOT_SERVICE: name,
+});
+
+/**
+ * Keeps the keys that are in the environment of this shell, which a service has not; resolves with
+ * their names.
+ */
+async function keepVariables(
+  { env, home }: Terminal,
+  manager: ServiceManager,
+): Promise<readonly string[]> {
+  const { PROVIDER_NAMES } = await import('../../providers/settings.ts');
+  const { vendorOf } = await import('../../providers/vendors.ts');
+  const config = (await textIfThere(home.config)) ?? '';
+  const referenced = config.matchAll(/\$\{(\w+)\}|"env"\s*:\s*"(\w+)"/g);
+  const wanted = new Set([
+    ...PROVIDER_NAMES.flatMap((name) => vendorOf(name).keyVariables),
+    ...PROXY_VARIABLES.flatMap((name) => [name, name.toUpperCase()]),
+    ...[...referenced].map(([, written, named]) => written ?? named ?? ''),
+    'NANOBOT_GATEWAY_TOKEN',
+  ]);
+  const set = Object.entries(env).filter(
+    ([name, value]) => value && (wanted.has(name) || name.startsWith('NANOBOT__')),
+  );
+  // A task of Windows has no environment of its own.
+  const own = manager.kind === 'windows' ? identity(realPathOf(home.root), manager) : {};
+  const path = join(home.root, ENVIRONMENT_FILE);
+  const before = parseEnv((await textIfThere(path)) ?? '');
+  const after: Environment = { ...before, ...Object.fromEntries(set), ...own };
+  const lines = Object.entries(after).map(([name, value = '']) => `${name}=${inQuotes(value)}\n`);
+  if (lines.length > 0) {
+    await writeAtomic(path, lines.join(''));
+    const { uid, gid } = statSync(home.root);
+    await chown(path, uid, gid);
+  }
+  return set.map(([name]) => name);
+}
+
+/** @see https://nodejs.org/api/environment_variables.html#dotenv */
+function inQuotes(value: string): string {
+  const quote = ["'", '`', '"'].find((each) => !value.includes(each)) ?? '';
+  return quote + value + quote;
+}
+
+// Parts of the managers whose services write files.
+
+export const xmlText = (text: string) =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+/** Prints the newest log file, and the errors of starts. */
+export function fileLogs({ logs }: ServiceHost, { lines, follow }: LogOptions): readonly string[] {
+  const names = existsSync(logs) ? readdirSync(logs).sort() : [];
+  const newest = names.filter((name) => /^nanobot\.[\d-]+\.log$/.test(name)).at(-1);
+  const files = [ERRORS_FILE, ...(newest === undefined ? [] : [newest])]
+    .map((name) => join(logs, name))
+    .filter((path) => existsSync(path));
+  if (process.platform !== 'win32') {
+    return ['tail', '-n', String(lines), ...(follow ? ['-F'] : []), ...files];
+  }
+  const wait = follow ? ' -Wait' : '';
+  const paths = files.map((path) => `'${path.replaceAll("'", "''")}'`).join(', ');
+  return ['powershell', '-NoProfile', '-Command', `Get-Content ${paths} -Tail ${lines}${wait}`];
+}
+
+// The command.
+
+type InstallFlags = { readonly system?: boolean; readonly memoryMax?: string };
+
+export function serviceCommand(terminal: Terminal): Command {
+  const command = new Command('service').description(
+    t`run the gateway as a service that survives logout and reboot`,
+  );
+  const install = command
+    .command('install')
+    .description(t`install the service and start it; again: apply changes`)
+    .option('--system', t`a service of the machine instead of this user; needs root`)
+    .action((flags: InstallFlags) => installService(terminal, flags));
+  if (process.platform === 'linux') {
+    install.option('--memory-max <size>', t`most memory, e.g. 1G or 75%`, parseMemory, '75%');
+  }
+  command
+    .command('uninstall')
+    .description(t`stop the service and remove it; the home stays`)
+    .action(async () => {
+      const manager = await serviceFor(terminal, 'uninstall');
+      await manager.uninstall();
+      terminal.tell(t`The service ${manager.name} is removed. ${terminal.home.root} stays.`);
+    });
+  command
+    .command('status')
+    .description(t`show whether the service runs`)
+    .option('--json', t`print as JSON`)
+    .action(({ json }: { readonly json?: boolean }) => showStatus(terminal, json === true));
+  command
+    .command('logs')
+    .description(t`print the end of the log`)
+    .option('-n, --lines <n>', t`number of lines`, parseLimit, LOG_LINES)
+    .option('-f, --follow', t`go on until Ctrl+C`)
+    .action(({ lines, follow }: { readonly lines: number; readonly follow?: boolean }) =>
+      showLogs(terminal, { lines, follow: follow === true }),
+    );
+  for (const [action, description, done] of [
+    ['start', t`start the service`, t`The service is started.`],
+    ['stop', t`stop the service until the next boot or login`, t`The service is stopped.`],
+    ['restart', t`stop the service and start it`, t`The service is restarted.`],
+  ] as const) {
+    command
+      .command(action)
+      .description(description)
+      .action(async () => {
+        const manager = await serviceFor(terminal, action);
+        if (action !== 'stop') await checkHolder(terminal, manager);
+        await explained(terminal, manager, () => manager[action]());
+        terminal.tell(done);
+      });
+  }
+  return command;
+}
+
+function parseMemory(text: string): string {
+  if (/^(?:\d+(?:\.\d+)?[KMGT]|\d{1,2}%|infinity)$/.test(text)) return text;
+  throw new InvalidArgumentError(t`Write a size such as 512M, 2G or 75%.`);
+}
+
+async function installService(terminal: Terminal, flags: InstallFlags): Promise<void> {
+  const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
+  const { home, env } = terminal;
+  const isSystem = flags.system === true;
+  const manager = await managerOf(home, isSystem, env);
+  const other = await managerOf(home, !isSystem, env);
+  if (other.isInstalled()) {
+    const message = t`${home.root} already has the service ${other.name} (${other.file}). Remove it first: nanobot service uninstall`;
+    throw new CommandFailure(EXIT.homeHeld, message);
+  }
+  needRoot(manager, terminal, 'install --system');
+  await checkHolder(terminal, manager);
+  if (isSystem && !existsSync(home.root)) {
+    const message = t`${home.root} does not exist; its owner is who the service runs as. Create it: nanobot onboard`;
+    throw new CommandFailure(EXIT.notFound, message);
+  }
+  await mkdir(home.logs, { recursive: true, mode: 0o700 });
+  const { workspace } = (await loadConfig(home, env)).config.agents.defaults;
+  const kept = await keepVariables(terminal, manager);
+  const { memoryMax = 'infinity' } = flags;
+  const unit = unitOf(terminal, manager, { memoryMax, user: await ownerOf(home), workspace });
+  const notes = await explained(terminal, manager, () => manager.install(unit));
+  terminal.tell(t`The gateway runs as the service ${manager.name}: ${manager.file}`);
+  if (kept.length > 0) {
+    const file = join(home.root, ENVIRONMENT_FILE);
+    terminal.tell(t`Variables of this shell are kept for it in ${file}: ${kept.join(', ')}`);
+  }
+  for (const note of notes) terminal.tell(note);
+  terminal.tell(t`Its log: nanobot service logs. For a login link: nanobot link`);
+}
+
+/** The name of the user to whom the home belongs. */
+async function ownerOf({ root }: Home): Promise<string> {
+  const { uid, username } = userInfo();
+  const owner = statSync(root).uid;
+  if (process.platform === 'win32' || owner === uid) return username;
+  const { stdout } = await runner(process.env)('id', '-un', String(owner));
+  return stdout.trim() || String(owner);
+}
+
+/** @throws CommandFailure where no service is installed, or this user may not control it */
+async function serviceFor(terminal: Terminal, action: string): Promise<ServiceManager> {
+  const manager = await installedService(terminal.home, terminal.env);
+  if (manager === undefined) {
+    const message = t`no service is installed for ${terminal.home.root}. Install it: nanobot service install`;
+    throw new CommandFailure(EXIT.notFound, message);
+  }
+  if (action !== 'status' && action !== 'logs') needRoot(manager, terminal, action);
+  return manager;
+}
+
+function needRoot({ isSystem }: ServiceManager, { home }: Terminal, action: string): void {
+  const { uid } = userInfo();
+  if (!isSystem || uid === 0 || process.platform === 'win32') return;
+  const program = `${process.execPath} ${process.argv[1]}`;
+  const line = `sudo env PATH="$PATH" NANOBOT_HOME=${realPathOf(home.root)} ${program} service ${action}`;
+  throw new CommandFailure(EXIT.failure, t`a service of the machine needs root. Run: ${line}`);
+}
+
+/** @throws CommandFailure where another process than this service holds the home */
+async function checkHolder({ home }: Terminal, manager: ServiceManager): Promise<void> {
+  const { findHomeHolder } = await import('../../kernel/bus/store/home-lock.ts');
+  const holder = await findHomeHolder(home.lock);
+  if (holder === undefined || holder['service'] === manager.name) return;
+  const message = t`${holderText(holder)} already uses ${home.root}. Stop it first: the service starts a gateway of its own.`;
+  throw new CommandFailure(EXIT.homeHeld, message);
+}
+
+/** Says where the reason is if the service does not start. */
+async function explained<Result>(
+  terminal: Terminal,
+  manager: ServiceManager,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (manager.isInstalled()) terminal.note(t`Why it does not run: nanobot service logs`);
+    throw error;
+  }
+}
+
+async function showStatus(terminal: Terminal, json: boolean): Promise<void> {
+  const manager = await serviceFor(terminal, 'status');
+  const status = await manager.status();
+  const { name, kind, isSystem, file } = manager;
+  if (json) terminal.printJson({ name, kind, isSystem, file, ...status });
+  else for (const line of statusLines(manager, status)) terminal.tell(line);
+  if (status.state !== 'running') throw new CommandFailure(EXIT.failure);
+}
+
+function statusLines(manager: ServiceManager, status: ServiceStatus): readonly string[] {
+  const { state, detail, pid, restarts, startsByItself } = status;
+  const remedy = {
+    running: '',
+    stopped: t`. Start it: nanobot service start`,
+    failed: t`. Why: nanobot service logs`,
+  }[state];
+  const when = startsByItself === 'at boot' ? t`starts at boot` : t`starts when you log in`;
+  return [
+    t`Service  ${manager.name} (${manager.kind}), ${when}`,
+    t`State    ${state} (${detail})${pid === undefined ? '' : t`, process ${pid}`}${remedy}`,
+    ...(restarts === undefined ? [] : [t`Restarts ${restarts}`]),
+    t`File     ${manager.file}`,
+  ];
+}
+
+async function showLogs(terminal: Terminal, options: LogOptions): Promise<void> {
+  const manager = await serviceFor(terminal, 'logs');
+  const [program = '', ...args] = manager.logs(options);
+  const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+  const [code] = await once(child, 'exit');
+  if (code !== 0) throw new CommandFailure(EXIT.failure);
+}
+
+/** The finding of `nanobot doctor`; none without a service. */
+export async function checkService({ home, env }: Machine): Promise<readonly Finding[]> {
+  const manager = await installedService(home, env);
+  if (manager === undefined) return [];
+  const { state, detail, startsByItself } = await manager.status();
+  if (state !== 'running') {
+    const text = t`the service ${manager.name} does not run (${detail})`;
+    return [warn('service', text, t`Start it: nanobot service start. Why: nanobot service logs`)];
+  }
+  if (startsByItself === 'at boot' || manager.kind !== 'systemd') {
+    return [ok('service', t`${manager.name} runs and starts by itself`)];
+  }
+  const remedy = t`To let it run always: sudo loginctl enable-linger ${userInfo().username}`;
+  return [warn('service', t`${manager.name} stops when you log out`, remedy)];
+}
