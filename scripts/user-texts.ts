@@ -28,6 +28,7 @@ const NOT_FOR_PEOPLE: readonly RegExp[] = [
   /^channels\/(?:telegram|lark\/rules|whatsapp)\/(?:content|inbound|message)\./,
   /^channels\/(?:lark|email)\/inbound\.ts/,
   /^channels\/email\/(?:parse-worker|mail-form|rules\/(?:address|text|threading|sender|calendar))/,
+  /^cli\/service\/(?:systemd|launchd|windows)\./,
   /^channels\/whatsapp\/(?:transport|drafts|row-reader-types)\./,
 ];
 
@@ -45,7 +46,7 @@ const SQL =
   /^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|PRAGMA|ALTER|DROP|FROM|WHERE|ON CONFLICT)\b/;
 /** Content types, multipart parts, lists of identifiers, shell and mail headers. */
 const FORMAT =
-  /^\w+\/[\w.+-]+[;,]|\r\n|^(?:[\w.]*[a-z][A-Z]\w*[ .]?){2,}|^\$\{\} ?\$\{\}$|^[A-Z][\w-]*: \$\{\}$|^Bearer|^https?:\S+$|^private, |^(?:nanobot|npm run|cat|help) (?:[a-z >-]*|\$\{\})$|^\/\w+ |^(?:id|data): |^(?:button|icon-button|policy|revoke|restart|link) \$\{\}$|^[\w-]+(?:\.[a-z]+)+(?: [\w-]+(?:\.[a-z]+)+)*$/;
+  /^\w+\/[\w.+-]+[;,]|\r\n|^(?:[\w.]*[a-z][A-Z]\w*[ .]?){2,}|^\$\{\} ?\$\{\}$|^[A-Z][\w-]*: \$\{\}$|^Bearer|^(?:sudo env|Get-Content) |^https?:\S+$|^private, |^(?:nanobot|npm run|cat|help) (?:[a-z >-]*|\$\{\})$|^\/\w+ |^(?:id|data): |^(?:button|icon-button|policy|revoke|restart|link) \$\{\}$|^[\w-]+(?:\.[a-z]+)+(?: [\w-]+(?:\.[a-z]+)+)*$/;
 const TWO_WORDS = /[\p{Ll}’']{2,}[,.:;!?)"”`]* +["“(`]?(?:\p{L}|\$\{)|\$\{\}[^ ]* +\p{Ll}{2,}/u;
 /** Texts in square brackets are notes for models. */
 const isText = (text: string) =>

@@ -112,7 +112,7 @@ export function createLaunchd(host: ServiceHost): ServiceManager {
         detail: code === 0 ? is('state') : 'not loaded',
         pid,
         restarts: Math.max(0, (Number(is('runs')) || 1) - 1),
-        startsByItself: isSystem ? 'at boot' : 'at login',
+        startsAt: isSystem ? 'boot' : 'login',
       };
     },
     logs: (options: LogOptions) => fileLogs(host, options),

@@ -41,7 +41,7 @@ export type ServiceStatus = {
   readonly pid: number | undefined;
   /** Since it was started by a person or the boot; undefined if the manager does not count. */
   readonly restarts: number | undefined;
-  readonly startsByItself: 'at boot' | 'at login';
+  readonly startsAt: 'boot' | 'login';
 };
 
 export type LogOptions = { readonly lines: number; readonly follow: boolean };
@@ -436,13 +436,13 @@ async function showStatus(terminal: Terminal, json: boolean): Promise<void> {
 }
 
 function statusLines(manager: ServiceManager, status: ServiceStatus): readonly string[] {
-  const { state, detail, pid, restarts, startsByItself } = status;
+  const { state, detail, pid, restarts, startsAt } = status;
   const remedy = {
     running: '',
     stopped: t`. Start it: nanobot service start`,
     failed: t`. Why: nanobot service logs`,
   }[state];
-  const when = startsByItself === 'at boot' ? t`starts at boot` : t`starts when you log in`;
+  const when = startsAt === 'boot' ? t`starts at boot` : t`starts when you log in`;
   return [
     t`Service  ${manager.name} (${manager.kind}), ${when}`,
     t`State    ${state} (${detail})${pid === undefined ? '' : t`, process ${pid}`}${remedy}`,
@@ -463,12 +463,12 @@ async function showLogs(terminal: Terminal, options: LogOptions): Promise<void> 
 export async function checkService({ home, env }: Machine): Promise<readonly Finding[]> {
   const manager = await installedService(home, env);
   if (manager === undefined) return [];
-  const { state, detail, startsByItself } = await manager.status();
+  const { state, detail, startsAt } = await manager.status();
   if (state !== 'running') {
     const text = t`the service ${manager.name} does not run (${detail})`;
     return [warn('service', text, t`Start it: nanobot service start. Why: nanobot service logs`)];
   }
-  if (startsByItself === 'at boot' || manager.kind !== 'systemd') {
+  if (startsAt === 'boot' || manager.kind !== 'systemd') {
     return [ok('service', t`${manager.name} runs and starts by itself`)];
   }
   const remedy = t`To let it run always: sudo loginctl enable-linger ${userInfo().username}`;

@@ -166,10 +166,10 @@ export function createSystemd(host: ServiceHost): ServiceManager {
         detail: state === 'failed' ? is('Result') : is('SubState'),
         pid: Number(is('MainPID')) || undefined,
         restarts: Number(is('NRestarts')),
-        startsByItself:
+        startsAt:
           is('UnitFileState') === 'enabled' && (isSystem || (await isLingering()))
-            ? 'at boot'
-            : 'at login',
+            ? 'boot'
+            : 'login',
       };
     },
     logs: ({ lines, follow }: LogOptions) => [

@@ -83,7 +83,7 @@ export function createWindowsTask(host: ServiceHost): ServiceManager {
         detail: `${state}, ${result}`,
         pid: undefined,
         restarts: undefined,
-        startsByItself: isSystem ? 'at boot' : 'at login',
+        startsAt: isSystem ? 'boot' : 'login',
       };
     },
     logs: (options: LogOptions) => fileLogs(host, options),
