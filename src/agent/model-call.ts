@@ -185,7 +185,7 @@ function systemPrompt(
       ...prepared.material,
       profiles: isDescribed('spawn') ? prepared.material.profiles : '',
       isChecked: settings.claimCheck,
-      toolGuidance: toolbox.offered(rights.current, isDescribed).guidance,
+      toolGuidance: toolbox.offered(rights.current, isDescribed).guidance(),
       workspace: settings.workspace,
       platform: process.platform,
       channel: input.chat.channel,

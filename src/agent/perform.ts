@@ -236,9 +236,8 @@ async function requestedSkills(
   turn: TurnContext,
   messages: readonly TurnMessage[],
 ): Promise<ReadonlyMap<MessageId, string>> {
-  const { thread, toolbox, rights } = turn;
+  const { thread } = turn;
   const texts = new Map<MessageId, string>();
-  if (!toolbox.offered(rights.current).specs.some(({ name }) => name === READ_SKILL)) return texts;
   const isKnown = (text: string, said: string) => said.includes(headOf(text, KNOWN_BY_CHARS));
   for (const { message, isForeign } of messages) {
     if (isForeign) continue;
@@ -249,13 +248,15 @@ async function requestedSkills(
         !thread.shown.some((entry) => 'text' in entry && isKnown(text, entry.text)),
     );
     if (wanted.length === 0) continue;
+    if (!mayReadSkills(turn)) return texts;
     const each = Math.floor(requestedSkillTokens(sizeOf(turn)) / wanted.length);
     texts.set(message.id, wanted.map((skill) => requestedSkillText(skill, each)).join('\n\n'));
   }
   return texts;
 }
 
-const READ_SKILL = 'read_skill';
+const mayReadSkills = ({ toolbox, rights }: TurnContext) =>
+  toolbox.offered(rights.current).specs.some(({ name }) => name === 'read_skill');
 
 /** An unknown model is reported by its call. */
 function sizeOf({ models, input, settings }: TurnContext): ModelSize {

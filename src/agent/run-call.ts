@@ -266,6 +266,7 @@ function kindOf(bound: Extract<BoundCall, { kind: 'ready' }>): GuardedCall['kind
 /** Calls of the newest answer that are not run, with the text for the model. */
 export function blockedCalls(turn: TurnContext): ReadonlyMap<ToolCall, CallReport> {
   const rounds = guardedRounds(turn);
+  if (rounds.length === 0) return new Map();
   const verdicts = judgeCalls(rounds, { sameCalls: turn.settings.maxSameCalls });
   const calls = turn.thread.rounds.at(-1) ?? [];
   const canRead = canReadBack(turn);

@@ -167,7 +167,7 @@ export type OfferedTool = ToolSpec & { readonly jsonChars: number };
 type OfferedTools = {
   readonly specs: readonly OfferedTool[];
   /** The guidance of all of them, for the system prompt. */
-  readonly guidance: string;
+  guidance(): string;
 };
 
 /** A call after lookup, coercion and validation; `run` never throws. */

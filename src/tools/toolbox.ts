@@ -77,9 +77,10 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
         .filter(({ tool }) => isOffered(tool, rights) && mayUse(tool.name));
       return {
         specs: allowed.map(({ spec }) => spec),
-        guidance: allowed
-          .flatMap(({ tool }) => (tool.guidance ? [`### ${tool.name}\n${tool.guidance}`] : []))
-          .join('\n\n'),
+        guidance: () =>
+          allowed
+            .flatMap(({ tool }) => (tool.guidance ? [`### ${tool.name}\n${tool.guidance}`] : []))
+            .join('\n\n'),
       };
     },
     bind(name, argumentsJson) {

@@ -87,7 +87,7 @@ function scriptedToolbox(
   run: Extract<BoundCall, { readonly kind: 'ready' }>['run'],
 ): Toolbox {
   return {
-    offered: () => ({ specs: [], guidance: '' }),
+    offered: () => ({ specs: [], guidance: () => '' }),
     missing: () => [],
     bind: (name, json) => ({
       ...{

@@ -74,17 +74,17 @@ describe('the toolbox', () => {
       'workflow',
     ]);
     expect(specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });
-    expect(guidance).toContain('### read_file');
+    expect(guidance()).toContain('### read_file');
     const without = await createWorkspace({ disabled: ['remember', 'recall'] });
     const left = without.toolbox.offered(ALL_RIGHTS);
     expect(left.specs.map((spec) => spec.name)).not.toContain('recall');
-    expect(left.guidance).not.toContain('recall\n');
+    expect(left.guidance()).not.toContain('recall\n');
     expect(await without.call('recall', { query: 'x' })).toMatchObject({ status: 'failed' });
   });
 
   test('offers a turn only what it may have done', async () => {
     const { toolbox } = await createWorkspace();
-    expect(toolbox.offered(NO_RIGHTS)).toEqual({ specs: [], guidance: '' });
+    expect(toolbox.offered(NO_RIGHTS).specs).toEqual([]);
     const reader = toolbox.offered({ ...NO_RIGHTS, read: 'free', write: 'ask' });
     expect(reader.specs.map(({ name }) => name)).not.toContain('message');
     expect(reader.specs.map(({ name }) => name)).toContain('write_file');
@@ -175,7 +175,7 @@ describe('the toolbox', () => {
       isAvailable: () => hasKey,
       unavailableBecause: () => 'it has no key',
     });
-    expect(toolbox.offered(ALL_RIGHTS)).toEqual({ specs: [], guidance: '' });
+    expect(toolbox.offered(ALL_RIGHTS).specs).toEqual([]);
     expect(toolbox.missing()).toEqual([{ name: 'count', reason: 'it has no key' }]);
     expect(toolbox.bind('count', '{"n": 1}')).toMatchObject({
       kind: 'refused',

@@ -326,7 +326,7 @@ export async function runTool(
   const report = await runCall(
     {
       ...{ input, signal, clock: deps.clock, settings: deps.settings() },
-      toolbox: { ...deps.toolbox(), offered: () => ({ specs: [], guidance: '' }) },
+      toolbox: { ...deps.toolbox(), offered: () => ({ specs: [], guidance: () => '' }) },
       rights: { current: input.rights },
       thread: {
         isTainted: state.isTainted,
