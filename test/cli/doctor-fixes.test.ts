@@ -1,8 +1,9 @@
 // What `nanobot doctor --fix` does: each fix removes its finding and loses nothing; the checks and
 // the fixes run without a terminal.
 
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -200,4 +201,41 @@ test('the command shows what it will do, does nothing without an answer, and rep
   expect(done.stderr).toMatch(/index +fixed/);
   expect(existsSync(home.index)).toBe(false);
   expect((await stat(home.config)).mode & 0o777).toBe(0o600);
+});
+
+test('a disk that is full while the store is rebuilt leaves everything as it was, and the next try does it', async () => {
+  const MB = 1_048_576;
+  const disk = join(root, 'disk');
+  await mkdir(disk);
+  const opened = await openEmbeddedStore({
+    ...{ path: join(root, 'large.db'), clock: systemClock, log: silentLogger },
+  });
+  await opened
+    .scope('rows')
+    .setMany(
+      Array.from({ length: 2000 }, (_, row) => ({ key: `row ${row}`, value: 'x'.repeat(1000) })),
+    );
+  await opened[Symbol.asyncDispose]();
+  const bytes = await readFile(join(root, 'large.db'));
+  await writeFile(
+    join(root, 'large.db'),
+    bytes.fill(0x55, bytes.length / 2, bytes.length / 2 + 4096),
+  );
+  const doctor = `NANOBOT_HOME="${disk}" "${process.execPath}" src/main.ts doctor --fix --yes 2>&1 | grep -E "store +(fixed|not fixed)"`;
+  const script = [
+    `mount -t tmpfs -o size=32m tmpfs "${disk}" || exit 77`,
+    `cp "${root}/large.db" "${disk}/state.db"; chmod 700 "${disk}"`,
+    `head -c ${32 * MB - bytes.length - MB} /dev/zero > "${disk}/filler"`,
+    doctor,
+    `cmp "${root}/large.db" "${disk}/state.db" && echo same`,
+    `rm "${disk}/filler"`,
+    doctor,
+    `cmp -s "${root}/large.db" "${disk}"/state.db.damaged-*[0-9] && echo kept`,
+  ].join('\n');
+  const { status, stdout } = spawnSync('unshare', ['--mount', 'sh', '-c', script], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'] ?? '', HOME: root },
+  });
+  if (status === null || status === 77) return console.log('skipped: a full disk (no mounts)');
+  expect(stdout).toMatch(/not fixed: .*full[\s\S]*same[\s\S]*store +fixed[\s\S]*kept/);
 });
