@@ -10,7 +10,7 @@ import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import { loadedImage } from '../kernel/media/files.ts';
 import type { MediaId } from '../kernel/message/ids.ts';
-import type { Answered } from '../kernel/questions/question-rows.ts';
+import type { Answered, QuestionHandler } from '../kernel/questions/question-rows.ts';
 import { readOnce } from '../lib/async.ts';
 import { jsonRow, rowShape, text } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -152,11 +152,12 @@ export async function install(kernel: Kernel): Promise<void> {
         ? (await fallback()).reserve(call, signal, next)
         : next(call, signal),
   });
-  add.answers('fallback', {
+  const answers: QuestionHandler = {
     answer: async (...asked) => (await fallback()).handler.answer(...asked),
     expired: async (asked): Promise<Answered | undefined> =>
       (await (await fallback()).handler.expired?.(asked)) ?? undefined,
-  });
+  };
+  add.answers('fallback', answers, 'approval');
   add.status({
     async lines(origin) {
       const chosen = origin === undefined ? {} : await settings.get(origin.session);

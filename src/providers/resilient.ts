@@ -28,7 +28,7 @@ import {
   retryReason,
   sentenceFor,
 } from './rules/provider-failure.ts';
-import type { Manners } from './vendors.ts';
+import { type Manners, speaking } from './vendors.ts';
 
 export type Candidate = {
   /** As configured, with its prefix. */
@@ -64,51 +64,6 @@ function forThePerson(error: ProviderError, candidate: Candidate): ProviderError
   const called = { vendor: vendor.label, configKey: vendor.name, model, local, apiBase };
   const userText = sentenceFor({ failure, ...called, detail });
   return new ProviderError(detail, { failure, provider: vendor.name, model, userText });
-}
-
-type Speaker = Pick<
-  Candidate,
-  'name' | 'local' | 'capabilities' | 'contextTokens' | 'manners' | 'vendor'
->;
-
-/** `inner` is called once for each try and each correction. */
-export function speaking(inner: LLMProvider, speaker: Speaker): LLMProvider {
-  const { local, vendor, manners } = speaker;
-  if (!local && takesAll(speaker)) return inner;
-  return {
-    name: inner.name,
-    async *stream(request, signal) {
-      // Each refusal is learned once, so the loop ends.
-      for (let isBegun = false; ; ) {
-        try {
-          for await (const event of asked(inner, speaker, request, signal)) {
-            isBegun = true;
-            yield event;
-          }
-          return;
-        } catch (error) {
-          if (isBegun || signal.aborted || !manners.learn(error)) throw error;
-        }
-        const reason = t`${vendor.label} did not take the question in this form`;
-        yield { type: 'retrying', reason, delayMs: 0 };
-      }
-    },
-  };
-}
-
-const takesAll = ({ capabilities: { toolCalling, strictAlternation } }: Speaker): boolean =>
-  toolCalling === 'native' && !strictAlternation;
-
-async function* asked(
-  inner: LLMProvider,
-  known: Speaker,
-  request: ModelRequest,
-  signal: AbortSignal,
-): AsyncGenerator<ModelEvent, void, void> {
-  const speaker = { ...known, capabilities: known.manners.of(known.capabilities) };
-  if (takesAll(speaker) && request.tools.length === 0) return yield* inner.stream(request, signal);
-  const { withTextTools } = await import('./text-tools/text-tools.ts');
-  yield* withTextTools(inner, speaker).stream(request, signal);
 }
 
 type MeteredModel = {

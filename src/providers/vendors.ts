@@ -1,10 +1,10 @@
-// The table of vendors with addresses and key variables, the known quirks of their APIs, and the
-// quirks learned from their errors.
+// The table of vendors with addresses and key variables, the known quirks of their APIs, the quirks
+// learned from their errors, and calls in the form that a model accepts.
 
 import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import { t } from '../lib/texts.ts';
-import type { ModelRequest } from './provider.ts';
+import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 import type { ModelCapabilities } from './rules/model-names.ts';
 
 /** Body parameters beyond the common ones of the dialect. */
@@ -92,6 +92,55 @@ export class Manners {
     this.#wantsTurns ||= isAboutTurns;
     return isAboutTools || isAboutTurns;
   }
+}
+
+type Speaker = {
+  readonly name: string;
+  readonly local: boolean;
+  readonly capabilities: ModelCapabilities;
+  readonly contextTokens: number;
+  readonly manners: Manners;
+  readonly vendor: { readonly label: string };
+};
+
+/** `inner` is called once for each try and each correction. */
+export function speaking(inner: LLMProvider, speaker: Speaker): LLMProvider {
+  const { local, vendor, manners } = speaker;
+  if (!local && takesAll(speaker)) return inner;
+  return {
+    name: inner.name,
+    async *stream(request, signal) {
+      // Each refusal is learned once, so the loop ends.
+      for (let isBegun = false; ; ) {
+        try {
+          for await (const event of asked(inner, speaker, request, signal)) {
+            isBegun = true;
+            yield event;
+          }
+          return;
+        } catch (error) {
+          if (isBegun || signal.aborted || !manners.learn(error)) throw error;
+        }
+        const reason = t`${vendor.label} did not take the question in this form`;
+        yield { type: 'retrying', reason, delayMs: 0 };
+      }
+    },
+  };
+}
+
+const takesAll = ({ capabilities: { toolCalling, strictAlternation } }: Speaker): boolean =>
+  toolCalling === 'native' && !strictAlternation;
+
+async function* asked(
+  inner: LLMProvider,
+  known: Speaker,
+  request: ModelRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent, void, void> {
+  const speaker = { ...known, capabilities: known.manners.of(known.capabilities) };
+  if (takesAll(speaker) && request.tools.length === 0) return yield* inner.stream(request, signal);
+  const { withTextTools } = await import('./text-tools/text-tools.ts');
+  yield* withTextTools(inner, speaker).stream(request, signal);
 }
 
 // Version numbers inside model names, for rules that changed with a model's generation.

@@ -261,7 +261,6 @@ type CheckedSignature = {
   readonly status: {
     readonly result: string;
     readonly aligned?: unknown;
-    readonly underSized?: unknown;
   };
 };
 

@@ -383,13 +383,8 @@ async function eachDue(
 // The handlers of answers to questions, as features contribute them. Their decisions are recorded
 // in the audit file, whether they came by a button, a number or the page.
 
-export type Handlers = Readonly<Record<string, QuestionHandler>>;
-
 /** By the kind of the subject, as contributed so far. */
-export function auditedHandlers(
-  contributed: Pick<Contributed, 'answers'>,
-  audit: AuditLog,
-): Handlers {
+export function auditedHandlers(contributed: Pick<Contributed, 'answers'>, audit: AuditLog) {
   const wrapped = [...contributed.answers()].map(([subject, { handler, audited: kind }]) => {
     if (kind === undefined) return [subject, handler] as const;
     const answer: QuestionHandler['answer'] = async (asked, choice) => {
