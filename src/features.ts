@@ -14,6 +14,7 @@ import {
   heartbeatSchema,
   noticesSchema,
   quietHoursSchema,
+  updateSchema,
 } from './features/schedule/settings.ts';
 import { searchConflicts, searchSchema } from './features/semantic-search/settings.ts';
 import { steadinessFields } from './features/steadiness/settings.ts';
@@ -33,6 +34,7 @@ export const SECTIONS = {
   mcpServers: mcpServersSchema,
   voice: voiceSchema,
   search: searchSchema,
+  update: updateSchema,
 };
 
 /** Their sections below `agents`. */
@@ -90,6 +92,7 @@ export const FEATURES = [
   { name: 'conversations', load: () => import('./features/conversations/index.ts') },
   { name: 'voice', load: () => import('./features/voice/index.ts') },
   { name: 'people', load: () => import('./features/people/index.ts') },
+  { name: 'update', load: () => import('./features/update/index.ts') },
   { name: 'upkeep', load: () => import('./features/health/upkeep.ts') },
   { name: 'delivery', load: () => import('./kernel/delivery/manager.ts') },
   { name: 'channels', load: () => import('./channels/configured-channels.ts') },

@@ -1,7 +1,8 @@
 // Turns errors into text for the terminal. The stack is shown only with NANOBOT_DEBUG.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { z } from 'zod';
 import { HomeLockedError } from '../kernel/bus/store/store.ts';
 import { isPythonConfig } from '../kernel/config/check.ts';
 import type { Environment } from '../kernel/config/environment.ts';
@@ -12,6 +13,7 @@ import {
   NanobotError,
   ProviderError,
 } from '../kernel/message/errors.ts';
+import { parseJson } from '../lib/json/json.ts';
 import { msgid, ngettext, t } from '../lib/texts.ts';
 
 export function explainError(error: unknown, env: Environment, home: Home): readonly string[] {
@@ -21,12 +23,37 @@ export function explainError(error: unknown, env: Environment, home: Home): read
   if (error instanceof HomeLockedError) return [explainLock(error, home)];
   // The text for a chat names the vendor and the remedy.
   if (error instanceof ProviderError) return [t`nanobot: ${error.userText ?? error.message}`];
-  if (error instanceof NanobotError)
-    return error.message === '' ? [] : [t`nanobot: ${error.message}`];
+  if (error instanceof NanobotError) {
+    const { code, message } = error;
+    if (message === '') return [];
+    return [t`nanobot: ${message}`, ...(code === 'store_newer' ? newerVersion(home) : [])];
+  }
   const refused = explainSystemError(error, home);
   if (refused !== undefined) return [t`nanobot: ${refused}`];
   const message = error instanceof Error ? error.message : String(error);
   return [t`nanobot: ${oneLine(message)} (set NANOBOT_DEBUG=1 to see where)`];
+}
+
+/** Of the last update of a home that is too new for this program. */
+const updatedShape = z.object({
+  from: z.string(),
+  to: z.string(),
+  backup: z.object({ place: z.string(), id: z.string() }),
+});
+
+function newerVersion({ update }: Home): readonly string[] {
+  const written = existsSync(update) ? parseJson(readFileSync(update, 'utf8')) : undefined;
+  const { data } = updatedShape.safeParse(written);
+  if (data === undefined) return [];
+  return [t`nanobot ${data.to} was installed here after ${data.from}. ${wayBack(data)}`];
+}
+
+/** To a version that cannot read the home of now. */
+export function wayBack({
+  from,
+  backup: { place, id },
+}: Omit<z.infer<typeof updatedShape>, 'to'>): string {
+  return t`The way back loses what came since: stop the gateway, then nanobot backup restore ${id} --from ${place} --force, then nanobot update --to ${from}`;
 }
 
 function explainConfigError(error: ConfigError, home: Home): readonly string[] {

@@ -11,6 +11,7 @@ import {
   type CommandTable,
   commandsOf,
 } from './commands/command-access.ts';
+import { programVersion } from './config/files/home.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import { problemLines } from './config/issues.ts';
 import { verbatim } from './message/untrusted.ts';
@@ -84,6 +85,7 @@ type KernelStatusDeps = {
 };
 
 export function kernelStatus({ live, bus, store, settings }: KernelStatusDeps): StatusSource {
+  const version = programVersion();
   return {
     async lines(origin) {
       const conversation = origin === undefined ? [] : [t`Conversation: ${origin.session}`];
@@ -97,7 +99,7 @@ export function kernelStatus({ live, bus, store, settings }: KernelStatusDeps): 
       ];
     },
     /** How long the disk has been delaying a write of the store. */
-    fields: () => ({ storeWaitMs: Math.round(store.waitMs()) }),
+    fields: () => ({ version, storeWaitMs: Math.round(store.waitMs()) }),
   };
 }
 

@@ -6,7 +6,6 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, expect, it } from 'vitest';
-import { pdf } from '../media/documents.ts';
 import { EMBEDDING_KEY, startEmbeddingServer } from '../support/embedding-server.ts';
 import { callTools, type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
 import { startHttpProxy } from '../support/proxy-programs.ts';
@@ -223,31 +222,20 @@ it('forgets the vectors of what is erased or gone, also while it is off', async 
   await expect.poll(() => count("source WHERE name LIKE 'files/%'")).toBe(0);
 });
 
-it('makes all vectors anew for another model, and on request; files that are the owner’s own do not taint', async () => {
+it('makes all vectors anew for another model', async () => {
   embeddings.dimensions = 128;
   await world.gateway.kill();
-  const open = { tools: { approvals: { owner: 'open' as const } } };
-  await world.configure({ ...sections({ model: 'sim-embed-2' }), ...open });
-  await writeFile(
-    file('docs/report.pdf'),
-    pdf(['Nothing of note here', 'Our vessel needs new sails']),
-  );
-  await world.start();
-  const lengths = () => query<{ n: number }>('SELECT DISTINCT length(v) AS n FROM vector');
-  const isAnew = () => vectorsOf('new sails') > 0 && lengths().every(({ n }) => n === 128);
-  await world.gateway.skipUntil(isAnew);
-  await embedded();
-  const lease = searches('payment due for my home lease', { count: 1, sources: ['files'] });
-  const found = await asks(OLGA, lease, /^result:/);
-  expect(found).toMatch(/^result: docs\/lease\.md:\d+\n/);
-  expect(found).toContain('The landlord gets 900 francs');
-  const boat = searches('sails of the boat', { count: 1, sources: ['files'] });
-  expect(await asks(OLGA, boat, /^result:/)).toMatch(
-    /^result: docs\/report\.pdf, section 2 \(read_document with sections: "2:2"\)\n[^[]*new sails/,
-  );
+  await world.configure(sections({ model: 'sim-embed-2' }));
   const asked = embeddings.inputs.length;
-  expect(await world.nanobot('memory', 'reindex')).toBe('');
-  await world.gateway.skipUntil(() => embeddings.inputs.length > asked);
+  await world.start();
   await embedded();
+  expect(embeddings.inputs.length).toBeGreaterThan(asked);
+  expect(query<{ n: number }>('SELECT DISTINCT length(v) AS n FROM vector')).toEqual([{ n: 128 }]);
+  const found = await asks(
+    OLGA,
+    searches('payment due for my home lease', { count: 1, sources: ['files'] }),
+    /^result:/,
+  );
+  expect(found).toContain('The landlord gets 900 francs');
   expect(embeddings.complaints).toEqual([]);
 });

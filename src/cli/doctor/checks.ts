@@ -117,6 +117,7 @@ async function loadedChecks(
   const tools = await import('../../features/mcp/doctor.ts');
   const skills = await import('../../features/skills/doctor.ts');
   const memory = await import('../../features/memory/doctor.ts');
+  const updates = await import('../../features/update/index.ts');
   const meaning = await import('../../features/semantic-search/embeddings.ts');
   const whatsapp = await import('../../channels/whatsapp/doctor.ts');
   const { config } = loaded;
@@ -141,6 +142,7 @@ async function loadedChecks(
     ['email', () => checkMailboxes(config, state)],
     ['voice', () => voice.checkVoice(machine, config, isLive)],
     ['search', () => meaning.checkEmbeddings(machine, config, isLive)],
+    ['update', () => updates.checkUpdate(home, config)],
     ['programs', () => checkExec(machine, config)],
     ['tools', () => tools.checkTools(machine, config.gateway.token)],
     ['skills', () => skills.checkSkills(machine)],

@@ -101,7 +101,6 @@ export type Created = Pick<Snapshot, 'id' | 'at' | 'files' | 'bytes'> & {
 const LEFT_OUT = [
   /^index\.db/,
   /^media\/derived(\/|$)/,
-  /^(?:models|node_modules)(\/|$)/,
   /^logs(\/|$)/,
   /^nanobot\.lock/,
   /^gateway\.json$/,

@@ -2,6 +2,7 @@
 // file, which loads what does it on use.
 
 export type { Counts, Created, CreateOptions } from './create.ts';
+export type { Place } from './places.ts';
 export type { RestoreOptions, TrialResult, Verified, VerifyOptions } from './restore.ts';
 
 /** A back-up of a home, also beside its running gateway. */

@@ -1,7 +1,8 @@
-// Configuration of what the gateway does unprompted: jobs, the heartbeat, notices, and quiet hours.
+// Configuration of what the gateway does unprompted: jobs, the heartbeat, notices, quiet hours, and
+// questions for newer versions.
 
 import { z } from 'zod';
-import { count, flag } from '../../kernel/config/settings-fields.ts';
+import { count, flag, section } from '../../kernel/config/settings-fields.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { HOURS_PATTERN } from '../../lib/time/zone-time.ts';
@@ -58,3 +59,12 @@ export const quietHoursSchema = hours().describe(
   'Hours in which the agent does not message people first, in the time zone of each person; messages ' +
     'come together at the end. People set their own with /quiet. Empty: none.',
 );
+
+export const updateSchema = section({
+  check: z
+    .enum(['never', 'daily'])
+    .default('never')
+    .describe(
+      'Ask the npm registry for the newest version: daily, or never by itself. Only the name of the package is sent.',
+    ),
+});

@@ -20,7 +20,6 @@ import { boundedBody } from '../../lib/net/safe-fetch.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import { createCredentials } from '../../providers/credentials.ts';
-import { isHandedOn } from '../../providers/local-servers.ts';
 import { isLocalVendor, priceOf, splitModelName } from '../../providers/rules/model-names.ts';
 import { LOCAL_PACKAGE, LOCAL_PREFIX } from './settings.ts';
 import { type EmbeddingKind, prefixesOf } from './vectors.ts';
@@ -91,7 +90,7 @@ export function createEmbedder(deps: EmbedderDeps): Embedder {
     return { id: model, model, isElsewhere: false, price: 0, embed: prefixed(model, embed) };
   }
   const server = serverOf(deps);
-  const isElsewhere = !isHomeUrl(server.apiBase) || isHandedOn(server.model);
+  const isElsewhere = !isHomeUrl(server.apiBase);
   const { prices } = config.models;
   const price = isElsewhere ? priceOf(model, prices, config.limits.budget.currency)?.input : 0;
   const id = [model, server.apiBase, dimensions ?? ''].join(' ').trim();

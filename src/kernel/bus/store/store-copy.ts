@@ -108,3 +108,24 @@ function countRows(database: DatabaseSync): StoreCounts {
     rows: Object.fromEntries(scopes.map(({ scope, count: rows }) => [String(scope), Number(rows)])),
   };
 }
+
+/** What a migration changes, and what every message changes. */
+export type StoreMark = { readonly schema: number; readonly traffic: string };
+
+/** Migrates nothing. @throws StoreError */
+export function storeMark(path: string): StoreMark {
+  const reader = openFor(path);
+  try {
+    const schema = Number(reader.prepare('PRAGMA user_version').get()?.['user_version']);
+    if (schema === 0) return { schema, traffic: '' };
+    const found = reader.prepare(TRAFFIC).get() ?? {};
+    return { schema, traffic: Object.values(found).join('/') };
+  } catch (error) {
+    throw isDatabaseError(error) ? storeErrorOf(error, path) : error;
+  } finally {
+    reader.close();
+  }
+}
+
+const TRAFFIC = `SELECT (SELECT max(seq) FROM inbound), (SELECT max(settled_at) FROM inbound),
+  (SELECT max(ord) FROM outbound), (SELECT max(settled_at) FROM outbound)`;

@@ -34,6 +34,12 @@ const NAMES = {
   audit: 'audit.jsonl',
   /** The content of installed skills when they were added. */
   skillPins: 'skills.json',
+  /** The newest version in the registry, as last asked for. */
+  newest: 'newest-version.json',
+  /** The update of the program that is under way, or the last one. */
+  update: 'update.json',
+  /** Files that an update may migrate, as they were before it. */
+  beforeUpdate: '.before-update',
   history: 'history',
   /** Results of evaluations. */
   eval: 'eval',
@@ -82,7 +88,7 @@ export async function renewMadeToken(home: Home): Promise<string> {
 
 // Where the files of the program are: in the folder of package.json, in a checkout as in a package.
 
-const PACKAGE_ROOT = dirname(findPackageJSON(import.meta.url) ?? '');
+export const PACKAGE_ROOT = dirname(findPackageJSON(import.meta.url) ?? '');
 
 export const WORKSPACE_TEMPLATE = join(PACKAGE_ROOT, 'workspace');
 export const SHIPPED_SKILLS = join(PACKAGE_ROOT, 'skills');
@@ -90,8 +96,12 @@ export const SHIPPED_SKILLS = join(PACKAGE_ROOT, 'skills');
 export const SHIPPED_AGENTS = join(PACKAGE_ROOT, 'config');
 export const CONFIG_SCHEMA_FILE = join(PACKAGE_ROOT, 'config', 'config.schema.json');
 
-export function programVersion(): string {
+export const programVersion = (): string => fromManifest('version');
+/** As the registry knows it. */
+export const programName = (): string => fromManifest('name');
+
+function fromManifest(field: string): string {
   const manifest: unknown = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8'));
-  const named = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
-  return named ? String(manifest.version) : '';
+  const value = typeof manifest === 'object' && manifest !== null && Reflect.get(manifest, field);
+  return typeof value === 'string' ? value : '';
 }

@@ -1,0 +1,109 @@
+// The command `nanobot update`.
+
+import { realpathSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { Command } from 'commander';
+import { wayBack } from '../../cli/explain-error.ts';
+import { parseLimit } from '../../cli/flag-values.ts';
+import { CommandFailure, EXIT, type Terminal } from '../../cli/terminal.ts';
+import { configInForce } from '../../kernel/config/files/config-file.ts';
+import { programName, programVersion } from '../../kernel/config/files/home.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { t } from '../../lib/texts.ts';
+import { findInstallation, installationIn } from './installation.ts';
+import { askForNewest, isNewer, publishedVersion } from './registry.ts';
+import { isBegun, outcomeText, readRun, update } from './update.ts';
+
+const WATCH_SECS = 120;
+
+type UpdateFlags = {
+  readonly check?: boolean;
+  readonly to?: string;
+  readonly watch: number;
+  readonly installation?: string;
+};
+
+export function updateCommand(terminal: Terminal): Command {
+  return new Command('update')
+    .description(t`install the newest version`)
+    .option('--check', t`only ask the npm registry for the newest version`)
+    .option('--to <version>', t`this version instead of the newest`)
+    .option('--watch <secs>', t`watch the started gateway for so long`, parseLimit, WATCH_SECS)
+    .option('--installation <folder>', t`update the installation in this folder, not this one`)
+    .action((flags: UpdateFlags) =>
+      flags.check === true ? check(terminal) : run(terminal, flags),
+    );
+}
+
+async function settingsOf({ home, env }: Terminal) {
+  const { config } = await configInForce(home, env, true);
+  return { token: config.gateway.token, proxy: config.network.proxy };
+}
+
+async function check(terminal: Terminal): Promise<void> {
+  const { home, env, clock } = terminal;
+  const { proxy } = await settingsOf(terminal);
+  const signal = AbortSignal.timeout(60_000);
+  const newest = await askForNewest(home, clock.now(), { env, proxy, signal });
+  const current = programVersion();
+  if (!isNewer(newest.version, current)) {
+    terminal.tell(t`${programName()} ${current} is the newest version.`);
+    return;
+  }
+  terminal.tell(t`${programName()} ${newest.version} is available; this is ${current}.`);
+  if (newest.homepage !== undefined) terminal.tell(t`What changed: ${newest.homepage}`);
+  terminal.tell(t`Update: nanobot update`);
+}
+
+/** A foreign installation may get this version without a question. */
+async function wantedVersion(
+  { env }: Terminal,
+  { to, installation }: UpdateFlags,
+  proxy: string,
+  signal: AbortSignal,
+): Promise<string> {
+  if (installation !== undefined && to === programVersion()) return to;
+  return (await publishedVersion(to ?? 'latest', { env, proxy, signal })).version;
+}
+
+async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
+  const { home, env, clock } = terminal;
+  const { installation: folder } = flags;
+  const found = folder === undefined ? findInstallation(env) : installationIn(folder);
+  if (found.kind === 'other') throw new CommandFailure(EXIT.failure, found.remedy);
+  const { token, proxy } = await settingsOf(terminal);
+  const { installedService } = await import('../../cli/service/service.ts');
+  const service = await installedService(home, env);
+  const stopping = new AbortController();
+  process.once('SIGINT', () => stopping.abort(new CommandFailure(EXIT.interrupted)));
+  const { signal } = stopping;
+  const from =
+    folder === undefined ? programVersion() : basename(realpathSync(join(folder, 'current')));
+  const before = await readRun(home);
+  const isContinued = before !== undefined && isBegun(before);
+  const to = isContinued ? before.to : await wantedVersion(terminal, flags, proxy, signal);
+  const isNothing = flags.to === undefined ? !isNewer(to, from) : to === from;
+  if (isNothing && !isContinued) {
+    terminal.tell(t`${programName()} ${from} is installed. There is nothing to do.`);
+    return;
+  }
+  const result = await update(
+    {
+      ...{ home, env, clock, signal, token, installation: found.installation },
+      service,
+      watchMs: flags.watch * 1000,
+      tell: terminal.tell,
+    },
+    { from, to },
+  ).catch((error: unknown) => {
+    const isDowngrade = isNewer(from, to) && error instanceof NanobotError;
+    if (!isDowngrade || error.code !== 'update_refused') throw error;
+    const { backup } = before?.from === to ? before : {};
+    const back = backup === undefined ? '' : wayBack({ from: to, backup });
+    throw new CommandFailure(EXIT.failure, `${error.message} ${back}`.trim());
+  });
+  terminal.tell(outcomeText(result));
+  if (result.step !== 'done') throw new CommandFailure(EXIT.failure);
+  if (service !== undefined) return;
+  terminal.tell(t`No service runs the gateway, so it was not watched. Start it: nanobot gateway`);
+}

@@ -1,0 +1,83 @@
+// Knows of newer versions: asks the registry once a day if the owner wants that, and shows what is
+// known in the status of the gateway. Tells the owner how an update ended.
+
+import { existsSync } from 'node:fs';
+import type { Finding } from '../../cli/doctor/machine-checks.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import type { Kernel } from '../../kernel/feature.ts';
+import { isAlive } from '../../kernel/home-state.ts';
+import { t } from '../../lib/texts.ts';
+
+const LOOK_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+/** While an update is under way. */
+const OUTCOME_MS = 2000;
+
+export function install(kernel: Kernel): void {
+  const { add, live, home, clock, log, owners } = kernel;
+  const { env } = kernel.options;
+  async function askDaily(signal: AbortSignal): Promise<void> {
+    if (live.config.update.check !== 'daily') return;
+    const { askForNewest, knownNewest } = await import('./registry.ts');
+    const { at = 0 } = (await knownNewest(home)) ?? {};
+    const now = clock.now();
+    if (Math.abs(now - at) < DAY_MS) return;
+    await askForNewest(home, now, { env, proxy: live.config.network.proxy, signal });
+  }
+
+  /** Resolves when there is nothing to tell any more. */
+  async function tellOutcome(signal: AbortSignal): Promise<void> {
+    const { isOver, outcomeText, readRun, writeRun } = await import('./update.ts');
+    for (;;) {
+      const run = await readRun(home);
+      if (run === undefined || run.told === true) return;
+      if (isOver(run)) {
+        owners.tell(outcomeText(run));
+        return writeRun(home, { ...run, told: true });
+      }
+      if (run.step === 'preparing') return;
+      if (!isAlive(run.pid)) {
+        owners.tell(t`The update to ${run.to} was interrupted. Finish it: nanobot update`);
+        return;
+      }
+      await clock.sleep(OUTCOME_MS, signal);
+    }
+  }
+
+  add.status({
+    async lines() {
+      if (live.config.update.check === 'never') return [];
+      const { knownUpdate } = await import('./registry.ts');
+      const update = await knownUpdate(home);
+      return update === undefined
+        ? []
+        : [t`Update: ${update.version} is available (nanobot update)`];
+    },
+  });
+  add.task({
+    name: 'update',
+    async run(signal) {
+      if (existsSync(home.update)) await tellOutcome(signal);
+      while (!signal.aborted) {
+        await askDaily(signal).catch((error) => log.warn('newest version not known', { error }));
+        await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+      }
+    },
+  });
+}
+
+/** The finding of \`doctor\`; none where the owner never wants to know. */
+export async function checkUpdate(home: Home, { update }: Config): Promise<readonly Finding[]> {
+  if (update.check === 'never') return [];
+  const { knownNewest, knownUpdate } = await import('./registry.ts');
+  const newer = await knownUpdate(home);
+  const check = 'update';
+  if (newer !== undefined) {
+    const text = t`${newer.version} is available`;
+    return [{ check, level: 'warn', text, remedy: t`Install it: nanobot update` }];
+  }
+  const isKnown = (await knownNewest(home)) !== undefined;
+  const text = isKnown ? t`this is the newest version` : t`the registry was not asked yet`;
+  return [{ check, level: 'ok', text }];
+}

@@ -1,0 +1,132 @@
+// The versions of the program in the npm registry. A request names the package and the wanted version,
+// nothing else.
+
+import { execFile } from 'node:child_process';
+import { z } from 'zod';
+import type { Environment } from '../../kernel/config/environment.ts';
+import { type Home, programName, programVersion } from '../../kernel/config/files/home.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
+import { parseJson } from '../../lib/json/json.ts';
+import { fetchThrough } from '../../lib/net/proxies.ts';
+import { t } from '../../lib/texts.ts';
+
+const DEFAULT_REGISTRY = 'https://registry.npmjs.org/';
+const ASK_TIMEOUT_MS = 20_000;
+const NPM_TIMEOUT_MS = 10_000;
+
+const manifestShape = z.object({
+  version: z.string().regex(/^\d+\.\d+\.\d+(?:-[\w.-]+)?$/),
+  homepage: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .catch(undefined),
+});
+
+/** A version in the registry, with the page that describes it. */
+export type Published = Readonly<z.infer<typeof manifestShape>>;
+
+const knownShape = manifestShape.extend({ at: z.number() });
+type Known = Readonly<z.infer<typeof knownShape>>;
+
+export type RegistryOptions = {
+  readonly env: Environment;
+  /** The setting. */
+  readonly proxy: string;
+  readonly signal: AbortSignal;
+};
+
+/** Of npm's configuration, unless NANOBOT_REGISTRY names another one. */
+export async function registryAddress(env: Environment): Promise<string> {
+  const set = env['NANOBOT_REGISTRY'] || env['npm_config_registry'] || (await npmRegistry(env));
+  if (URL.canParse(set)) return set.endsWith('/') ? set : `${set}/`;
+  return DEFAULT_REGISTRY;
+}
+
+const npmRegistry = (env: Environment): Promise<string> =>
+  new Promise((resolve) => {
+    const options = { env: { ...env }, timeout: NPM_TIMEOUT_MS };
+    execFile('npm', ['config', 'get', 'registry'], options, (error, stdout) =>
+      resolve(error === null ? stdout.trim() : ''),
+    );
+  });
+
+/** @param wanted a version, or a tag such as `latest`. @throws NanobotError */
+export async function publishedVersion(
+  wanted: string,
+  { env, proxy, signal }: RegistryOptions,
+): Promise<Published> {
+  const registry = await registryAddress(env);
+  const url = new URL(
+    `${encodeURIComponent(programName())}/${encodeURIComponent(wanted)}`,
+    registry,
+  );
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(ASK_TIMEOUT_MS)]);
+  const answer = await fetchThrough(proxy)(url, { signal: deadline }).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw registryError(
+      t`${url.host} does not answer. Check the connection, or set NANOBOT_REGISTRY.`,
+      error,
+    );
+  });
+  if (answer.status === 404) {
+    throw registryError(t`${url.host} has no version ${wanted} of ${programName()}.`);
+  }
+  const manifest = answer.ok ? manifestShape.safeParse(parseJson(await answer.text())) : undefined;
+  if (manifest?.success === true) return manifest.data;
+  throw registryError(t`${url.host} answered ${answer.status}, and no version. Try again later.`);
+}
+
+const registryError = (message: string, cause?: unknown) =>
+  new NanobotError('registry_failed', message, { cause });
+
+/** Asks for the newest version, and keeps the answer for those who do not ask. */
+export async function askForNewest(
+  home: Home,
+  now: number,
+  options: RegistryOptions,
+): Promise<Published> {
+  const newest = await publishedVersion('latest', options);
+  await writeAtomic(home.newest, JSON.stringify({ ...newest, at: now } satisfies Known));
+  return newest;
+}
+
+/** As last asked for. */
+export async function knownNewest(home: Home): Promise<Known | undefined> {
+  const written = await textIfThere(home.newest);
+  return written === undefined ? undefined : knownShape.safeParse(parseJson(written)).data;
+}
+
+/** Undefined where nothing newer is known. */
+export async function knownUpdate(home: Home): Promise<Known | undefined> {
+  const known = await knownNewest(home);
+  return known !== undefined && isNewer(known.version, programVersion()) ? known : undefined;
+}
+
+/** By the order of semantic versions; both are valid. */
+export function isNewer(version: string, than: string): boolean {
+  const [core = '', ...tag] = version.split('-');
+  const [otherCore = '', ...otherTag] = than.split('-');
+  const order = compareParts(core, otherCore);
+  if (order !== 0) return order > 0;
+  if (tag.length === 0 || otherTag.length === 0) return tag.length < otherTag.length;
+  return compareParts(tag.join('-'), otherTag.join('-')) > 0;
+}
+
+function compareParts(one: string, other: string): number {
+  const others = other.split('.');
+  const parts = one.split('.');
+  for (const [at, part] of parts.entries()) {
+    const against = others[at];
+    if (against === undefined) return 1;
+    const isNumber = /^\d+$/.test(part);
+    if (isNumber !== /^\d+$/.test(against)) return isNumber ? -1 : 1;
+    const order = isNumber
+      ? Number(part) - Number(against)
+      : part < against
+        ? -1
+        : Number(part > against);
+    if (order !== 0) return order;
+  }
+  return parts.length - others.length;
+}

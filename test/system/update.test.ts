@@ -1,0 +1,275 @@
+// Updates of an installed package, from a registry to the version that starts: killed at every step, with a full disk, to
+// versions that do not start or do not stay healthy, and from the package of commit 3e7dcfc.
+
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { installationIn } from '../../src/features/update/installation.ts';
+import {
+  type GatewayService,
+  outcomeText,
+  type UpdateRun,
+  update,
+} from '../../src/features/update/update.ts';
+import { findHomeHolder } from '../../src/kernel/bus/store/home-lock.ts';
+import { storeMark } from '../../src/kernel/bus/store/store-copy.ts';
+import { type Home, homeOf, readMadeToken } from '../../src/kernel/config/files/home.ts';
+import { findRunningGateway } from '../../src/kernel/home-state.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
+import { isFullCampaign } from '../support/campaign.ts';
+import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** @see test/support/packed.ts */
+const PACKAGE = process.env['NANOBOT_TEST_PACKAGE'] ?? '';
+const BREAK = join(ROOT, 'test/support/break-at-step.mjs');
+const [FROM, TO, DEAF, SICK] = ['0.2.0', '0.3.0', '0.4.0', '0.5.0'] as const;
+/** Some time after it has begun to answer. */
+const DIES = `const { existsSync } = process.getBuiltinModule('node:fs');
+  setInterval(() => {
+    if (existsSync(process.env.NANOBOT_HOME + '/gateway.json')) setTimeout(() => process.exit(9), 900);
+  }, 50);`;
+const execute = promisify(execFile);
+
+let registry: NpmRegistry;
+let folder: string;
+/** An installation of FROM, and a home in which it has answered once. */
+let original: { readonly prefix: string; readonly home: string };
+
+type Ran = { readonly code: number; readonly said: string };
+
+/** A copy of the installation and of the home. */
+async function installed() {
+  const at = await mkdtemp(join(folder, 'case-'));
+  const prefix = join(at, 'prefix');
+  await cp(original.prefix, prefix, { recursive: true, verbatimSymlinks: true });
+  await execute('ln', ['-sfn', join(prefix, 'versions', FROM), join(prefix, 'current')]);
+  await cp(original.home, join(at, 'home'), { recursive: true });
+  return { prefix, home: homeOf({ NANOBOT_HOME: join(at, 'home') }) };
+}
+
+type Installed = Awaited<ReturnType<typeof installed>>;
+
+const environment = (home: Home): Record<string, string> => ({
+  ...{ PATH: process.env['PATH'] ?? '', HOME: folder, NANOBOT_HOME: home.root },
+  ...{ NANOBOT_REGISTRY: registry.url, NANOBOT__gateway__port: '0', TZ: 'UTC' },
+});
+
+const programOf = (prefix: string) =>
+  join(prefix, 'current/node_modules', registry.name, 'bin/nanobot.js');
+
+/** The command as it is installed there now. */
+function nanobot({ prefix, home }: Installed, args: readonly string[], breakAt = ''): Promise<Ran> {
+  const broken = breakAt === '' ? [] : ['--import', BREAK];
+  const env = { ...environment(home), BREAK_AT: breakAt };
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [...broken, programOf(prefix), ...args],
+      { env },
+      (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : Number(error.code ?? -1), said: stdout + stderr }),
+    );
+  });
+}
+
+const versionOf = async ({ prefix }: Installed) =>
+  basename(await realpath(join(prefix, 'current')));
+const recorded = async ({ home }: Installed): Promise<UpdateRun> =>
+  JSON.parse(await readFile(home.update, 'utf8'));
+
+/** Starts and stops the gateway of the version that is installed there. */
+function gatewayService({ prefix, home }: Installed): GatewayService & AsyncDisposable {
+  let stop: (() => Promise<void>) | undefined;
+  return {
+    name: 'a process of this test',
+    async start() {
+      if (stop !== undefined) return;
+      const child = spawn(process.execPath, [programOf(prefix), 'gateway'], {
+        ...{ env: environment(home), stdio: 'ignore' },
+      });
+      const ended = new Promise<void>((done) => child.once('exit', () => done()));
+      stop = async () => {
+        child.kill('SIGTERM');
+        await ended;
+      };
+    },
+    async stop() {
+      await stop?.();
+      stop = undefined;
+    },
+    async [Symbol.asyncDispose]() {
+      await stop?.();
+    },
+  };
+}
+
+/** Updates under a service; the watch takes a second. */
+async function updateWatched(at: Installed, service: GatewayService, to: string, from = FROM) {
+  const found = installationIn(at.prefix);
+  if (found.kind === 'other') throw new Error(found.remedy);
+  const { installation } = found;
+  const token = await readMadeToken(at.home);
+  const common = {
+    clock: systemClock,
+    signal: AbortSignal.timeout(120_000),
+    tell: () => undefined,
+  };
+  return update(
+    {
+      ...{ home: at.home, env: environment(at.home), installation, service, token, watchMs: 1000 },
+      ...common,
+    },
+    { from, to },
+  );
+}
+
+const runs = ({ home }: Installed) =>
+  expect.poll(() => findRunningGateway(home).then((one) => one?.address)).toBeDefined();
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nanobot-update-'));
+  const { name } = JSON.parse(await readFile(join(PACKAGE, 'package.json'), 'utf8'));
+  // What the bundle leaves outside is found here, above every installation.
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  registry = await startNpmRegistry(name, folder);
+  const main = 'dist/main.js';
+  const unless = (condition: string, then: string) => async (at: string) => {
+    const text = await readFile(join(at, main), 'utf8');
+    await writeFile(join(at, main), `if (${condition}) { ${then} }\n${text}`);
+  };
+  await registry.publish(PACKAGE, FROM);
+  await registry.publish(PACKAGE, DEAF, unless(`process.argv[2] === 'gateway'`, 'process.exit(9)'));
+  const isReal = `process.argv[2] === 'gateway' && !process.argv.includes('--trial')`;
+  await registry.publish(PACKAGE, SICK, unless(isReal, DIES));
+  await registry.publish(PACKAGE, TO);
+  const prefix = await registry.installed(FROM);
+  const home = join(folder, 'home');
+  original = { prefix, home };
+  await nanobot({ prefix, home: homeOf({ NANOBOT_HOME: home }) }, ['agent', '-m', 'hello']);
+});
+
+afterAll(async () => {
+  await registry[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+it('asks for the newest version, and only for that', async () => {
+  const at = await installed();
+  const before = registry.asked.length;
+  const { said } = await nanobot(at, ['update', '--check']);
+  expect(said).toContain(`${TO} is available; this is ${FROM}`);
+  expect(said).toContain(`What changed: ${registry.url}changes`);
+  expect(registry.asked.slice(before)).toEqual([`/${registry.name}/latest`]);
+});
+
+it('updates what stands there, once', async () => {
+  const at = await installed();
+  const { code, said } = await nanobot(at, ['update']);
+  expect([code, said]).toEqual([0, expect.stringContaining(`updated from ${FROM} to ${TO}`)]);
+  expect((await nanobot(at, ['--version'])).said.trim()).toBe(TO);
+  expect(await recorded(at)).toMatchObject({ step: 'done', from: FROM, to: TO });
+  expect((await nanobot(at, ['update'])).said).toContain('There is nothing to do');
+});
+
+const STEPS = ['preparing', 'stopping', 'switched', 'watching', 'done'] as const;
+const KILLS = STEPS.flatMap((step) => [`kill before ${step}`, `kill after ${step}`]);
+const SHORT_KILLS = ['kill before switched'];
+
+describe('kill -9', () => {
+  it.each(isFullCampaign() ? KILLS : SHORT_KILLS)(
+    '%s: the next update finishes it',
+    async (how) => {
+      const at = await installed();
+      const killed = await nanobot(at, ['update'], how);
+      expect(killed.code).not.toBe(0);
+      // What stands there always starts.
+      expect([FROM, TO]).toContain((await nanobot(at, ['--version'])).said.trim());
+      const { code } = await nanobot(at, ['update']);
+      expect([code, await versionOf(at), (await recorded(at)).step]).toEqual([0, TO, 'done']);
+      expect(existsSync(at.home.beforeUpdate)).toBe(false);
+    },
+  );
+});
+
+it('a version that does not start on a copy of the home changes nothing', async () => {
+  const at = await installed();
+  const { code, said } = await nanobot(at, ['update', '--to', DEAF]);
+  expect([code, said]).toEqual([
+    1,
+    expect.stringMatching(/does not start on a copy .* Nothing was changed/s),
+  ]);
+  expect(await versionOf(at)).toBe(FROM);
+});
+
+describe('a full disk', () => {
+  const steps = isFullCampaign() ? STEPS.slice(0, 4) : (['switched'] as const);
+  it.each(steps)('at %s: the version of before stays', async (step) => {
+    const at = await installed();
+    const { code, said } = await nanobot(at, ['update'], `full at ${step}`);
+    expect([code, said]).toEqual([1, expect.stringContaining('no space left')]);
+    expect(await versionOf(at)).toBe(FROM);
+    expect((await nanobot(at, ['agent', '-m', 'what time is it'])).said).toMatch(
+      /\d{4}-\d{2}-\d{2}/,
+    );
+  });
+});
+
+it('a version that does not stay healthy is replaced by the one before, a healthy one stays, and the owner is told both', async () => {
+  const at = await installed();
+  await using service = gatewayService(at);
+  await service.start();
+  await runs(at);
+  const run = await updateWatched(at, service, SICK);
+  expect(run.step).toBe('rolled-back');
+  expect(outcomeText(run)).toMatch(
+    new RegExp(`update to ${SICK} was rolled back: .* Version ${FROM} runs again`),
+  );
+  expect(await versionOf(at)).toBe(FROM);
+  await runs(at);
+  await expect.poll(async () => (await recorded(at)).told).toBe(true);
+  const better = await updateWatched(at, service, TO);
+  expect([better.step, await versionOf(at)]).toEqual(['done', TO]);
+  await expect.poll(async () => (await recorded(at)).told).toBe(true);
+});
+
+const hasHistory = await execute('git', ['cat-file', '-e', '3e7dcfc^{commit}'], { cwd: ROOT }).then(
+  () => true,
+  () => false,
+);
+
+describe.skipIf(!hasHistory)('from the package of commit 3e7dcfc', () => {
+  it('its home and its program become those of today, and the way back is named', async () => {
+    const at = await installed();
+    const old = join(folder, 'old');
+    await mkdir(old);
+    await execute('sh', ['-c', `git archive 3e7dcfc | tar -x -C ${old}`], { cwd: ROOT });
+    await execute(process.execPath, [join(ROOT, 'test/support/strip-types.mjs'), old]);
+    await registry.publish(old, '0.1.0');
+    registry.latest = TO;
+    const prefix = await registry.installed('0.1.0');
+    await rm(at.home.root, { recursive: true });
+    await cp(join(ROOT, 'test/homes/v1/home'), at.home.root, { recursive: true });
+    const before = { ...at, prefix };
+    expect(storeMark(at.home.state).schema).toBe(4);
+    const args = ['update', '--installation', prefix, '--to', TO];
+    const { code, said } = await nanobot(at, args);
+    expect([code, said]).toEqual([0, expect.stringContaining(`updated from 0.1.0 to ${TO}`)]);
+    expect(await versionOf(before)).toBe(TO);
+    await using service = gatewayService(before);
+    await service.start();
+    await runs(before);
+    await service.stop();
+    expect(storeMark(at.home.state).schema).toBeGreaterThan(4);
+    const oldProgram = join(prefix, 'versions/0.1.0/node_modules', registry.name, 'bin/nanobot.js');
+    const refused = await execute(process.execPath, [oldProgram, 'status'], {
+      env: environment(at.home),
+    }).catch((error: { readonly stderr: string }) => error);
+    expect(refused.stderr).toContain('newer nanobot');
+    expect(await findHomeHolder(at.home.lock)).toBeUndefined();
+  });
+});
