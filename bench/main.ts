@@ -5,6 +5,7 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { age, crowd, disk, size, window } from './alone.ts';
+import { backup } from './backup.ts';
 import { type Contest, openContest } from './entrants.ts';
 import { mail } from './mail.ts';
 import { search } from './search.ts';
@@ -25,6 +26,7 @@ const SUITES: Readonly<Record<string, (contest: Contest) => Promise<void>>> = {
   whatsapp,
   mail,
   search,
+  backup,
 };
 const DEFAULT_SUITES = ['latency', 'loop'];
 

@@ -94,6 +94,7 @@ export const FEATURES = [
   { name: 'people', load: () => import('./features/people/index.ts') },
   { name: 'update', load: () => import('./features/update/index.ts') },
   { name: 'upkeep', load: () => import('./features/health/upkeep.ts') },
+  { name: 'backups', load: () => import('./features/backup/index.ts') },
   { name: 'delivery', load: () => import('./kernel/delivery/manager.ts') },
   { name: 'channels', load: () => import('./channels/configured-channels.ts') },
   { name: 'health', load: () => import('./features/health/index.ts') },

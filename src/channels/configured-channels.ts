@@ -4,9 +4,11 @@
 import { CHANNEL_MANAGER, type ChannelManager } from '../kernel/delivery/manager.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import type { ChannelReport } from '../kernel/gateway.ts';
+import { type Instance, readInstance } from '../kernel/instance.ts';
 import { type AccountName, accountName, accountOf } from '../kernel/message/ids.ts';
 import type { ChannelDirectory } from '../kernel/owners.ts';
 import { createLanes } from '../lib/async.ts';
+import { t } from '../lib/texts.ts';
 import type { LoginOptions, LoginStep } from './channel.ts';
 import {
   CHANNELS,
@@ -42,6 +44,8 @@ export class ConfiguredChannels {
   readonly #manager: ChannelManager;
   /** Serialises restarts, so that concurrent calls do not start a channel twice. */
   readonly #restarts = createLanes();
+  /** Why accounts that run in one home only are off here. */
+  #held: Instance['held'];
 
   constructor(kernel: Kernel, manager: ChannelManager) {
     this.#kernel = kernel;
@@ -49,7 +53,7 @@ export class ConfiguredChannels {
   }
 
   channels(): readonly ChannelReport[] {
-    return channelReports(this.#kernel.live.config.channels, this.#kernel.channels);
+    return channelReports(this.#kernel.live.config.channels, this.#kernel.channels, this.#held);
   }
 
   /** Undefined if the channel does not exist or does not support this login. */
@@ -72,7 +76,7 @@ export class ConfiguredChannels {
   }
 
   async #restart(name: AccountName): Promise<boolean> {
-    const { live, clock, options } = this.#kernel;
+    const { live, clock, options, home } = this.#kernel;
     const manager = this.#manager;
     const found = configuredAccount(name, live.config.channels);
     if (found === undefined) {
@@ -81,7 +85,9 @@ export class ConfiguredChannels {
       return false;
     }
     const isWanted = options.channels === 'all' || options.channels.includes(found.definition.name);
-    if (!isWanted || !found.isEnabled) {
+    this.#held = (await readInstance(home))?.held;
+    const isHeld = found.definition.isSingle === true && this.#held !== undefined;
+    if (!isWanted || !found.isEnabled || isHeld) {
       await manager.stop(name);
       return false;
     }
@@ -96,6 +102,7 @@ export class ConfiguredChannels {
 function channelReports(
   channels: ChannelsConfig,
   running: ChannelDirectory,
+  held: Instance['held'],
 ): readonly ChannelReport[] {
   return configuredAccounts(channels).map((account) => {
     const { name, label, isEnabled } = account;
@@ -103,11 +110,20 @@ function channelReports(
       const status = { kind: 'off', remedy: howToEnable(account) } as const;
       return { name, label, enabled: false, status, canLogIn: false };
     }
+    if (held !== undefined && account.definition.isSingle === true) {
+      const status = { kind: 'off', remedy: heldText(held) } as const;
+      return { name, label, enabled: true, status, canLogIn: false };
+    }
     const status = running.status(name) ?? { kind: 'starting' };
     const channel = running.get(name);
     const canLogIn = channel?.login !== undefined;
     const waiting = channel?.waiting?.();
-    const held = waiting === undefined ? {} : { waiting };
-    return { name, label, enabled: true, status, ...held, canLogIn };
+    const withheld = waiting === undefined ? {} : { waiting };
+    return { name, label, enabled: true, status, ...withheld, canLogIn };
   });
 }
+
+const heldText = ({ elsewhere }: NonNullable<Instance['held']>) =>
+  elsewhere === undefined
+    ? t`This home was restored, and its original may still run. If it does not: nanobot backup takeover`
+    : t`This account continues in ${elsewhere}. To run it here again: nanobot backup takeover`;

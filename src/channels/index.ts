@@ -80,6 +80,8 @@ export type ChannelDefinition = {
   erase?(state: KeyValueStore, chat: string, holds: Holds): Promise<number>;
   /** How a person turns it on. */
   readonly howToEnable: string;
+  /** The service disconnects it if a copy of its keys is used elsewhere: it runs in one home only. */
+  readonly isSingle?: boolean;
 };
 
 type ChatSettings = Pick<
@@ -170,6 +172,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
             problem: t`give the number with its country code, e.g. +491511234567, or the id from "pair list"`,
           },
     howToEnable: 'nanobot channels login whatsapp',
+    isSingle: true,
   },
   {
     name: 'lark',
@@ -205,6 +208,12 @@ export type ConfiguredAccount = AccountRef & {
 export function configuredAccounts(channels: ChannelsConfig): readonly ConfiguredAccount[] {
   return CHANNELS.flatMap((definition) => accountsOf(definition, channels));
 }
+
+/** Labels of the enabled accounts that run in one home only. */
+export const enabledOnce = (channels: ChannelsConfig): readonly string[] =>
+  configuredAccounts(channels)
+    .filter(({ definition, isEnabled }) => isEnabled && definition.isSingle === true)
+    .map(({ label }) => label);
 
 /** Undefined if the configuration names no such account. */
 export function configuredAccount(

@@ -22,6 +22,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])
   ],
   [t`What happened`, ['trace', 'dead', 'audit', 'replay']],
   [t`Models`, ['tune', 'eval', 'cluster']],
+  [t`Back-ups`, ['backup', 'move']],
 ];
 
 const DESCRIPTION = t`One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.`;
@@ -95,6 +96,12 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'nanobot doctor': ['', '--live', '--fix'],
   'nanobot support-bundle': ['', t`--to bundle.tar.gz`],
   'nanobot update': ['', '--check', '--to 1.4.0'],
+  'nanobot backup create': [
+    t`--to /media/disk/nanobot --every day --keep 7d4w6m`,
+    '--to - > home.tar',
+  ],
+  'nanobot backup restore': ['--from /media/disk/nanobot', 'home.tar --into /srv/nanobot'],
+  'nanobot move': [t`--to ann@server.example`, t`--to home.tar`],
   'nanobot usage': ['--days 7'],
   'nanobot channels login': ['telegram', 'whatsapp'],
   'nanobot pair approve': ['telegram 123456789'],
@@ -164,6 +171,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   eval: async () => (await import('../labs/eval/cli.ts')).evalCommand,
   replay: async () => (await import('../labs/replay/cli.ts')).replayCommand,
   tune: async () => (await import('../labs/tune/cli.ts')).tuneCommand,
+  backup: async () => (await import('../features/backup/cli.ts')).backupCommand,
+  move: async () => (await import('../features/backup/cli.ts')).moveCommand,
   mcp: async () => (await import('../features/mcp/cli.ts')).mcpCommand,
   config: async () => (await import('./config-command.ts')).configCommand,
 };

@@ -10,15 +10,13 @@ import { t } from '../lib/texts.ts';
 import type { Home } from './config/files/home.ts';
 import { NanobotError } from './message/errors.ts';
 
-const placeAndTime = z.object({ to: z.string(), at: z.string() });
-
 const shape = z.object({
   /** The same in all copies. */
   id: z.string().min(1),
   /** Raised by each move: the copy with the highest one leads. */
   epoch: z.int().positive(),
   /** The gateway refuses to start here. */
-  moved: placeAndTime.optional(),
+  moved: z.object({ to: z.string(), at: z.string(), isDone: z.boolean() }).optional(),
   /** Accounts that exist only once are off here; `elsewhere`: the home that has them, if known. */
   held: z.object({ at: z.string(), elsewhere: z.string().optional() }).optional(),
 });
@@ -60,7 +58,27 @@ export async function assertUsable(home: Home): Promise<void> {
   if (moved === undefined) return;
   throw new NanobotError(
     'home_moved',
-    t`this home moved to ${moved.to} on ${moved.at} and continues there. If it never started ` +
-      t`there, take it back: nanobot move --undo`,
+    moved.isDone
+      ? t`this home moved to ${moved.to} on ${moved.at} and continues there. If it was never started ` +
+          t`there, take it back: nanobot move --undo`
+      : t`the move of this home to ${moved.to} was interrupted. Repeat it: nanobot move --to ` +
+          t`${moved.to}. Or continue here: nanobot move --undo`,
   );
+}
+
+/** True if an interrupted move to the same place goes on. @throws NanobotError if it moved already */
+export async function markMoved(home: Home, to: string, isDone = false): Promise<boolean> {
+  const instance = await ensureInstance(home);
+  const { moved } = instance;
+  if (moved !== undefined && (moved.isDone || moved.to !== to)) await assertUsable(home);
+  const epoch = moved === undefined ? instance.epoch + 1 : instance.epoch;
+  const at = moved?.at ?? new Date().toISOString();
+  await writeInstance(home, { ...instance, epoch, moved: { to, at, isDone } });
+  return moved !== undefined;
+}
+
+/** All accounts run here again. */
+export async function unmarkMoved(home: Home): Promise<void> {
+  const { id, epoch } = await ensureInstance(home);
+  await writeInstance(home, { id, epoch: epoch + 1 });
 }

@@ -1,4 +1,4 @@
-// A home of every kind of data is backed up, proved and restored, plain and encrypted; what did not
+// A home of every kind of data is backed up, proved and restored; what did not
 // change is not stored again.
 
 import { cp, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -29,7 +29,6 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const homeIn = (name: string) => homeOf({ NANOBOT_HOME: join(folder, name) });
 const placeIn = (name: string) => openPlace(join(folder, name), { env: {}, s3: S3, proxy: '' });
 
-const PASSPHRASE = { kind: 'passphrase', passphrase: 'correct horse battery staple' } as const;
 const noUnlock = async () => {
   throw new Error('nothing is encrypted here');
 };
@@ -49,43 +48,36 @@ async function filesOf(root: string): Promise<ReadonlyMap<string, string>> {
 /** The store is compared by its counts: its copy is another file with the same rows. */
 const COMPARED = /^(sessions\/(?!\.index)|workspace\/|audit|metrics|config\.)/;
 
-test.each([
-  ['plain', undefined, noUnlock],
-  ['encrypted', PASSPHRASE, async () => PASSPHRASE],
-] as const)(
-  'a %s back-up of a home starts with all its messages, sessions and rows, and its files are the same',
-  async (_, encrypt, unlock) => {
-    const home = homeIn('home');
-    const place = await placeIn('place');
-    const created = await createBackup({ home, place, encrypt, signal });
-    expect(created.counts).toMatchObject({ messages: 74, sessions: 7, rows: { people: 11 } });
+test('a back-up of a home starts with all its messages, sessions and rows, and its files are the same', async () => {
+  const home = homeIn('home');
+  const place = await placeIn('place');
+  const created = await createBackup({ home, place, signal });
+  expect(created.counts).toMatchObject({ messages: 74, sessions: 7, rows: { people: 11 } });
 
-    const again = await createBackup({ home, place, encrypt, signal });
-    expect(again.bytes).toBeGreaterThan(created.storedBytes);
-    expect(again.storedBytes).toBeLessThan(created.storedBytes / 5);
+  const again = await createBackup({ home, place, signal });
+  expect(again.bytes).toBeGreaterThan(created.storedBytes);
+  expect(again.storedBytes).toBeLessThan(created.storedBytes / 5);
 
-    const command = [process.execPath, join(ROOT, 'src/main.ts')];
-    const env = { PATH: process.env['PATH'], HOME: folder };
-    const temp = join(folder, 'temp');
-    const verified = await verifyBackup({ place, unlock, signal, temp, command, env });
-    expect(verified).toMatchObject({
-      ok: true,
-      id: again.id,
-      counts: { messages: 74, sessions: 7 },
-    });
-    expect(await readdir(temp)).toEqual([]);
+  const command = [process.execPath, join(ROOT, 'src/main.ts')];
+  const env = { PATH: process.env['PATH'], HOME: folder };
+  const temp = join(folder, 'temp');
+  const verified = await verifyBackup({ place, unlock: noUnlock, signal, temp, command, env });
+  expect(verified).toMatchObject({
+    ok: true,
+    id: again.id,
+    counts: { messages: 74, sessions: 7 },
+  });
+  expect(await readdir(temp)).toEqual([]);
 
-    await restoreBackup({ place, unlock, signal, into: homeIn('restored') });
-    const isCompared = ([path]: readonly [string, string]) => COMPARED.test(path);
-    const original = [...(await filesOf(join(folder, 'home')))].filter(isCompared).sort();
-    const restored = [...(await filesOf(join(folder, 'restored')))].filter(isCompared).sort();
-    expect(restored.length).toBeGreaterThan(15);
-    expect(restored).toEqual(original);
+  await restoreBackup({ place, unlock: noUnlock, signal, into: homeIn('restored') });
+  const isCompared = ([path]: readonly [string, string]) => COMPARED.test(path);
+  const original = [...(await filesOf(join(folder, 'home')))].filter(isCompared).sort();
+  const restored = [...(await filesOf(join(folder, 'restored')))].filter(isCompared).sort();
+  expect(restored.length).toBeGreaterThan(15);
+  expect(restored).toEqual(original);
 
-    const stored = await filesOf(join(folder, 'place'));
-    for (const path of stored.keys()) {
-      expect((await stat(join(folder, 'place', path))).mode & 0o077).toBe(0);
-    }
-  },
-  60_000,
-);
+  const stored = await filesOf(join(folder, 'place'));
+  for (const path of stored.keys()) {
+    expect((await stat(join(folder, 'place', path))).mode & 0o077).toBe(0);
+  }
+}, 60_000);

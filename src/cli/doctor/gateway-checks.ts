@@ -244,3 +244,24 @@ async function storeFindings({ store }: OpenedState, now: number): Promise<reado
   }
   return findings;
 }
+
+const LATE_FACTOR = 2;
+
+/** The last back-up, if they are made as configured. */
+export async function checkBackups(
+  { home, clock }: Machine,
+  { backup }: Config,
+): Promise<readonly Finding[]> {
+  const { everyMs, lastBackupText, readRecord } = await import('../../features/backup/index.ts');
+  if (backup.to === '') {
+    const remedy = t`Make them every day: nanobot backup create --to <folder> --every day`;
+    return [{ check: 'backup', level: 'ok', text: t`no back-ups are configured. ${remedy}` }];
+  }
+  const now = clock.now();
+  const { made, failing } = await readRecord(home);
+  const text = await lastBackupText(home, now);
+  const span = everyMs(backup.every);
+  const isLate = span !== undefined && (made === undefined || now - made.at > LATE_FACTOR * span);
+  if (failing === undefined && !isLate) return [ok('backup', text)];
+  return [warn('backup', text, t`Make one and see what it says: nanobot backup create`)];
+}

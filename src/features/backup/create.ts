@@ -100,6 +100,7 @@ export type Created = Pick<Snapshot, 'id' | 'at' | 'files' | 'bytes'> & {
 /** What another program or a later start rebuilds, or what belongs to this copy alone. */
 const LEFT_OUT = [
   /^index\.db/,
+  /^state\.db\.snapshot/,
   /^media\/derived(\/|$)/,
   /^logs(\/|$)/,
   /^nanobot\.lock/,

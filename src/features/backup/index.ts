@@ -1,5 +1,19 @@
-// Back-ups of the home: other parts of the program create, verify and restore them through this
-// file, which loads what does it on use.
+// Back-ups of the home. The gateway makes them as configured, each in a process of its own, and
+// tells the owners once when they begin to fail; other parts of the program use this file, which
+// loads on use what does it.
+
+import { spawn } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import type { Config } from '../../kernel/config/config.ts';
+import { type Home, PROGRAM } from '../../kernel/config/files/home.ts';
+import { EVERY_PATTERN, KEEP_PATTERN } from '../../kernel/config/limits.ts';
+import type { Kernel } from '../../kernel/feature.ts';
+import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
+import { parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
 
 export type { Counts, Created, CreateOptions } from './create.ts';
 export type { Place } from './places.ts';
@@ -11,8 +25,7 @@ export const createBackup = async (
 ) => (await import('./create.ts')).createBackup(options);
 
 /** Message, session and row counts of a home in which nobody writes. */
-export const countHome = async (home: Parameters<typeof import('./create.ts').countHome>[0]) =>
-  (await import('./create.ts')).countHome(home);
+export const countHome = async (home: Home) => (await import('./create.ts')).countHome(home);
 
 /** Restores a back-up into a temporary folder and starts a gateway there. */
 export const verifyBackup = async (
@@ -30,3 +43,140 @@ export const trialStart = async (
 
 export const openPlace = async (...given: Parameters<typeof import('./places.ts').openPlace>) =>
   (await import('./places.ts')).openPlace(...given);
+
+// What is known about the back-ups of a home, for status and doctor.
+
+const done = z.object({ id: z.string(), at: z.number() });
+const recordShape = z.object({
+  /** The newest one. */
+  made: done.extend({ to: z.string(), bytes: z.number() }).optional(),
+  /** The last that was proved by a start. */
+  verified: done.extend({ ok: z.boolean() }).optional(),
+  /** The gateway's attempts fail since then. */
+  failing: z.object({ since: z.number(), last: z.number(), reason: z.string() }).optional(),
+});
+
+export type BackupRecord = Readonly<z.infer<typeof recordShape>>;
+
+const recordPath = ({ backups }: Home) => `${backups}/record.json`;
+
+export async function readRecord(home: Home): Promise<BackupRecord> {
+  const written = await textIfThere(recordPath(home));
+  return recordShape.safeParse(parseJson(written ?? '')).data ?? {};
+}
+
+export async function writeRecord(home: Home, change: BackupRecord): Promise<void> {
+  await mkdir(home.backups, { recursive: true, mode: 0o700 });
+  const record = { ...(await readRecord(home)), ...change };
+  await writeAtomic(recordPath(home), JSON.stringify(record));
+}
+
+// The schedule.
+
+const HOUR_MS = 3_600_000;
+const SPANS_MS: Readonly<Record<string, number>> = {
+  hour: HOUR_MS,
+  h: HOUR_MS,
+  day: 24 * HOUR_MS,
+  d: 24 * HOUR_MS,
+  week: 168 * HOUR_MS,
+};
+
+/** Undefined for no schedule, or if the text is none. */
+export function everyMs(every: string): number | undefined {
+  const [, word, count, unit = ''] = EVERY_PATTERN.exec(every) ?? [];
+  const span = SPANS_MS[word ?? unit];
+  return span === undefined ? undefined : span * Number(count ?? 1);
+}
+
+/** Undefined to keep all, or if the text is none. */
+export function keepOf(keep: string) {
+  const found = KEEP_PATTERN.exec(keep);
+  if (found === null) return undefined;
+  const [days = 0, weeks = 0, months = 0] = found.slice(1).map((count) => Number(count ?? 0));
+  return { days, weeks, months };
+}
+
+/** A little after the start, so that channels come first. */
+const FIRST_LOOK_MS = 60_000;
+const LOOK_MS = 60_000;
+const RETRY_MS = 3_600_000;
+const REASON_CHARS = 500;
+
+export function install(kernel: Kernel): void {
+  const { add, live, home, clock } = kernel;
+  add.task({ name: 'backups', run: (signal) => keepBackups(kernel, signal) });
+  add.status({
+    async lines(origin) {
+      if (origin !== undefined || live.config.backup.to === '') return [];
+      return [t`Back-up: ${await lastBackupText(home, clock.now())}`];
+    },
+  });
+}
+
+/** When the last one was made and proved, and whether newer ones fail. */
+export async function lastBackupText(home: Home, now: number): Promise<string> {
+  const { spanText } = await import('../../cli/flag-values.ts');
+  const { made, verified, failing } = await readRecord(home);
+  const age = (at: number) => spanText(now - at);
+  const last = made === undefined ? t`none yet` : t`${age(made.at)} ago, to ${made.to}`;
+  const proved =
+    verified?.ok === true ? t`verified ${age(verified.at)} ago` : t`not verified by a start`;
+  const problem = failing && t`failing for ${age(failing.since)}: ${failing.reason}`;
+  return [last, ...(made === undefined ? [] : [proved]), ...(problem ? [problem] : [])].join('; ');
+}
+
+async function keepBackups(kernel: Kernel, signal: AbortSignal): Promise<void> {
+  const { live, home, clock } = kernel;
+  for (let wait = FIRST_LOOK_MS; !signal.aborted; wait = LOOK_MS) {
+    await clock.sleep(wait, signal).catch(() => undefined);
+    if (!signal.aborted && isDue(live.config.backup, await readRecord(home), clock.now())) {
+      await backUp(kernel, signal);
+    }
+  }
+}
+
+export function isDue(
+  { to, every }: Pick<Config['backup'], 'to' | 'every'>,
+  { made, failing }: BackupRecord,
+  now: number,
+): boolean {
+  const span = everyMs(every);
+  if (to === '' || span === undefined) return false;
+  if (failing !== undefined && now - failing.last < Math.min(RETRY_MS, span)) return false;
+  return made === undefined || made.to !== to || now - made.at >= span;
+}
+
+/** In a process of its own, so that a large home delays no answer. */
+async function backUp(kernel: Kernel, signal: AbortSignal): Promise<void> {
+  const { home, clock, log, owners, env } = kernel;
+  const child = spawn(process.execPath, [PROGRAM, 'backup', 'create'], {
+    env: { ...env, NANOBOT_HOME: home.root },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    signal,
+  });
+  const ended = new Promise<boolean>((settle) => {
+    child.once('error', () => settle(false));
+    child.once('close', (code) => settle(code === 0));
+  });
+  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+  const [isMade, said] = await Promise.all([ended, text(child.stderr)]);
+  if (signal.aborted) return;
+  if (isMade) {
+    log.info('back-up made');
+    return;
+  }
+  const reason = said
+    .replace(/^nanobot: /, '')
+    .trim()
+    .slice(0, REASON_CHARS);
+  const { failing } = await readRecord(home);
+  const now = clock.now();
+  await writeRecord(home, { failing: { since: failing?.since ?? now, last: now, reason } });
+  log.error('back-up failed', { reason });
+  if (failing === undefined) {
+    owners.tell(
+      t`The back-up failed: ${reason}\n\nIt is tried again every hour; I say no more about it.`,
+    );
+  }
+}

@@ -54,8 +54,10 @@ export type Encryption =
   | { readonly kind: 'recipients'; readonly recipients: readonly string[] }
   | { readonly kind: 'passphrase'; readonly passphrase: string };
 
-/** What opens an encrypted repository: asked for only if it is encrypted. */
-export type Unlock = () => Promise<
+/** What opens an encrypted repository: asked for only if it is encrypted, by what it is closed with. */
+export type Unlock = (
+  kind: 'identity' | 'passphrase',
+) => Promise<
   | { readonly kind: 'identity'; readonly identity: string }
   | { readonly kind: 'passphrase'; readonly passphrase: string }
 >;
@@ -81,6 +83,8 @@ async function readHead(place: Place): Promise<RepositoryHead | undefined> {
     t`${place.name} has back-ups of another version, or ${HEAD} there is damaged`,
   );
 }
+
+export const hasRepository = async (place: Place) => (await readHead(place)) !== undefined;
 
 /** The repository in the place, created if there is none. @throws NanobotError */
 export async function openHead(
@@ -243,11 +247,15 @@ export const damaged = (place: Pick<Place, 'name'>, what: string, cause?: unknow
     cause,
   );
 
-async function unsealer(place: Place, head: RepositoryHead, unlock: Unlock) {
-  const sealed = await place.read(identityKey(head));
-  if (sealed === undefined) throw damaged(place, t`${identityKey(head)} is missing`);
+/** A passphrase is alone, and stands first. */
+const AGE_HEAD_BYTES = 200;
+
+async function unsealer(place: Place, repository: RepositoryHead, unlock: Unlock) {
+  const sealed = await place.read(identityKey(repository));
+  if (sealed === undefined) throw damaged(place, t`${identityKey(repository)} is missing`);
   const { Decrypter } = await import('age-encryption');
-  const key = await unlock();
+  const head = Buffer.from(sealed.subarray(0, AGE_HEAD_BYTES)).toString('latin1');
+  const key = await unlock(head.includes('\n-> scrypt ') ? 'passphrase' : 'identity');
   const opener = new Decrypter();
   try {
     if (key.kind === 'passphrase') opener.addPassphrase(key.passphrase);

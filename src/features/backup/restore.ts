@@ -185,8 +185,6 @@ export type RestoreOptions = FillOptions & {
   readonly force?: boolean | undefined;
   /** Accounts that exist only once run here from now on. */
   readonly takesOver?: boolean | undefined;
-  /** A move: the epoch of the home that it leaves, raised. */
-  readonly epoch?: number | undefined;
 };
 
 export type Restored = Pick<Snapshot, 'id' | 'at' | 'files' | 'bytes'> & {
@@ -243,26 +241,39 @@ async function contentOf(home: Home): Promise<readonly string[]> {
   return names.filter(isContent);
 }
 
+/** @throws NanobotError if there is something, and no restore that is to be continued */
+export async function refuseUnlessEmpty(into: Home, force: boolean): Promise<void> {
+  if (force || !existsSync(into.root) || (await readPlan(into)) !== undefined) return;
+  if ((await contentOf(into)).length === 0) return;
+  throw placeError(
+    'home_not_empty',
+    t`${into.root} is not empty. Restore into another folder (--into), or add --force: ` +
+      t`what is there is set aside, not deleted.`,
+  );
+}
+
+/** What a failed restore had written; not if only the last steps are missing. */
+export async function discardStaged(into: Home): Promise<void> {
+  if ((await readPlan(into)) === undefined) {
+    await rm(into.restoring, { recursive: true, force: true });
+  }
+}
+
 /** Writes everything beside the content of the home, and what is to be done then. */
 async function stage(options: RestoreOptions): Promise<Plan> {
-  const { into, place, id, force, takesOver, epoch } = options;
+  const { into, place, id, force, takesOver } = options;
+  await refuseUnlessEmpty(into, force === true);
   const old = await contentOf(into);
-  if (old.length > 0 && force !== true) {
-    throw placeError(
-      'home_not_empty',
-      t`${into.root} is not empty. Restore into another folder (--into), or add --force: ` +
-        t`what is there is set aside, not deleted.`,
-    );
-  }
   const snapshot = await findSnapshot(place, id);
-  await rm(into.restoring, { recursive: true, force: true });
   const content = join(into.restoring, CONTENT);
+  await rm(content, { recursive: true, force: true });
   await mkdir(content, { recursive: true, mode: FOLDER_MODE });
   const head = await fill(content, snapshot, options);
   const before = await readInstance(into).catch(() => undefined);
   // Of the home that is replaced the accounts continue here.
-  const isSameHome = before?.id === snapshot.home && before.moved === undefined;
-  const isHeld = takesOver !== true && epoch === undefined && !isSameHome;
+  const isSameHome =
+    before?.id === snapshot.home && before.moved === undefined && before.held === undefined;
+  const isHeld = takesOver !== true && !isSameHome;
   const at = new Date().toISOString();
   const isHere = head.host === hostname() && existsSync(head.root);
   const original = isHere && head.root !== (await realpath(into.root)) ? head.root : undefined;
@@ -272,7 +283,7 @@ async function stage(options: RestoreOptions): Promise<Plan> {
     old: [...old],
     instance: {
       id: snapshot.home,
-      epoch: epoch ?? Math.max(head.epoch, before?.epoch ?? 1),
+      epoch: Math.max(head.epoch, before?.epoch ?? 1),
       ...(isHeld ? { held: { at, ...(original && { elsewhere: original }) } } : {}),
     },
     ...(original && takesOver === true ? { original } : {}),

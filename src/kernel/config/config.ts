@@ -13,7 +13,14 @@ import { t } from '../../lib/texts.ts';
 import { providersSchema } from '../../providers/settings.ts';
 import { type AccountId, DEFAULT_ACCOUNT } from '../message/ids.ts';
 import { telemetrySection } from '../observe/settings.ts';
-import { limitsSchema, memorySchema, modelsSchema, sessionsSchema, toolsSchema } from './limits.ts';
+import {
+  backupSchema,
+  limitsSchema,
+  memorySchema,
+  modelsSchema,
+  sessionsSchema,
+  toolsSchema,
+} from './limits.ts';
 import {
   choice,
   count,
@@ -200,6 +207,7 @@ const kernelSchema = z.strictObject({
       'Characters of a document shown with its message; read_document reads the rest.',
     ),
   }),
+  backup: backupSchema.prefault({}),
   ...SECTIONS,
   telemetry: telemetrySection,
   logging: section({

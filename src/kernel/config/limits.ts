@@ -10,7 +10,7 @@ import {
   TOOL_ACCESSES,
   type ToolAccess,
 } from '../access/rights.ts';
-import { choice, count, flag, port, seconds, section, text } from './settings-fields.ts';
+import { choice, count, flag, port, seconds, secret, section, text } from './settings-fields.ts';
 
 /** When an owner approves a letter to another person before it is sent. */
 const SEND_POLICIES = ['never', 'first_contact', 'always', 'outside_hours'] as const;
@@ -278,4 +278,44 @@ export const toolsSchema = section({
   finance: financeSection.prefault({}),
   send: send.prefault({}),
   approvals: approvals.prefault({}),
+});
+
+// Back-ups that the gateway makes by itself.
+
+/** A unit, or a number with the letter of one. */
+export const EVERY_PATTERN = /^(?:(hour|day|week)|(\d{1,3})([hd]))$/;
+/** Days, weeks, months. */
+export const KEEP_PATTERN = /^(?=\d)(?:(\d{1,4})d)?(?:(\d{1,4})w)?(?:(\d{1,4})m)?$/;
+
+const orEmpty = (pattern: RegExp) => new RegExp(`^$|${pattern.source}`);
+
+export const backupSchema = z.strictObject({
+  to: text().describe(
+    'Where back-ups are kept: a folder, or s3://bucket/prefix. It should be on another disk than the home.',
+  ),
+  every: z
+    .string()
+    .regex(
+      orEmpty(EVERY_PATTERN),
+      'Write hour, day, week, or a number of hours or days such as 12h',
+    )
+    .default('')
+    .describe('How often the gateway makes one. Empty: never by itself.'),
+  keep: z
+    .string()
+    .regex(orEmpty(KEEP_PATTERN), 'Write days, weeks and months, e.g. 7d4w6m')
+    .default('7d4w6m')
+    .describe(
+      'Which back-ups stay: the newest of each of the last days, weeks and months. Empty: all.',
+    ),
+  encrypt: text().describe(
+    'Who can read them: a recipient of age (age1...), several with spaces between, or "passphrase". ' +
+      'Used when a place gets its first back-up. Empty: not encrypted.',
+  ),
+  s3: section({
+    endpoint: text().describe('Address of the S3 service. Empty: that of AWS.'),
+    region: text().describe('Empty: AWS_REGION, else us-east-1.'),
+    accessKeyId: text().describe('Empty: AWS_ACCESS_KEY_ID.'),
+    secretAccessKey: secret().default('').describe('Empty: AWS_SECRET_ACCESS_KEY.'),
+  }),
 });

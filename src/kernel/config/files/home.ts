@@ -94,6 +94,8 @@ export const WORKSPACE_TEMPLATE = join(PACKAGE_ROOT, 'workspace');
 export const SHIPPED_SKILLS = join(PACKAGE_ROOT, 'skills');
 /** agents/ and prompts/ of the supervisor. */
 export const SHIPPED_AGENTS = join(PACKAGE_ROOT, 'config');
+/** Starts the program that runs now. */
+export const PROGRAM = join(PACKAGE_ROOT, 'bin', 'nanobot.js');
 export const CONFIG_SCHEMA_FILE = join(PACKAGE_ROOT, 'config', 'config.schema.json');
 
 export const programVersion = (): string => fromManifest('version');
