@@ -240,7 +240,7 @@ function retryInbound(tx: Transaction, id: MessageId): boolean {
     id,
   );
   if (row === undefined) return false;
-  tx.change(
+  tx.run(
     `INSERT INTO inbound (id, session, state, body, received_at, accepted_at)
      VALUES (?, ?, 'pending', ?, ?, ?)`,
     ...[id, row.session, row.body, row.received_at, tx.now],
@@ -268,7 +268,7 @@ function retryOutbound(tx: Transaction, id: MessageId): boolean {
   if (row === undefined) return false;
   // A person requested it, so a message in doubt is sent again, marked as a repeat.
   const inDoubt = row.state === 'unknown' ? 1 : 0;
-  tx.change(
+  tx.run(
     `INSERT INTO outbound (id, channel, lane, state, body, finalizes, parts, created_at, queued_at,
        in_doubt, was_repeated, ready_at)
      VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?7, ?8, ?9, 0, CASE WHEN EXISTS

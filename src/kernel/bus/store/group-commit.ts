@@ -47,6 +47,7 @@ export class GroupCommit {
     all: <R>(sql: string, ...params: SqlValue[]) => this.#prepare(sql).all(...params) as R[],
     first: <R>(sql: string, ...params: SqlValue[]) => this.#prepare(sql).all(...params)[0] as R,
     change: (sql, ...params) => Number(this.#prepare(sql).run(...params).changes),
+    run: (sql, ...params) => void this.#prepare(sql).run(...params),
   };
   readonly #lost = Promise.withResolvers<never>();
   #queue: Job[] = [];

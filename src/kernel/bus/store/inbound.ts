@@ -11,7 +11,6 @@ import {
   type MessageId,
   mediaId,
   type SessionKey,
-  type TurnId,
 } from '../../message/ids.ts';
 import {
   type Amendment,
@@ -91,29 +90,27 @@ function checkRoom(
   added: ReadonlyMap<SessionKey, number>,
   limits: BusLimits,
 ): void {
-  let addedInAll = 0;
+  const addedInAll = added.values().reduce((sum, count) => sum + count, 0);
   for (const [session, count] of added) {
-    addedInAll += count;
-    const waiting = tx.first<{ n: number }>(
-      `SELECT count(*) AS n FROM inbound WHERE session = ?1 AND state = 'pending'
-         AND seq > coalesce((SELECT held_through FROM session_lane WHERE session = ?1), 0)`,
+    const waiting = tx.first<{ here: number; everywhere: number }>(
+      `SELECT
+         (SELECT count(*) FROM inbound WHERE session = ?1 AND state = 'pending'
+            AND seq > coalesce((SELECT held_through FROM session_lane WHERE session = ?1), 0)) AS here,
+         (SELECT count(*) FROM inbound WHERE state = 'pending') AS everywhere`,
       session,
     );
-    if ((waiting?.n ?? 0) - count >= limits.maxPendingPerChat) {
+    if ((waiting?.here ?? 0) - count >= limits.maxPendingPerChat) {
       throw new BusFullError(`${limits.maxPendingPerChat} messages wait in one chat`);
     }
-  }
-  const total = tx.first<{ n: number }>(
-    `SELECT count(*) AS n FROM inbound WHERE state = 'pending'`,
-  );
-  if ((total?.n ?? 0) - addedInAll >= limits.maxPending) {
-    throw new BusFullError(`${limits.maxPending} messages wait`);
+    if ((waiting?.everywhere ?? 0) - addedInAll >= limits.maxPending) {
+      throw new BusFullError(`${limits.maxPending} messages wait`);
+    }
   }
 }
 
 /** Makes the session due, unless a turn holds it or it waits for a retry. */
 export function ring(tx: Transaction, session: string): void {
-  tx.change(
+  tx.run(
     `INSERT INTO session_lane (session, ready_at) VALUES (?, ?)
      ON CONFLICT (session) DO UPDATE SET ready_at = excluded.ready_at
      WHERE session_lane.owner IS NULL AND session_lane.ready_at IS NULL`,
@@ -122,7 +119,7 @@ export function ring(tx: Transaction, session: string): void {
 }
 
 function saveCursor(tx: Transaction, cursor: ChannelCursor): void {
-  tx.change(
+  tx.run(
     `INSERT INTO cursor (channel, account, value, written_at) VALUES (?, ?, ?, ?)
      ON CONFLICT (channel, account)
      DO UPDATE SET value = excluded.value, written_at = excluded.written_at`,
@@ -158,7 +155,7 @@ export function cancel(tx: Transaction, session: SessionKey, reason: string): Ca
     ...[reason, session],
   );
   if (marked === 0) {
-    tx.change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
+    tx.run('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
   }
   const unsent = stopAnswers(tx, session, reason);
   return { withdrawn, running: marked > 0, unsent };
@@ -166,17 +163,15 @@ export function cancel(tx: Transaction, session: SessionKey, reason: string): Ca
 
 type MessageRow = { seq: number; body: string };
 
-/** `turn`: only those that were part of it in an earlier try. */
 export function pendingAfter(
   tx: Transaction,
   session: SessionKey,
   seq: number,
-  turn?: TurnId,
 ): readonly QueuedMessage[] {
   const rows = tx.all<MessageRow>(
     `SELECT seq, body FROM inbound
-     WHERE session = ?1 AND state = 'pending' AND seq > ?2 AND (?3 IS NULL OR turn = ?3) ORDER BY seq`,
-    ...[session, seq, turn ?? null],
+     WHERE session = ?1 AND state = 'pending' AND seq > ?2 ORDER BY seq`,
+    ...[session, seq],
   );
   return rows.map(queuedMessage);
 }
@@ -255,7 +250,7 @@ function applyChange(
 }
 
 function withdraw(tx: Transaction, seq: number): void {
-  tx.change(
+  tx.run(
     `UPDATE inbound SET state = 'cancelled', reason = 'withdrawn by its author', settled_at = ?
      WHERE seq = ?`,
     ...[tx.now, seq],
@@ -263,5 +258,5 @@ function withdraw(tx: Transaction, seq: number): void {
 }
 
 function swap(tx: Transaction, seq: number, message: InboundMessage): void {
-  tx.change('UPDATE inbound SET body = ? WHERE seq = ?', JSON.stringify(message), seq);
+  tx.run('UPDATE inbound SET body = ? WHERE seq = ?', JSON.stringify(message), seq);
 }

@@ -5,7 +5,7 @@ import type { KeyValueEntry, RowSwap } from './store.ts';
 
 /** Sorts after every key that continues the prefix. */
 const PREFIX_END = '\u{10ffff}';
-const NO_LIMIT = -1;
+const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
 type ListOptions = {
   readonly limit?: number;
@@ -23,10 +23,10 @@ export function get(tx: Transaction, scope: string, key: string): string | undef
 
 export function put(tx: Transaction, scope: string, key: string, value: string | undefined): void {
   if (value === undefined) {
-    tx.change('DELETE FROM key_value WHERE scope = ? AND key = ?', scope, key);
+    tx.run('DELETE FROM key_value WHERE scope = ? AND key = ?', scope, key);
     return;
   }
-  tx.change(
+  tx.run(
     `INSERT INTO key_value (scope, key, value, written_at) VALUES (?, ?, ?, ?)
      ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, written_at = excluded.written_at`,
     ...[scope, key, value, tx.now],
@@ -113,6 +113,8 @@ export type Sql = {
   first<R extends Row>(sql: string, ...params: SqlValue[]): R | undefined;
   /** Runs a write and returns how many rows it changed. */
   change(sql: string, ...params: SqlValue[]): number;
+  /** Runs a write of which nobody asks what it changed. */
+  run(sql: string, ...params: SqlValue[]): void;
 };
 
 export type SqlValue = string | number | null;

@@ -24,18 +24,25 @@ import type { SqlValue, Transaction } from './key-value.ts';
 import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
 
 export function queue(tx: Transaction, message: OutboundMessage): 'queued' | 'duplicate' {
+  return tx.change(...queueing(tx, message)) > 0 ? 'queued' : 'duplicate';
+}
+
+/** The statement that queues it, with its values. */
+export function queueing(
+  { now }: Transaction,
+  message: OutboundMessage,
+): [sql: string, ...SqlValue[]] {
   const lane = sessionKeyOf(message.chat);
-  const changes = tx.change(
+  return [
     `INSERT INTO outbound
        (id, channel, lane, state, body, finalizes, created_at, queued_at, ready_at)
      VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?6, CASE WHEN EXISTS
        (SELECT 1 FROM outbound WHERE lane = ?3 AND state IN ('queued', 'sending'))
-       THEN NULL ELSE ?6 END)
+       THEN NULL ELSE CAST(?6 AS BIGINT) END)
      ON CONFLICT (id) DO NOTHING`,
     ...[message.id, accountName(message.chat), lane, JSON.stringify(message)],
-    ...[message.finalizes ?? null, tx.now],
-  );
-  return changes > 0 ? 'queued' : 'duplicate';
+    ...[message.finalizes ?? null, now],
+  ];
 }
 
 type OutboundRow = {
@@ -67,7 +74,7 @@ export function claimDeliveries(
     ...[account, tx.now, places()],
   );
   for (const { id } of due) {
-    tx.change(
+    tx.run(
       `UPDATE outbound SET state = 'sending', attempts = attempts + 1, owner = ?, claimed_at = ?,
          ready_at = NULL, requesting = ? WHERE id = ?`,
       ...[tx.owner, tx.now, announcesRequests ? 0 : null, id],
@@ -93,7 +100,7 @@ export function recoverDeliveries(
     account,
   );
   for (const { id } of rows) {
-    tx.change('UPDATE outbound SET owner = ? WHERE id = ?', tx.owner, id);
+    tx.run('UPDATE outbound SET owner = ? WHERE id = ?', tx.owner, id);
   }
   return rows.map((row) => claimedDelivery(row, row.queued_at));
 }
@@ -137,7 +144,7 @@ export function partSent(tx: Transaction, hold: DeliveryHold, part: NativeId): b
   );
   if (row === undefined) return false;
   const parts: readonly NativeId[] = JSON.parse(row.parts);
-  tx.change(
+  tx.run(
     `UPDATE outbound SET parts = ?, begun_at = coalesce(begun_at, claimed_at), in_doubt = 0,
        was_repeated = 0, requesting = requesting * 0 WHERE id = ?`,
     ...[JSON.stringify([...parts, part]), hold.id],
@@ -146,7 +153,7 @@ export function partSent(tx: Transaction, hold: DeliveryHold, part: NativeId): b
 }
 
 export function markRepeat(tx: Transaction, hold: DeliveryHold): void {
-  tx.change(`UPDATE outbound SET was_repeated = 1 WHERE ${HELD}`, ...heldBy(hold, tx.owner));
+  tx.run(`UPDATE outbound SET was_repeated = 1 WHERE ${HELD}`, ...heldBy(hold, tx.owner));
 }
 
 export function settle(
@@ -161,7 +168,7 @@ export function settle(
   if (row === undefined) return 'lost';
   const isStopped = settlement.kind === 'stopped' || row.stopped !== null;
   if (settlement.kind === 'retry' && !isStopped) {
-    tx.change(
+    tx.run(
       `UPDATE outbound SET state = 'queued', ready_at = ?, reason = ?, in_doubt = ?,
          was_repeated = ?, attempts = attempts - ?, owner = NULL WHERE id = ?`,
       ...[settlement.at, settlement.reason, settlement.inDoubt ? 1 : 0],
@@ -170,15 +177,15 @@ export function settle(
     return 'settled';
   }
   if (settlement.kind === 'sent') {
-    tx.change(
+    tx.run(
       `UPDATE outbound SET state = 'sent', parts = ?, settled_at = ?, owner = NULL WHERE id = ?`,
       ...[JSON.stringify(settlement.nativeIds), tx.now, hold.id],
     );
-    if (row.finalizes !== null) tx.change('DELETE FROM draft WHERE turn = ?', row.finalizes);
+    if (row.finalizes !== null) tx.run('DELETE FROM draft WHERE turn = ?', row.finalizes);
   } else if (settlement.kind === 'retry' || settlement.kind === 'stopped') {
     close(tx, hold.id, row.stopped ?? settlement.reason);
   } else {
-    tx.change(
+    tx.run(
       'UPDATE outbound SET state = ?, reason = ?, settled_at = ?, owner = NULL WHERE id = ?',
       ...[settlement.kind, settlement.reason, tx.now, hold.id],
     );
@@ -189,12 +196,12 @@ export function settle(
 
 /** Sends no further part of it; what is in the chat counts as sent, as in `takeBack`. */
 function close(tx: Transaction, id: MessageId, reason: string): void {
-  tx.change(
+  tx.run(
     `UPDATE outbound SET state = CASE parts WHEN '[]' THEN 'dropped' ELSE 'sent' END, reason = ?,
        settled_at = ?, ready_at = NULL, owner = NULL WHERE id = ?`,
     ...[reason, tx.now, id],
   );
-  tx.change(
+  tx.run(
     `DELETE FROM draft WHERE turn = (SELECT finalizes FROM outbound WHERE id = ? AND state = 'sent')`,
     id,
   );
@@ -214,7 +221,7 @@ export function stopAnswers(tx: Transaction, session: SessionKey, reason: string
   });
   for (const { id, state } of answers) {
     if (state === 'queued') close(tx, id, reason);
-    else tx.change('UPDATE outbound SET stopped = ? WHERE id = ?', reason, id);
+    else tx.run('UPDATE outbound SET stopped = ? WHERE id = ?', reason, id);
   }
   for (const lane of new Set(answers.map((answer) => answer.lane))) promote(tx, lane);
   return answers.length;
@@ -235,12 +242,7 @@ export function markBounced(
   );
   if (row === undefined) return 'not sent';
   if (row.bounced_at !== null) return 'known';
-  tx.change(
-    'UPDATE outbound SET bounced_at = ?, bounce_reason = ? WHERE id = ?',
-    tx.now,
-    reason,
-    id,
-  );
+  tx.run('UPDATE outbound SET bounced_at = ?, bounce_reason = ? WHERE id = ?', tx.now, reason, id);
   return 'marked';
 }
 
@@ -254,7 +256,7 @@ export function isDelivering(tx: Transaction, chat: ChatRef): boolean {
 
 /** Makes the lane's oldest open row due, unless it is being sent or waits for a retry. */
 export function promote(tx: Transaction, lane: string): void {
-  tx.change(
+  tx.run(
     `UPDATE outbound SET ready_at = ?1 WHERE ready_at IS NULL AND state = 'queued' AND ord =
        (SELECT min(ord) FROM outbound WHERE lane = ?2 AND state IN ('queued', 'sending'))`,
     ...[tx.now, lane],
@@ -284,9 +286,9 @@ export function sentAs(tx: Transaction, session: SessionKey, part: NativeId): Se
     `SELECT body, parts, state, lane FROM outbound
      WHERE (lane = ?1 OR substr(lane, 1, length(?1) + 1) = ?1 || '#')
        AND state IN ('sent', 'sending', 'unknown') AND body IS NOT NULL
-       AND EXISTS (SELECT 1 FROM json_each(outbound.parts) WHERE json_each.value = ?2)
+       AND instr(parts, ?2) > 0
      ORDER BY ord DESC LIMIT 1`,
-    ...[session, part],
+    ...[session, JSON.stringify(part)],
   );
   return row === undefined ? undefined : sentText(row)[0];
 }

@@ -14,17 +14,26 @@ import {
 import type { LiveDraft, QueuedMessage } from '../bus.ts';
 import { pendingAfter, queuedMessage } from './inbound.ts';
 import type { Transaction } from './key-value.ts';
-import { queue } from './outbound.ts';
+import { queueing } from './outbound.ts';
 import type { ClaimedTurn, Claims, EntryRow, NewEntryRow, TurnEnding, TurnHold } from './store.ts';
+
+type WaitingRow = HeadRow & { turn: TurnId | null };
+/** A session that is due, with a message that waits in it. */
+type DueRow = { session: SessionKey; epoch: number } & (WaitingRow | { seq: null });
 
 export function claimTurns(tx: Transaction, places: () => number): Claims<ClaimedTurn> {
   const claimed: ClaimedTurn[] = [];
-  const due = tx.all<{ session: SessionKey }>(
-    'SELECT session FROM session_lane WHERE ready_at <= ? ORDER BY ready_at LIMIT ?',
+  const due = tx.all<DueRow>(
+    `SELECT due.session, epoch, seq, body, attempts, failures, deaths, turn FROM
+       (SELECT session, epoch, ready_at FROM session_lane WHERE ready_at <= ?
+        ORDER BY ready_at LIMIT ?) AS due
+     LEFT JOIN inbound ON inbound.session = due.session AND state = 'pending'
+     ORDER BY due.ready_at, due.session, seq`,
     ...[tx.now, places()],
   );
-  for (const { session } of due) {
-    const turn = claimTurn(tx, session);
+  for (const [session, rows] of Map.groupBy(due, (row) => row.session)) {
+    const waiting = rows.filter((row) => row.seq !== null);
+    const turn = claimTurn(tx, session, rows[0]?.epoch ?? 0, waiting);
     if (turn !== undefined) claimed.push(turn);
   }
   const next = tx.first<{ at: number }>(
@@ -33,44 +42,45 @@ export function claimTurns(tx: Transaction, places: () => number): Claims<Claime
   return { claimed, nextAt: next?.at };
 }
 
-function claimTurn(tx: Transaction, session: SessionKey): ClaimedTurn | undefined {
-  const head = tx.first<HeadRow>(
-    `SELECT seq, body, attempts, failures, deaths FROM inbound WHERE session = ? AND state = 'pending'
-     ORDER BY seq LIMIT 1`,
-    session,
-  );
+function claimTurn(
+  tx: Transaction,
+  session: SessionKey,
+  lastEpoch: number,
+  [head, ...waiting]: readonly WaitingRow[],
+): ClaimedTurn | undefined {
   if (head === undefined) {
-    tx.change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
+    tx.run('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
     return undefined;
   }
   if (head.attempts - head.failures >= SUSPECT_DEATHS && suspectsAtWork(tx).length > 0) {
-    tx.change(
+    tx.run(
       'UPDATE session_lane SET ready_at = ? WHERE session = ?',
       ...[tx.now + suspectWaitMs(head), session],
     );
     return undefined;
   }
   const id = turnIdOf(session, head.seq);
-  const followers = followersOf(tx, session, head, id);
+  const followers = followersOf(head, waiting, id);
   const lastSeq = followers.at(-1)?.seq ?? head.seq;
-  const lane = tx.first<{ epoch: number }>(
-    `UPDATE session_lane SET epoch = epoch + 1, owner = ?, held_through = ?, ready_at = NULL
-     WHERE session = ? RETURNING epoch`,
-    ...[tx.owner, lastSeq, session],
+  const epoch = lastEpoch + 1;
+  tx.run(
+    `UPDATE session_lane SET epoch = ?, owner = ?, held_through = ?, ready_at = NULL
+     WHERE session = ?`,
+    ...[epoch, tx.owner, lastSeq, session],
   );
-  tx.change(
+  tx.run(
     'UPDATE inbound SET attempts = attempts + 1, claimed_at = ?, turn = ? WHERE seq = ?',
     ...[tx.now, id, head.seq],
   );
   if (head.attempts === 0) markJoined(tx, session, id, head.seq, lastSeq);
   return {
     session,
-    epoch: lane?.epoch ?? 0,
+    epoch,
     firstSeq: head.seq,
     attempt: head.attempts + 1,
     failures: head.failures,
     deaths: head.deaths,
-    messages: [queuedMessage(head), ...followers],
+    messages: [queuedMessage(head), ...followers.map(queuedMessage)],
   };
 }
 
@@ -98,10 +108,10 @@ const suspectWaitMs = ({ deaths }: Pick<HeadRow, 'deaths'>) => SUSPECT_WAIT_MS *
 /** The first messages of held turns that were suspects before. */
 function suspectsAtWork(tx: Transaction): readonly { readonly seq: number }[] {
   return tx.all<{ seq: number }>(
-    `SELECT seq FROM
-       (SELECT min(seq) AS seq, attempts, failures FROM inbound JOIN session_lane USING (session)
-        WHERE owner IS NOT NULL AND state = 'pending' GROUP BY session)
-     WHERE attempts - 1 - failures >= ?`,
+    `SELECT head.seq FROM session_lane JOIN inbound AS head ON head.seq =
+       (SELECT min(seq) FROM inbound
+        WHERE inbound.session = session_lane.session AND state = 'pending')
+     WHERE owner IS NOT NULL AND attempts - 1 - failures >= ?`,
     SUSPECT_DEATHS,
   );
 }
@@ -110,7 +120,7 @@ function suspectsAtWork(tx: Transaction): readonly { readonly seq: number }[] {
 function judgeDeath(tx: Transaction): void {
   const [suspect, ...others] = suspectsAtWork(tx);
   if (suspect !== undefined && others.length === 0) {
-    tx.change('UPDATE inbound SET deaths = deaths + 1 WHERE seq = ?', suspect.seq);
+    tx.run('UPDATE inbound SET deaths = deaths + 1 WHERE seq = ?', suspect.seq);
   }
 }
 
@@ -121,7 +131,7 @@ function holdSuspects(tx: Transaction): void {
     SUSPECT_DEATHS,
   );
   for (const suspect of suspects) {
-    tx.change(
+    tx.run(
       'UPDATE session_lane SET ready_at = ? WHERE session = ? AND ready_at <= ?',
       ...[tx.now + PROVEN_PROCESS_MS + suspectWaitMs(suspect), suspect.session],
       tx.now + PROVEN_PROCESS_MS,
@@ -131,13 +141,12 @@ function holdSuspects(tx: Transaction): void {
 
 /** The first try takes all waiting messages, the second those of the first, later ones none. */
 function followersOf(
-  tx: Transaction,
-  session: SessionKey,
-  head: { readonly seq: number; readonly attempts: number },
+  head: HeadRow,
+  waiting: readonly WaitingRow[],
   id: TurnId,
-): readonly QueuedMessage[] {
-  if (head.attempts === 0) return pendingAfter(tx, session, head.seq);
-  return head.attempts === 1 ? pendingAfter(tx, session, head.seq, id) : [];
+): readonly WaitingRow[] {
+  if (head.attempts === 0) return waiting;
+  return head.attempts === 1 ? waiting.filter(({ turn }) => turn === id) : [];
 }
 
 function markJoined(
@@ -148,7 +157,7 @@ function markJoined(
   through: number,
 ): void {
   if (through === after) return;
-  tx.change(
+  tx.run(
     "UPDATE inbound SET turn = ? WHERE session = ? AND state = 'pending' AND seq > ? AND seq <= ?",
     ...[id, session, after, through],
   );
@@ -171,7 +180,7 @@ export function joinTurn(tx: Transaction, hold: TurnHold): readonly QueuedMessag
   const followers = pendingAfter(tx, hold.session, heldThrough);
   const last = followers.at(-1);
   if (last !== undefined) {
-    tx.change(
+    tx.run(
       'UPDATE session_lane SET held_through = ? WHERE session = ?',
       ...[last.seq, hold.session],
     );
@@ -191,15 +200,15 @@ export function endTurn(
   if (heldThrough === undefined) return 'lost';
   settleInbound(tx, hold, ending, heldThrough);
   insertEntries(tx, entries);
-  tx.change(
+  tx.run(
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS
-         (SELECT 1 FROM inbound WHERE session = ?1 AND state = 'pending') THEN ?2 END
+         (SELECT 1 FROM inbound WHERE session = ?1 AND state = 'pending') THEN CAST(?2 AS BIGINT) END
      WHERE session = ?1`,
     ...[hold.session, 'at' in ending ? ending.at : tx.now],
   );
   if (ending.kind === 'done' || ending.kind === 'dead') {
-    for (const message of ending.outbound) queue(tx, message);
+    for (const message of ending.outbound) tx.run(...queueing(tx, message));
   }
   return 'ended';
 }
@@ -227,7 +236,7 @@ function settleInbound(
   const { session, firstSeq } = hold;
   switch (ending.kind) {
     case 'done':
-      tx.change(
+      tx.run(
         `UPDATE inbound SET state = 'done', turn = ?, settled_at = ?,
            reason = CASE WHEN seq = ? THEN ? END
          WHERE session = ? AND state = 'pending' AND seq <= ?`,
@@ -236,22 +245,22 @@ function settleInbound(
       );
       return;
     case 'retry':
-      tx.change(
+      tx.run(
         'UPDATE inbound SET reason = ?, failures = failures + 1 WHERE seq = ?',
         ...[ending.reason, firstSeq],
       );
       return;
     case 'deferred':
-      tx.change(
+      tx.run(
         'UPDATE inbound SET reason = ?, attempts = attempts - 1 WHERE seq = ?',
         ...[ending.reason, firstSeq],
       );
       return;
     case 'released':
-      tx.change('UPDATE inbound SET attempts = attempts - 1 WHERE seq = ?', firstSeq);
+      tx.run('UPDATE inbound SET attempts = attempts - 1 WHERE seq = ?', firstSeq);
       return;
     case 'dead':
-      tx.change(
+      tx.run(
         `UPDATE inbound SET state = 'dead', reason = ?, settled_at = ? WHERE seq = ?`,
         ...[ending.reason, tx.now, firstSeq],
       );
@@ -262,7 +271,7 @@ function settleInbound(
 }
 
 function withdraw(tx: Transaction, session: string, throughSeq: number, reason: string): void {
-  tx.change(
+  tx.run(
     `UPDATE inbound SET state = 'cancelled', reason = ?, settled_at = ?
      WHERE session = ? AND state = 'pending' AND seq <= ?`,
     ...[reason, tx.now, session, throughSeq],
@@ -280,10 +289,10 @@ export function recoverTurns(tx: Transaction): number {
   for (const { session, held_through, stop_reason } of held) {
     if (stop_reason !== null) withdraw(tx, session, held_through, stop_reason);
   }
-  tx.change(
+  tx.run(
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS (SELECT 1 FROM inbound
-         WHERE inbound.session = session_lane.session AND state = 'pending') THEN ? END
+         WHERE inbound.session = session_lane.session AND state = 'pending') THEN CAST(? AS BIGINT) END
      WHERE owner IS NOT NULL`,
     tx.now,
   );
@@ -296,12 +305,12 @@ export function recoverTurns(tx: Transaction): number {
 
 /** Known data of it stays. */
 export function recordDraft(tx: Transaction, draft: LiveDraft): void {
-  tx.change(
+  tx.run(
     `INSERT INTO draft (turn, first_seq, channel, chat, native_id, reply_to)
      VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (turn) DO UPDATE SET
-       native_id = coalesce(nullif(excluded.native_id, ''), native_id),
-       reply_to = coalesce(excluded.reply_to, reply_to)`,
+       native_id = coalesce(nullif(excluded.native_id, ''), draft.native_id),
+       reply_to = coalesce(excluded.reply_to, draft.reply_to)`,
     ...[draft.turnId, firstSeqOf(draft.turnId) ?? 0, accountName(draft.chat)],
     ...[JSON.stringify(draft.chat), draft.nativeId ?? '', draft.replyTo ?? null],
   );
@@ -351,7 +360,7 @@ export function draftsBut(
 }
 
 export function forgetDraft(tx: Transaction, turn: TurnId): void {
-  tx.change('DELETE FROM draft WHERE turn = ?', turn);
+  tx.run('DELETE FROM draft WHERE turn = ?', turn);
 }
 
 // The session journal: lines of session files that are on the disk before they are in their files.
@@ -359,7 +368,7 @@ export function forgetDraft(tx: Transaction, turn: TurnId): void {
 
 export function insertEntries(tx: Transaction, rows: readonly NewEntryRow[]): void {
   for (const { session, file, place, text } of rows) {
-    tx.change(
+    tx.run(
       'INSERT INTO session_entry (session, file, place, text) VALUES (?, ?, ?, ?)',
       ...[session, file, place, text],
     );
@@ -372,8 +381,8 @@ export function readEntries(
 ): readonly EntryRow[] {
   return tx.all<EntryRow>(
     `SELECT ord, session, file, place, text FROM session_entry
-     WHERE ord > ? AND (? IS NULL OR session = ?) ORDER BY ord LIMIT ?`,
-    ...[after, session ?? null, session ?? null, limit],
+     WHERE ord > ?1 AND (session = ?2 OR ?2 IS NULL) ORDER BY ord LIMIT ?3`,
+    ...[after, session ?? null, limit],
   );
 }
 
@@ -387,10 +396,10 @@ export function countEntries(tx: Transaction): ReadonlyMap<SessionKey, number> {
 /** Updates lines whose position has changed. */
 export function changeEntries(tx: Transaction, rows: readonly EntryRow[]): void {
   for (const { ord, place, text } of rows) {
-    tx.change('UPDATE session_entry SET place = ?, text = ? WHERE ord = ?', place, text, ord);
+    tx.run('UPDATE session_entry SET place = ?, text = ? WHERE ord = ?', place, text, ord);
   }
 }
 
 export function dropEntries(tx: Transaction, rows: readonly EntryRow[]): void {
-  for (const { ord } of rows) tx.change('DELETE FROM session_entry WHERE ord = ?', ord);
+  for (const { ord } of rows) tx.run('DELETE FROM session_entry WHERE ord = ?', ord);
 }

@@ -69,7 +69,7 @@ export function sweep(
 ): { readonly cleared: number; readonly next: number | undefined } {
   const range = tx.first<{ upto: number | null }>(
     `SELECT max(${place}) AS upto FROM
-       (SELECT ${place} FROM ${table} WHERE ${place} > ? ORDER BY ${place} LIMIT ?)`,
+       (SELECT ${place} FROM ${table} WHERE ${place} > ? ORDER BY ${place} LIMIT ?) AS next`,
     ...[from, SWEEP_ROWS],
   );
   const upto = range?.upto ?? undefined;
@@ -79,7 +79,7 @@ export function sweep(
     `UPDATE ${table} SET body = NULL WHERE ${isOld} AND body IS NOT NULL`,
     ...[from, upto, before],
   );
-  tx.change(
+  tx.run(
     `DELETE FROM ${table} WHERE ${isOld} AND ${place} <= (SELECT max(${place}) FROM ${table}) - ?4`,
     ...[from, upto, before, KEPT_IDS],
   );
