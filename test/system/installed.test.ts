@@ -1,0 +1,137 @@
+// install.sh from a packed file into an empty home: it brings Node from a mirror, the service runs under a
+// real systemd, and removing it leaves nothing but the home.
+
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startUserSystemd, type UserSystemd } from '../support/systemd.ts';
+
+const SCRIPT = join(import.meta.dirname, '../../install.sh');
+const TARBALL = process.env['NANOBOT_TEST_TARBALL'] ?? '';
+const TOOLS =
+  'sh env sed grep mkdir mktemp dirname rm mv ln cat chmod tar gzip uname ldd sha256sum curl';
+const execute = promisify(execFile);
+
+let folder: string;
+let home: string;
+let env: NodeJS.ProcessEnv;
+let systemd: UserSystemd | undefined;
+
+type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string };
+const run = (program: string, ...args: readonly string[]): Promise<Ran> =>
+  execute(program, args, { env, cwd: folder }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
+  );
+const nanobot = (...args: readonly string[]) => run(join(home, '.local/bin/nanobot'), ...args);
+const install = (...args: readonly string[]) => run('/bin/sh', SCRIPT, ...args);
+
+/** What a mirror of Node holds, made of this machine's Node and npm. */
+async function makeMirror(mirror: string): Promise<void> {
+  const release = join(mirror, 'latest-v24.x');
+  const name = `node-${process.version}-linux-${process.arch}`;
+  await mkdir(join(folder, name, 'bin'), { recursive: true });
+  await mkdir(release, { recursive: true });
+  await cp(process.execPath, join(folder, name, 'bin/node'));
+  const modules = (await execute('npm', ['root', '--global'])).stdout.trim();
+  await cp(join(modules, 'npm'), join(folder, name, 'lib/node_modules/npm'), { recursive: true });
+  await symlink('../lib/node_modules/npm/bin/npm-cli.js', join(folder, name, 'bin/npm'));
+  const file = join(release, `${name}.tar.gz`);
+  await execute('tar', ['-I', 'gzip -1', '-cf', file, '-C', folder, name]);
+  const sum = createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex');
+  await writeFile(join(release, 'SHASUMS256.txt'), `${sum}  ${name}.tar.gz\n`);
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nanobot-installed-'));
+  home = join(folder, "ann's home 100%");
+  const bin = join(folder, 'bin');
+  await mkdir(home);
+  await mkdir(bin);
+  for (const tool of TOOLS.split(' ')) {
+    const { stdout } = await execute('sh', ['-c', `command -v ${tool}`]);
+    await symlink(stdout.trim(), join(bin, tool));
+  }
+  await makeMirror(join(folder, 'mirror'));
+  const cache = (await execute('npm', ['config', 'get', 'cache'])).stdout.trim();
+  env = {
+    ...{ PATH: bin, HOME: home, NANOBOT_PACKAGE: TARBALL, npm_config_cache: cache },
+    ...{
+      NANOBOT_NODE_MIRROR: `file://${join(folder, 'mirror')}`,
+      npm_config_prefer_offline: 'true',
+    },
+    ...{ NANOBOT__gateway__port: '0', NANOBOT__agents__defaults__model: 'demo/demo' },
+  };
+});
+
+afterAll(async () => {
+  await systemd?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe.skipIf(process.platform !== 'linux')('install.sh', () => {
+  it('installs nothing where the checksum of Node is wrong', async () => {
+    const sums = join(folder, 'mirror/latest-v24.x/SHASUMS256.txt');
+    const right = await readFile(sums, 'utf8');
+    await writeFile(sums, `${'0'.repeat(64)}${right.slice(64)}`);
+    expect(await install()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('the checksum of node-'),
+    });
+    await writeFile(sums, right);
+    expect(await readdir(join(home, '.local/share/nanobot'))).toEqual(['versions']);
+  });
+
+  it('brings Node and the package, and may run again', async () => {
+    for (const _time of [1, 2]) {
+      const { code, stdout, stderr } = await install();
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      expect(stdout).toMatch(/^Installed nanobot \d+\.\d+\.\d+: /m);
+    }
+    const prefix = join(home, '.local/share/nanobot');
+    expect((await readdir(prefix)).sort()).toEqual(['current', 'node', 'versions']);
+    expect((await nanobot('status')).stdout).toContain('Start it: nanobot gateway');
+  });
+
+  it('runs the gateway as a service, and no second one in the same home', async () => {
+    systemd = await startUserSystemd(home);
+    if (systemd === undefined) {
+      console.log('service tests skipped: systemd cannot run here');
+      return;
+    }
+    env = { ...env, ...systemd.env, PATH: `${env['PATH']}:${dirname('/usr/bin/systemctl')}` };
+    env = { ...env, ANTHROPIC_API_KEY: "secret'key" };
+    expect(await nanobot('service', 'install')).toMatchObject({ code: 0 });
+    expect(await systemd.show('nanobot', 'ActiveState')).toBe('active');
+    const unit = await readFile(join(systemd.unitFolder, 'nanobot.service'), 'utf8');
+    expect(unit).not.toContain('secret');
+    expect(unit).toContain('/.local/share/nanobot/current/node_modules/.bin/nanobot');
+    const status = await nanobot('service', 'status', '--json');
+    const { pid } = JSON.parse(status.stdout);
+    const second = await nanobot('gateway');
+    expect(second.code).toBe(4);
+    expect(second.stderr).toContain('the service nanobot already uses');
+    expect(second.stderr).toContain('nanobot service stop');
+    process.kill(pid, 'SIGKILL');
+    await systemd.systemctl('restart', 'nanobot');
+    expect(await systemd.show('nanobot', 'MainPID')).not.toBe(String(pid));
+    expect(await nanobot('service', 'stop')).toMatchObject({ code: 0 });
+    expect(await systemd.show('nanobot', 'Result')).toBe('success');
+    expect(await nanobot('service', 'start')).toMatchObject({ code: 0 });
+  });
+
+  it('leaves nothing but the home', async () => {
+    expect(await install('--uninstall')).toMatchObject({ code: 0 });
+    const args = [home, '-not', '-type', 'd', '-not', '-path', join(home, '.nanobot/*')];
+    expect((await execute('find', args)).stdout).toBe('');
+    if (systemd === undefined) return;
+    expect(await systemd.show('nanobot', 'LoadState')).toBe('not-found');
+    expect(await readdir(join(home, '.nanobot'))).toContain('config.json');
+  });
+});
