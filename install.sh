@@ -110,12 +110,14 @@ npm_install() {
   PATH=$(dirname "$node"):$PATH "$npm" "$@" "$what" || fail "npm cannot install $what; nothing is changed"
 }
 
+quoted() { printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
+
 write_launcher() {
   {
     say '#!/bin/sh'
     say '# Written by install.sh of nanobot.'
-    say "prefix='$(printf %s "$prefix" | sed "s/'/'\\\\''/g")'"
-    say 'node=$prefix/node/bin/node'
+    say "prefix=$(quoted "$prefix")"
+    say "node=$(quoted "$node")"
     say '[ -x "$node" ] || node=node'
     say 'exec "$node" "$prefix/current/node_modules/.bin/nanobot" "$@"'
   } >"$work/launcher"

@@ -3,7 +3,17 @@
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -37,8 +47,9 @@ async function makeMirror(mirror: string): Promise<void> {
   await mkdir(join(folder, name, 'bin'), { recursive: true });
   await mkdir(release, { recursive: true });
   await cp(process.execPath, join(folder, name, 'bin/node'));
-  const modules = (await execute('npm', ['root', '--global'])).stdout.trim();
-  await cp(join(modules, 'npm'), join(folder, name, 'lib/node_modules/npm'), { recursive: true });
+  const npm = await realpath((await execute('sh', ['-c', 'command -v npm'])).stdout.trim());
+  const modules = join(folder, name, 'lib/node_modules/npm');
+  await cp(dirname(dirname(npm)), modules, { recursive: true });
   await symlink('../lib/node_modules/npm/bin/npm-cli.js', join(folder, name, 'bin/npm'));
   const file = join(release, `${name}.tar.gz`);
   await execute('tar', ['-I', 'gzip -1', '-cf', file, '-C', folder, name]);
@@ -107,7 +118,7 @@ describe.skipIf(process.platform !== 'linux')('install.sh', () => {
     }
     env = { ...env, ...systemd.env, PATH: `${env['PATH']}:${dirname('/usr/bin/systemctl')}` };
     env = { ...env, ANTHROPIC_API_KEY: "secret'key" };
-    expect(await nanobot('service', 'install')).toMatchObject({ code: 0 });
+    expect(await nanobot('service', 'install')).toMatchObject({ code: 0, stderr: '' });
     expect(await systemd.show('nanobot', 'ActiveState')).toBe('active');
     const unit = await readFile(join(systemd.unitFolder, 'nanobot.service'), 'utf8');
     expect(unit).not.toContain('secret');
@@ -127,7 +138,7 @@ describe.skipIf(process.platform !== 'linux')('install.sh', () => {
   });
 
   it('leaves nothing but the home', async () => {
-    expect(await install('--uninstall')).toMatchObject({ code: 0 });
+    expect(await install('--uninstall')).toMatchObject({ code: 0, stderr: '' });
     const args = [home, '-not', '-type', 'd', '-not', '-path', join(home, '.nanobot/*')];
     expect((await execute('find', args)).stdout).toBe('');
     if (systemd === undefined) return;

@@ -29,6 +29,10 @@ const quoted = (text: string) =>
 const asWord = (text: string) =>
   /^[\w./:=@,+-]+$/.test(text) ? text : quoted(text).replaceAll('$', '$$$$');
 
+/** systemd takes no quotes and backslashes in the name of the program that it starts. */
+const commandLine = (command: readonly string[]) =>
+  (/["'\\]/.test(command[0] ?? '') ? ['/usr/bin/env', ...command] : command).map(asWord).join(' ');
+
 /** What a unit of any user may be denied; none of it hinders bubblewrap. */
 const HARDENED = `NoNewPrivileges=yes
 LockPersonality=yes
@@ -78,7 +82,7 @@ ${isSystem ? 'Wants=network-online.target\nAfter=network-online.target\n' : ''}S
 Type=notify
 # systemd-notify, which the gateway calls, is a process of its own.
 NotifyAccess=all
-ExecStart=${command.map(asWord).join(' ')}
+ExecStart=${commandLine(command)}
 ${environment}
 Restart=on-failure
 RestartSec=${RESTART_SECS}
@@ -147,7 +151,9 @@ export function createSystemd(host: ServiceHost): ServiceManager {
     },
     async uninstall() {
       const isLinger = isMarked();
-      await control('disable', '--now', name);
+      await control('disable', name);
+      // Refused for a unit that could not be loaded.
+      await run('systemctl', ...scope, 'stop', name);
       await rm(file, { force: true });
       await rm(`${file}.d`, { recursive: true, force: true });
       await control('daemon-reload');
