@@ -39,16 +39,18 @@ const loginBody = z.strictObject({
 export type ChannelView = Omit<ChannelReport, 'enabled'>;
 
 /** What may be done to channels over HTTP, by account name. */
-export interface ChannelControl extends Pick<ConfiguredChannels, 'login' | 'restartChannel'> {
+export interface ChannelControl
+  extends Pick<ConfiguredChannels, 'began' | 'login' | 'restartChannel'> {
   channels(): readonly ChannelView[];
 }
 
 export function channelRoutes(control: ChannelControl, log: Logger) {
   return {
     'GET /api/channels': () => ({ body: { channels: control.channels() } }),
-    'POST /api/channels/:name/login'({ params, body }) {
+    async 'POST /api/channels/:name/login'({ params, body }) {
       const { name } = valid(channelParams, params);
       const { phoneNumber } = valid(loginBody, body);
+      if (known(control, name).status.kind === 'starting') await control.began();
       const view = known(control, name);
       if (!view.canLogIn) throw new Refusal(409, 'no_login', noLoginText(view));
       const asked = phoneNumber === undefined ? {} : { phoneNumber };

@@ -44,6 +44,7 @@ export class ConfiguredChannels {
   readonly #manager: ChannelManager;
   /** Serialises restarts, so that concurrent calls do not start a channel twice. */
   readonly #restarts = createLanes();
+  readonly #began = Promise.withResolvers<void>();
   /** Why accounts that run in one home only are off here. */
   #held: Instance['held'];
 
@@ -67,7 +68,16 @@ export class ConfiguredChannels {
 
   async startAll(): Promise<void> {
     const accounts = configuredAccounts(this.#kernel.live.config.channels);
-    for (const { name } of accounts) await this.restartChannel(name);
+    try {
+      for (const { name } of accounts) await this.restartChannel(name);
+    } finally {
+      this.#began.resolve();
+    }
+  }
+
+  /** Resolves when each account was started once; HTTP is served before that. */
+  began(): Promise<void> {
+    return this.#began.promise;
   }
 
   /** False if the channel is off or unknown. */

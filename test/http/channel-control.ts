@@ -57,6 +57,7 @@ export function scriptedControl(...views: readonly ChannelView[]): ScriptedContr
     channels: () => [...channels.values()],
     login: (name, options, signal) =>
       channels.get(name)?.canLogIn === true ? steps(options, signal) : undefined,
+    began: async () => undefined,
     async restartChannel(name) {
       restarts.push(name);
       return channels.get(name)?.status.kind !== 'off';

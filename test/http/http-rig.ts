@@ -53,6 +53,7 @@ export type Answer = {
 const noChannels: ChannelControl = {
   channels: () => [],
   login: () => undefined,
+  began: async () => undefined,
   restartChannel: async () => false,
 };
 
