@@ -98,11 +98,14 @@ test('accounts with keys that run in one place only stay off in a restored copy 
   const into = homeOf({ NANOBOT_HOME: copy.path });
   await restoreBackup({ place, unlock, signal, into, force: true });
   const gateway = await copy.start();
-  const reply = await fetch(`${gateway.address}/api/channels`, { headers: gateway.credentials });
-  const { channels } = (await reply.json()) as {
-    channels: readonly { readonly name: string; readonly status: object }[];
+  const status = async () => {
+    const reply = await fetch(`${gateway.address}/api/channels`, { headers: gateway.credentials });
+    const { channels } = (await reply.json()) as {
+      channels: readonly { readonly name: string; readonly status: object }[];
+    };
+    return channels.find(({ name }) => name === 'whatsapp')?.status;
   };
-  expect(channels.find(({ name }) => name === 'whatsapp')?.status).toEqual({
+  await expect.poll(status).toEqual({
     kind: 'off',
     remedy: `This account continues in ${original.path}. To run it here again: nanobot backup takeover`,
   });

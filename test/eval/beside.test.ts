@@ -32,13 +32,20 @@ it('evaluates and replays beside the gateway, in its budgets, and leaves local m
   const replayed = await rig.cli('replay', 'terminal:diary', '--model', 'openai/other');
   expect(replayed.code, replayed.stderr).toBe(0);
   expect(replayed.stdout).toContain('the same');
-  const lines = (await readFile(home.metrics, 'utf8')).trim().split('\n');
-  const calls = lines.map((line) => JSON.parse(line)).filter(({ role }) => role !== undefined);
-  expect(calls.map(({ role, model }) => [role, model])).toEqual([
-    ['turn', 'openai/sim'],
-    ...[1, 2, 3].map(() => ['eval', 'openai/sim']),
-    ['eval', 'openai/other'],
-  ]);
+  const calls = async () =>
+    (await readFile(home.metrics, 'utf8'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .filter(({ role }) => role !== undefined)
+      .map(({ role, model }) => [role, model]);
+  await expect
+    .poll(calls)
+    .toEqual([
+      ['turn', 'openai/sim'],
+      ...[1, 2, 3].map(() => ['eval', 'openai/sim']),
+      ['eval', 'openai/other'],
+    ]);
 
   const beyond = await rig.cli('eval', 'hanoi', '--samples', '40', '--json');
   expect([beyond.code, JSON.parse(beyond.stdout).status]).toEqual([1, 'partial']);

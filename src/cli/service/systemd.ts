@@ -58,7 +58,7 @@ ProtectControlGroups=yes
 ProtectKernelModules=yes
 ProtectHostname=yes
 CapabilityBoundingSet=
-# bubblewrap, which confines the programs of the agent, makes name spaces and mounts /proc in them:
+# bubblewrap, the sandbox of the agent's programs, makes name spaces and mounts /proc in them:
 # RestrictNamespaces, ProtectKernelTunables, ProtectKernelLogs and ProtectProc would prevent that.`;
 
 /** Pure. `isSystem`: for the manager of the system, not for that of one user. */

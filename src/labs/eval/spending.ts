@@ -174,7 +174,7 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
   }
 
   async #asked(call: PlannedCall, signal: AbortSignal) {
-    const { payer, turnId: _, ...rest } = call;
+    const { payer, turnId: _id, turn: _turn, insteadOf: _failed, ...rest } = call;
     const response = await tellGateway(this.#lender, PATH, { ...rest, chat: payer.chat }, signal);
     if (!response.ok || response.body === null) throw new NanobotError('not_lent', GONE);
     return lentAnswer.parse(await firstEvent(response.body));

@@ -14,7 +14,7 @@ describe('setting Telegram up', () => {
   test('a good token tells whose it is', async () => {
     await using api = await startBotApi();
     const bot = await proveTelegram(api.token, api, signal());
-    expect(bot).toEqual({ id: 4242, username: 'nano_sim_bot', name: 'Nano' });
+    expect(bot).toMatchObject({ id: 4242, username: 'nano_sim_bot', name: 'Nano' });
     expect(pairingLink(bot.username, 'abc')).toBe('https://t.me/nano_sim_bot?start=abc');
     expect(api.violations).toEqual([]);
   });

@@ -28,7 +28,7 @@ export function claimTurns(tx: Transaction, places: () => number): Claims<Claime
        (SELECT session, epoch, ready_at FROM session_lane WHERE ready_at <= ?
         ORDER BY ready_at LIMIT ?) AS due
      LEFT JOIN inbound ON inbound.session = due.session AND state = 'pending'
-     ORDER BY due.ready_at, due.session, seq`,
+     ORDER BY due.ready_at, seq`,
     ...[tx.now, places()],
   );
   for (const [session, rows] of Map.groupBy(due, (row) => row.session)) {
