@@ -172,7 +172,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   replay: async () => (await import('../labs/replay/cli.ts')).replayCommand,
   tune: async () => (await import('../labs/tune/cli.ts')).tuneCommand,
   backup: async () => (await import('../features/backup/cli.ts')).backupCommand,
-  move: async () => (await import('../features/backup/cli.ts')).moveCommand,
+  move: async () => (await import('../features/backup/move.ts')).moveCommand,
   mcp: async () => (await import('../features/mcp/cli.ts')).mcpCommand,
   config: async () => (await import('./config-command.ts')).configCommand,
 };

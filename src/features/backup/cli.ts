@@ -1,9 +1,8 @@
-// The commands `nanobot backup` and `nanobot move`.
+// The command `nanobot backup`.
 
-import { spawn } from 'node:child_process';
 import { createWriteStream, existsSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';
@@ -24,12 +23,9 @@ import type { Encryption, Unlock } from './repository.ts';
 const PASSPHRASE = 'passphrase';
 const PASSPHRASE_VARIABLE = 'NANOBOT_BACKUP_PASSPHRASE';
 const IDENTITY_VARIABLE = 'NANOBOT_BACKUP_IDENTITY';
-const STOP_MS = 330_000;
-const START_MS = 60_000;
-const POLL_MS = 200;
 const MEGABYTE = 1_000_000;
 
-type KeyFlags = { readonly passphraseFile?: string; readonly identity?: string };
+export type KeyFlags = { readonly passphraseFile?: string; readonly identity?: string };
 type FromFlags = KeyFlags & { readonly from?: string };
 type CreateFlags = {
   readonly to?: string;
@@ -118,7 +114,7 @@ async function configOf({ home, env }: Terminal): Promise<Config> {
 }
 
 /** A broken configuration must not keep anybody from restoring. */
-async function placeOptions(terminal: Terminal, isNeeded: boolean) {
+export async function placeOptions(terminal: Terminal, isNeeded: boolean) {
   const { backupSchema } = await import('../../kernel/config/limits.ts');
   const config = await configOf(terminal).catch((error: unknown) => {
     if (isNeeded) throw error;
@@ -168,7 +164,7 @@ async function passphraseOf(terminal: Terminal, file: string | undefined, isNew:
   return typed;
 }
 
-async function encryptionOf(
+export async function encryptionOf(
   terminal: Terminal,
   who: readonly string[],
   place: Place,
@@ -201,7 +197,7 @@ function unlockOf(terminal: Terminal, { identity, passphraseFile }: KeyFlags): U
 }
 
 /** Shows how far it is, for a person at a terminal. */
-function progressOf(what: string): (bytes: number) => void {
+export function progressOf(what: string): (bytes: number) => void {
   const { stderr } = process;
   if (!stderr.isTTY) return () => undefined;
   let shown = -1;
@@ -215,7 +211,7 @@ function progressOf(what: string): (bytes: number) => void {
 
 const sizeText = (bytes: number) => `${(bytes / MEGABYTE).toFixed(1)} MB`;
 
-async function work<Result>(run: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+export async function work<Result>(run: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   try {
     return await untilStopped(() => undefined, run);
   } catch (error) {
@@ -448,234 +444,3 @@ async function takeOverHere(terminal: Terminal, yes: boolean): Promise<void> {
 }
 
 // Moving.
-
-type MoveFlags = KeyFlags & {
-  readonly to?: string;
-  readonly undo?: boolean;
-  readonly yes?: boolean;
-  readonly encrypt?: readonly string[];
-  readonly command: string;
-};
-
-export function moveCommand(terminal: Terminal): Command {
-  return new Command('move')
-    .description(t`move this home to another machine: back up, stop, restore and start there`)
-    .option('--to <target>', t`user@host or user@host:folder by ssh, or a file *.tar`)
-    .option('--undo', t`continue here again`)
-    .option('--encrypt <who...>', t`for a file: recipients of age, or the word passphrase`)
-    .option('--passphrase-file <file>', t`file with the passphrase`)
-    .option('--command <command>', t`how nanobot is called on the other machine`, 'nanobot')
-    .option('-y, --yes', t`do not ask for confirmation`)
-    .action((flags: MoveFlags) =>
-      flags.undo === true ? undo(terminal, flags) : move(terminal, flags),
-    );
-}
-
-async function move(terminal: Terminal, flags: MoveFlags): Promise<void> {
-  const { home } = terminal;
-  const { to } = flags;
-  if (to === undefined) throw new CommandFailure(EXIT.usage, t`Name the target: --to user@host`);
-  if (!existsSync(home.config)) {
-    throw new CommandFailure(EXIT.notFound, t`there is nothing to move in ${home.root}`);
-  }
-  const target = to.endsWith('.tar')
-    ? fileTarget(terminal, flags, resolve(to))
-    : sshTarget(flags, to, terminal);
-  const { markMoved, readInstance, unmarkMoved } = await import('../../kernel/instance.ts');
-  const { moved } = (await readInstance(home)) ?? {};
-  // The file may be what an interrupted move has written.
-  if (moved === undefined) await target.check();
-  await confirmOrStop(
-    terminal,
-    t`The gateway here stops and does not start again; it continues at ${to}. Move?`,
-    flags.yes === true,
-  );
-  // Before the stop: whatever starts services again finds a home that moved.
-  const isRepeat = await markMoved(home, to);
-  try {
-    await stopGateway(terminal);
-    await work((signal) => target.send(signal, isRepeat));
-  } catch (error) {
-    if (!isRepeat && !(error instanceof ConnectionLost)) await unmarkMoved(home);
-    throw error;
-  }
-  await markMoved(home, to, true);
-  await target.finish();
-}
-
-type Target = {
-  /** Before anything changes. */
-  check(): Promise<void>;
-  /** Nothing is there if it fails. */
-  send(signal: AbortSignal, isRepeat: boolean): Promise<void>;
-  finish(): Promise<void>;
-};
-
-function fileTarget(terminal: Terminal, flags: MoveFlags, path: string): Target {
-  return {
-    async check() {
-      if (existsSync(path)) throw new CommandFailure(EXIT.usage, t`${path} exists already`);
-    },
-    send: (signal) => stream(terminal, path, flags, signal),
-    async finish() {
-      terminal.tell(t`This home is in ${path} and does not start here any more.`);
-      terminal.tell(t`Take the file to the other machine and type there:`);
-      terminal.tell(t`nanobot backup restore ${basename(path)} --takes-over`);
-      terminal.tell('nanobot gateway');
-    },
-  };
-}
-
-/** Writes one back-up as a stream. */
-async function stream(
-  terminal: Terminal,
-  to: string,
-  { encrypt = [], passphraseFile }: Pick<MoveFlags, 'encrypt' | 'passphraseFile'>,
-  signal: AbortSignal,
-  output = terminal.output as PlaceOptions['stream'],
-): Promise<void> {
-  const { openPlace } = await import('./places.ts');
-  const { createBackup } = await import('./create.ts');
-  const { options } = await placeOptions(terminal, false);
-  const place = await openPlace(to, { ...options, ...(output && { stream: output }) });
-  try {
-    const who = await encryptionOf(terminal, encrypt, place, passphraseFile);
-    const onProgress = progressOf(t`Sending`);
-    await createBackup({ home: terminal.home, place, encrypt: who, signal, onProgress });
-  } finally {
-    await place[Symbol.asyncDispose]();
-  }
-}
-
-/** What ssh says when it is the connection that failed. */
-const SSH_FAILED = 255;
-
-const DETACHED = ['</dev/null', '>/dev/null', '2>&1', '&'];
-
-class ConnectionLost extends CommandFailure {}
-
-function sshTarget(flags: MoveFlags, to: string, terminal: Terminal): Target {
-  const [, host = '', folder] = /^((?:[\w.-]+@)?[\w.][\w.-]*)(?::(.+))?$/.exec(to) ?? [];
-  if (host === '') {
-    throw new CommandFailure(EXIT.usage, t`"${to}" is neither user@host nor a file *.tar`);
-  }
-  const at = folder === undefined ? '' : `NANOBOT_HOME=${quoted(folder)} `;
-  const there = (command: string) => `${at}${flags.command} ${command}`;
-  const run = async (command: string, input: 'ignore' | 'pipe', signal?: AbortSignal) => {
-    const child = spawn('ssh', [host, command], {
-      stdio: [input, 'pipe', 'inherit'],
-      ...(signal && { signal }),
-    });
-    const output = (child.stdout?.toArray() ?? Promise.resolve([])).then((parts) =>
-      Buffer.concat(parts).toString(),
-    );
-    const ended = new Promise<number>((settle, fail) => {
-      child.once('error', fail);
-      child.once('close', (code) => settle(code ?? SSH_FAILED));
-    });
-    return { child, ended, output };
-  };
-  const ask = async (command: string) => {
-    const { ended, output } = await run(there(command), 'ignore');
-    return { code: await ended, said: await output };
-  };
-  return {
-    async check() {
-      const { code } = await ask('--version');
-      if (code === 0) return;
-      throw new CommandFailure(
-        EXIT.failure,
-        t`"ssh ${host} ${there('--version')}" fails (${code}). Install nanobot there first, or name it with --command.`,
-      );
-    },
-    async send(signal, isRepeat) {
-      const words = ['backup', 'restore', '-', '--takes-over', ...(isRepeat ? ['--force'] : [])];
-      const { child, ended } = await run(there(words.join(' ')), 'pipe', signal);
-      const sent = stream(terminal, '-', {}, signal, child.stdin ?? undefined).then(
-        () => void child.stdin?.end(),
-        (error: unknown) => {
-          // Without its end the stream is refused there.
-          child.stdin?.destroy();
-          return error;
-        },
-      );
-      const [code, failure] = await Promise.all([ended, sent]);
-      if (code === SSH_FAILED) {
-        throw new ConnectionLost(
-          EXIT.failure,
-          t`The connection to ${host} broke, and it is unknown whether the home is there. ` +
-            t`Repeat the move, or continue here: nanobot move --undo`,
-        );
-      }
-      if (code === 0) return;
-      if (failure !== undefined && !isBrokenPipe(failure)) throw failure;
-      throw new CommandFailure(
-        EXIT.failure,
-        t`${host} did not take the home (${code}); see above.`,
-      );
-    },
-    async finish() {
-      const { ended } = await run(
-        ['nohup', 'sh', '-c', quoted(there('gateway')), ...DETACHED].join(' '),
-        'ignore',
-      );
-      await ended;
-      const until = terminal.clock.monotonic() + START_MS;
-      while (terminal.clock.monotonic() < until) {
-        const { said } = await ask('status --json');
-        if (/"gateway": \{/.test(said)) {
-          return terminal.tell(t`Moved: nanobot runs at ${to}, and does not start here any more.`);
-        }
-        await terminal.clock.sleep(POLL_MS);
-      }
-      terminal.tell(
-        t`Moved to ${to}, but no gateway runs there yet. Start it there: nanobot gateway`,
-      );
-    },
-  };
-}
-
-const isBrokenPipe = (error: unknown) =>
-  error instanceof Error && 'code' in error && error.code === 'EPIPE';
-
-/** For the shell at the other end; a folder below the home of its user stays one. */
-function quoted(text: string): string {
-  const inHome = text.startsWith('~/');
-  const rest = inHome ? text.slice(2) : text;
-  return `${inHome ? '"$HOME"/' : ''}'${rest.replaceAll("'", "'\\''")}'`;
-}
-
-/** Waits for it to end its turns. */
-async function stopGateway({ home, clock }: Terminal): Promise<void> {
-  const { findRunningGateway } = await import('../../kernel/home-state.ts');
-  const { findHomeHolder } = await import('../../kernel/bus/store/home-lock.ts');
-  const running = await findRunningGateway(home);
-  if (running !== undefined) process.kill(running.pid, 'SIGTERM');
-  const until = clock.monotonic() + (running === undefined ? 0 : STOP_MS);
-  for (;;) {
-    const holder = await findHomeHolder(home.lock);
-    if (holder === undefined) return;
-    if (clock.monotonic() > until) {
-      const { holderText } = await import('../../cli/explain-error.ts');
-      throw new CommandFailure(
-        EXIT.homeHeld,
-        t`${holderText(holder)} uses this home. Stop it first.`,
-      );
-    }
-    await clock.sleep(POLL_MS);
-  }
-}
-
-async function undo(terminal: Terminal, { yes }: MoveFlags): Promise<void> {
-  const { readInstance, unmarkMoved } = await import('../../kernel/instance.ts');
-  const { home } = terminal;
-  const moved = (await readInstance(home))?.moved;
-  if (moved === undefined) return terminal.tell(t`This home did not move.`);
-  await confirmOrStop(
-    terminal,
-    t`What was said at ${moved.to} since ${moved.at} is not here. Is the gateway there stopped for good?`,
-    yes === true,
-  );
-  await unmarkMoved(home);
-  terminal.tell(t`This home continues here. Start it: nanobot gateway`);
-}
