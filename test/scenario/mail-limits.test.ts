@@ -27,7 +27,8 @@ const opened: AsyncDisposable[] = [];
 
 const configWith = (limits: MailLimits): ConfigInput => ({
   gateway: { port: 0 },
-  agents: { defaults: { model: 'openai/sim-1' } },
+  // One turn at a time: mails of no thread are chats of their own, which would be asked side by side.
+  agents: { defaults: { model: 'openai/sim-1', maxConcurrentChats: 1 } },
   coalesce: { quietMs: 0, continuationMs: 0 },
   providers: { openai: { apiKey: 'sk-mail-limits', apiBase: model.openaiBase } },
   channels: {

@@ -1,7 +1,7 @@
 // Indexes one session file: what was said in it, without what was undone, and with what was
 // restored in it. What was undone is removed from every file of the conversation.
 
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { access, mkdir, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -165,16 +165,16 @@ function linkPath(root: string, stem: string): string {
   return join(root, hash.slice(0, 2), hash.slice(2, 34));
 }
 
+/** Under a name of its own: the rebuild and a new file may link one conversation at the same time. */
 async function link(root: string, name: SessionFileName): Promise<void> {
   const path = linkPath(root, name.stem);
-  const temporary = `${path}.${name.day}.${name.part}.tmp`;
+  const temporary = `${path}.${randomUUID()}.tmp`;
   const place = () => symlink(join('..', '..', formatName(name)), temporary);
   try {
     await place();
   } catch (error) {
-    if (hasErrorCode(error, 'ENOENT')) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    else if (hasErrorCode(error, 'EEXIST')) await rm(temporary, { force: true });
-    else throw error;
+    if (!hasErrorCode(error, 'ENOENT')) throw error;
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await place();
   }
   await rename(temporary, path);
