@@ -49,7 +49,9 @@ test('a status asked through npm names commands that work there', async () => {
   const installed = await runNanobot(['status'], { home: home.path });
   const checkout = await runNanobot(['status'], { home: home.path, env: IN_CHECKOUT });
   const help = await runNanobot(['help', 'all'], { home: home.path });
-  const commands = [...help.stdout.matchAll(/^ {2}([a-z]+)(?: \[| {2})/gm)].map(([, name]) => name);
+  const commands = [...help.stdout.matchAll(/^ {2}([a-z-]+)(?: \[| {2})/gm)].map(
+    ([, name]) => name,
+  );
   expect(commands.length).toBeGreaterThan(30);
   for (const command of commands.filter((name) => name !== 'help')) {
     expect(typedCommands(IN_CHECKOUT)(`see "nanobot ${command} x"`)).toContain(
