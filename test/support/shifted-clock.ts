@@ -9,6 +9,8 @@ import { promisify } from 'node:util';
 import { isMainThread } from 'node:worker_threads';
 
 const VARIABLE = 'NANOBOT_TEST_CLOCK_SHIFT_MS';
+/** For what the process starts: the time of its start, which then goes on as anywhere. */
+const INHERITED = 'NANOBOT_TEST_CLOCK_INHERITED_MS';
 /** Shorter waits pass in real time, among them the ticks by which HTTP clients count. */
 const LEAST_WAIT_MS = 500;
 
@@ -27,17 +29,23 @@ export type Skip = { readonly skipMs: number };
 /** A timer of Node with what says when it fires. */
 type Timer = NodeJS.Timeout & { _destroyed: boolean; _idleStart: number; _idleTimeout: number };
 
-const { [VARIABLE]: shift } = process.env;
-if (shift !== undefined && isMainThread) {
+const { [VARIABLE]: shift, [INHERITED]: inherited } = process.env;
+if (isMainThread && (shift ?? inherited) !== undefined) {
   // Its own child processes have other things to say over their channels.
   delete process.env[VARIABLE];
-  liveLater(Number(shift));
+  const skip = liveLater(Number(shift ?? inherited));
+  if (shift !== undefined) listen(skip);
 }
 
-function liveLater(shiftMs: number): void {
+function liveLater(shiftMs: number): (ms: number) => void {
   const real = { set: globalThis.setTimeout, now: Date.now, passed: performance.now };
   let skippedMs = 0;
+  process.env[INHERITED] = String(shiftMs);
   Date.now = () => real.now() + shiftMs + skippedMs;
+  globalThis.Date = new Proxy(Date, {
+    construct: (target, args, made) =>
+      Reflect.construct(target, args.length === 0 ? [Date.now()] : args, made),
+  });
   performance.now = () => real.passed.call(performance) + skippedMs;
   const waiting = new Set<Timer>();
   const set = (fn: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
@@ -51,8 +59,9 @@ function liveLater(shiftMs: number): void {
   promised.setTimeout = promisedTimer;
   syncBuiltinESMExports();
 
-  const skip = (ms: number) => {
+  return (ms) => {
     skippedMs += ms;
+    process.env[INHERITED] = String(shiftMs + skippedMs);
     const probe = real.set(() => undefined, 1) as Timer;
     clearTimeout(probe);
     const dueAt = (timer: Timer) => timer._idleStart + timer._idleTimeout;
@@ -65,6 +74,9 @@ function liveLater(shiftMs: number): void {
       timer.refresh();
     }
   };
+}
+
+function listen(skip: (ms: number) => void): void {
   process.on('message', (message: Partial<Skip>) => {
     if (message.skipMs === undefined) return;
     skip(message.skipMs);

@@ -107,7 +107,10 @@ let samples: readonly Sample[] = [];
 beforeAll(async () => {
   await using world = await startTelegramWorld({
     pair: { [OWNER]: 'owner' },
-    config: { limits: { budget: { totalTokensPerDay: 1_000_000 } } },
+    config: {
+      limits: { budget: { totalTokensPerDay: 1_000_000 } },
+      backup: { to: '/not/needed', every: 'day' },
+    },
   });
   const { telegram, model, gateway } = world;
   model.script(

@@ -11,6 +11,8 @@ import type { Config } from '../../kernel/config/config.ts';
 import { type Home, PROGRAM } from '../../kernel/config/files/home.ts';
 import { EVERY_PATTERN, KEEP_PATTERN } from '../../kernel/config/limits.ts';
 import type { Kernel } from '../../kernel/feature.ts';
+import { gauge } from '../../kernel/observe/metrics.ts';
+import type { Gauge } from '../../kernel/observe/telemetry.ts';
 import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
@@ -73,6 +75,7 @@ export async function writeRecord(home: Home, change: BackupRecord): Promise<voi
 
 // The schedule.
 
+const MS_PER_S = 1000;
 const HOUR_MS = 3_600_000;
 const SPANS_MS: Readonly<Record<string, number>> = {
   hour: HOUR_MS,
@@ -112,6 +115,23 @@ export function install(kernel: Kernel): void {
       return [t`Back-up: ${await lastBackupText(home, clock.now())}`];
     },
   });
+  add.gauges(() => gaugesOf(kernel));
+}
+
+/** Without a schedule nobody waits for one. */
+async function gaugesOf({ live, home, clock }: Kernel): Promise<readonly Gauge[]> {
+  const { to, every } = live.config.backup;
+  const span = everyMs(every);
+  if (to === '' || span === undefined) return [];
+  const { made, failing } = await readRecord(home);
+  const now = clock.now();
+  const age = now - (made?.at ?? failing?.since ?? now);
+  return [
+    gauge('backup_age_seconds', 'Since the last back-up, or since the first one fails.', [
+      [{}, Math.max(0, age) / MS_PER_S],
+    ]),
+    gauge('backup_every_seconds', 'How often one is to be made.', [[{}, span / MS_PER_S]]),
+  ];
 }
 
 /** When the last one was made and proved, and whether newer ones fail. */

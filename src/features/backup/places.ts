@@ -62,6 +62,27 @@ export type PlaceOptions = {
 export const placeError = (code: string, message: string, cause?: unknown) =>
   new NanobotError(code, message, { cause });
 
+const FULL = ['ENOSPC', 'EDQUOT'];
+
+/** Runs what writes to the file or folder of this name. @throws NanobotError where the disk refuses */
+export async function writing<Result>(name: string, run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    if (FULL.includes(String(systemCode(error)))) {
+      throw placeError(
+        'disk_full',
+        t`the disk of ${name} is full. Free disk space and try again; what was complete is kept.`,
+        error,
+      );
+    }
+    const path = 'path' in error ? String(error.path) : '';
+    if (!path.startsWith(name)) throw error;
+    throw placeError('backup_place', t`${name} cannot be written: ${error.message}`, error);
+  }
+}
+
 /** The place to write to. @param to a folder, `s3://bucket/prefix`, a file `*.tar`, or `-` */
 export async function openPlace(to: string, options: PlaceOptions): Promise<Place> {
   if (to.startsWith('s3://')) return openBucket(to, options);
@@ -101,13 +122,14 @@ function folderPlace(root: string): Place {
         throw error;
       }
     },
-    async write(key, content) {
-      const path = pathOf(key);
-      const folder = dirname(path);
-      if (!made.has(folder)) await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
-      made.add(folder);
-      await writeAtomic(path, content);
-    },
+    write: (key, content) =>
+      writing(root, async () => {
+        const path = pathOf(key);
+        const folder = dirname(path);
+        if (!made.has(folder)) await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+        made.add(folder);
+        await writeAtomic(path, content);
+      }),
     list: (folder) => filesBelow(root, folder),
     remove: (key) => rm(pathOf(key), { force: true }),
     now: async () => Date.now(),
@@ -173,18 +195,26 @@ async function tarWriter(stream: Writable, name: string): Promise<Place> {
 /** Takes its name when it is complete. */
 async function tarFileWriter(path: string): Promise<Place> {
   const temporary = `${path}.partial`;
-  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
-  const file = await open(temporary, 'w', FILE_MODE);
+  const file = await writing(path, async () => {
+    await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+    return open(temporary, 'w', FILE_MODE);
+  });
   const stream: WriteStream = createWriteStream(temporary, { fd: file, autoClose: false });
   const place = await tarWriter(stream, path);
   return {
     ...place,
-    async finish() {
-      await place.finish();
-      await file.sync();
-      await rename(temporary, path);
-      await syncFolder(dirname(path));
-    },
+    write: (key, content) => writing(path, () => place.write(key, content)),
+    finish: () =>
+      writing(path, async () => {
+        await place.finish();
+        await file.sync();
+        await rename(temporary, path);
+        // What failed must not look like a back-up that is complete.
+        await syncFolder(dirname(path)).catch(async (error: unknown) => {
+          await rm(path, { force: true });
+          throw error;
+        });
+      }),
     async [Symbol.asyncDispose]() {
       stream.destroy();
       await file.close().catch(() => undefined);

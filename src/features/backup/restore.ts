@@ -32,7 +32,7 @@ import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { type Counts, type Entry, entryShape, type ListHead, listHeadShape } from './create.ts';
-import { type Place, placeError } from './places.ts';
+import { type Place, placeError, writing } from './places.ts';
 import {
   damaged,
   openReader,
@@ -268,7 +268,7 @@ async function stage(options: RestoreOptions): Promise<Plan> {
   const content = join(into.restoring, CONTENT);
   await rm(content, { recursive: true, force: true });
   await mkdir(content, { recursive: true, mode: FOLDER_MODE });
-  const head = await fill(content, snapshot, options);
+  const head = await writing(into.root, () => fill(content, snapshot, options));
   const before = await readInstance(into).catch(() => undefined);
   // Of the home that is replaced the accounts continue here.
   const isSameHome =
