@@ -1,4 +1,4 @@
-// A bench for the bus over the embedded store, on a file of its own.
+// Benches for the bus: over the embedded store, on a file of its own, and over any other.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,20 +8,30 @@ import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import type { MakeBusBench } from '../contract/bus.ts';
+import type { BusBench, MakeBusBench } from '../contract/bus.ts';
 import { never } from '../contract/bus-bench.ts';
-import { createMovableClock } from '../support/movable-clock.ts';
+import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 
 export const makeEmbeddedBench: MakeBusBench = async (limits = {}) => {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bus-'));
   const clock = createMovableClock();
+  const path = join(folder, 'state.db');
+  const openStore = () => openEmbeddedStore({ path, clock, log: silentLogger });
+  return benchOver(clock, openStore, limits, () => rm(folder, { recursive: true }));
+};
+
+export function benchOver(
+  clock: MovableClock,
+  openStore: () => Promise<EmbeddedStore>,
+  limits: Parameters<MakeBusBench>[0],
+  onEnd: () => Promise<void>,
+): BusBench {
   const stores: EmbeddedStore[] = [];
   const lives = new Map<MessageBus, Life>();
   return {
     clock,
     async open() {
-      const path = join(folder, 'state.db');
-      const store = await openEmbeddedStore({ path, clock, log: silentLogger });
+      const store = await openStore();
       stores.push(store);
       const life: Life = { isOver: false, store };
       const bus = createMessageBus({
@@ -42,10 +52,10 @@ export const makeEmbeddedBench: MakeBusBench = async (limits = {}) => {
     },
     async [Symbol.asyncDispose]() {
       for (const store of stores) await store[Symbol.asyncDispose]();
-      await rm(folder, { recursive: true });
+      await onEnd();
     },
   };
-};
+}
 
 type Life = { isOver: boolean; readonly store: EmbeddedStore };
 

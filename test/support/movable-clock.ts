@@ -17,7 +17,11 @@ export interface MovableClock extends Clock {
   readonly pending: number;
 }
 
-export function createMovableClock(startMs = Date.UTC(2026, 0, 15, 12)): MovableClock {
+/** @param settle lets what is under way come to rest before time moves on */
+export function createMovableClock(
+  startMs = Date.UTC(2026, 0, 15, 12),
+  settle: () => Promise<void> = settleCallbacks,
+): MovableClock {
   let nowMs = startMs;
   let order = 0;
   const timers = new Set<Timer>();
@@ -74,7 +78,7 @@ export function createMovableClock(startMs = Date.UTC(2026, 0, 15, 12)): Movable
 }
 
 /** Lets promise chains and immediate I/O callbacks run before time moves on. */
-async function settle() {
+export async function settleCallbacks() {
   for (let round = 0; round < 5; round += 1) {
     await new Promise<void>((resolve) => setImmediate(resolve));
   }

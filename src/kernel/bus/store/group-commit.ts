@@ -12,6 +12,7 @@ import type { Logger } from '../../../lib/logger.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
 import { damageMark, isDatabaseError, lostStore, renewLog, storeErrorOf } from './database.ts';
 import type { Sql, SqlValue } from './key-value.ts';
+import type { Driver, Place } from './operations.ts';
 import { type CopyResult, StoreError } from './store.ts';
 
 type Operation<T> = (sql: Sql) => T;
@@ -25,9 +26,6 @@ type Job = {
 
 type Outcome = { readonly job: Job; readonly value?: unknown; readonly error?: unknown };
 
-/** `last`: after everything else of the batch, so that it sees the other writes. */
-export type Place = 'in order' | 'last';
-
 /** For a database on which `leaveSyncsToCaller` was called. */
 export type Background = {
   readonly wal: WriteAheadLog;
@@ -38,7 +36,7 @@ export type Background = {
 /** One at a time. `scheduled`: a batch waits for the end of the event-loop turn. */
 type Work = 'none' | 'scheduled' | 'sync' | 'renewal' | 'closed';
 
-export class GroupCommit {
+export class GroupCommit implements Driver {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #background: Background | undefined;

@@ -113,7 +113,7 @@ export type Sql = {
   first<R extends Row>(sql: string, ...params: SqlValue[]): R | undefined;
   /** Runs a write and returns how many rows it changed. */
   change(sql: string, ...params: SqlValue[]): number;
-  /** Runs a write of which nobody asks what it changed. */
+  /** Runs a write; on a server it costs no round trip of its own. */
   run(sql: string, ...params: SqlValue[]): void;
 };
 

@@ -260,6 +260,8 @@ export type StoreFailure =
   | 'store_forbidden'
   | 'store_busy'
   | 'store_closed'
+  | 'store_unreachable'
+  | 'store_held'
   | 'store_failed';
 
 /** Another process holds the home; `holder` is its own data, for display only. */

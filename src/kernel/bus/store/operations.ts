@@ -1,0 +1,159 @@
+// Binds the operations to a driver: the operations define what a row means, the driver runs them in
+// transactions, the bus decides when to claim and retry.
+
+import type { Clock } from '../../../lib/time/clock.ts';
+import { accept, cancel, neededMedia, readCursor, setAttachments } from './inbound.ts';
+import { expire, get, list, put, putMany, type Sql, swap, type Transaction } from './key-value.ts';
+import * as outbound from './outbound.ts';
+import type { EmbeddedStore } from './store.ts';
+import { traceMessage } from './trace.ts';
+import {
+  changeEntries,
+  claimTurns,
+  countEntries,
+  draftsBut,
+  dropEntries,
+  endTurn,
+  forgetDraft,
+  joinTurn,
+  orphanDrafts,
+  readDraft,
+  readEntries,
+  recordDraft,
+  recoverTurns,
+  writeEntries,
+} from './turns.ts';
+import {
+  divert,
+  dropDead,
+  forgetTexts,
+  listDead,
+  readStats,
+  retryDead,
+  stranded,
+  sweep,
+  TOPICS,
+  type Topic,
+} from './upkeep.ts';
+
+/** `last`: after everything else of the batch, so that it sees the other writes. */
+export type Place = 'in order' | 'last';
+
+/**
+ * Runs operations in transactions; a resolved promise is durable. An operation is a pure function
+ * of what it reads: a driver may run it again, from the start, until it knows all its results.
+ */
+export interface Driver {
+  write<T>(operation: (sql: Sql) => T, place?: Place): Promise<T>;
+  read<T>(operation: (sql: Sql) => T): Promise<T>;
+  /** Does not wait for a commit under way: for figures on which nothing depends. */
+  glance<T>(operation: (sql: Sql) => T): Promise<T>;
+}
+
+type Operations = Omit<
+  EmbeddedStore,
+  | 'scrub'
+  | 'copyTo'
+  | 'waitMs'
+  | 'lost'
+  | 'revision'
+  | 'changedOutside'
+  | typeof Symbol.asyncDispose
+>;
+
+/** @param owner marks what this process holds: never one of an earlier process */
+export function bindOperations(driver: Driver, clock: Clock, owner: string): Operations {
+  const through =
+    (run: <T>(work: (sql: Sql) => T) => Promise<T>) =>
+    <Args extends readonly unknown[], T>(operation: (tx: Transaction, ...args: Args) => T) =>
+    (...args: Args) => {
+      let now: number | undefined;
+      return run((sql) => {
+        now ??= clock.now();
+        return operation({ ...sql, owner, now }, ...args);
+      });
+    };
+  const read = through((work) => driver.read(work));
+  const write = through((work) => driver.write(work));
+  const writeLast = through((work) => driver.write(work, 'last'));
+  return {
+    accept: write(accept),
+    cursor: read(readCursor),
+    recoverTurns: write(recoverTurns),
+    claimTurns: (places) => writeLast(claimTurns)(once(places)),
+    joinTurn: write(joinTurn),
+    endTurn: write(endTurn),
+    writeEntries: write(writeEntries),
+    entries: read(readEntries),
+    entryCounts: read(countEntries),
+    changeEntries: write(changeEntries),
+    dropEntries: write(dropEntries),
+    cancel: write(cancel),
+    setAttachments: write(setAttachments),
+    queue: write(outbound.queue),
+    recoverDeliveries: write(outbound.recoverDeliveries),
+    claimDeliveries: (account, places, ...how) =>
+      writeLast(outbound.claimDeliveries)(account, once(places), ...how),
+    requestBegins: write(outbound.requestBegins),
+    partSent: write(outbound.partSent),
+    markRepeat: write(outbound.markRepeat),
+    settle: write(outbound.settle),
+    markBounced: write(outbound.markBounced),
+    isDelivering: read(outbound.isDelivering),
+    stranded: read(stranded),
+    divert: write(divert),
+    recordDraft: write(recordDraft),
+    draft: read(readDraft),
+    orphanDrafts: read(orphanDrafts),
+    draftsBut: read(draftsBut),
+    forgetDraft: write(forgetDraft),
+    inbound: read(outbound.readInbound),
+    outbound: read(outbound.readOutbound),
+    sentAs: read(outbound.sentAs),
+    hasWrittenTo: read(outbound.hasWrittenTo),
+    takeBack: write(outbound.takeBack),
+    dead: read(listDead),
+    retry: write(retryDead),
+    drop: write(dropDead),
+    trace: read(traceMessage),
+    stats: through((work) => driver.glance(work))(readStats),
+    neededMedia: read(neededMedia),
+    gc: (windowMs) => collectGarbage(write(sweep), clock.now() - windowMs),
+    forgetTexts: write(forgetTexts),
+    scope: (name) => ({
+      get: (key) => read(get)(name, key),
+      set: (key, value) => write(put)(name, key, value),
+      setMany: (rows) => write(putMany)(name, rows),
+      swap: (row, others) => write(swap)(name, row, others),
+      delete: (key) => write(put)(name, key, undefined),
+      list: (prefix, options = {}) => read(list)(name, prefix, options),
+      expire: (prefix, before) => write(expire)(name, prefix, before),
+    }),
+  };
+}
+
+/** An operation may run again, see `Driver`. */
+function once<T>(evaluate: () => T): () => T {
+  let value: { readonly is: T } | undefined;
+  return () => {
+    value ??= { is: evaluate() };
+    return value.is;
+  };
+}
+
+/** In many short transactions, so that messages pass in between. */
+async function collectGarbage(
+  clear: (topic: Topic, from: number, before: number) => Promise<ReturnType<typeof sweep>>,
+  before: number,
+): Promise<number> {
+  let cleared = 0;
+  for (const topic of TOPICS) {
+    for (let from: number | undefined = 0; from !== undefined; ) {
+      const start: number = from;
+      const swept = await clear(topic, start, before);
+      cleared += swept.cleared;
+      from = swept.next;
+    }
+  }
+  return cleared;
+}

@@ -1,0 +1,341 @@
+// Runs operations on PostgreSQL. As on a file, all that are issued in one event-loop turn, and while
+// a transaction is under way, are one transaction. An operation is a synchronous function: where it
+// asks for what is not known yet it is left, and run again from its start with the answer. What it
+// writes is sent without waiting. A batch in which something failed runs again, each operation in
+// a transaction of its own, so that a failure undoes only its own writes.
+
+import type { Logger } from '../../../../lib/logger.ts';
+import type { Clock } from '../../../../lib/time/clock.ts';
+import { backoffMs } from '../../../../lib/time/clock.ts';
+import type { Sql, SqlValue } from '../key-value.ts';
+import type { Driver, Place } from '../operations.ts';
+import { StoreError } from '../store.ts';
+import {
+  type Connection,
+  isConflict,
+  isConsequence,
+  isDatabaseError,
+  isOutage,
+  type Result,
+  storeErrorOf,
+  Unreachable,
+} from './connection.ts';
+import { WRITE_LOCK } from './schema.ts';
+
+type Job = {
+  readonly operation: (sql: Sql) => unknown;
+  readonly writes: boolean;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+};
+
+type Outcome = { readonly job: Job; readonly value?: unknown; readonly error?: unknown };
+
+export type CommitOptions = {
+  /** For messages. */
+  readonly server: string;
+  /** A new connection that may write. @throws what `isOutage` knows, or StoreError */
+  connect(): Promise<Connection>;
+  /** Sent at the end of each transaction that writes; `number` grows with them. */
+  mark(number: number): readonly [sql: string, ...params: SqlValue[]];
+  /**
+   * Waits for a server that is away and finds out whether the transaction with this mark was
+   * committed; absent: what fails, fails.
+   */
+  wasCommitted?(connection: Connection, number: number): Promise<boolean>;
+  /** Time of the machine: what it measures is the network. */
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+const MIN_RETRY_MS = 100;
+const MAX_RETRY_MS = 5000;
+/** A connection that does not answer for so long is given up. */
+const SILENCE_MS = 60_000;
+/** How long closing waits for a server that is away. */
+const CLOSE_MS = 5000;
+
+export class PostgresCommits implements Driver {
+  readonly #options: CommitOptions;
+  readonly #lost = Promise.withResolvers<never>();
+  readonly #giveUp = new AbortController();
+  #connection: Connection | undefined;
+  #queue: Job[] = [];
+  #last: Job[] = [];
+  #batches = 0;
+  #isBusy = false;
+  #waitsSince: number | undefined;
+  #idle: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+  #failure: StoreError | undefined;
+
+  constructor(connection: Connection, options: CommitOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#lost.promise.catch(() => undefined);
+  }
+
+  /** Rejects when another process has the database; nothing is read or written after that. */
+  get lost(): Promise<never> {
+    return this.#lost.promise;
+  }
+
+  /** How long a transaction has been under way. */
+  waitMs(): number {
+    if (this.#waitsSince === undefined) return 0;
+    return this.#options.clock.monotonic() - this.#waitsSince;
+  }
+
+  write<T>(operation: (sql: Sql) => T, place: Place = 'in order'): Promise<T> {
+    return this.#enqueue(operation, place, true);
+  }
+
+  read<T>(operation: (sql: Sql) => T): Promise<T> {
+    return this.#enqueue(operation, 'in order', false);
+  }
+
+  /** Fails at once while the server is away. */
+  glance<T>(operation: (sql: Sql) => T): Promise<T> {
+    if (this.#connection?.isOver === false) return this.read(operation);
+    return Promise.reject(this.#away());
+  }
+
+  /** Commits what was issued, unless the server is away, and ends the connection. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const timer = this.#options.clock.timer(CLOSE_MS, () => this.#giveUp.abort(this.#away()));
+    if (this.#isBusy) await new Promise<void>((resolve) => (this.#idle = resolve));
+    timer[Symbol.dispose]();
+    await this.#connection?.close();
+  }
+
+  #away(): StoreError {
+    return storeErrorOf(new Unreachable('no connection'), this.#options.server);
+  }
+
+  #enqueue<T>(operation: (sql: Sql) => T, place: Place, writes: boolean): Promise<T> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    if (this.#closing !== undefined) {
+      return Promise.reject(new StoreError('store_closed', `${this.#options.server} is closed.`));
+    }
+    return new Promise<T>((resolve, reject) => {
+      const job: Job = { operation, writes, resolve: (value) => resolve(value as T), reject };
+      if (place === 'last') this.#last.push(job);
+      else this.#queue.push(job);
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    if (this.#isBusy) return;
+    if (this.#queue.length + this.#last.length === 0) {
+      this.#idle?.();
+      return;
+    }
+    this.#isBusy = true;
+    setImmediate(() => void this.#flush());
+  }
+
+  async #flush(): Promise<void> {
+    const jobs = [...this.#queue, ...this.#last];
+    this.#queue = [];
+    this.#last = [];
+    this.#waitsSince = this.#options.clock.monotonic();
+    const outcomes = await this.#outcomes(jobs);
+    this.#isBusy = false;
+    this.#waitsSince = undefined;
+    // What these outcomes lead to belongs to the next transaction.
+    this.#next();
+    for (const outcome of outcomes) {
+      if ('error' in outcome) outcome.job.reject(outcome.error);
+      else outcome.job.resolve(outcome.value);
+    }
+  }
+
+  /** Never rejects. */
+  async #outcomes(jobs: readonly Job[]): Promise<readonly Outcome[]> {
+    try {
+      return await this.#transaction(jobs);
+    } catch (error) {
+      const [job, ...others] = jobs;
+      if (job === undefined) return [];
+      const isOver = this.#failure !== undefined || isOutage(error);
+      if (others.length === 0 || isOver) {
+        return jobs.map((each) => ({ job: each, error: this.#named(error) }));
+      }
+    }
+    const outcomes: Outcome[] = [];
+    for (const job of jobs) outcomes.push(...(await this.#outcomes([job])));
+    return outcomes;
+  }
+
+  /** Repeats it while the server is away. @throws what fails besides */
+  async #transaction(jobs: readonly Job[]): Promise<readonly Outcome[]> {
+    const { wasCommitted } = this.#options;
+    for (;;) {
+      let outcomes: readonly Outcome[] = [];
+      let marked: number | undefined;
+      const onCommit = (made: readonly Outcome[], number: number) => {
+        outcomes = made;
+        marked = number;
+      };
+      const connection = await this.#connected();
+      try {
+        return await this.#commit(connection, jobs, onCommit);
+      } catch (error) {
+        if (isOutage(error)) connection.end();
+        else await connection.script('ROLLBACK').catch(() => connection.end());
+        if (isConflict(error)) continue;
+        if (!isOutage(error) || wasCommitted === undefined) throw error;
+        if (marked !== undefined && (await this.#isCommitted(marked))) return outcomes;
+      }
+    }
+  }
+
+  async #isCommitted(number: number): Promise<boolean> {
+    for (;;) {
+      const connection = await this.#connected();
+      try {
+        return (await this.#options.wasCommitted?.(connection, number)) === true;
+      } catch (error) {
+        if (!isOutage(error)) throw error;
+        connection.end();
+      }
+    }
+  }
+
+  /** Waits for a server that is away. @throws StoreError */
+  async #connected(): Promise<Connection> {
+    const { clock, log, connect, wasCommitted } = this.#options;
+    for (let failures = 1; ; failures += 1) {
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#connection?.isOver === false) return this.#connection;
+      try {
+        this.#giveUp.signal.throwIfAborted();
+        this.#connection = await connect();
+        log.info('database connected again', { failures });
+      } catch (error) {
+        const named = this.#named(error);
+        if (wasCommitted === undefined || this.#giveUp.signal.aborted) throw named;
+        if (!isOutage(error)) {
+          if (!(named instanceof StoreError)) throw named;
+          this.#failure = named;
+          log.error('store lost', { error: named });
+          this.#lost.reject(named);
+          throw named;
+        }
+        const random = Math.random;
+        const waitMs = backoffMs(failures, { minMs: MIN_RETRY_MS, maxMs: MAX_RETRY_MS, random });
+        log.warn('database not reachable', { failures, waitMs, error: named });
+        await clock.sleep(waitMs, this.#giveUp.signal).catch(() => undefined);
+      }
+    }
+  }
+
+  /** `onCommit` is called just before the end of the transaction is sent. */
+  async #commit(
+    connection: Connection,
+    jobs: readonly Job[],
+    onCommit: (outcomes: readonly Outcome[], mark: number) => void,
+  ): Promise<readonly Outcome[]> {
+    const statements = new Statements(connection, this.#options.clock);
+    try {
+      statements.run(jobs.some((job) => job.writes) ? 'BEGIN' : 'BEGIN READ ONLY');
+      if (jobs.some((job) => job.writes)) {
+        statements.run(`SELECT pg_advisory_xact_lock(${WRITE_LOCK})`);
+      }
+      const outcomes: Outcome[] = [];
+      for (const job of jobs) outcomes.push({ job, value: await perform(job, statements) });
+      if (statements.hasWritten) {
+        this.#batches += 1;
+        const [sql, ...params] = this.#options.mark(this.#batches);
+        statements.run(sql, params);
+        onCommit(outcomes, this.#batches);
+      }
+      const { command } = await statements.ask('COMMIT');
+      if (statements.failure !== undefined) throw statements.failure;
+      if (command !== 'COMMIT') throw new Error(`the server answered COMMIT with ${command}`);
+      return outcomes;
+    } catch (error) {
+      throw isConsequence(error) ? (statements.failure ?? error) : error;
+    } finally {
+      statements[Symbol.dispose]();
+    }
+  }
+
+  #named(error: unknown): unknown {
+    return isDatabaseError(error) ? storeErrorOf(error, this.#options.server) : error;
+  }
+}
+
+/** The statements of one transaction. */
+class Statements implements Disposable {
+  readonly #connection: Connection;
+  readonly #silence: Disposable;
+  /** Of a statement that nobody waits for. */
+  failure: unknown;
+  hasWritten = false;
+
+  constructor(connection: Connection, clock: Clock) {
+    this.#connection = connection;
+    this.#silence = clock.timer(SILENCE_MS, () => connection.end());
+  }
+
+  run(sql: string, params: readonly SqlValue[] = []): void {
+    this.ask(sql, params).catch((error) => {
+      if (!isConsequence(error)) this.failure ??= error;
+    });
+  }
+
+  ask(sql: string, params: readonly SqlValue[] = []): Promise<Result> {
+    return this.#connection.send(sql, params);
+  }
+
+  [Symbol.dispose](): void {
+    this.#silence[Symbol.dispose]();
+  }
+}
+
+const UNANSWERED = new Error('The operation goes on when the server has answered.');
+
+async function perform({ operation }: Job, statements: Statements): Promise<unknown> {
+  /** What it has asked and written so far, in order; undefined: written. */
+  const known: (Result | undefined)[] = [];
+  for (;;) {
+    let at = 0;
+    let asked: Promise<Result> | undefined;
+    const answer = (text: string, params: readonly SqlValue[]): Result => {
+      const result = known[at];
+      at += 1;
+      if (result !== undefined) return result;
+      asked = statements.ask(text, params);
+      throw UNANSWERED;
+    };
+    const sql: Sql = {
+      all: <R>(text: string, ...params: SqlValue[]) => answer(text, params).rows as readonly R[],
+      first: <R>(text: string, ...params: SqlValue[]) => answer(text, params).rows[0] as R,
+      change(text, ...params) {
+        statements.hasWritten = true;
+        return answer(text, params).count;
+      },
+      run(text, ...params) {
+        if (at === known.length) {
+          statements.hasWritten = true;
+          statements.run(text, params);
+          known.push(undefined);
+        }
+        at += 1;
+      },
+    };
+    try {
+      return operation(sql);
+    } catch (error) {
+      if (error !== UNANSWERED || asked === undefined) throw error;
+    }
+    known.push(await asked);
+  }
+}

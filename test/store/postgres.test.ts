@@ -1,0 +1,95 @@
+// The gateway's store in PostgreSQL: alone in its database, and patient with a server that goes away.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts';
+import { silentLogger as log } from '../../src/lib/logger.ts';
+import { systemClock as clock } from '../../src/lib/time/clock.ts';
+import {
+  queued,
+  resultOf,
+  scriptedCourier,
+  startDelivery,
+  startWork,
+} from '../contract/bus-bench.ts';
+import { hasPostgres, PASSWORD, type PostgresServer, startPostgres } from '../support/postgres.ts';
+
+let server: PostgresServer;
+beforeAll(async () => {
+  if (hasPostgres) server = await startPostgres();
+});
+afterAll(() => server?.[Symbol.asyncDispose]());
+
+const MESSAGES = 200;
+const LIMITS = { maxPendingPerChat: 1000, maxPending: 10_000 };
+
+describe.skipIf(!hasPostgres)('the store of a gateway in PostgreSQL', () => {
+  it('refuses a second gateway, not a command, and is free again after the first', async () => {
+    const url = await server.database();
+    const options = { url, clock, log, isGateway: true };
+    {
+      await using _first = await openPostgresStore(options);
+      await expect(openPostgresStore(options)).rejects.toMatchObject({ code: 'store_held' });
+      await using command = await openPostgresStore({ url, clock, log });
+      expect((await command.stats()).pending).toBe(0);
+    }
+    await using _second = await openPostgresStore(options);
+  });
+
+  it('hears that a command has written', async () => {
+    const url = await server.database();
+    await using gateway = await openPostgresStore({ url, clock, log, isGateway: true });
+    await using command = await openPostgresStore({ url, clock, log });
+    gateway.changedOutside();
+    await command.scope('s').set('k', 'a\0b');
+    await expect.poll(() => gateway.changedOutside()).toBe(true);
+    expect(await gateway.scope('s').get('k')).toBe('a\u{fffd}b');
+  });
+
+  it('names neither the password nor a row in an error', async () => {
+    const url = (await server.database()).replace(PASSWORD, 'wrong-pass-phrase');
+    const error = await openPostgresStore({ url, clock, log }).catch((thrown) => thrown);
+    expect(error).toMatchObject({ code: 'store_forbidden' });
+    expect(`${error.message} ${error.stack} ${error.cause}`).not.toContain('wrong-pass-phrase');
+  });
+
+  it('loses and doubles nothing while the server crashes and connections are cut', async () => {
+    const url = await server.database();
+    await using store = await openPostgresStore({ url, clock, log, isGateway: true });
+    const bus = createMessageBus({ store, clock, log, limits: LIMITS });
+    const courier = scriptedCourier({ onUnknown: 'idempotent' });
+    const work = startWork(bus, async (turn) =>
+      resultOf(turn, turn.messages.map(({ message }) => message.text).join(' ')),
+    );
+    const delivery = startDelivery(bus, courier);
+    const accepted: unknown[] = [];
+    for (let index = 0; index < MESSAGES; index += 1) {
+      void bus
+        .accept([queued(`chat${index % 7}`, `m${index}`)])
+        .then((made) => accepted.push(...made));
+      if (index % 20 === 10) await cut(url);
+      if (index % 60 === 40) {
+        await server.crash();
+        await server.start();
+      }
+      await clock.sleep(2);
+    }
+    const texts = () => courier.texts().flatMap((text) => text.split(' '));
+    await expect.poll(() => texts().length, { timeout: 30_000 }).toBe(MESSAGES);
+    expect(accepted).toEqual(Array.from({ length: MESSAGES }, () => 'accepted'));
+    expect(new Set(texts()).size).toBe(MESSAGES);
+    for (let chat = 0; chat < 7; chat += 1) {
+      const said = courier.sent.filter(({ message }) => message.chat.chat === `chat${chat}`);
+      const order = said.flatMap(({ message }) => message.markdown.split(' '));
+      expect(order).toEqual(order.toSorted((a, b) => Number(a.slice(1)) - Number(b.slice(1))));
+    }
+    await work.stop();
+    await delivery.stop();
+  }, 60_000);
+});
+
+const cut = (url: string) =>
+  server.query(
+    url,
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'nanobot %'`,
+  );
