@@ -34,7 +34,7 @@ const inPackages = (path: string) => readFileSync(join(PACKAGES, path), 'utf8');
 // Our own modules that are loaded on demand.
 
 /** They bring large packages: chunks of their own. */
-const CHUNKS = /\/src\/channels\/(?:whatsapp|lark|email)\//;
+const CHUNKS = /\/src\/(?:channels\/(?:whatsapp|lark|email)|kernel\/bus\/store\/postgres)\//;
 
 /**
  * The chunk of a CommonJS package has only a default export; Node provides its named exports too.

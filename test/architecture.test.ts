@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, '..');
 
 /** Each goes to addresses of the configuration or of this machine, never to one from a text. */
 const OWN_WAYS_OUT =
-  /^src\/(kernel\/home-state|channels\/email\/access-tokens|channels\/telegram\/[\w-]+|channels\/whatsapp\/(transport|media-download)|channels\/lark\/[\w-]+|channels\/terminal\/attached|cli\/doctor\/checks|cli\/login\/remote-login|lib\/net\/(address-rules|guarded-fetch|oauth-redirect|safe-fetch|tunnel)|providers\/[\w/-]+|features\/cluster\/(cluster|peer-[\w]+)|features\/voice\/transcribe)\.ts$/;
+  /^src\/(kernel\/(home-state|bus\/store\/postgres\/connection)|channels\/email\/access-tokens|channels\/telegram\/[\w-]+|channels\/whatsapp\/(transport|media-download)|channels\/lark\/[\w-]+|channels\/terminal\/attached|cli\/doctor\/checks|cli\/login\/remote-login|lib\/net\/(address-rules|guarded-fetch|oauth-redirect|safe-fetch|tunnel)|providers\/[\w/-]+|features\/cluster\/(cluster|peer-[\w]+)|features\/voice\/transcribe)\.ts$/;
 
 type SourceFile = { readonly path: string; readonly text: string; readonly code: string };
 

@@ -2,13 +2,13 @@
 // links WhatsApp when no gateway runs. The imports cost start-up time, so commands load this file
 // on demand.
 
-import { openEmbeddedStore } from '../kernel/bus/store/embedded.ts';
 import { holdHome } from '../kernel/bus/store/home-lock.ts';
 import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import { loadConfig } from '../kernel/config/files/config-file.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { openStore } from '../kernel/home-state.ts';
 import { openMedia } from '../kernel/media/files.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import { channelScope } from '../kernel/message/ids.ts';
@@ -98,7 +98,7 @@ async function* linkChannel(
       openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
     );
     const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
-    const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+    const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
     const channel = await createChannel(name, live, clock);
     const media = await openMedia({ live, clock, store }, home);
     const parts = { store, media, clock, log: log.child({ channel: name }) };

@@ -11,7 +11,7 @@ export async function chatNames(
   keys: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const { hasState, withOpenState } = await import('../kernel/home-state.ts');
-  if (!hasState(home)) return new Map();
+  if (!(await hasState(home))) return new Map();
   const { chatTitle } = await import('../channels/web/chat-log.ts');
   return withOpenState(home, clock, async ({ store, people }) => {
     const named = keys.map(async (key) => {

@@ -121,6 +121,8 @@ function channelLine({ status }: ChannelReport): string {
 const TRIAL_MS = 120_000;
 const START_POLL_MS = 20;
 const TRIAL_SETTINGS: ConfigOverrides = {
+  // Never the database of the home that this one is a copy of.
+  'store.engine': 'sqlite',
   'agents.defaults.model': DEMO_MODEL,
   'agents.defaults.fastModel': DEMO_MODEL,
   'agents.defaults.fallbackModels': [],
@@ -139,7 +141,7 @@ async function tryGateway(terminal: Terminal): Promise<void> {
   const { home, env, clock } = terminal;
   const { openStore } = await import('../kernel/home-state.ts');
   const { loaded } = await openHome(home, env, TRIAL_SETTINGS);
-  const store = await openStore(home, { clock, log: silentLogger });
+  const store = await openStore(home, { clock, log: silentLogger, setting: loaded.config.store });
   await store[Symbol.asyncDispose]();
   const stored = await countHome(home);
   const trialChat = `trial-${process.pid}`;

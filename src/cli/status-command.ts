@@ -71,10 +71,10 @@ const gatewayOf = ({ pid, address, startedAt }: RunningGateway) => ({ pid, addre
 /** What the store counts: messages by their state, and what was spent today. */
 async function storedCounts({ home, clock }: Terminal, config: Config) {
   const { hasState, openStore } = await import('../kernel/home-state.ts');
-  if (!hasState(home)) return { messages: undefined, spentToday: undefined };
+  if (!(await hasState(home))) return { messages: undefined, spentToday: undefined };
   const { SPENDING_SCOPE, storedDays } = await import('../features/spending/spending-day.ts');
   const today = createDayText()(clock.now(), config.sessions.timeZone);
-  const store = await openStore(home, { clock, log: silentLogger });
+  const store = await openStore(home, { clock, log: silentLogger, setting: config.store });
   try {
     const { pending, running, outboundQueued, dead, unknown } = await store.stats();
     const [stored] = await storedDays(store.scope(SPENDING_SCOPE), today);

@@ -17,9 +17,11 @@ import { programVersion } from '../kernel/config/files/home.ts';
 import { configKeys } from '../kernel/config/issues.ts';
 import { ANY_NAME } from '../kernel/config/json-paths.ts';
 import { secretValues } from '../kernel/config/secrets.ts';
+import { openStore, storeSetting } from '../kernel/home-state.ts';
 import { DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import { writeAtomic } from '../lib/files/files.ts';
 import { fieldsOf, parseJson } from '../lib/json/json.ts';
+import { silentLogger } from '../lib/logger.ts';
 import { isContained } from '../lib/process-group.ts';
 import { createRedactor } from '../lib/text/redact.ts';
 import { t } from '../lib/texts.ts';
@@ -59,6 +61,8 @@ export async function bundleFiles(machine: Terminal): Promise<readonly BundleFil
   const { home, env } = machine;
   const { config, raw } = await readConfig(machine);
   const scrub = createScrubber(config === undefined ? [] : secretValues(config), home.root);
+  const database = URL.parse(config?.store.url ?? '');
+  for (const name of [database?.hostname, database?.pathname.slice(1)]) if (name) scrub.tag(name);
   const part = async (name: string, about: string, make: () => unknown): Promise<BundleFile> => {
     let made: unknown;
     try {
@@ -179,7 +183,13 @@ function shownConfig(raw: unknown, scrub: Scrubber): unknown {
 
 const MAX_ERRORS = 50;
 
-function storeFacts({ home }: Terminal, scrub: Scrubber): unknown {
+async function storeFacts({ home, clock }: Terminal, scrub: Scrubber): Promise<unknown> {
+  const setting = await storeSetting(home);
+  if (setting.engine === 'postgres') {
+    const store = await openStore(home, { clock, log: silentLogger, setting });
+    const stats = await store.stats().finally(() => store[Symbol.asyncDispose]());
+    return { engine: 'postgres', ...stats };
+  }
   if (!existsSync(home.state)) return { store: 'none' };
   const { rows, errors, ...facts } = tallyOf(home.state, MAX_ERRORS);
   // The third part is the name of an account.

@@ -141,7 +141,7 @@ export async function withState<Result>(
   work: (state: OpenedState) => Promise<Result>,
 ): Promise<Result> {
   const { hasState, withOpenState } = await import('../kernel/home-state.ts');
-  if (!hasState(terminal.home)) {
+  if (!(await hasState(terminal.home))) {
     const message = t`there is no data in ${terminal.home.root} yet; start the gateway once: nanobot gateway`;
     throw new CommandFailure(EXIT.notFound, message);
   }

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { z } from 'zod';
-import { writeAtomic } from '../lib/files/files.ts';
+import { textIfThere, writeAtomic } from '../lib/files/files.ts';
 import { parseJson } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
@@ -21,11 +21,19 @@ import {
   HomeLockedError,
   StoreError,
 } from './bus/store/store.ts';
+import type { Config } from './config/config.ts';
+import { expandEnvironment, withVariables } from './config/environment.ts';
 import type { Home } from './config/files/home.ts';
+import { findSecrets } from './config/files/secret-sources.ts';
+import { isJsonObject, type JsonObject, readJson } from './config/json.ts';
+import { valueAt } from './config/json-paths.ts';
+import { missingSecrets, withSecrets } from './config/secrets.ts';
+import { databaseProblems } from './config/settings-fields.ts';
+import { ConfigError } from './message/errors.ts';
 import type { InboundMessage } from './message/message.ts';
 import type { Pairing } from './people/pairing.ts';
 import type { People } from './people/people.ts';
-import { createRows, type OpenRows } from './rows.ts';
+import type { OpenRows } from './rows.ts';
 import type { Unwritten } from './sessions/journal.ts';
 
 /** The scope of pairings in the store. */
@@ -48,8 +56,44 @@ const NO_CONFIGURATION = { allowFrom: [], owners: [], strangers: 'closed' } as c
 
 const queued = (message: InboundMessage): InboundEntry => ({ kind: 'queue', message });
 
-export function hasState(home: Home): boolean {
-  return existsSync(home.state);
+/** Whether there may be something in the store; on a server that is known only by asking it. */
+export async function hasState(home: Home): Promise<boolean> {
+  return existsSync(home.state) || (await storeSetting(home)).engine === 'postgres';
+}
+
+export type StoreSetting = Pick<Config['store'], 'engine' | 'url'>;
+
+const ON_FILE: StoreSetting = { engine: 'sqlite', url: '' };
+
+/**
+ * Where the configuration puts the store, read by itself: commands about people and messages work
+ * beside a configuration that is invalid elsewhere, and ask for no other secret. @throws ConfigError
+ */
+export async function storeSetting(home: Home, env = process.env): Promise<StoreSetting> {
+  const raw = (await jsonIn(home.config)) ?? (await jsonIn(home.lastGoodConfig)) ?? {};
+  const store = withVariables(raw, env)['store'];
+  if (store === undefined || valueAt(store, 'engine') !== 'postgres') return ON_FILE;
+  const part = { store };
+  const found = await findSecrets(part, env, home);
+  const missing = missingSecrets(part, found);
+  const url = valueAt(withSecrets(part, found), 'store.url') ?? '';
+  const whole = typeof url === 'string' ? String(expandEnvironment(url, env).value) : '';
+  const setting: StoreSetting = { engine: 'postgres', url: whole };
+  const problems = missing.length > 0 ? missing : databaseProblems(setting);
+  if (problems.length > 0) throw new ConfigError(t`the database is not configured`, problems);
+  return setting;
+}
+
+/** Undefined where there is no such file, or no JSON in it. */
+async function jsonIn(path: string): Promise<JsonObject | undefined> {
+  const text = await textIfThere(path);
+  try {
+    const value = text === undefined ? undefined : readJson(text).value;
+    return isJsonObject(value) ? value : undefined;
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
 }
 
 /**
@@ -68,11 +112,39 @@ export async function withOpenState<Result>(
   }
 }
 
+type StoreOptions = Omit<EmbeddedStoreOptions, 'path'> & {
+  /** As the process has loaded it; absent: read from the configuration of the home. */
+  readonly setting?: StoreSetting;
+};
+
 /**
  * The store of a home, created if it does not exist. An empty file beside existing conversations is
- * an error: treating it as new would lose who is let in and what waits. @throws StoreError
+ * an error: treating it as new would lose who is let in and what waits.
+ * @throws StoreError, ConfigError
  */
-export async function openStore(home: Home, options: Omit<EmbeddedStoreOptions, 'path'>) {
+export async function openStore(home: Home, options: StoreOptions): Promise<EmbeddedStore> {
+  const { engine, url } = options.setting ?? (await storeSetting(home));
+  return engine === 'postgres' ? openServer(home, url, options) : openFile(home, options);
+}
+
+/** What is in state.db would be missing without a word. @throws StoreError */
+async function openServer(
+  home: Home,
+  url: string,
+  { clock, log, inBackground }: StoreOptions,
+): Promise<EmbeddedStore> {
+  if (existsSync(home.state)) {
+    throw new StoreError(
+      'store_forbidden',
+      t`store.engine is postgres, and ${home.state} holds data that is not in the database. ` +
+        t`Move it (${basename(home.state)}*) out of the home to begin anew, or set store.engine to sqlite.`,
+    );
+  }
+  const { openPostgresStore } = await import('./bus/store/postgres/store.ts');
+  return openPostgresStore({ url, clock, log, isGateway: inBackground === true });
+}
+
+async function openFile(home: Home, options: StoreOptions): Promise<EmbeddedStore> {
   const { size } = (await stat(home.state).catch(() => undefined)) ?? {};
   const sessions = size === 0 ? await readdir(home.sessions).catch(() => []) : [];
   const wasUsed = sessions.length > 0 || existsSync(newestSnapshot(home.state));
@@ -90,16 +162,19 @@ const CHECK_UP_TO_BYTES = 100_000_000;
 export async function openGatewayStore(
   home: Home,
   { clock, log }: Pick<EmbeddedStoreOptions, 'clock' | 'log'>,
-  onDamage: 'recover' | 'stop',
+  setting: StoreSetting & Pick<Config['store'], 'onDamage'>,
 ): Promise<EmbeddedStore> {
   const { state } = home;
+  if (setting.engine === 'postgres') {
+    return openStore(home, { clock, log, inBackground: true, setting });
+  }
   const names = await readdir(home.root).catch((): string[] => []);
   if (names.some((name) => name.startsWith(`${basename(state)}.recovered-`))) {
     await (await import('./recovery.ts')).finishRecovery(state);
   }
   const isMarked = existsSync(damageMark(state));
   const checkUpToBytes = isMarked ? Number.POSITIVE_INFINITY : CHECK_UP_TO_BYTES;
-  const options = { clock, log, checkUpToBytes, inBackground: true };
+  const options = { clock, log, checkUpToBytes, inBackground: true, setting };
   try {
     await refuseOlder(home);
     const store = await openStore(home, options);
@@ -107,7 +182,7 @@ export async function openGatewayStore(
     return store;
   } catch (error) {
     const isDamaged = error instanceof StoreError && error.code === 'store_damaged';
-    if (!isDamaged || onDamage === 'stop') throw error;
+    if (!isDamaged || setting.onDamage === 'stop') throw error;
     const { recoverStore } = await import('./recovery.ts');
     await recoverStore({ home, clock, log }, error.damage);
     return openStore(home, options);
@@ -130,7 +205,7 @@ const LOOK_AGAIN_MS = 100;
  * but not for a file that cannot be written. Returns what stays in the store. @throws StoreError
  */
 export async function completeSessions(home: Home, clock: Clock): Promise<Unwritten> {
-  if (!hasState(home)) return new Map();
+  if (!(await hasState(home))) return new Map();
   const store = await openStore(home, { clock, log: silentLogger });
   const all = { after: 0, limit: Number.MAX_SAFE_INTEGER };
   const placeOf = ({ file, place }: EntryRow) => `${file} ${place}`;
@@ -170,6 +245,7 @@ export async function openState(
   const { createPeople } = await import('./people/people.ts');
   const { LOCAL_CHANNELS } = await import('../channels/local-channel.ts');
   const store = await openStore(home, { clock, log: silentLogger, checkUpToBytes });
+  const { createRows } = await import('./rows.ts');
   const rows = createRows(store);
   const { openQuestionRows, settle } = await import('./questions/question-rows.ts');
   const people = createPeople({

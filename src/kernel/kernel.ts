@@ -97,19 +97,10 @@ export async function openKernel(
   add.personalData({ forget: questions.forget });
   const settings = createSessionSettings(store.scope('session-settings'));
   add.status(kernelStatus({ live, bus, store, settings }));
-  add.task({
-    name: 'store snapshots',
-    async run(signal) {
-      const { keepSnapshots } = await import('./bus/store/snapshot.ts');
-      const everyMs = () => live.config.store.snapshotMinutes * 60_000;
-      const path = foundations.home.state;
-      await tellRecovery(foundations, owners);
-      await keepSnapshots(
-        { path, store, clock, log, everyMs, onDamage: () => owners.tell(WORN) },
-        signal,
-      );
-    },
-  });
+  if (live.config.store.engine === 'sqlite') {
+    const run = (signal: AbortSignal) => careForFile(foundations, owners, signal);
+    add.task({ name: 'store snapshots', run });
+  }
   return {
     ...foundations,
     ...createPorts(),
@@ -136,6 +127,19 @@ export async function openKernel(
 }
 
 const WORN = t`state.db has a damaged page. Restart nanobot: the start rebuilds it. Check the disk.`;
+
+async function careForFile(
+  foundations: Foundations,
+  owners: Owners,
+  signal: AbortSignal,
+): Promise<void> {
+  const { keepSnapshots } = await import('./bus/store/snapshot.ts');
+  const { live, home, store, clock, log } = foundations;
+  const everyMs = () => live.config.store.snapshotMinutes * 60_000;
+  const onDamage = () => owners.tell(WORN);
+  await tellRecovery(foundations, owners);
+  await keepSnapshots({ path: home.state, store, clock, log, everyMs, onDamage }, signal);
+}
 
 const UNTOLD_REPORT = rowShape<{ readonly at: number; readonly text: string }>({
   at: number,
@@ -166,8 +170,7 @@ async function layFoundations(
   const clock = systemClock;
   const redact = (text: string) => live.redact(text);
   const log = openLog(live, options, resources);
-  const { onDamage } = live.config.store;
-  const store = resources.use(await openGatewayStore(home, { clock, log }, onDamage));
+  const store = resources.use(await openGatewayStore(home, { clock, log }, live.config.store));
   const measuring = await buildTelemetry({ live, clock, log, store }, home, resources);
   const { telemetry } = measuring;
   const { maxPending, maxPendingPerChat } = live.config.queue;

@@ -66,6 +66,7 @@ it(`loads at most ${MAX_LOADED} source files, and runs at most ${MAX_RUN} betwee
   // What nobody uses is not loaded.
   expect(loaded).not.toContain('features/workflows/work.ts');
   expect(loaded).not.toContain('features/workflows/rules/liquid.ts');
+  expect(loaded).not.toContain('kernel/bus/store/postgres/store.ts');
   expect(ran.length).toBeLessThanOrEqual(MAX_RUN);
   expect(loaded.length).toBeLessThanOrEqual(MAX_LOADED);
 });

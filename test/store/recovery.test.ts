@@ -48,7 +48,7 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const opened = () => openEmbeddedStore({ path: path(), ...options });
 const recovered = (onDamage: 'recover' | 'stop' = 'recover') =>
-  openGatewayStore(homeAt(), options, onDamage);
+  openGatewayStore(homeAt(), options, { engine: 'sqlite', url: '', onDamage });
 
 async function using<T>(store: Promise<EmbeddedStore>, work: (store: EmbeddedStore) => Promise<T>) {
   const it = await store;

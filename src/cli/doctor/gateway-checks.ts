@@ -195,8 +195,10 @@ export async function checkState(
   stack: AsyncDisposableStack,
 ): Promise<{ readonly findings: readonly Finding[]; readonly state: OpenedState | undefined }> {
   const { home, clock } = machine;
-  if (!hasState(home)) return { findings: [ok('store', t`none yet`)], state: undefined };
   try {
+    if (!(await hasState(home))) {
+      return { findings: [ok('store', t`none yet`)], state: undefined };
+    }
     if ((await findRunningGateway(home)) === undefined) await refuseOlder(home);
     const state = stack.use(
       await openState(home, clock, { checkUpToBytes: Number.POSITIVE_INFINITY }),
@@ -216,12 +218,16 @@ function storeRemedy(code: string): string {
   if (code === 'store_damaged') {
     return t`Stop the gateway, then rebuild it: nanobot doctor --fix. The damaged file is kept.`;
   }
+  if (code === 'store_unreachable' || code === 'store_held') {
+    return t`No data is lost: nothing is acknowledged that the database has not stored.`;
+  }
   return t`No data is lost. Leave the file where it is.`;
 }
 
 async function storeFindings({ store }: OpenedState, now: number): Promise<readonly Finding[]> {
   const stats = await store.stats();
   const findings = [
+    ...(store.server === undefined ? [] : [ok('database', store.server)]),
     ok('store', t`intact; ${stats.pending} messages waiting, ${stats.outboundQueued} to send`),
   ];
   const aside = stats.dead + stats.unknown;

@@ -226,6 +226,7 @@ async function create(terminal: Terminal, flags: CreateFlags): Promise<void> {
   const { openPlace } = await import('./places.ts');
   const { createBackup } = await import('./create.ts');
   const { writeRecord } = await import('./index.ts');
+  const { storeSetting } = await import('../../kernel/home-state.ts');
   const { home } = terminal;
   if (!existsSync(home.config)) {
     throw new CommandFailure(EXIT.notFound, t`there is nothing to back up in ${home.root}`);
@@ -252,6 +253,11 @@ async function create(terminal: Terminal, flags: CreateFlags): Promise<void> {
     terminal.tell(
       t`Back-up ${id} in ${place.name}: ${made.files} files, ${sizeText(bytes)}; ${sizeText(made.storedBytes)} new.`,
     );
+    if ((await storeSetting(home, terminal.env)).engine === 'postgres') {
+      terminal.tell(
+        t`The store is on PostgreSQL and is not in it: back it up with pg_dump before the files.`,
+      );
+    }
     if (flags.every !== undefined) {
       terminal.tell(t`The gateway makes the next ones by itself, every ${flags.every}.`);
     }

@@ -130,7 +130,7 @@ export async function peersOnce(
 ): Promise<Peers | undefined> {
   if (!cluster.enabled) return undefined;
   const { hasState, withOpenState } = await import('../../kernel/home-state.ts');
-  const hosts = hasState(home)
+  const hosts = (await hasState(home))
     ? await withOpenState(home, clock, ({ rows }) => openClusterRows(rows).hosts.list())
     : [];
   const { PeerSet } = await import('./peer-set.ts');

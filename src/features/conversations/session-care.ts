@@ -128,7 +128,7 @@ export async function openSessionCare(
       }),
     withIndex: (work) => withIndex(home, work),
     async withStore(work) {
-      if (hasState(home)) await withOpenState(home, clock, ({ store }) => work(store));
+      if (await hasState(home)) await withOpenState(home, clock, ({ store }) => work(store));
     },
   });
 }

@@ -43,7 +43,7 @@ import {
   secretPaths,
   withSecrets,
 } from './secrets.ts';
-import { isWebAddress, type Problems, unless } from './settings-fields.ts';
+import { databaseProblems, isWebAddress, type Problems, unless } from './settings-fields.ts';
 
 export type CheckedConfig = {
   readonly config: Config;
@@ -208,6 +208,7 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   urls,
   proxies,
   timeZone,
+  ({ store }) => databaseProblems(store),
   ...FEATURE_CONFLICTS,
 ];
 

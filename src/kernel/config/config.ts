@@ -171,6 +171,13 @@ const kernelSchema = z.strictObject({
   models: modelsSchema.prefault({}),
   sessions: sessionsSchema.prefault({}),
   store: section({
+    engine: choice(['sqlite', 'postgres'], 'sqlite').describe(
+      'Where messages, conversations under way and all other state are kept. sqlite: in state.db; postgres: in the ' +
+        'PostgreSQL database of store.url (docs/operate/postgresql.md).',
+    ),
+    url: secret()
+      .default('')
+      .describe('With engine postgres: postgres://user:password@host:5432/database.'),
     snapshotMinutes: count(0, 10_080, 60).describe(
       'Minutes between two copies of state.db, from which a damaged one is rebuilt; a large file is copied less ' +
         'often. 0: no copies.',

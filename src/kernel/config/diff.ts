@@ -30,6 +30,8 @@ const AT_START = [
   'gateway.allowedHosts',
   'gateway.publicUrl',
   'agents.defaults.workspace',
+  'store.engine',
+  'store.url',
   'queue.maxPending',
   'queue.maxPendingPerChat',
   'localModels.start',

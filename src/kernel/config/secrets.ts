@@ -100,6 +100,7 @@ const isProxy = (path: string) => path.endsWith('.proxy') && !path.startsWith('m
 function worthHiding(path: string, value: string): readonly string[] {
   if (value === '' || isPlaceholder(value)) return [];
   if (isProxy(path)) return proxySecrets(value);
+  if (path === 'store.url') return [value, ...passwordsIn(value)];
   return path.startsWith('mcpServers.') ? toolServerSecrets(path, value) : [value];
 }
 
@@ -148,6 +149,12 @@ function addressSecrets(address: string): readonly string[] {
 }
 
 const given = (value: string) => (GIVEN.test(value) && !isReference(value) ? [value] : []);
+
+/** As written, and decoded; not one that is an ordinary word. */
+function passwordsIn(address: string): readonly string[] {
+  const { password = '' } = URL.parse(address) ?? {};
+  return [password, decodeURIComponent(password)].filter((text) => VALUE.test(text));
+}
 
 const lastWord = (value: string) => value.slice(value.lastIndexOf(' ') + 1);
 

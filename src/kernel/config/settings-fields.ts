@@ -127,6 +127,15 @@ export const strangeItems = <Item>(
 
 export const isWebAddress = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? '');
 
+/** The address of the store. */
+export const databaseProblems = ({ engine, url }: { engine: string; url: string }): Problems =>
+  unless(
+    engine !== 'postgres' || /^postgres(?:ql)?:$/.test(URL.parse(url)?.protocol ?? ''),
+    'store.url',
+    t`the engine postgres needs the address of a database`,
+    t`Set it to postgres://user:password@host:5432/database, best as { "env": "DATABASE_URL" }.`,
+  );
+
 /** What messages do that arrive during a turn. */
 export const QUEUE_MODES = ['steer', 'followup', 'collect', 'interrupt'] as const;
 

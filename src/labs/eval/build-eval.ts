@@ -15,7 +15,6 @@ import { clusterOf } from '../../features/cluster/index.ts';
 import { openLocalOnly } from '../../features/local-models/local-only.ts';
 import { Spending } from '../../features/spending/spending.ts';
 import { SPENDING_SCOPE } from '../../features/spending/spending-day.ts';
-import { openEmbeddedStore } from '../../kernel/bus/store/embedded.ts';
 import { holdHome } from '../../kernel/bus/store/home-lock.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
@@ -23,7 +22,7 @@ import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { budgetGuard, guardedModelCalls } from '../../kernel/guards.ts';
-import { askGateway, findRunningGateway } from '../../kernel/home-state.ts';
+import { askGateway, findRunningGateway, openStore } from '../../kernel/home-state.ts';
 import { ProviderError, type ProviderFailure } from '../../kernel/message/errors.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import type { Payer } from '../../kernel/message/message.ts';
@@ -160,7 +159,7 @@ async function openBeside(
   const clock = systemClock;
   const log = silentLogger;
   const live = new LiveConfig(withoutFallbacks(loaded), env);
-  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
   const models = await createModels({ live, env, clock, log, forAll, loadImage });
   const inner = resources.use(new LentSpending(lender));
@@ -180,7 +179,7 @@ async function openOwn(
     openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
   );
   const log = createLogger({ level, destination, redact: (text) => live.redact(text) });
-  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
   const inner = await openSpending({ home, live, clock, log, store }, resources);
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
   const cluster = await clusterOf({

@@ -10,7 +10,6 @@ import type { ModelsDeps } from '../../agent/models.ts';
 import type { PromptSources } from '../../agent/prepared.ts';
 import { type PromptFile, titledPart, WORKSPACE_FILES } from '../../agent/rules/prompt.ts';
 import { LOCAL_CHANNELS } from '../../channels/local-channel.ts';
-import { openEmbeddedStore } from '../../kernel/bus/store/embedded.ts';
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
 import { type Config, configSchema } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
@@ -23,7 +22,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { JsonObject } from '../../kernel/config/json.ts';
 import { withValue } from '../../kernel/config/json-paths.ts';
-import { completeSessions, hasState, PAIRING_SCOPE } from '../../kernel/home-state.ts';
+import { completeSessions, hasState, openStore, PAIRING_SCOPE } from '../../kernel/home-state.ts';
 import { gateOf } from '../../kernel/intake/routes.ts';
 import { createKeptMedia, loadedImage } from '../../kernel/media/files.ts';
 import { createMediaReader } from '../../kernel/media/media-reader.ts';
@@ -294,10 +293,10 @@ const NO_MONEY: SpendingGuard = {
 /** The notes in the prompt: those of the person in the chat, never the owner's by mistake. */
 async function personOf({ home, session }: ReplayWish, live: LiveConfig): Promise<TurnPerson> {
   const chat = chatRefOf(session);
-  if (chat === undefined || !hasState(home)) return { notes: NOBODYS };
+  if (chat === undefined || !(await hasState(home))) return { notes: NOBODYS };
   if (LOCAL_CHANNELS.some(({ channel }) => channel === chat.channel)) return OWNER_TURN;
   const clock = systemClock;
-  const store = await openEmbeddedStore({ path: home.state, clock, log: silentLogger });
+  const store = await openStore(home, { clock, log: silentLogger });
   try {
     const { persons } = createPeople({
       rows: createRows(store),

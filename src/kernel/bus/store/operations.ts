@@ -52,6 +52,7 @@ export interface Driver {
 
 type Operations = Omit<
   EmbeddedStore,
+  | 'server'
   | 'scrub'
   | 'copyTo'
   | 'waitMs'

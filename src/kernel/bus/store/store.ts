@@ -219,8 +219,10 @@ export interface BusStore extends BusRecords {
 /** `damaged`: the copy has a damaged page, so the original has it too. */
 export type CopyResult = 'whole' | 'damaged';
 
-/** State in one file of this machine. */
+/** State in one file of this machine, or in a database. */
 export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDisposable {
+  /** The database with its version, without a password; absent for a file. */
+  readonly server?: string;
   /** The turns of drafts of accounts for which `isKept` is false. */
   draftsBut(isKept: (account: string) => boolean): Promise<readonly TurnId[]>;
   /** Erases texts of finished messages from these chats; returns how many. */

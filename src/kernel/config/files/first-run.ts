@@ -40,7 +40,8 @@ export async function openHome(
 ): Promise<OpenedHome> {
   await assertUsable(home);
   const created = (await textIfThere(home.config)) === undefined;
-  const isFirstStart = !existsSync(home.state);
+  // With PostgreSQL there is no state.db; the lock stays from the first start on.
+  const isFirstStart = !existsSync(home.state) && !existsSync(home.lock);
   const tightened = await ensureHome(home, env);
   const loaded = await loadConfig(home, env, overrides);
   const copied = await ensureWorkspace(loaded.config.agents.defaults.workspace, isFirstStart);

@@ -119,6 +119,8 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
+export const NEWEST_SCHEMA = MIGRATIONS.length;
+
 /** Numbers of advisory locks, with which nothing else in a database is likely to collide. */
 const LOCK_CLASS = 0x6e616e6f;
 /** Held by a session: the one gateway of the database. */

@@ -10,7 +10,7 @@ import { bindOperations } from '../operations.ts';
 import { type EmbeddedStore, StoreError } from '../store.ts';
 import { type CommitOptions, PostgresCommits } from './commits.ts';
 import { Connection, isDatabaseError, shownServer, storeErrorOf } from './connection.ts';
-import { GATEWAY_LOCK, GATEWAY_LOCK_ROW, migrate, SCHEMA } from './schema.ts';
+import { GATEWAY_LOCK, GATEWAY_LOCK_ROW, migrate, NEWEST_SCHEMA, SCHEMA } from './schema.ts';
 
 export type PostgresStoreOptions = {
   /** With the password. */
@@ -47,9 +47,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const onNotice = (writer: string) => {
     if (writer !== owner) revision += 1;
   };
+  let version = '';
   async function connect(): Promise<Connection> {
     const connection = await Connection.open({ url, name, onNotice });
     try {
+      version = await supportedVersion(connection, server);
       await migrate(connection, server);
       await connection.script(SESSION);
       if (isGateway) await takeLock(connection, name, server);
@@ -75,6 +77,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   log.debug('store opened', { server });
   let seen = revision;
   return {
+    server: `${server} (PostgreSQL ${version}, schema ${NEWEST_SCHEMA})`,
     ...bindOperations(commits, clock, owner),
     revision: () => revision,
     changedOutside() {
@@ -89,6 +92,19 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       Promise.reject(new StoreError('store_failed', t`Back up ${server} with pg_dump.`)),
     [Symbol.asyncDispose]: () => commits.close(),
   };
+}
+
+const OLDEST_VERSION = 13;
+
+/** @throws StoreError */
+async function supportedVersion(connection: Connection, server: string): Promise<string> {
+  const { rows } = await connection.send(`SELECT current_setting('server_version') AS version`);
+  const version = String(rows[0]?.['version']).split(' ')[0] ?? '';
+  if (Number.parseInt(version, 10) >= OLDEST_VERSION) return version;
+  throw new StoreError(
+    'store_forbidden',
+    t`${server} is PostgreSQL ${version}. Update it to version ${OLDEST_VERSION} or later.`,
+  );
 }
 
 /** Other processes tell the gateway that they have written; the gateway notes what it committed. */
