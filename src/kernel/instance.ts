@@ -77,8 +77,9 @@ export async function markMoved(home: Home, to: string, isDone = false): Promise
   return moved !== undefined;
 }
 
-/** All accounts run here again. */
+/** All accounts run here again, unless they did not before the move either. */
 export async function unmarkMoved(home: Home): Promise<void> {
-  const { id, epoch } = await ensureInstance(home);
-  await writeInstance(home, { id, epoch: epoch + 1 });
+  const { id, epoch, moved, held } = await ensureInstance(home);
+  const stays = held !== undefined && (moved === undefined || held.at < moved.at);
+  await writeInstance(home, { id, epoch: epoch + 1, ...(stays ? { held } : {}) });
 }

@@ -110,6 +110,11 @@ test('accounts with keys that run in one place only stay off in a restored copy 
     remedy: `This account continues in ${original.path}. To run it here again: nanobot backup takeover`,
   });
   await gateway.stop();
+  const args = ['move', '--to', join(folder, 'copy.tar'), '--yes'];
+  const moved = await runNanobot(args, { home: copy.path });
+  expect(moved.stdout).toContain('nanobot backup restore copy.tar\n');
+  await runNanobot(['move', '--undo', '--yes'], { home: copy.path });
+  expect(await readInstance(into)).toMatchObject({ epoch: 3, held: { elsewhere: original.path } });
   const taken = await runNanobot(['backup', 'takeover', '--yes'], { home: copy.path });
   expect(taken.code, taken.stderr).toBe(0);
   expect((await readInstance(into))?.held).toBeUndefined();

@@ -20,9 +20,10 @@ type Lock = { readonly packages: Readonly<Record<string, { readonly version: str
 
 let folder: string;
 
-function nanobot(...args: readonly string[]) {
+const nanobot = (...args: readonly string[]) => nanobotIn('home', ...args);
+function nanobotIn(home: string, ...args: readonly string[]) {
   const path = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`;
-  const env = { PATH: path, HOME: folder, NANOBOT_HOME: join(folder, 'home') };
+  const env = { PATH: path, HOME: folder, NANOBOT_HOME: join(folder, home) };
   return execute(join(folder, 'node_modules/.bin/nanobot'), args, { env, cwd: folder });
 }
 
@@ -73,6 +74,31 @@ describe('the package', () => {
 
   it('answers in the terminal, tools included', async () => {
     const { stdout } = await nanobot('agent', '-m', 'what time is it');
+    expect(stdout).toMatch(/\d{4}-\d{2}-\d{2}/);
+  });
+
+  it('backs up, proves, restores and moves its home', async () => {
+    const place = join(folder, 'backups');
+    const made = await nanobot('backup', 'create', '--to', place);
+    expect(made.stdout).toMatch(/^Back-up \S+ in .*: \d+ files/);
+    const proof = await nanobot('backup', 'verify', '--from', place);
+    expect(proof.stdout).toMatch(/ is good: .* Messages: [1-9]\d*, sessions: [1-9]/);
+    await nanobot('backup', 'restore', '--from', place, '--into', join(folder, 'restored'));
+    const sessions = async (home: string) =>
+      (await nanobotIn(home, 'sessions', 'list')).stdout.replace(/\S+ ago/, '');
+    expect(await sessions('home')).toContain('terminal:');
+    expect(await sessions('restored')).toBe(await sessions('home'));
+
+    const file = join(folder, 'home.tar');
+    const moved = await nanobotIn('restored', 'move', '--to', file, '--yes');
+    expect(moved.stdout).toContain('nanobot backup restore home.tar');
+    await expect(nanobotIn('restored', 'gateway')).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`this home moved to ${file}`),
+    });
+    await nanobotIn('moved', 'backup', 'restore', file, '--takes-over');
+    expect(await sessions('moved')).toBe(await sessions('home'));
+    const { stdout } = await nanobotIn('moved', 'agent', '-m', 'what time is it');
     expect(stdout).toMatch(/\d{4}-\d{2}-\d{2}/);
   });
 

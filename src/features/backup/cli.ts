@@ -410,10 +410,13 @@ async function restore(terminal: Terminal, what: string | undefined, flags: Rest
 
 /** The stream is read at several places, so it is kept as a file until it is restored. */
 async function spool(terminal: Terminal, into: Home, signal: AbortSignal): Promise<string> {
+  const { writing } = await import('./places.ts');
   await mkdir(into.restoring, { recursive: true, mode: 0o700 });
   const path = join(into.restoring, 'stream.tar');
   try {
-    await pipeline(terminal.input, createWriteStream(path, { mode: 0o600 }), { signal });
+    await writing(into.root, () =>
+      pipeline(terminal.input, createWriteStream(path, { mode: 0o600 }), { signal }),
+    );
   } catch (error) {
     await rm(path, { force: true });
     throw error;

@@ -17,7 +17,8 @@ import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 
-export type { Counts, Created, CreateOptions } from './create.ts';
+export type { Created, CreateOptions } from './create.ts';
+export type { Counts } from './pack.ts';
 export type { Place } from './places.ts';
 export type { RestoreOptions, TrialResult, Verified, VerifyOptions } from './restore.ts';
 

@@ -5,6 +5,8 @@ import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { Command } from 'commander';
 import { CommandFailure, confirmOrStop, EXIT, type Terminal } from '../../cli/terminal.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { markMoved, readInstance, unmarkMoved } from '../../kernel/instance.ts';
 import { t } from '../../lib/texts.ts';
 import { encryptionOf, type KeyFlags, placeOptions, progressOf, work } from './cli.ts';
 import type { PlaceOptions } from './places.ts';
@@ -45,7 +47,6 @@ async function move(terminal: Terminal, flags: MoveFlags): Promise<void> {
   const target = to.endsWith('.tar')
     ? fileTarget(terminal, flags, resolve(to))
     : sshTarget(flags, to, terminal);
-  const { markMoved, readInstance, unmarkMoved } = await import('../../kernel/instance.ts');
   const { moved } = (await readInstance(home)) ?? {};
   // The file may be what an interrupted move has written.
   if (moved === undefined) await target.check();
@@ -84,11 +85,21 @@ function fileTarget(terminal: Terminal, flags: MoveFlags, path: string): Target 
     async finish() {
       terminal.tell(t`This home is in ${path} and does not start here any more.`);
       terminal.tell(t`Take the file to the other machine and type there:`);
-      terminal.tell(t`nanobot backup restore ${basename(path)} --takes-over`);
+      terminal.tell(
+        ['nanobot', ...restoreWords(await isHeld(terminal.home), basename(path))].join(' '),
+      );
       terminal.tell('nanobot gateway');
     },
   };
 }
+
+const isHeld = async (home: Home) => (await readInstance(home))?.held !== undefined;
+
+/** Accounts that run elsewhere already stay off. */
+const restoreWords = (isHeldHere: boolean, from = '-') => [
+  ...['backup', 'restore', from],
+  ...(isHeldHere ? [] : ['--takes-over']),
+];
 
 /** Writes one back-up as a stream. */
 async function stream(
@@ -111,8 +122,10 @@ async function stream(
   }
 }
 
-/** What ssh says when it is the connection that failed. */
+/** What ssh says when it is the connection that failed, or a signal that ended the other side. */
 const SSH_FAILED = 255;
+/** Of a shell: the last one of a command that ended by itself. */
+const LAST_OWN_CODE = 128;
 
 const DETACHED = ['</dev/null', '>/dev/null', '2>&1', '&'];
 
@@ -134,7 +147,7 @@ function sshTarget(flags: MoveFlags, to: string, terminal: Terminal): Target {
       Buffer.concat(parts).toString(),
     );
     const ended = new Promise<number>((settle, fail) => {
-      child.once('error', fail);
+      child.once('error', (error) => (signal?.aborted ? settle(SSH_FAILED) : fail(error)));
       child.once('close', (code) => settle(code ?? SSH_FAILED));
     });
     return { child, ended, output };
@@ -153,7 +166,10 @@ function sshTarget(flags: MoveFlags, to: string, terminal: Terminal): Target {
       );
     },
     async send(signal, isRepeat) {
-      const words = ['backup', 'restore', '-', '--takes-over', ...(isRepeat ? ['--force'] : [])];
+      const words = [
+        ...restoreWords(await isHeld(terminal.home)),
+        ...(isRepeat ? ['--force'] : []),
+      ];
       const { child, ended } = await run(there(words.join(' ')), 'pipe', signal);
       const sent = stream(terminal, '-', {}, signal, child.stdin ?? undefined).then(
         () => void child.stdin?.end(),
@@ -164,15 +180,16 @@ function sshTarget(flags: MoveFlags, to: string, terminal: Terminal): Target {
         },
       );
       const [code, failure] = await Promise.all([ended, sent]);
-      if (code === SSH_FAILED) {
+      if (code === 0) return;
+      if (failure !== undefined && !isBrokenPipe(failure)) throw failure;
+      // A part of the stream is refused there; after all of it only a code of its own means "no".
+      if (failure === undefined && code > LAST_OWN_CODE) {
         throw new ConnectionLost(
           EXIT.failure,
           t`The connection to ${host} broke, and it is unknown whether the home is there. ` +
             t`Repeat the move, or continue here: nanobot move --undo`,
         );
       }
-      if (code === 0) return;
-      if (failure !== undefined && !isBrokenPipe(failure)) throw failure;
       throw new CommandFailure(
         EXIT.failure,
         t`${host} did not take the home (${code}); see above.`,
@@ -231,7 +248,6 @@ async function stopGateway({ home, clock }: Terminal): Promise<void> {
 }
 
 async function undo(terminal: Terminal, { yes }: MoveFlags): Promise<void> {
-  const { readInstance, unmarkMoved } = await import('../../kernel/instance.ts');
   const { home } = terminal;
   const moved = (await readInstance(home))?.moved;
   if (moved === undefined) return terminal.tell(t`This home did not move.`);

@@ -11,6 +11,7 @@ import {
   rename,
   rm,
   stat,
+  statfs,
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
@@ -59,8 +60,26 @@ export type PlaceOptions = {
   readonly stream?: Writable;
 };
 
+/** Other programs need some too. */
+const SPARE_BYTES = 64_000_000;
+const MEGABYTE = 1_000_000;
+
 export const placeError = (code: string, message: string, cause?: unknown) =>
   new NanobotError(code, message, { cause });
+
+/** @param what in words, for people. @throws NanobotError */
+export async function requireRoom(folder: string, bytes: number, what: string): Promise<void> {
+  const disk = await statfs(folder);
+  const free = disk.bavail * disk.bsize;
+  const needed = bytes + SPARE_BYTES;
+  if (free >= needed) return;
+  const mb = (count: number) => Math.ceil(count / MEGABYTE);
+  throw placeError(
+    'disk_full',
+    t`${folder} needs ${mb(needed)} MB for ${what}, and ${mb(free)} MB are free. ` +
+      t`Free disk space and try again.`,
+  );
+}
 
 const FULL = ['ENOSPC', 'EDQUOT'];
 

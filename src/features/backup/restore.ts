@@ -14,7 +14,6 @@ import {
   realpath,
   rename,
   rm,
-  statfs,
   symlink,
   utimes,
 } from 'node:fs/promises';
@@ -31,8 +30,8 @@ import { type Instance, readInstance, writeInstance } from '../../kernel/instanc
 import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { type Counts, type Entry, entryShape, type ListHead, listHeadShape } from './create.ts';
-import { type Place, placeError, writing } from './places.ts';
+import { type Counts, type Entry, entryShape, type ListHead, listHeadShape } from './pack.ts';
+import { type Place, placeError, requireRoom, writing } from './places.ts';
 import {
   damaged,
   openReader,
@@ -70,7 +69,7 @@ async function readList(reader: Reader, place: Place, snapshot: Snapshot) {
       if (!isInside(entry.data.path)) throw damaged(place, t`it names a file outside the home`);
       return entry.data;
     });
-  return { head: head.data satisfies ListHead, entries };
+  return { head: head.data, entries };
 }
 
 const isInside = (path: string) =>
@@ -78,8 +77,6 @@ const isInside = (path: string) =>
 
 // Writing the files.
 
-const SPARE_BYTES = 64_000_000;
-const MEGABYTE = 1_000_000;
 const MS_PER_S = 1000;
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
@@ -94,7 +91,7 @@ type FillOptions = {
 /** Writes the files of the back-up into an empty folder. */
 async function fill(folder: string, snapshot: Snapshot, options: FillOptions): Promise<ListHead> {
   const { place, unlock, signal } = options;
-  await requireRoom(folder, snapshot.bytes);
+  await requireRoom(folder, snapshot.bytes, t`the files of the back-up`);
   const reader = await openReader(place, unlock);
   const { head, entries } = await readList(reader, place, snapshot);
   let bytes = 0;
@@ -110,19 +107,6 @@ async function fill(folder: string, snapshot: Snapshot, options: FillOptions): P
   }
   await keepWorkspaceInside(folder);
   return head;
-}
-
-async function requireRoom(folder: string, bytes: number): Promise<void> {
-  const disk = await statfs(folder);
-  const free = disk.bavail * disk.bsize;
-  const needed = bytes + SPARE_BYTES;
-  if (free >= needed) return;
-  const mb = (count: number) => Math.ceil(count / MEGABYTE);
-  throw placeError(
-    'disk_full',
-    t`${folder} needs ${mb(needed)} MB for the files of the back-up, and ${mb(free)} MB are free. ` +
-      t`Free disk space and try again.`,
-  );
 }
 
 async function writeEntry(folder: string, entry: Entry, reader: Reader, place: Place) {
@@ -221,7 +205,11 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   await mkdir(into.root, { recursive: true, mode: FOLDER_MODE });
   const held = await holdHome(into.lock, { pid: process.pid });
   try {
-    return await carryOut(into, (await readPlan(into)) ?? (await stage(options)));
+    const snapshot = await findSnapshot(options.place, options.id);
+    const begun = await readPlan(into);
+    // What was begun with another back-up would bring back an earlier state.
+    const isSame = begun?.facts.id === snapshot.id;
+    return await carryOut(into, isSame ? begun : await stage(options, snapshot));
   } finally {
     await held[Symbol.asyncDispose]();
   }
@@ -260,12 +248,12 @@ export async function discardStaged(into: Home): Promise<void> {
 }
 
 /** Writes everything beside the content of the home, and what is to be done then. */
-async function stage(options: RestoreOptions): Promise<Plan> {
-  const { into, place, id, force, takesOver } = options;
+async function stage(options: RestoreOptions, snapshot: Snapshot): Promise<Plan> {
+  const { into, force, takesOver } = options;
   await refuseUnlessEmpty(into, force === true);
   const old = await contentOf(into);
-  const snapshot = await findSnapshot(place, id);
   const content = join(into.restoring, CONTENT);
+  await rm(join(into.restoring, PLAN), { force: true });
   await rm(content, { recursive: true, force: true });
   await mkdir(content, { recursive: true, mode: FOLDER_MODE });
   const head = await writing(into.root, () => fill(content, snapshot, options));
