@@ -1,7 +1,7 @@
 // The contract of a repository in each kind of place, plain and encrypted: what is written is read
 // again, unchanged content is not stored again, and what is deleted is what nobody needs.
 
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import {
   appendFile,
@@ -25,6 +25,8 @@ import {
   type Encryption,
   keptIds,
   lockRepository,
+  openHead,
+  openWriter,
   prune,
   type Snapshot,
   snapshots,
@@ -187,6 +189,34 @@ test('a wrong identity and a changed chunk are refused, and nothing is left in t
   const unlock: Unlock = async () => ({ kind: 'identity', identity });
   await expect(restoreBackup({ place, unlock, signal, into })).rejects.toThrow('damaged');
   expect(await readInstance(into)).toBeUndefined();
+});
+
+test('a list of files that somebody made up writes nothing outside the home', async () => {
+  const outside = join(folder, 'outside');
+  await mkdir(outside);
+  const link = { kind: 'link', path: 'workspace/out', to: outside };
+  const evil = { kind: 'file', path: 'workspace/out/evil', mode: 0o600, size: 4, modified: 0 };
+  const above = { ...evil, path: 'workspace/../../outside/evil' };
+  for (const made of [[link, evil], [evil, link], [above]]) {
+    const place = await openPlace(join(folder, randomBytes(4).toString('hex')), options());
+    const writer = await openWriter(place, await openHead(place, undefined), '');
+    const parts = [[await writer.put(Buffer.from('evil')), 0, 4]];
+    const hash = createHash('sha256').update('evil').digest('hex');
+    const counts = { messages: 0, sessions: 0, rows: {} };
+    const list = [
+      { counts, epoch: 1, host: 'other', root: '/other' },
+      ...made.map((entry) => ({ ...entry, parts, hash, stamp: '' })),
+    ].map((line) => JSON.stringify(line));
+    const name = await writer.put(Buffer.from(list.join('\n')));
+    const facts = { id: 'made-up', at: new Date().toISOString(), home: 'h', program: '1' };
+    await writer.publish({ ...facts, files: 1, bytes: 4, list: [name] }, [name]);
+    const into = homeOf({ NANOBOT_HOME: join(folder, 'into') });
+    const unlock: Unlock = () => Promise.reject(new Error('plain'));
+    await expect(restoreBackup({ place, unlock, signal, into })).rejects.toThrow();
+    expect(await readdir(outside)).toEqual([]);
+    expect(await readInstance(into)).toBeUndefined();
+    await rm(into.root, { recursive: true });
+  }
 });
 
 test('nothing is deleted while another back-up is written, and none begins while something is', async () => {

@@ -1,13 +1,25 @@
-// What a back-up says of each file, and how content becomes chunks: a large file its own ones, so that
-// it has the same after an addition; small files and ends of large ones share some.
+// What a back-up says of each file, and how content becomes chunks and files again: a large file has its
+// own ones, so that they are the same after an addition; small files and ends of large ones share some.
 
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { chmod, type FileHandle, mkdir, open, symlink, utimes } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { StoreCounts } from '../../kernel/bus/store/store-copy.ts';
 import { systemCode } from '../../lib/files/files.ts';
-import { CHUNK_BYTES, type Writer } from './repository.ts';
+import { parseJson } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
+import type { Place } from './places.ts';
+import {
+  CHUNK_BYTES,
+  damaged,
+  openReader,
+  type Reader,
+  type Snapshot,
+  type Unlock,
+  type Writer,
+} from './repository.ts';
 
 /** What is compared after a restore. */
 export type Counts = StoreCounts & { readonly sessions: number };
@@ -220,4 +232,89 @@ async function readFully(file: FileHandle, length: number, at: number): Promise<
 export function orMissing(error: unknown): undefined {
   if (systemCode(error) !== 'ENOENT') throw error;
   return undefined;
+}
+
+// And files again.
+
+async function readList(reader: Reader, place: Place, snapshot: Snapshot) {
+  const parts: Uint8Array[] = [];
+  for (const name of snapshot.list) parts.push(await reader.chunk(name));
+  const [first = '', ...lines] = Buffer.concat(parts).toString().split('\n');
+  const head = listHeadShape.safeParse(parseJson(first));
+  if (!head.success) throw damaged(place, t`its list of files cannot be read`);
+  const entries = lines
+    .filter((line) => line !== '')
+    .map((line) => {
+      const entry = entryShape.safeParse(parseJson(line));
+      if (!entry.success) throw damaged(place, t`its list of files cannot be read`);
+      if (!isInside(entry.data.path)) throw damaged(place, t`it names a file outside the home`);
+      return entry.data;
+    });
+  return { head: head.data, entries };
+}
+
+const isInside = (path: string) =>
+  !path.startsWith('/') && path.split('/').every((name) => !['', '.', '..'].includes(name));
+
+const MS_PER_S = 1000;
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+
+export type UnpackOptions = {
+  readonly place: Place;
+  readonly unlock: Unlock;
+  readonly signal: AbortSignal;
+  readonly onProgress?: ((bytes: number) => void) | undefined;
+};
+
+/** Writes the files of the back-up into an empty folder. */
+export async function unpack(
+  folder: string,
+  snapshot: Snapshot,
+  options: UnpackOptions,
+): Promise<ListHead> {
+  const { place, unlock, signal } = options;
+  const reader = await openReader(place, unlock);
+  const { head, entries } = await readList(reader, place, snapshot);
+  let bytes = 0;
+  // Links last: nothing is written through one that somebody put into the list.
+  const isLink = ({ kind }: Entry) => kind === 'link';
+  for (const entry of [...entries.filter((one) => !isLink(one)), ...entries.filter(isLink)]) {
+    signal.throwIfAborted();
+    await writeEntry(folder, entry, reader, place);
+    if (entry.kind === 'file') bytes += entry.size;
+    options.onProgress?.(bytes);
+  }
+  // A folder may be read-only, so it gets its mode when its files are there.
+  for (const entry of entries.toReversed()) {
+    if (entry.kind === 'folder') await chmod(join(folder, entry.path), entry.mode);
+  }
+  return head;
+}
+
+async function writeEntry(folder: string, entry: Entry, reader: Reader, place: Place) {
+  const path = join(folder, entry.path);
+  if (entry.kind === 'folder') {
+    await mkdir(path, { recursive: true, mode: FOLDER_MODE });
+    return;
+  }
+  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+  if (entry.kind === 'link') return symlink(entry.to, path);
+  const hash = createHash('sha256');
+  const file = await open(path, 'wx', FILE_MODE);
+  try {
+    for (const [name, start, length] of entry.parts) {
+      const content = (await reader.chunk(name)).subarray(start, start + length);
+      hash.update(content);
+      await file.writeFile(content);
+    }
+    if (hash.digest('hex') !== entry.hash) {
+      throw damaged(place, t`${entry.path} is not as it was written`);
+    }
+    await file.chmod(entry.mode);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await utimes(path, entry.modified / MS_PER_S, entry.modified / MS_PER_S);
 }

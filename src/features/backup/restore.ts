@@ -3,22 +3,10 @@
 // before it takes the place of what is there; each step can be repeated after a kill.
 
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import {
-  chmod,
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  symlink,
-  utimes,
-} from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import { holdHome } from '../../kernel/bus/store/home-lock.ts';
@@ -30,16 +18,9 @@ import { type Instance, readInstance, writeInstance } from '../../kernel/instanc
 import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { type Counts, type Entry, entryShape, type ListHead, listHeadShape } from './pack.ts';
+import { type Counts, type ListHead, listHeadShape, type UnpackOptions, unpack } from './pack.ts';
 import { type Place, placeError, requireRoom, writing } from './places.ts';
-import {
-  damaged,
-  openReader,
-  type Reader,
-  type Snapshot,
-  snapshots,
-  type Unlock,
-} from './repository.ts';
+import { type Snapshot, snapshots } from './repository.ts';
 
 /** @param id a start of it is enough; undefined: the newest. @throws NanobotError */
 export async function findSnapshot(place: Place, id: string | undefined): Promise<Snapshot> {
@@ -55,85 +36,14 @@ export async function findSnapshot(place: Place, id: string | undefined): Promis
   );
 }
 
-async function readList(reader: Reader, place: Place, snapshot: Snapshot) {
-  const parts: Uint8Array[] = [];
-  for (const name of snapshot.list) parts.push(await reader.chunk(name));
-  const [first = '', ...lines] = Buffer.concat(parts).toString().split('\n');
-  const head = listHeadShape.safeParse(parseJson(first));
-  if (!head.success) throw damaged(place, t`its list of files cannot be read`);
-  const entries = lines
-    .filter((line) => line !== '')
-    .map((line) => {
-      const entry = entryShape.safeParse(parseJson(line));
-      if (!entry.success) throw damaged(place, t`its list of files cannot be read`);
-      if (!isInside(entry.data.path)) throw damaged(place, t`it names a file outside the home`);
-      return entry.data;
-    });
-  return { head: head.data, entries };
-}
-
-const isInside = (path: string) =>
-  !path.startsWith('/') && path.split('/').every((name) => !['', '.', '..'].includes(name));
-
-// Writing the files.
-
-const MS_PER_S = 1000;
 const FOLDER_MODE = 0o700;
-const FILE_MODE = 0o600;
-
-type FillOptions = {
-  readonly place: Place;
-  readonly unlock: Unlock;
-  readonly signal: AbortSignal;
-  readonly onProgress?: ((bytes: number) => void) | undefined;
-};
 
 /** Writes the files of the back-up into an empty folder. */
-async function fill(folder: string, snapshot: Snapshot, options: FillOptions): Promise<ListHead> {
-  const { place, unlock, signal } = options;
+async function fill(folder: string, snapshot: Snapshot, options: UnpackOptions): Promise<ListHead> {
   await requireRoom(folder, snapshot.bytes, t`the files of the back-up`);
-  const reader = await openReader(place, unlock);
-  const { head, entries } = await readList(reader, place, snapshot);
-  let bytes = 0;
-  for (const entry of entries) {
-    signal.throwIfAborted();
-    await writeEntry(folder, entry, reader, place);
-    if (entry.kind === 'file') bytes += entry.size;
-    options.onProgress?.(bytes);
-  }
-  // A folder may be read-only, so it gets its mode when its files are there.
-  for (const entry of entries.toReversed()) {
-    if (entry.kind === 'folder') await chmod(join(folder, entry.path), entry.mode);
-  }
+  const head = await unpack(folder, snapshot, options);
   await keepWorkspaceInside(folder);
   return head;
-}
-
-async function writeEntry(folder: string, entry: Entry, reader: Reader, place: Place) {
-  const path = join(folder, entry.path);
-  if (entry.kind === 'folder') {
-    await mkdir(path, { recursive: true, mode: FOLDER_MODE });
-    return;
-  }
-  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
-  if (entry.kind === 'link') return symlink(entry.to, path);
-  const hash = createHash('sha256');
-  const file = await open(path, 'wx', FILE_MODE);
-  try {
-    for (const [name, start, length] of entry.parts) {
-      const content = (await reader.chunk(name)).subarray(start, start + length);
-      hash.update(content);
-      await file.writeFile(content);
-    }
-    if (hash.digest('hex') !== entry.hash) {
-      throw damaged(place, t`${entry.path} is not as it was written`);
-    }
-    await file.chmod(entry.mode);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await utimes(path, entry.modified / MS_PER_S, entry.modified / MS_PER_S);
 }
 
 /** The workspace is restored in the home; the original one may be in use elsewhere. */
@@ -162,7 +72,7 @@ function rawOf(written: string) {
 
 // Restoring.
 
-export type RestoreOptions = FillOptions & {
+export type RestoreOptions = UnpackOptions & {
   readonly id?: string | undefined;
   readonly into: Home;
   /** What is in the home is set aside. */
@@ -385,7 +295,7 @@ export type Verified = Pick<Snapshot, 'id' | 'at' | 'files' | 'bytes'> &
     | { readonly ok: false; readonly problems: readonly string[] }
   );
 
-export type VerifyOptions = FillOptions & {
+export type VerifyOptions = UnpackOptions & {
   readonly id?: string | undefined;
   /** The program that is tried. */
   readonly command: readonly string[];
