@@ -29,7 +29,7 @@ afterEach(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-const nonceOf = (who: number, turn: number) => `nonce-${'ab'[who]}${String(turn).padStart(2, '0')}`;
+const nonceOf = (who: number, turn: number) => `nonce-${'ab'[who]}${String(turn).padStart(3, '0')}`;
 
 /**
  * Messages a person sees with this word, answers or the notice that theirs was set aside: each message
