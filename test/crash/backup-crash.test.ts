@@ -269,7 +269,7 @@ describe.skipIf(!canTrace)('at each step', () => {
     'a move that ends leaves at most one home that starts, and is repeated by the same command',
     async () => {
       const short: readonly Fault[] = [
-        { call: 'rename', at: 4, does: KILL },
+        { call: 'fsync', at: 14, does: KILL },
         { call: 'fsync', at: 5, does: FULL },
       ];
       await atEachStep(short, async (fault) => {

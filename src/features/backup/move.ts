@@ -48,6 +48,8 @@ async function move(terminal: Terminal, flags: MoveFlags): Promise<void> {
     ? fileTarget(terminal, flags, resolve(to))
     : sshTarget(flags, to, terminal);
   const { moved } = (await readInstance(home)) ?? {};
+  // It may have ended before the other side was started.
+  if (moved?.isDone === true && moved.to === to) return target.finish();
   // The file may be what an interrupted move has written.
   if (moved === undefined) await target.check();
   await confirmOrStop(
