@@ -2,40 +2,55 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
-import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { BusFullError } from '../../src/kernel/message/errors.ts';
 import { createRows, RowsOpenError, type RowsSpec } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { queued } from '../contract/bus-bench.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { openAt } from '../support/open-store.ts';
+import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { COUNTS, type Count } from './counts.ts';
 
 const CHILD = fileURLToPath(new URL('rows-child.ts', import.meta.url));
-const TIMES = 1000;
 const CACHED: RowsSpec<Count> = { ...COUNTS, isCached: true };
 
 const more = (row: Count | undefined): Count => ({ id: 'all', count: (row?.count ?? 0) + 1 });
 
-async function open(path?: string) {
-  const clock = createMovableClock(1000);
-  const at = path ?? join(await temporaryFolder(), 'state.db');
-  const store = await openEmbeddedStore({ path: at, clock, log });
-  return { path: at, clock, store, rows: createRows(store) };
-}
+let server: PostgresServer;
+beforeAll(async () => {
+  if (hasPostgres) server = await startPostgres();
+});
+afterAll(() => server?.[Symbol.asyncDispose]());
 
-describe('a collection of rows', () => {
+describe('over SQLite', () => {
+  collections(async () => join(await temporaryFolder(), 'state.db'), 1000);
+});
+
+describe.skipIf(!hasPostgres)('over PostgreSQL', () => {
+  collections(() => server.emptied(), 100);
+});
+
+/** @param times changes of each of two processes */
+function collections(make: () => Promise<string>, times: number): void {
+  async function open(given?: string) {
+    const clock = createMovableClock(1000);
+    const at = given ?? (await make());
+    const store = await openAt(at, clock, log);
+    return { path: at, clock, store, rows: createRows(store) };
+  }
+
   it('loses no change where two processes change one row', { timeout: 120_000 }, async () => {
     const { path, store, rows } = await open();
     await using _store = store;
     const children = [1, 2].map(() =>
-      spawn(process.execPath, [CHILD, path, String(TIMES)], { stdio: 'inherit' }),
+      spawn(process.execPath, [CHILD, path, String(times)], { stdio: 'inherit' }),
     );
     const ends = await Promise.all(children.map((child) => once(child, 'exit')));
     expect(ends.map(([code]) => code)).toEqual([0, 0]);
-    expect(await rows(COUNTS).get('all')).toEqual({ id: 'all', count: 2 * TIMES });
+    expect(await rows(COUNTS).get('all')).toEqual({ id: 'all', count: 2 * times });
   });
 
   it('loses no change of those that begin at once', async () => {
@@ -160,4 +175,4 @@ describe('a collection of rows', () => {
       expect(await mine.get('all')).toMatchObject({ count: count + 1 });
     }
   });
-});
+}

@@ -4,7 +4,6 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import type { SessionKey } from '../../src/kernel/message/ids.ts';
 import { listSessions, readSession } from '../../src/kernel/sessions/catalog.ts';
@@ -16,6 +15,7 @@ import type { SessionPolicy } from '../../src/kernel/sessions/rules/carry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { Clock } from '../../src/lib/time/clock.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { openAt } from '../support/open-store.ts';
 
 export const ROOMY: SessionPolicy = {
   rotationSizeBytes: 1_000_000,
@@ -31,18 +31,18 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-/** Closed with the test; what is open over it is closed before. */
+/** In a file, or in a database by its URL. Closed with the test; what is open over it is closed before. */
 export async function openEntryRows(clock: Clock, given?: string): Promise<EmbeddedStore> {
   const path = given ?? join(await temporaryFolder(), 'state.db');
-  const store = await openEmbeddedStore({ path, clock, log: silentLogger });
+  const store = await openAt(path, clock, silentLogger);
   onTestFinished(() => store[Symbol.asyncDispose]());
   return store;
 }
 
-export async function createSessionFolder(policy: Partial<SessionPolicy> = {}) {
+export async function createSessionFolder(policy: Partial<SessionPolicy> = {}, given?: string) {
   const home = await temporaryFolder();
   const folder = join(home, 'sessions');
-  const state = join(home, 'state.db');
+  const state = given ?? join(home, 'state.db');
   const clock = createMovableClock();
   const store = await openEntryRows(clock, state);
   const deps = { folder, store, clock, log: silentLogger };

@@ -1,5 +1,6 @@
 // The gateway's store in PostgreSQL: alone in its database, and patient with a server that goes away.
 
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts';
@@ -86,6 +87,41 @@ describe.skipIf(!hasPostgres)('the store of a gateway in PostgreSQL', () => {
     await work.stop();
     await delivery.stop();
   }, 60_000);
+});
+
+describe.skipIf(!hasPostgres)('a server with a certificate', () => {
+  it('is used if the certificate is its own, and refused by every mode that encrypts if not', async () => {
+    await using secure = await startPostgres(['ssl=on']);
+    const url = await secure.database();
+    const named = url.replace('127.0.0.1', 'localhost');
+    const root = `sslrootcert=${join(secure.folder, 'cert.pem')}`;
+    {
+      await using store = await openPostgresStore({
+        url: `${named}?sslmode=verify-full&${root}`,
+        ...{ clock, log },
+      });
+      await store.scope('s').set('k', 'v');
+      const [row] = await secure.query(
+        url,
+        `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+         WHERE application_name LIKE 'nanobot %'`,
+      );
+      expect(row).toEqual({ ssl: true });
+    }
+    for (const refused of [
+      `${named}?sslmode=verify-full`,
+      `${named}?sslmode=require`,
+      `${url}?sslmode=verify-full&${root}`,
+      `${url}?sslmode=require&${root}`,
+    ]) {
+      const error = await openPostgresStore({ url: refused, clock, log }).catch((thrown) => thrown);
+      expect(error, refused).toMatchObject({
+        code: 'store_unreachable',
+        message: expect.stringMatching(/CERT|ALTNAME/),
+      });
+      expect(`${error.message} ${error.stack}`).not.toContain(PASSWORD);
+    }
+  });
 });
 
 const cut = (url: string) =>

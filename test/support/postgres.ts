@@ -27,12 +27,15 @@ export type PostgresServer = AsyncDisposable & {
   readonly port: number;
   /** A new, empty database; returns its URL. */
   database(): Promise<string>;
+  /** Always the same database, without our tables; faster than a new one. */
+  emptied(): Promise<string>;
   query(url: string, sql: string): Promise<readonly Record<string, unknown>[]>;
   /** Ends at once, like a server that crashed. */
   crash(): Promise<void>;
   start(): Promise<void>;
 };
 
+/** @param settings with `ssl=on` it has a certificate for localhost, `cert.pem` in its folder */
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
   const programs = PROGRAMS ?? '';
   const folder = mkdtempSync(join(tmpdir(), 'nanobot-pg-'));
@@ -48,9 +51,11 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     ],
     { ...user, stdio: 'ignore', cwd: folder },
   );
+  if (settings.includes('ssl=on')) makeCertificate(folder);
   const [port = 0] = await freePorts(1);
   const urlOf = (name: string) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
-  const options = ['fsync=off', ...settings].flatMap((setting) => ['-c', setting]);
+  const files = ['cert', 'key'].map((name) => `ssl_${name}_file=${join(folder, `${name}.pem`)}`);
+  const options = ['fsync=off', ...files, ...settings].flatMap((setting) => ['-c', setting]);
   let server: ChildProcess | undefined;
   let databases = 0;
 
@@ -100,10 +105,24 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
       await query(urlOf('postgres'), `CREATE DATABASE nanobot${databases}`);
       return urlOf(`nanobot${databases}`);
     },
+    async emptied() {
+      const url = urlOf('postgres');
+      await query(url, 'DROP SCHEMA IF EXISTS nanobot CASCADE');
+      return url;
+    },
     crash: () => end('SIGQUIT'),
     async [Symbol.asyncDispose]() {
       await end('SIGINT');
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function makeCertificate(folder: string): void {
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const files = ['-keyout', 'key.pem', '-out', 'cert.pem'];
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
+  execFileSync('openssl', ['req', '-x509', '-days', '2', ...key, ...files, ...names], {
+    ...{ ...user, cwd: folder, stdio: 'ignore' },
+  });
 }
