@@ -7,6 +7,7 @@ import { channelLine } from '../channels/channel-lines.ts';
 import { budgetCap, budgetLine, TOTAL } from '../features/spending/rules/budget-limits.ts';
 import type { StoredLedger } from '../features/spending/spending-day.ts';
 import type { HomeHolder } from '../kernel/bus/store/home-lock.ts';
+import { StoreError } from '../kernel/bus/store/store.ts';
 import type { Config } from '../kernel/config/config.ts';
 import type { RunningGateway } from '../kernel/home-state.ts';
 import { countsText } from '../kernel/status.ts';
@@ -68,18 +69,28 @@ async function makeReport(terminal: Terminal) {
 
 const gatewayOf = ({ pid, address, startedAt }: RunningGateway) => ({ pid, address, startedAt });
 
+const NOTHING_COUNTED = { messages: undefined, spentToday: undefined, database: undefined };
+
 /** What the store counts: messages by their state, and what was spent today. */
 async function storedCounts({ home, clock }: Terminal, config: Config) {
   const { hasState, openStore } = await import('../kernel/home-state.ts');
-  if (!(await hasState(home))) return { messages: undefined, spentToday: undefined };
+  if (!(await hasState(home))) return NOTHING_COUNTED;
   const { SPENDING_SCOPE, storedDays } = await import('../features/spending/spending-day.ts');
   const today = createDayText()(clock.now(), config.sessions.timeZone);
-  const store = await openStore(home, { clock, log: silentLogger, setting: config.store });
+  const store = await openStore(home, {
+    ...{ clock, log: silentLogger, setting: config.store },
+  }).catch((error: unknown) => {
+    if (error instanceof StoreError && error.code === 'store_unreachable') return error.message;
+    throw error;
+  });
+  if (typeof store === 'string') return { ...NOTHING_COUNTED, database: store };
   try {
     const { pending, running, outboundQueued, dead, unknown } = await store.stats();
     const [stored] = await storedDays(store.scope(SPENDING_SCOPE), today);
     const total = stored?.rows.find(({ key }) => key === TOTAL);
     return {
+      /** Why it is not reachable. */
+      database: undefined,
       messages: { pending, running, outboundQueued, dead, unknown },
       spentToday: total === undefined ? t`nothing spent` : spentText(total, config),
     };
@@ -97,6 +108,7 @@ function reportRows(report: Report, now: number): readonly (readonly string[])[]
     [t`Home`, report.home],
     [t`Gateway`, gatewayText(report, now)],
     [t`Workspace`, report.workspace],
+    ...(report.database === undefined ? [] : [[t`Database`, report.database]]),
     ...lines.map(rowOf),
   ];
 }

@@ -99,6 +99,7 @@ describe.skipIf(!hasPostgres)('a gateway on PostgreSQL', () => {
     const { code, text } = await nanobot('doctor');
     expect(code).toBe(1);
     expect(text).toMatch(/store +postgres:\/\/127\.0\.0\.1:\d+\/\S+ is not reachable/);
+    expect((await nanobot('status')).text).toMatch(/Database +postgres:\S+ is not reachable/);
     await server.start();
     await answered(OWNER, 'a5');
     says(OWNER, 'a6');
@@ -149,7 +150,7 @@ describe.skipIf(!hasPostgres)('a gateway on PostgreSQL', () => {
   it('refuses to leave a state.db behind, and a setting without an address', async () => {
     await using home = await temporaryHome();
     await writeFile(join(home.path, 'state.db'), '');
-    await home.writeConfig({ store: { engine: 'postgres', url: await server.database() } });
+    await home.writeConfig({ store: { engine: 'postgres', url }, gateway: { port: 0 } });
     const { code, stderr } = await runNanobot(['gateway'], { home: home.path });
     expect({ code, stderr }).toMatchObject({
       code: 1,
