@@ -11,7 +11,13 @@ COPY scripts/build.ts ./scripts/
 COPY src ./src
 RUN node scripts/build.ts
 
-FROM node:24-bookworm-slim
+# Node without the names of its functions, packages without types and maps: 30 MB less.
+FROM dependencies AS runtime
+RUN apt-get update && apt-get install -y --no-install-recommends binutils
+RUN strip /usr/local/bin/node
+RUN find node_modules -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete
+
+FROM debian:bookworm-slim
 # "container" says where it runs; the log goes to the engine.
 ENV NODE_ENV=production \
     NANOBOT_HOME=/data \
@@ -22,9 +28,11 @@ WORKDIR /app
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap \
  && rm -rf /var/lib/apt/lists/*
+RUN useradd --uid 1000 --user-group --create-home node
 RUN install -d -o node -g node -m 0700 /data \
  && ln -s /app/bin/nanobot.js /usr/local/bin/nanobot
-COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=runtime /usr/local/bin/node /usr/local/bin/
+COPY --from=runtime /app/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY bin ./bin
 COPY config ./config

@@ -118,8 +118,10 @@ write_launcher() {
     say '# Written by install.sh of nanobot.'
     say "prefix=$(quoted "$prefix")"
     say "node=$(quoted "$node")"
-    say '[ -x "$node" ] || node=node'
-    say 'exec "$node" "$prefix/current/node_modules/.bin/nanobot" "$@"'
+    cat <<'END'
+[ -x "$node" ] || node=node
+exec "$node" "$prefix/current/node_modules/.bin/nanobot" "$@"
+END
   } >"$work/launcher"
   chmod 755 "$work/launcher"
   mv "$work/launcher" "$launcher"

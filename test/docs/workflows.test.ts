@@ -1,4 +1,5 @@
-// The workflows of the code host: checked by actionlint, and their small shell steps run here.
+// The workflows of the code host: checked by actionlint, and their small shell steps run here; shell
+// scripts, checked by ShellCheck.
 
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -27,6 +28,17 @@ const codeOf = (script: string, ref: string) =>
   })
     .then(() => 0)
     .catch(({ code }) => code);
+
+const hasShellCheck = await execute('shellcheck', ['--version']).then(
+  () => true,
+  () => false,
+);
+
+describe.skipIf(!hasShellCheck)('with ShellCheck', () => {
+  it.each(['install.sh', '.ci/run'])('%s has no finding', async (name) => {
+    await execute('shellcheck', [name], { cwd: ROOT });
+  });
+});
 
 describe('the workflows', () => {
   it.each(['ci.yml', 'release.yml'])('%s has no finding of actionlint', async (name) => {

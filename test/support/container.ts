@@ -12,7 +12,8 @@ import { isFullCampaign } from './campaign.ts';
 import { DockerfileRun, type ImageConfig } from './dockerfile.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const BASE_IMAGE = 'docker.io/library/node:24-bookworm-slim';
+const SYSTEM_IMAGE = 'docker.io/library/debian:bookworm-slim';
+const NODE_IMAGE = 'docker.io/library/node:24-bookworm-slim';
 const MIRROR = 'http://deb.debian.org/debian';
 const NODE_UID = 1000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
@@ -21,15 +22,21 @@ const execute = promisify(execFile);
 /** The image trusts what this machine trusts: packages may come through a proxy of its own. */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 
-const BASE_DOCKERFILE = `FROM scratch
+const SYSTEM_DOCKERFILE = `FROM scratch
 ADD rootfs.tar /
 COPY authorities.crt /etc/ssl/certs/ca-certificates.crt
 ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
+`;
+const NODE_DOCKERFILE = `FROM ${SYSTEM_IMAGE}
 COPY node /usr/local/bin/node
 COPY npm /usr/local/lib/node_modules/npm
-RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm \\
- && groupadd -g 1000 node && useradd -u 1000 -g 1000 -m node
+RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
 `;
+/** What the image of Debian that is called slim leaves out too. */
+const NOT_SLIM = [
+  ...['usr/share/doc', 'usr/share/info', 'usr/share/locale', 'usr/share/man'],
+  ...['var/cache/apt', 'var/lib/apt/lists', 'var/log'],
+];
 
 /** Why no image can be built here; undefined where one can. */
 export async function whyNoContainer(): Promise<string | undefined> {
@@ -82,10 +89,13 @@ async function buildWithBuildah(folder: string): Promise<BuiltImage> {
       encoding: 'utf8',
       maxBuffer: MAX_OUTPUT_BYTES,
     });
-  const context = join(folder, 'base');
-  await makeBaseContext(context);
-  await buildah(['bud', '--isolation', 'chroot', '-t', BASE_IMAGE, context]);
-  await buildah(['bud', '--isolation', 'chroot', '--format', 'docker', '-t', 'nanobot', ROOT]);
+  const bud = (...args: readonly string[]) => buildah(['bud', '--isolation', 'chroot', ...args]);
+  const [system, node] = [join(folder, 'system'), join(folder, 'node')];
+  await makeSystem(system);
+  await bud('-t', SYSTEM_IMAGE, system);
+  await addNode(node);
+  await bud('--pull-never', '-t', NODE_IMAGE, node);
+  await bud('--pull-never', '--format', 'docker', '-t', 'nanobot', ROOT);
   const container = (await buildah(['from', '--pull-never', 'nanobot'])).stdout.trim();
   const root = (await buildah(['mount', container])).stdout.trim();
   const inspected = await buildah(['inspect', '--type', 'image', 'nanobot']);
@@ -110,18 +120,24 @@ async function buildWithBuildah(folder: string): Promise<BuiltImage> {
   };
 }
 
-async function makeBaseContext(context: string): Promise<void> {
+async function makeSystem(context: string): Promise<void> {
   await mkdir(context, { recursive: true });
   const rootfs = join(context, 'rootfs');
   const include = '--include=ca-certificates';
   await execute('debootstrap', ['--variant=minbase', include, 'bookworm', rootfs, MIRROR], {
     maxBuffer: MAX_OUTPUT_BYTES,
   });
-  await execute('tar', ['-C', rootfs, '-cf', `${rootfs}.tar`, '--exclude=./dev', '.']);
+  const excluded = ['dev', ...NOT_SLIM].map((path) => `--exclude=./${path}/*`);
+  await execute('tar', ['-C', rootfs, '-cf', `${rootfs}.tar`, ...excluded, '.']);
   await rm(rootfs, { recursive: true, force: true });
   await copyFile(AUTHORITIES, join(context, 'authorities.crt'));
+  await writeFile(join(context, 'Dockerfile'), SYSTEM_DOCKERFILE);
+}
+
+async function addNode(context: string): Promise<void> {
+  await mkdir(context, { recursive: true });
   await copyFile(process.execPath, join(context, 'node'));
   const { stdout } = await execute('npm', ['root', '--global']);
   await cp(join(stdout.trim(), 'npm'), join(context, 'npm'), { recursive: true });
-  await writeFile(join(context, 'Dockerfile'), BASE_DOCKERFILE);
+  await writeFile(join(context, 'Dockerfile'), NODE_DOCKERFILE);
 }

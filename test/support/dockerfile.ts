@@ -33,7 +33,7 @@ const FIRST_CONFIG: ImageConfig = {
 };
 /** What a stage can write; all else is this machine's, and cannot be changed. */
 const OWN_FOLDERS = ['app', 'data', 'home/node', 'tmp', 'usr/local/bin'];
-const LEFT_OUT = /^(?:apt-get |npm cache clean|rm -rf \/var\/lib\/apt)/;
+const LEFT_OUT = /^(?:apt-get |npm cache clean|rm -rf \/var\/lib\/apt|strip |useradd )/;
 
 /** Comments end at their line, also between the lines of one instruction. */
 function instructionsOf(dockerfile: string): readonly Instruction[] {
@@ -210,7 +210,7 @@ export class DockerfileRun {
 
 /** As copied, and sooner: a stage writes into no file of another one. */
 function link(source: string, target: string): void {
-  execFileSync('cp', ['--archive', '--link', source, target]);
+  execFileSync('cp', ['--archive', '--link', '--force', source, target]);
 }
 
 function makeBase(root: string): void {

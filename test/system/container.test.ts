@@ -13,6 +13,7 @@ const absent = await whyNoContainer();
 if (absent !== undefined) console.log(`container tests skipped: ${absent}`);
 
 const BUILD_TIMEOUT_MS = 1_200_000;
+const MAX_IMAGE_MB = 250;
 
 describe.skipIf(absent !== undefined)('the container image', () => {
   let image: BuiltImage;
@@ -80,6 +81,12 @@ describe.skipIf(absent !== undefined)('the container image', () => {
   if (isFullCampaign()) {
     it('has what confines programs', () => {
       expect(inImage(['bwrap', '--version']).stdout).toMatch(/^bubblewrap \d/);
+    });
+
+    it(`takes less than ${MAX_IMAGE_MB} MB, Node included`, () => {
+      const used = spawnSync('du', ['-sx', '--block-size=MB', image.root], { encoding: 'utf8' });
+      console.log(`the image takes ${used.stdout.split('\t')[0]}`);
+      expect(Number.parseInt(used.stdout, 10)).toBeLessThan(MAX_IMAGE_MB);
     });
   }
 
