@@ -15,7 +15,7 @@ RUN node scripts/build.ts
 FROM dependencies AS runtime
 RUN apt-get update && apt-get install -y --no-install-recommends binutils
 RUN strip /usr/local/bin/node
-RUN find node_modules -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete
+RUN rm -r node_modules/@types && find node_modules -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete
 
 FROM debian:bookworm-slim
 # "container" says where it runs; the log goes to the engine.
@@ -27,7 +27,7 @@ WORKDIR /app
 # What confines programs that the agent runs, where this container may make name spaces.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap \
- && rm -rf /var/lib/apt/lists/*
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 RUN useradd --uid 1000 --user-group --create-home node
 RUN install -d -o node -g node -m 0700 /data \
  && ln -s /app/bin/nanobot.js /usr/local/bin/nanobot

@@ -6,7 +6,7 @@ import { type ChildProcess, type ExecFileOptions, execFile } from 'node:child_pr
 import { readFileSync } from 'node:fs';
 import { chown, copyFile, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { isFullCampaign } from './campaign.ts';
 import { DockerfileRun, type ImageConfig } from './dockerfile.ts';
@@ -123,8 +123,7 @@ async function buildWithBuildah(folder: string): Promise<BuiltImage> {
 async function makeSystem(context: string): Promise<void> {
   await mkdir(context, { recursive: true });
   const rootfs = join(context, 'rootfs');
-  const include = '--include=ca-certificates';
-  await execute('debootstrap', ['--variant=minbase', include, 'bookworm', rootfs, MIRROR], {
+  await execute('debootstrap', ['--variant=minbase', 'bookworm', rootfs, MIRROR], {
     maxBuffer: MAX_OUTPUT_BYTES,
   });
   const excluded = ['dev', ...NOT_SLIM].map((path) => `--exclude=./${path}/*`);
@@ -137,7 +136,7 @@ async function makeSystem(context: string): Promise<void> {
 async function addNode(context: string): Promise<void> {
   await mkdir(context, { recursive: true });
   await copyFile(process.execPath, join(context, 'node'));
-  const { stdout } = await execute('npm', ['root', '--global']);
-  await cp(join(stdout.trim(), 'npm'), join(context, 'npm'), { recursive: true });
+  const { stdout } = await execute('sh', ['-c', 'realpath "$(command -v npm)"']);
+  await cp(join(dirname(stdout), '..'), join(context, 'npm'), { recursive: true });
   await writeFile(join(context, 'Dockerfile'), NODE_DOCKERFILE);
 }
