@@ -1,15 +1,17 @@
-// Loaded into a process before its program: ends it, or fills the disk, at a step of an update. BREAK_AT is
-// `kill before <step>`, `kill after <step>` or `full at <step>`.
+// Loaded into a process before its program: ends it, or fills the disk, at steps of an update. BREAK_AT is one of
+// `kill before <step>`, `kill after <step>` and `full at <step>`, or several with commas.
 
 import { promises, readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 
-const [how, when, ...words] = (process.env.BREAK_AT ?? '').split(' ');
+const breaks = (process.env.BREAK_AT ?? '').split(', ').map((one) => one.split(' '));
 const { rename } = promises;
 promises.rename = async (from, to) => {
   const isRecord = String(to).endsWith('/update.json');
-  const isMeant = isRecord && JSON.parse(readFileSync(from, 'utf8')).step === words.join(' ');
-  if (!isMeant) return rename(from, to);
+  const reached = isRecord ? JSON.parse(readFileSync(from, 'utf8')).step : undefined;
+  const meant = breaks.find(([, , step]) => isRecord && step === reached);
+  if (meant === undefined) return rename(from, to);
+  const [how, when] = meant;
   if (how === 'full') {
     throw Object.assign(new Error('ENOSPC: no space left on device, rename'), { code: 'ENOSPC' });
   }

@@ -27,7 +27,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** @see test/support/packed.ts */
 const PACKAGE = process.env['NANOBOT_TEST_PACKAGE'] ?? '';
 const BREAK = join(ROOT, 'test/support/break-at-step.mjs');
-const [FROM, TO, DEAF, SICK] = ['0.2.0', '0.3.0', '0.4.0', '0.5.0'] as const;
+const [OLD, FROM, TO, DEAF, SICK] = ['0.1.1', '0.2.0', '0.3.0', '0.4.0', '0.5.0'] as const;
 /** Some time after it has begun to answer. */
 const DIES = `const { existsSync } = process.getBuiltinModule('node:fs');
   setInterval(() => {
@@ -109,7 +109,12 @@ function gatewayService({ prefix, home }: Installed): GatewayService & AsyncDisp
 }
 
 /** Updates under a service; the watch takes a second. */
-async function updateWatched(at: Installed, service: GatewayService, to: string, from = FROM) {
+async function updateWatched(
+  at: Installed,
+  service: GatewayService,
+  to: string,
+  from: string = FROM,
+) {
   const found = installationIn(at.prefix);
   if (found.kind === 'other') throw new Error(found.remedy);
   const { installation } = found;
@@ -196,6 +201,77 @@ describe('kill -9', () => {
   );
 });
 
+describe('kill -9 while it goes back', () => {
+  const kills = ['kill after rolling-back', 'kill before rolling-back', 'kill before rolled-back'];
+  it.each(isFullCampaign() ? kills : kills.slice(0, 1))(
+    '%s: doctor reports it, and the next update ends it',
+    async (how) => {
+      const at = await installed();
+      await nanobot(at, ['update'], `full at switched, ${how}`);
+      expect((await nanobot(at, ['doctor'])).said).toContain(`update to ${TO} was interrupted`);
+      const { code } = await nanobot(at, ['update']);
+      // Where the way back was not recorded, the way on is taken.
+      const [wanted, step] =
+        how === 'kill before rolling-back' ? [TO, 'done'] : [FROM, 'rolled-back'];
+      expect([await versionOf(at), (await recorded(at)).step]).toEqual([wanted, step]);
+      expect(code).toBe(wanted === TO ? 0 : 1);
+      expect((await nanobot(at, ['doctor'])).said).not.toContain('was interrupted');
+    },
+  );
+});
+
+it('an update that was killed while it watched is reported, and goes back from a version that does not stay healthy', async () => {
+  const at = await installed();
+  await nanobot(at, ['update', '--to', SICK], 'kill after watching');
+  expect((await recorded(at)).step).toBe('watching');
+  expect((await nanobot(at, ['doctor'])).said).toContain(`update to ${SICK} was interrupted`);
+  await using service = gatewayService(at);
+  expect((await updateWatched(at, service, SICK)).step).toBe('rolled-back');
+  expect(await versionOf(at)).toBe(FROM);
+});
+
+it('the gateway asks once a day and says what it knows, but only where that is switched on', async () => {
+  const at = await installed();
+  const settings = async (check: 'never' | 'daily') =>
+    expect((await nanobot(at, ['config', 'set', 'update.check', check])).code).toBe(0);
+  const before = registry.asked.length;
+  await settings('daily');
+  await using service = gatewayService(at);
+  await service.start();
+  await expect.poll(() => existsSync(at.home.newest)).toBe(true);
+  expect(registry.asked.slice(before)).toEqual([`/${registry.name}/latest`]);
+  expect((await nanobot(at, ['status'])).said).toContain(`${TO} is available`);
+  expect((await nanobot(at, ['doctor'])).said).toContain(`${TO} is available`);
+  await service.stop();
+  await settings('never');
+  await rm(at.home.newest);
+  await service.start();
+  await runs(at);
+  expect((await nanobot(at, ['doctor'])).said).not.toContain('registry was not asked');
+  expect((await nanobot(at, ['status'])).said).not.toContain('is available');
+  expect(existsSync(at.home.newest)).toBe(false);
+  expect(registry.asked.length).toBe(before + 1);
+});
+
+it('an installation by npm install --global is updated in its place', async () => {
+  const at = await installed();
+  const prefix = await mkdtemp(join(folder, 'global-'));
+  const options = ['--global', '--prefix', prefix, '--registry', registry.url, '--ignore-scripts'];
+  await execute('npm', [
+    'install',
+    ...options,
+    '--no-audit',
+    '--no-fund',
+    `${registry.name}@${FROM}`,
+  ]);
+  const command = (...args: string[]) =>
+    execute(join(prefix, 'bin/nanobot'), args, { env: environment(at.home) });
+  expect((await command('update')).stdout).toContain(`updated from ${FROM} to ${TO}`);
+  expect((await command('--version')).stdout.trim()).toBe(TO);
+  expect((await command('update', '--to', FROM)).stdout).toContain(`updated from ${TO} to ${FROM}`);
+  expect((await command('--version')).stdout.trim()).toBe(FROM);
+});
+
 it('a version that does not start on a copy of the home changes nothing', async () => {
   const at = await installed();
   const { code, said } = await nanobot(at, ['update', '--to', DEAF]);
@@ -249,27 +325,47 @@ describe.skipIf(!hasHistory)('from the package of commit 3e7dcfc', () => {
     await mkdir(old);
     await execute('sh', ['-c', `git archive 3e7dcfc | tar -x -C ${old}`], { cwd: ROOT });
     await execute(process.execPath, [join(ROOT, 'test/support/strip-types.mjs'), old]);
-    await registry.publish(old, '0.1.0');
+    await registry.publish(old, OLD);
     registry.latest = TO;
-    const prefix = await registry.installed('0.1.0');
+    const prefix = await registry.installed(OLD);
     await rm(at.home.root, { recursive: true });
     await cp(join(ROOT, 'test/homes/v1/home'), at.home.root, { recursive: true });
     const before = { ...at, prefix };
     expect(storeMark(at.home.state).schema).toBe(4);
+    if (isFullCampaign()) {
+      await using failing = gatewayService(before);
+      const run = await updateWatched(before, failing, SICK, OLD);
+      await failing.stop();
+      expect([run.step, await versionOf(before)]).toEqual(['rolled-back', OLD]);
+      expect(storeMark(at.home.state).schema).toBe(4);
+    }
     const args = ['update', '--installation', prefix, '--to', TO];
     const { code, said } = await nanobot(at, args);
-    expect([code, said]).toEqual([0, expect.stringContaining(`updated from 0.1.0 to ${TO}`)]);
+    expect([code, said]).toEqual([0, expect.stringContaining(`updated from ${OLD} to ${TO}`)]);
     expect(await versionOf(before)).toBe(TO);
     await using service = gatewayService(before);
     await service.start();
     await runs(before);
     await service.stop();
     expect(storeMark(at.home.state).schema).toBeGreaterThan(4);
-    const oldProgram = join(prefix, 'versions/0.1.0/node_modules', registry.name, 'bin/nanobot.js');
+    const oldProgram = join(
+      prefix,
+      'versions',
+      OLD,
+      'node_modules',
+      registry.name,
+      'bin/nanobot.js',
+    );
     const refused = await execute(process.execPath, [oldProgram, 'status'], {
       env: environment(at.home),
     }).catch((error: { readonly stderr: string }) => error);
     expect(refused.stderr).toContain('newer nanobot');
+    const back = await nanobot(before, ['update', '--to', OLD]);
+    expect([back.code, back.said]).toEqual([
+      1,
+      expect.stringMatching(/Nothing was changed\. .*backup restore \S+ --from \S+ --force/s),
+    ]);
+    expect(await versionOf(before)).toBe(TO);
     expect(await findHomeHolder(at.home.lock)).toBeUndefined();
   });
 });

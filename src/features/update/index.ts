@@ -67,12 +67,17 @@ export function install(kernel: Kernel): void {
   });
 }
 
-/** The finding of \`doctor\`; none where the owner never wants to know. */
+/** The findings of `doctor`. What the registry says is none where the owner never wants to know. */
 export async function checkUpdate(home: Home, { update }: Config): Promise<readonly Finding[]> {
+  const check = 'update';
+  const interrupted = await interruptedUpdate(home);
+  if (interrupted !== undefined) {
+    const text = t`the update to ${interrupted.to} was interrupted`;
+    return [{ check, level: 'warn', text, remedy: t`Finish it, or go back: nanobot update` }];
+  }
   if (update.check === 'never') return [];
   const { knownNewest, knownUpdate } = await import('./registry.ts');
   const newer = await knownUpdate(home);
-  const check = 'update';
   if (newer !== undefined) {
     const text = t`${newer.version} is available`;
     return [{ check, level: 'warn', text, remedy: t`Install it: nanobot update` }];
@@ -80,4 +85,12 @@ export async function checkUpdate(home: Home, { update }: Config): Promise<reado
   const isKnown = (await knownNewest(home)) !== undefined;
   const text = isKnown ? t`this is the newest version` : t`the registry was not asked yet`;
   return [{ check, level: 'ok', text }];
+}
+
+/** Its process ended before it did. */
+async function interruptedUpdate(home: Home) {
+  if (!existsSync(home.update)) return undefined;
+  const { isBegun, readRun } = await import('./update.ts');
+  const run = await readRun(home);
+  return run !== undefined && isBegun(run) && !isAlive(run.pid) ? run : undefined;
 }
