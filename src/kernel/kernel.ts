@@ -96,7 +96,7 @@ export async function openKernel(
   });
   add.personalData({ forget: questions.forget });
   const settings = createSessionSettings(store.scope('session-settings'));
-  add.status(kernelStatus({ live, bus, store, settings }));
+  add.status(kernelStatus({ home: options.home, live, bus, store, settings }));
   if (live.config.store.engine === 'sqlite') {
     const run = (signal: AbortSignal) => careForFile(foundations, owners, signal);
     add.task({ name: 'store snapshots', run });

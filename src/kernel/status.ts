@@ -1,6 +1,7 @@
 // The status of the gateway: features contribute sources, and /status, `nanobot status`,
 // /api/status and the page show their lines.
 
+import { basename } from 'node:path';
 import { inTime } from '../lib/async.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -11,7 +12,7 @@ import {
   type CommandTable,
   commandsOf,
 } from './commands/command-access.ts';
-import { programVersion } from './config/files/home.ts';
+import { type Home, programVersion } from './config/files/home.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import { problemLines } from './config/issues.ts';
 import { verbatim } from './message/untrusted.ts';
@@ -78,13 +79,14 @@ export function statusCommands(
 // The kernel's own status.
 
 type KernelStatusDeps = {
+  readonly home: Home;
   readonly live: LiveConfig;
   readonly bus: Pick<MessageBus, 'stats'>;
   readonly store: { waitMs(): number };
   readonly settings: SessionSettingsStore;
 };
 
-export function kernelStatus({ live, bus, store, settings }: KernelStatusDeps): StatusSource {
+export function kernelStatus({ home, live, bus, store, settings }: KernelStatusDeps): StatusSource {
   const version = programVersion();
   return {
     async lines(origin) {
@@ -96,11 +98,20 @@ export function kernelStatus({ live, bus, store, settings }: KernelStatusDeps): 
         t`Messages: ${countsText(await bus.stats())}`,
         t`Messages during an answer: ${queueMode}`,
         ...configurationLines(live),
+        ...(await recoveryLines(home)),
       ];
     },
     /** How long the disk has been delaying a write of the store. */
     fields: () => ({ version, storeWaitMs: Math.round(store.waitMs()) }),
   };
+}
+
+/** Until the owner has read the report and moved it away; names alone, for chats. */
+async function recoveryLines({ state }: Home): Promise<readonly string[]> {
+  const { recoveryReports } = await import('./recovery.ts');
+  return (await recoveryReports(state)).map(
+    (report) => t`Recovery: state.db was damaged and has been rebuilt: ${basename(report)}`,
+  );
 }
 
 /** While the configuration file is invalid. */

@@ -9,6 +9,7 @@ import { open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
+import { runNanobot } from '../cli/run-nanobot.ts';
 import { startBotApi } from '../support/bot-api.ts';
 import { campaign } from '../support/campaign.ts';
 import { type GatewayProcess, makeTestHome } from '../support/gateway-process.ts';
@@ -129,6 +130,10 @@ it(
         expect([what, (await reports()).length]).toEqual([what, before + 1]);
       }
     }
+    const { stdout } = await runNanobot(['status'], { home: home.path });
+    expect(stdout.match(/^Recovery +state\.db was damaged .*$/gm)).toHaveLength(
+      (await reports()).length,
+    );
     // The owners get each report once, here in the notices of the web page.
     await expect.poll(() => noticesIn(state), { timeout: ANSWER_TIMEOUT_MS }).toBeGreaterThan(0);
 
