@@ -89,6 +89,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
       const gateway = await home.start();
       const page = await browser.newPage();
       await page.goto(gateway.link);
+      await page.waitForSelector('.welcome >> text=openai/sim-1');
       await page.fill('#text', 'write the skill');
       await page.press('#text', 'Enter');
       await page.waitForSelector('.said .tools .asks >> text=waiting for approval');
