@@ -91,6 +91,19 @@ export async function eventually(clock: MovableClock, condition: () => boolean):
   throw new Error(`this never became true: ${condition.toString()}`);
 }
 
+/**
+ * Moves time on, second by second, until the condition holds: for what another process wrote, which
+ * is noticed at the next check after its notification arrived.
+ */
+export async function inTime(clock: MovableClock, condition: () => boolean): Promise<void> {
+  const late = performance.now() + WAIT_MS;
+  while (performance.now() < late) {
+    if (condition()) return;
+    await clock.advance(1000);
+  }
+  throw new Error(`this never became true: ${condition.toString()}`);
+}
+
 /** Waits until the turn is told to end, as a handler does that is busy with a model call. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {

@@ -8,6 +8,7 @@ import {
   CHANNEL,
   echo,
   eventually,
+  inTime,
   type MakeBusBench,
   message,
   never,
@@ -98,10 +99,13 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
       await first.accept([queued('a', '1', 'deadly'), queued('a', '2', 'harmless')]);
       startWork(first, deadly);
       await eventually(bench.clock, () => tries === 1);
+      await bench.kill(first);
       for (const death of [2, 3, 4, 5, 6, 7, 8, 9]) {
-        startWork(await bench.open(), deadly);
+        const next = await bench.open();
+        startWork(next, deadly);
         await passQuarantine(bench);
         await eventually(bench.clock, () => tries === death);
+        await bench.kill(next);
       }
       await using last = await bench.open();
       const courier = scriptedCourier();
@@ -199,8 +203,7 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
       frozenWork.abort();
       wake.resolve();
       await eventually(bench.clock, () => joined.length === 1);
-      await bench.clock.advance(2000);
-      await eventually(bench.clock, () => courier.sent.length === 2);
+      await inTime(bench.clock, () => courier.sent.length === 2);
       expect(joined).toEqual([0]);
       expect(courier.texts()).toEqual(['from the successor', 'from the successor']);
       await work.stop();

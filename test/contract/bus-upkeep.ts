@@ -9,6 +9,7 @@ import {
   chat,
   echo,
   eventually,
+  inTime,
   type MakeBusBench,
   message,
   outbound,
@@ -42,8 +43,7 @@ export function upkeepContract(name: string, makeBench: MakeBusBench): void {
       await eventually(bench.clock, () => courier.sent.length === 1);
       isBroken = false;
       expect(await command.retry([message('a', '1').id, messageId('no such')])).toBe(1);
-      await bench.clock.advance(2000);
-      await eventually(bench.clock, () => courier.sent.length === 2);
+      await inTime(bench.clock, () => courier.sent.length === 2);
       expect(courier.texts()).toEqual(['set aside', 'well again']);
       expect(await bus.dead()).toEqual([]);
       await work.stop();
