@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
+import { buildConsole } from './page.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PACKAGES = join(ROOT, 'node_modules');
@@ -218,8 +219,17 @@ mkdirSync(DIST);
 // Each thread separately: code shared with the program would be in chunks that a start reads.
 const entries = ['src/main.ts', ...globSync('src/**/*-worker.ts', { cwd: ROOT })];
 const made = await Promise.all(entries.map(bundle));
-writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf(made.flat()));
-cpSync(join(ROOT, 'src/http/page'), join(DIST, 'page'), { recursive: true });
+const views = await buildConsole();
+writeFileSync(
+  join(DIST, 'THIRD-PARTY-LICENSES.txt'),
+  licensesOf([...made.flat(), ...views.inputs]),
+);
+const sources = join(ROOT, 'src/http/page/console');
+cpSync(join(ROOT, 'src/http/page'), join(DIST, 'page'), {
+  recursive: true,
+  filter: (path) => path !== sources,
+});
+writeFileSync(join(DIST, 'page/console.js'), views.code);
 cpSync(join(ROOT, 'src/tools/descriptions'), join(DIST, 'descriptions'), { recursive: true });
 cpSync(join(PACKAGES, 'marked/lib/marked.esm.js'), join(DIST, 'marked.esm.js'));
 cpSync(join(PACKAGES, 'ttag/dist/ttag.esm.min.mjs'), join(DIST, 'ttag.esm.min.mjs'));

@@ -8,7 +8,7 @@ import { dirname, join, normalize } from 'node:path';
 const MAX_LINES = 400;
 const SMALL_LINES = 60;
 
-const files = globSync('src/**/*.ts').map((path) => {
+const files = globSync('src/**/*.{ts,tsx}').map((path) => {
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
   return { path, lines, text: lines.join('\n') };
 });

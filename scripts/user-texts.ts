@@ -128,7 +128,11 @@ function lastName(expression: Node): string {
 /** All tagged texts of a source, and those that should be. */
 export function textsIn(path: string, source: string): readonly UserText[] {
   const bytes = Buffer.from(source);
-  const { body } = parseSync(source, { syntax: 'typescript', target: 'es2024' }) as unknown as {
+  const { body } = parseSync(source, {
+    syntax: 'typescript',
+    tsx: path.endsWith('.tsx'),
+    target: 'es2024',
+  }) as unknown as {
     readonly body: readonly Node[];
   };
   const [first] = body;
@@ -196,6 +200,14 @@ export function textsIn(path: string, source: string): readonly UserText[] {
         if (wanted(text, place)) note(node, 'string', text);
         break;
       }
+      case 'JSXText': {
+        const text = String(node['value']).trim();
+        if (/\p{L}/u.test(text)) note(node, 'string', text);
+        break;
+      }
+      case 'JSXAttribute':
+        visitAll(nodesIn(node['value']), { key: nameOf(node['name']) });
+        break;
       case 'TemplateLiteral': {
         const text = textOf(node).replaceAll(PLACEHOLDER, EMPTY);
         if (wanted(text, place)) note(node, 'template', textOf(node));
@@ -223,7 +235,7 @@ const SOURCES = join(import.meta.dirname, '../src');
 /** Of all sources, in the order of their paths. */
 export const allTexts = (): readonly UserText[] =>
   readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
-    .filter((path) => /\.(?:ts|js|html)$/.test(path))
+    .filter((path) => /\.(?:tsx?|js|html)$/.test(path))
     .sort()
     .flatMap((path) => {
       const source = readFileSync(join(SOURCES, path), 'utf8');

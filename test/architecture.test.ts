@@ -13,7 +13,7 @@ type SourceFile = { readonly path: string; readonly text: string; readonly code:
 
 function filesUnder(folder: string): readonly SourceFile[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.(ts|js)$/.test(entry.name))
+    .filter((entry) => entry.isFile() && /\.(tsx?|js)$/.test(entry.name))
     .map((entry) => {
       const path = join(entry.parentPath, entry.name).slice(root.length + 1);
       const text = readFileSync(join(root, path), 'utf8');

@@ -79,6 +79,8 @@ function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
   const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   return new Map([
     ['/', pageFile(join(PAGE_FOLDER, 'index.html'), (html) => translatedPage(typed(html)))],
+    ['/api/docs', pageFile(join(PAGE_FOLDER, 'api-docs.html'), translatedPage)],
+    [CONSOLE, consoleFile(typed)],
     ['/vendor/marked.js', pageFile(vendorFile('marked.esm.js', 'marked'), (text) => text)],
     ['/vendor/ttag.js', pageFile(vendorFile('ttag.esm.min.mjs', 'ttag'), (text) => text)],
     ...own.map((name) => [`/${name}`, pageFile(join(PAGE_FOLDER, name), typed)] as const),
@@ -87,11 +89,27 @@ function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
 }
 
 const pageFile = (path: string, typed: Typed): (() => Promise<PageFile>) =>
-  readOnce(async () => {
-    const body = Buffer.from(typed(await readFile(path, 'utf8')));
-    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
-    return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
+  readOnce(async () => served(path, typed(await readFile(path, 'utf8'))));
+
+function served(path: string, text: string): PageFile {
+  const body = Buffer.from(text);
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
+  return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
+}
+
+/** The views in page/console/; the bundle includes them built. */
+const CONSOLE = '/console.js';
+
+/** A checkout builds them with the first request. */
+function consoleFile(typed: Typed): () => Promise<PageFile> {
+  if (!import.meta.url.endsWith('.ts')) return pageFile(join(PAGE_FOLDER, 'console.js'), typed);
+  return readOnce(async () => {
+    // By an address that is computed: the bundle must not contain the compiler.
+    const script = new URL('../../scripts/page.ts', import.meta.url).href;
+    const { buildConsole }: typeof import('../../scripts/page.ts') = await import(script);
+    return served(CONSOLE, typed((await buildConsole()).code));
   });
+}
 
 export type HttpServerOptions = {
   readonly host: string;
@@ -159,6 +177,11 @@ export async function createRoutes(
   addHealthRoutes(app, options);
   addMetricsRoute(app, options);
   addPage(app, options.typed);
+  app.get('/api/v1/openapi.json', async (_request, reply) => {
+    const { openApiDocument } = await import('./openapi.ts');
+    reply.header('cache-control', 'no-store');
+    return openApiDocument(options.routes);
+  });
   addLoginRoutes(app, options);
   addContributedRoutes(app, options.routes, { clock: options.clock, closing });
   for (const [name, localChannel] of Object.entries(options.localChannels)) {

@@ -2,8 +2,9 @@
 // before it reads the
 // body, and loads the code of a group of routes with the first request for one of them.
 
-import type { z } from 'zod';
+import { z } from 'zod';
 import { t } from '../lib/texts.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import { NanobotError } from './message/errors.ts';
 
 /** The path may have parameters: `POST /api/channels/:name/restart`. */
@@ -29,8 +30,24 @@ export type RouteAnswer =
    */
   | { events(signal: AbortSignal): AsyncIterable<object> };
 
-/** @throws Refusal */
-export type RouteHandler = (request: RouteRequest) => RouteAnswer | Promise<RouteAnswer>;
+/** What a documented route reads and answers: the OpenAPI document is made of it. */
+export type RouteSchemas = {
+  readonly summary: string;
+  readonly params?: z.ZodObject;
+  readonly body?: z.ZodType;
+  /** Of the response, or of each event. */
+  readonly answer: z.ZodType;
+  /** Default 200. */
+  readonly status?: number;
+  readonly isStream?: true;
+};
+
+export type RouteHandler = {
+  /** @throws Refusal */
+  (request: RouteRequest): RouteAnswer | Promise<RouteAnswer>;
+  /** Of the routes under /api/v1. */
+  readonly schemas?: RouteSchemas;
+};
 
 export type RouteHandlers<Name extends RouteName = RouteName> = Readonly<
   Record<Name, RouteHandler>
@@ -70,4 +87,60 @@ export function valid<T>(schema: z.ZodType<T>, value: unknown): T {
   const where = issue?.path.join('.') ?? '';
   const what = issue?.message ?? t`is not valid`;
   throw new Refusal(400, 'invalid_request', `${where === '' ? t`The request` : where}: ${what}`);
+}
+
+// The routes under /api/v1: the schema that validates a request, and types the answer, is the one
+// that documents it.
+
+const NOTHING = z.object({});
+
+/** A route of the documented API. */
+export function endpoint<
+  Answer extends object,
+  Params extends z.ZodObject = typeof NOTHING,
+  Body extends z.ZodType = typeof NOTHING,
+>(
+  schemas: RouteSchemas & {
+    readonly answer: z.ZodType<Answer>;
+    readonly params?: Params;
+    readonly body?: Body;
+  },
+  run: (params: z.output<Params>, body: z.output<Body>) => Answer | Promise<Answer>,
+): RouteHandler {
+  const { status = 200 } = schemas;
+  const read = <T extends z.ZodType>(schema: T | undefined, value: unknown) =>
+    valid(schema ?? NOTHING, value) as z.output<T>;
+  const handle = async ({ params, body }: RouteRequest): Promise<RouteAnswer> => ({
+    status,
+    body: await run(read(schemas.params, params), read(schemas.body, body ?? {})),
+  });
+  return Object.assign(handle, { schemas });
+}
+
+/** How often the state behind a stream is looked at. */
+const LOOK_MS = 1000;
+
+/**
+ * A stream of the documented API: what `read` answers, at once and after each change. It looks at the
+ * state itself, so that it also shows what another process of this home changed.
+ */
+export function watched<Answer extends object>(
+  schemas: Pick<RouteSchemas, 'summary'> & { readonly answer: z.ZodType<Answer> },
+  clock: Pick<Clock, 'sleep'>,
+  read: () => Promise<Answer>,
+): RouteHandler {
+  async function* changes(signal: AbortSignal): AsyncGenerator<object, void, void> {
+    for (let sent = ''; !signal.aborted; ) {
+      const view = await read();
+      const text = JSON.stringify(view);
+      if (text !== sent) yield view;
+      sent = text;
+      await clock.sleep(LOOK_MS, signal).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
+    }
+  }
+  return Object.assign(() => ({ events: changes }), {
+    schemas: { ...schemas, isStream: true as const },
+  });
 }

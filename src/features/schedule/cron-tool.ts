@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { type Person, personChannelOf, withChoice } from '../../kernel/access/person.ts';
-import { permissionOf } from '../../kernel/access/rights.ts';
+import { permissionOf, type Rights } from '../../kernel/access/rights.ts';
 import {
   type Command,
   type CommandOrigin,
@@ -123,9 +123,13 @@ async function cron(
 /** What a person types needs no approval where they could give it themselves. */
 function mayCheck(gate: Gate, asker: JobAsker): boolean {
   if (asker.kind === 'operator') return true;
+  return rightsAllow(gate, asker.rights, asker.person.role === 'owner');
+}
+
+export function rightsAllow(gate: Gate, rights: Rights, isOwner: boolean): boolean {
   const { access, reach } = gateNeeds(gate, 'outside');
-  const permission = permissionOf(access, asker.rights, false, reach);
-  return permission === 'free' || (permission === 'ask' && asker.person.role === 'owner');
+  const permission = permissionOf(access, rights, false, reach);
+  return permission === 'free' || (permission === 'ask' && isOwner);
 }
 
 const isChange = (word: string): word is JobChange => Object.hasOwn(CHANGED, word);

@@ -18,7 +18,14 @@ import { EXECUTOR } from '../../tools/exec/exec.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS, WORKFLOWS_OFF, WorkflowError } from '../workflows/index.ts';
 import { createAnnouncer, createNoteKeeper } from './announcer.ts';
-import { createCron, createJobAskers, cronCommands, JOB_UNDO, stopJob } from './cron-tool.ts';
+import {
+  createCron,
+  createJobAskers,
+  cronCommands,
+  JOB_UNDO,
+  rightsAllow,
+  stopJob,
+} from './cron-tool.ts';
 import type { LookAtGate } from './gates.ts';
 import {
   createJobForgetting,
@@ -120,6 +127,23 @@ export function install(kernel: Kernel): void {
     JOB_CHANNEL,
     startedFromJobs(jobs, (chat) => routes.sessionOf(chat)),
   );
+  add.routes(
+    [
+      'GET /api/v1/schedules',
+      'GET /api/v1/schedules/events',
+      'GET /api/v1/schedules/:id/runs',
+      'POST /api/v1/schedules',
+      'POST /api/v1/schedules/:id/:change',
+    ],
+    async () =>
+      (await import('./schedule-routes.ts')).scheduleRoutes({
+        ...{ service, timeZone, stop, clock, audit: kernel.measuring.audit },
+        mayCheck: (gate) => rightsAllow(gate, ownerRights(), true),
+        runsOf: (job) => reportsOf(job, kernel, jobs),
+        currency: () => live.config.limits.budget.currency,
+        isOn: () => live.config.cron.enabled,
+      }),
+  );
   workflows?.whenJobEnds((id, run, how, detail) => scheduler.ended(id, run, how, detail));
   installLeftovers(kernel, subagents, jobs);
   add.task({ name: 'jobs', run: (signal) => scheduler.run(signal) });
@@ -134,15 +158,21 @@ export function install(kernel: Kernel): void {
   kernel.provide(JOBS, { atWork: (chat) => service.atWork(chat), stop });
 }
 
+async function reportsOf(job: Job, { sessionFiles, live: { config } }: Kernel, jobs: JobRows) {
+  const { readRuns } = await import('./runs.ts');
+  await sessionFiles.complete();
+  return readRuns(job, { jobs, config, folder: sessionFiles.folder });
+}
+
 async function runLinesOf(
   job: Job,
   timeZone: string,
-  { sessionFiles, live: { config } }: Kernel,
+  kernel: Kernel,
   jobs: JobRows,
 ): Promise<readonly string[]> {
-  const { readRuns, runLines } = await import('./runs.ts');
-  await sessionFiles.complete();
-  const runs = await readRuns(job, { jobs, config, folder: sessionFiles.folder });
+  const { runLines } = await import('./runs.ts');
+  const { config } = kernel.live;
+  const runs = await reportsOf(job, kernel, jobs);
   const zone = timeZone || config.sessions.timeZone;
   return runLines(job, runs, zone, config.limits.budget.currency);
 }

@@ -15,7 +15,7 @@ import type { JobRows, JobRun } from './job-rows.ts';
 import { type Job, readReport } from './rules/job.ts';
 import { jobChat } from './settings.ts';
 
-type RunReport = JobRun & {
+export type RunReport = JobRun & {
   /** Of its model calls; without the money where no price is known. */
   readonly calls: number;
   readonly tokens: number;

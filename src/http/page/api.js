@@ -74,9 +74,8 @@ export function createApi() {
     return request(path, init, (response) => response.json());
   }
 
-  /** The stream of a chat's events; resolves once connected. */
-  async function openEvents(chat, afterSeq, signal) {
-    const path = `${chatPath(chat)}/events?live=delta&after=${afterSeq}`;
+  /** A stream of events; resolves once connected. */
+  async function openStream(path, signal) {
     return request(path, { method: 'GET', signal }, (response) => response.body);
   }
 
@@ -100,7 +99,7 @@ export function createApi() {
     return request(`/api/web/files/${media}`, init, (response) => response.blob());
   }
 
-  return { logIn, getJson, postJson, openEvents, openLogin, upload, download };
+  return { logIn, getJson, postJson, openStream, openLogin, upload, download };
 }
 
 async function attempt(path, { timeoutMs = REQUEST_TIMEOUT_MS, ...init }, token, read) {

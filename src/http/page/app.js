@@ -13,6 +13,7 @@ import { createFileView } from './file-view.js';
 import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
 import { createPeoplePanel } from './people-panel.js';
+import { createRouter } from './router.js';
 import { createScrollKeeper } from './scroll-keeper.js';
 import { t } from './texts.js';
 import { welcome } from './welcome.js';
@@ -42,6 +43,7 @@ class App {
     onWaiting: (message, reason) => this.#shown(message)?.stillUnsent(message, reason),
     onRefused: (message, reason) => this.#shown(message)?.refused(message, reason),
   });
+  #router = createRouter(this.#api, byId('console'));
   #composer = createComposer(
     {
       form: byId('composer'),
@@ -91,10 +93,15 @@ class App {
     if (problem !== undefined) this.#composer.tell(t`You are logged in. ${problem}`);
   }
 
-  /** The chat in the URL, else the newest, else a new one. */
+  /** The view or chat in the URL, else the newest chat, else a new one. */
   #openNamed() {
+    if (this.#router.show()) return;
     const named = decodeURIComponent(location.hash.slice(1));
-    if (named === this.#open?.chat) return;
+    if (named === this.#open?.chat) return this.#showTitle();
+    if (named === '/chat' && this.#open !== undefined) {
+      history.replaceState(undefined, '', `#${this.#open.chat}`);
+      return this.#showTitle();
+    }
     if (CHAT_NAME.test(named)) return this.#openChat(named);
     const newest = this.#list.newest();
     if (newest === undefined) this.#openNew();
@@ -203,12 +210,14 @@ class App {
   }
 
   #showTitle() {
+    if (this.#router.isElsewhere()) return;
     const title = this.#list.find(this.#open?.chat)?.title || t`New chat`;
     byId('title').textContent = title;
     if (document.visibilityState === 'visible') document.title = `${title} – nanobot`;
   }
 
   #showWelcome() {
+    if (this.#open === undefined) return;
     const { conversation, hasHistory } = this.#open;
     document.querySelector('.welcome')?.remove();
     if (hasHistory || !conversation.isEmpty()) return;

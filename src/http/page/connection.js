@@ -1,7 +1,8 @@
-// Follows one chat while it is open: connects, resumes after the last message seen when the
-// connection is lost, and closes it while the page is hidden (a browser has few connections to
-// share).
+// Follows a stream of events while it is shown: connects, again when the connection is lost (a chat
+// resumes after the last message seen), and closes it while the page is hidden (a browser has few
+// connections to share).
 
+import { chatPath } from './api.js';
 import { readEvents } from './event-reader.js';
 
 const RETRY_MIN_MS = 500;
@@ -10,14 +11,24 @@ const RETRY_MAX_MS = 10_000;
 const SILENCE_MS = 40_000;
 const HIDDEN_MS = 60_000;
 
+/** Live updates are differences to earlier ones of the same connection. */
+export async function followChat(api, chat, afterSeq, listeners) {
+  let seen = afterSeq;
+  const pathNow = () => `${chatPath(chat)}/events?live=delta&after=${seen}`;
+  await followStream((signal) => api.openStream(pathNow(), signal), {
+    ...listeners,
+    onEvent(event) {
+      if (event.type === 'said') seen = event.seq;
+      listeners.onEvent(event);
+    },
+  });
+}
+
 /**
  * `onConnected` is called before the first event of each connection, `onLost` when one is lost,
- * with the problem if it is known, `onEvent` with each event. Live updates are differences to
- * earlier ones of the same connection.
+ * with the problem if it is known, `onEvent` with each event.
  */
-export async function followChat(api, chat, afterSeq, listeners) {
-  const { signal, onConnected, onLost, onEvent } = listeners;
-  let seen = afterSeq;
+export async function followStream(open, { signal, onConnected, onLost, onEvent }) {
   let failures = 0;
   while (!signal.aborted) {
     await visible(signal);
@@ -26,15 +37,13 @@ export async function followChat(api, chat, afterSeq, listeners) {
     const watch = watchConnection(connection);
     let problem;
     try {
-      const body = await api.openEvents(chat, seen, whole);
+      const body = await open(whole);
       onConnected();
       failures = 0;
       watch.alive();
       for await (const event of readEvents(body)) {
         watch.alive();
-        if (event === undefined) continue;
-        if (event.type === 'said') seen = event.seq;
-        onEvent(event);
+        if (event !== undefined) onEvent(event);
       }
     } catch (error) {
       if (signal.aborted) return;

@@ -258,6 +258,19 @@ export function parseHead(typed: string): JobWish | undefined {
   return { kind, text, ...slot, ...(when && { when }) };
 }
 
+/**
+ * The part before the colon alone, with its check.
+ * @throws JobError
+ */
+export function parseWhen(typed: string): Omit<JobWish, 'kind' | 'text'> {
+  // The text shows whether all that was typed is about the time.
+  const { kind, text, ...slot } = parseHead(`${typed.trim()}: ${typed.length}`) ?? {};
+  if (kind === 'ask' && text === String(typed.length)) return slot;
+  throw new JobError(
+    t`"${typed}" is not a time. Write "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5".`,
+  );
+}
+
 // The prompt of a job's run, and the treatment of its answer: an answer without news is not sent.
 
 /** An answer that contains only this is not sent. */

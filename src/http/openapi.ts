@@ -1,0 +1,70 @@
+// The OpenAPI document of the routes under /api/v1, made of the schemas that validate their requests.
+
+import { z } from 'zod';
+import type { Route, RouteSchemas } from '../kernel/http-routes.ts';
+import { t } from '../lib/texts.ts';
+
+const VERSION = 'v1';
+const PREFIX = `/api/${VERSION}/`;
+const PARAMETER = /:(\w+)/g;
+
+const failure = z.object({
+  error: z.object({ code: z.string(), message: z.string().describe('For people.') }),
+});
+
+/** A transformed value is documented as it is sent. */
+const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+  return rest;
+};
+
+/** Loads the code of all these routes. */
+export async function openApiDocument(routes: readonly Route[]) {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const { name, load } of routes) {
+    const [method = '', path = ''] = name.split(' ');
+    const { schemas } = path.startsWith(PREFIX) ? await load() : {};
+    if (schemas === undefined) continue;
+    const documented = path.replaceAll(PARAMETER, '{$1}');
+    paths[documented] = { ...paths[documented], [method.toLowerCase()]: operationOf(schemas) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'nanobot', version: VERSION },
+    security: [{ bearer: [] }],
+    paths,
+    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+  };
+}
+
+function operationOf({ summary, params, body, answer, status = 200, isStream }: RouteSchemas) {
+  const type = isStream === true ? 'text/event-stream' : 'application/json';
+  const names = Object.entries(params?.shape ?? {});
+  return {
+    summary,
+    ...(names.length === 0 ? {} : { parameters: names.map(parameterOf) }),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: schemaOf(body, 'input') } },
+          },
+        }),
+    responses: {
+      [status]: {
+        description: isStream === true ? t`The data of each event` : t`Done`,
+        content: { [type]: { schema: schemaOf(answer, 'output') } },
+      },
+      default: {
+        description: t`Refused`,
+        content: { 'application/json': { schema: schemaOf(failure, 'output') } },
+      },
+    },
+  };
+}
+
+const parameterOf = ([name, schema]: [string, unknown]) => ({
+  ...{ name, in: 'path', required: true },
+  ...(schema instanceof z.ZodType ? { schema: schemaOf(schema, 'input') } : {}),
+});

@@ -1,0 +1,40 @@
+// The views of the console. The address names one; each follows the state of the gateway while it is
+// shown.
+
+import { signal } from '@preact/signals';
+import { type ComponentType, render } from 'preact';
+import { t } from '/texts.js';
+import { Page, type PageParts, type ViewProps } from './parts.tsx';
+import { Schedules } from './schedules.tsx';
+
+const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = { schedules: Schedules };
+
+/** `showView`: undefined while a chat is shown. */
+export function mountConsole(parts: PageParts, place: HTMLElement) {
+  const named = signal<string | undefined>(undefined);
+
+  function Console() {
+    const name = named.value;
+    if (name === undefined) return null;
+    const View = VIEWS[name] ?? Unknown;
+    return <View key={name} parts={parts} />;
+  }
+
+  place.replaceChildren();
+  render(<Console />, place);
+  return {
+    showView(name: string | undefined) {
+      named.value = name;
+    },
+  };
+}
+
+function Unknown() {
+  return (
+    <Page title={t`Page not found`}>
+      <p class="empty">
+        {t`There is no page at this address.`} <a href="#/chat">{t`Go to the chat`}</a>
+      </p>
+    </Page>
+  );
+}

@@ -1,0 +1,153 @@
+// What the views share: the frame of a page, the live state behind it, moments, and the report of what
+// was done.
+
+import { type ReadonlySignal, signal, useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+
+type Listeners = {
+  readonly signal: AbortSignal;
+  onConnected(): void;
+  onLost(problem: unknown): void;
+  onEvent(event: unknown): void;
+};
+
+/** Of the page around the console: the same login and the same care for connections. */
+export type PageParts = {
+  readonly api: {
+    getJson(path: string): Promise<unknown>;
+    postJson(path: string, body: object): Promise<unknown>;
+    openStream(path: string, signal: AbortSignal): Promise<ReadableStream>;
+  };
+  follow(
+    open: (signal: AbortSignal) => Promise<ReadableStream>,
+    listeners: Listeners,
+  ): Promise<void>;
+};
+
+export type ViewProps = { readonly parts: PageParts };
+
+/** A connection restored within this time is not reported. */
+const LOST_NOTICE_MS = 800;
+const TICK_MS = 15_000;
+
+export type Live<T> = {
+  /** The last state that arrived; undefined before the first. */
+  readonly value: T | undefined;
+  /** Why there is no newer one. */
+  readonly problem: string | undefined;
+};
+
+/** Follows a stream of the API while the component is shown. */
+export function useLive<T>({ api, follow }: PageParts, path: string): ReadonlySignal<Live<T>> {
+  const live = useSignal<Live<T>>({ value: undefined, problem: undefined });
+  useEffect(() => {
+    const ended = new AbortController();
+    let late: ReturnType<typeof setTimeout> | undefined;
+    const set = (change: Partial<Live<T>>) => {
+      clearTimeout(late);
+      live.value = { ...live.value, ...change };
+    };
+    void follow((opened) => api.openStream(path, opened), {
+      signal: ended.signal,
+      onConnected: () => set({ problem: undefined }),
+      onEvent: (event) => set({ value: event as T, problem: undefined }),
+      onLost(problem) {
+        clearTimeout(late);
+        late = setTimeout(() => set({ problem: lostText(problem) }), LOST_NOTICE_MS);
+      },
+    });
+    return () => {
+      ended.abort();
+      clearTimeout(late);
+    };
+  }, [api, follow, live, path]);
+  return live;
+}
+
+function lostText(problem: unknown): string {
+  const isRefused = problem instanceof Error && problem.name === 'RefusedError';
+  return isRefused ? problem.message : t`Connection lost, reconnecting…`;
+}
+
+export const problemText = (error: unknown): string =>
+  error instanceof Error && error.name === 'RefusedError'
+    ? error.message
+    : t`The gateway could not be reached. Try again.`;
+
+/** A view, its heading focused when it opens: so a screen reader says where one is. */
+export function Page(props: {
+  readonly title: string;
+  readonly actions?: ComponentChildren;
+  readonly children: ComponentChildren;
+}) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { title } = props;
+  useEffect(() => {
+    document.title = `${title} – nanobot`;
+    heading.current?.focus();
+  }, [title]);
+  return (
+    <div class="view">
+      <div class="view-head">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {props.actions}
+      </div>
+      {props.children}
+    </div>
+  );
+}
+
+/** The state with its loading and error states around it. */
+export function Shown<T>(props: {
+  readonly live: ReadonlySignal<Live<T>>;
+  readonly show: (value: T) => ComponentChildren;
+}) {
+  const { value, problem } = props.live.value;
+  return (
+    <>
+      <p class="view-problem" role="alert" hidden={problem === undefined}>
+        {problem}
+      </p>
+      {value === undefined ? (
+        <p class="loading" role="status" hidden={problem !== undefined}>
+          {t`Loading…`}
+        </p>
+      ) : (
+        props.show(value)
+      )}
+    </>
+  );
+}
+
+/** Renewed while the page is open. */
+const now = signal(Date.now());
+setInterval(() => {
+  now.value = Date.now();
+}, TICK_MS);
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+] as const;
+
+function distance(at: number): string {
+  const away = at - now.value;
+  const [unit, ms] = UNITS.find(([, size]) => Math.abs(away) >= size) ?? ['second', 1000];
+  const format = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+  return format.format(Math.round(away / ms), unit);
+}
+
+export function Moment({ at }: { readonly at: number }) {
+  const date = new Date(at);
+  const text = date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+  return (
+    <time dateTime={date.toISOString()}>
+      {text} <span class="soft">({distance(at)})</span>
+    </time>
+  );
+}

@@ -1,0 +1,392 @@
+// Schedules: jobs with their next and last runs; create, run, pause and remove them. What each does is
+// what `/cron` and `nanobot cron` do.
+
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { JobList, JobRuns, ShownJob } from '../../../features/schedule/rules/views.ts';
+import { Moment, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+
+const SCHEDULES = '/api/v1/schedules';
+const EXAMPLES = ['in 20m', 'at 08:00', 'every 2h', '0 8 * * 1-5'];
+const MICROS = 1_000_000;
+const MAX_TEXT_CHARS = 8000;
+
+type Change = 'run' | 'stop' | 'enable' | 'disable' | 'remove';
+type Said = { readonly text: string; readonly isProblem: boolean } | undefined;
+
+const KINDS: Readonly<Record<ShownJob['kind'], string>> = {
+  ask: t`Task for the agent`,
+  say: t`Reminder`,
+  workflow: t`Workflow`,
+};
+const ENDINGS: Readonly<Record<NonNullable<ShownJob['last']>['how'], string>> = {
+  done: t`done`,
+  failed: t`failed`,
+  stopped: t`stopped`,
+  skipped: t`skipped`,
+};
+const CHANGED: Readonly<Record<Change, (name: string) => string>> = {
+  run: (name) => t`${name} starts now; its schedule stays as it is.`,
+  stop: (name) => t`The run of ${name} was stopped.`,
+  enable: (name) => t`${name} runs again by its schedule.`,
+  disable: (name) => t`${name} is paused.`,
+  remove: (name) => t`${name} was removed.`,
+};
+
+export function Schedules({ parts }: ViewProps) {
+  const live = useLive<JobList>(parts, `${SCHEDULES}/events`);
+  const isAdding = useSignal(false);
+  const said = useSignal<Said>(undefined);
+  const opener = useRef<HTMLButtonElement>(null);
+
+  const close = () => {
+    isAdding.value = false;
+    opener.current?.focus();
+  };
+
+  async function change({ id, name }: ShownJob, what: Change) {
+    said.value = undefined;
+    try {
+      await parts.api.postJson(`${SCHEDULES}/${encodeURIComponent(id)}/${what}`, {});
+      said.value = { text: CHANGED[what](name), isProblem: false };
+    } catch (error) {
+      said.value = { text: problemText(error), isProblem: true };
+    }
+    // The button may be gone with its job.
+    if (what === 'remove') opener.current?.focus();
+  }
+
+  const action = (
+    <button
+      ref={opener}
+      type="button"
+      class="button primary"
+      aria-expanded={isAdding.value}
+      onClick={() => {
+        isAdding.value = !isAdding.value;
+      }}
+    >
+      {t`New schedule`}
+    </button>
+  );
+  return (
+    <Page title={t`Schedules`} actions={action}>
+      {isAdding.value && <NewJob parts={parts} said={said} close={close} />}
+      <Report said={said.value} />
+      <Shown
+        live={live}
+        show={({ jobs, isOn }) => (
+          <>
+            {!isOn && (
+              <p class="view-problem">
+                {t`Jobs do not run by themselves: cron.enabled is false in the configuration.`}
+              </p>
+            )}
+            {jobs.length === 0 && !isAdding.value && <Nothing />}
+            <ul class="cards">
+              {jobs.map((job) => (
+                <JobCard key={job.id} job={job} parts={parts} change={change} />
+              ))}
+            </ul>
+          </>
+        )}
+      />
+    </Page>
+  );
+}
+
+function Report({ said }: { readonly said: Said }) {
+  return (
+    <>
+      <p class="said-so" role="status" hidden={said === undefined || said.isProblem}>
+        {said?.isProblem === false && said.text}
+      </p>
+      <p class="view-problem" role="alert" hidden={said?.isProblem !== true}>
+        {said?.isProblem === true && said.text}
+      </p>
+    </>
+  );
+}
+
+function Nothing() {
+  return (
+    <div class="empty">
+      <h2>{t`Nothing is scheduled`}</h2>
+      <p>{t`A reminder is sent as you write it. A task is done by the agent, which reports to your latest chat.`}</p>
+      <p>{t`Choose “New schedule”, or ask in a chat: “remind me at 8 to drink water”.`}</p>
+    </div>
+  );
+}
+
+type CardProps = ViewProps & {
+  readonly job: ShownJob;
+  readonly change: (job: ShownJob, what: Change) => Promise<void>;
+};
+
+function JobCard({ job, parts, change }: CardProps) {
+  const { id, name, kind, text, schedule, check, isEnabled, isRunning, nextAt, last } = job;
+  const state = isRunning ? t`running` : isEnabled ? undefined : t`paused`;
+  return (
+    <li class="card" data-job={id}>
+      <h2>
+        <bdi>{name}</bdi>
+        {state !== undefined && <span class="badge">{state}</span>}
+        {job.failures > 0 && <span class="badge bad">{t`failed ${job.failures} times`}</span>}
+      </h2>
+      <p class="soft">
+        {KINDS[kind]}, <bdi>{schedule}</bdi>
+        {check !== undefined && (
+          <>
+            , {t`when`} <code>{check}</code>
+          </>
+        )}
+      </p>
+      <dl class="facts">
+        <dt>{t`Next run`}</dt>
+        <dd>{nextAt === undefined ? t`none` : <Moment at={nextAt} />}</dd>
+        <dt>{t`Last run`}</dt>
+        <dd>{last === undefined ? t`not yet` : <LastRun last={last} />}</dd>
+        <dt>{t`Reports to`}</dt>
+        <dd>{job.to === undefined ? t`the latest chat` : <bdi>{job.to}</bdi>}</dd>
+        {job.maker !== undefined && (
+          <>
+            <dt>{t`Made by`}</dt>
+            <dd>
+              <bdi>{job.maker}</bdi>
+            </dd>
+          </>
+        )}
+      </dl>
+      <details>
+        <summary>{t`Text`}</summary>
+        <pre dir="auto">{text}</pre>
+      </details>
+      <History job={job} parts={parts} />
+      <Actions job={job} change={(what) => change(job, what)} />
+    </li>
+  );
+}
+
+function LastRun({ last }: { readonly last: NonNullable<ShownJob['last']> }) {
+  const { how, at, detail } = last;
+  return (
+    <>
+      <span class={how === 'failed' ? 'problem' : ''}>{ENDINGS[how]}</span>, <Moment at={at} />
+      {detail !== undefined && <span class="detail">{detail}</span>}
+    </>
+  );
+}
+
+function Actions(props: {
+  readonly job: ShownJob;
+  readonly change: (what: Change) => Promise<void>;
+}) {
+  const { job, change } = props;
+  const isBusy = useSignal(false);
+  const isSure = useSignal(false);
+  const remove = useRef<HTMLButtonElement>(null);
+  const keep = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isSure.value) keep.current?.focus();
+  }, [isSure.value]);
+
+  async function act(what: Change) {
+    isBusy.value = true;
+    await change(what);
+    isBusy.value = false;
+  }
+
+  const button = (what: Change, label: string) => (
+    <button type="button" class="button" disabled={isBusy.value} onClick={() => act(what)}>
+      {label}
+    </button>
+  );
+  return (
+    <fieldset class="actions" aria-label={t`About ${job.name}`}>
+      {isSure.value ? (
+        <>
+          <span>{t`Remove it with its history?`}</span>
+          {button('remove', t`Remove`)}
+          <button
+            ref={keep}
+            type="button"
+            class="button"
+            onClick={() => {
+              isSure.value = false;
+              setTimeout(() => remove.current?.focus());
+            }}
+          >
+            {t`Keep`}
+          </button>
+        </>
+      ) : (
+        <>
+          {job.isRunning ? button('stop', t`Stop`) : button('run', t`Run now`)}
+          {job.isEnabled ? button('disable', t`Pause`) : button('enable', t`Resume`)}
+          <button
+            ref={remove}
+            type="button"
+            class="button"
+            onClick={() => {
+              isSure.value = true;
+            }}
+          >
+            {t`Remove…`}
+          </button>
+        </>
+      )}
+    </fieldset>
+  );
+}
+
+/** Read when it is opened, and again after each run. */
+function History({ job, parts }: Pick<CardProps, 'job' | 'parts'>) {
+  const isOpen = useSignal(false);
+  const found = useSignal<JobRuns | undefined>(undefined);
+  const problem = useSignal('');
+  const { id, last } = job;
+  const endedAt = last?.at;
+  useEffect(() => {
+    if (!isOpen.value) return;
+    parts.api.getJson(`${SCHEDULES}/${encodeURIComponent(id)}/runs`).then(
+      (runs) => {
+        found.value = runs as JobRuns;
+        problem.value = '';
+      },
+      (error) => {
+        problem.value = problemText(error);
+      },
+    );
+  }, [isOpen.value, id, endedAt]);
+  return (
+    <details
+      onToggle={({ currentTarget }) => {
+        isOpen.value = currentTarget.open;
+      }}
+    >
+      <summary>{t`History`}</summary>
+      {problem.value !== '' && <p class="problem">{problem.value}</p>}
+      {problem.value === '' && found.value === undefined && <p>{t`Loading…`}</p>}
+      {found.value?.runs.length === 0 && <p>{t`It has not run yet.`}</p>}
+      <ol class="runs">
+        {found.value?.runs.map((run) => (
+          <li key={run.at}>
+            <LastRun last={run} />
+            {run.micros > 0 && (
+              <span class="soft">
+                {` ${(run.micros / MICROS).toFixed(4)} ${found.value?.currency}`}
+              </span>
+            )}
+            {run.how === 'done' && run.text !== '' && <pre dir="auto">{run.text}</pre>}
+          </li>
+        ))}
+      </ol>
+    </details>
+  );
+}
+
+type NewJobProps = ViewProps & { readonly said: Signal<Said>; readonly close: () => void };
+
+function NewJob({ parts, said, close }: NewJobProps) {
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  const when = useRef<HTMLInputElement>(null);
+  useEffect(() => when.current?.focus(), []);
+
+  async function submit(event: SubmitEvent) {
+    event.preventDefault();
+    const { currentTarget } = event;
+    if (!(currentTarget instanceof HTMLFormElement)) return;
+    const typed = [...new FormData(currentTarget)].filter(([, value]) => value !== '');
+    isBusy.value = true;
+    try {
+      const made = (await parts.api.postJson(SCHEDULES, Object.fromEntries(typed))) as {
+        readonly job: ShownJob;
+      };
+      said.value = { text: t`${made.job.name} is scheduled.`, isProblem: false };
+      close();
+    } catch (error) {
+      problem.value = problemText(error);
+      when.current?.focus();
+    }
+    isBusy.value = false;
+  }
+
+  return (
+    <form
+      class="card"
+      aria-label={t`New schedule`}
+      onSubmit={submit}
+      onKeyDown={({ key, isComposing }) => {
+        if (key === 'Escape' && !isComposing) close();
+      }}
+    >
+      <fieldset>
+        <legend>{t`What happens`}</legend>
+        {(['say', 'ask'] as const).map((kind) => (
+          <label key={kind}>
+            <input type="radio" name="kind" value={kind} defaultChecked={kind === 'say'} />
+            {KINDS[kind]}
+          </label>
+        ))}
+      </fieldset>
+      <label>
+        {t`When`}
+        <input
+          ref={when}
+          name="when"
+          required
+          autocomplete="off"
+          aria-describedby="when-hint"
+          aria-invalid={problem.value !== ''}
+        />
+      </label>
+      <fieldset class="actions" aria-label={t`Examples`}>
+        {EXAMPLES.map((example) => (
+          <button
+            key={example}
+            type="button"
+            class="chip"
+            onClick={() => {
+              if (when.current === null) return;
+              when.current.value = example;
+              when.current.focus();
+            }}
+          >
+            {example}
+          </button>
+        ))}
+      </fieldset>
+      <p class="soft" id="when-hint">
+        {t`The last example is 08:00 on weekdays: minute, hour, day of month, month, day of week.`}
+      </p>
+      <label>
+        {t`What`}
+        <textarea name="text" required rows={3} dir="auto" maxLength={MAX_TEXT_CHARS} />
+      </label>
+      <details>
+        <summary>{t`More`}</summary>
+        <label>
+          {t`Name`}
+          <input name="name" dir="auto" autocomplete="off" maxLength={60} />
+        </label>
+        <label>
+          {t`Chat for the result`}
+          <input name="to" autocomplete="off" placeholder="telegram:123456789" />
+        </label>
+      </details>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+      <div class="actions">
+        <button type="submit" class="button primary" disabled={isBusy.value}>
+          {t`Schedule`}
+        </button>
+        <button type="button" class="button" onClick={close}>
+          {t`Cancel`}
+        </button>
+      </div>
+    </form>
+  );
+}

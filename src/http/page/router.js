@@ -1,0 +1,46 @@
+// Which page the address names: `#/schedules` is a view of the console, all else a chat. The code of
+// the console is loaded with its first view.
+
+import { followStream } from './connection.js';
+import { element } from './element.js';
+import { t } from './texts.js';
+
+const VIEW = /^#\/(?!chat$)([a-z]+)/;
+const CLASS = 'in-console';
+
+export function createRouter(api, place) {
+  let shown;
+
+  /** Shows the view in the address; returns whether there is one. */
+  function show() {
+    const view = VIEW.exec(location.hash)?.[1];
+    document.body.classList.toggle(CLASS, view !== undefined);
+    place.hidden = view === undefined;
+    for (const link of document.querySelectorAll('#pages a')) {
+      if (link.dataset.page === (view ?? 'chat')) link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    }
+    // A hidden view follows nothing.
+    if (view === undefined) shown?.showView(undefined);
+    else load(view);
+    return view !== undefined;
+  }
+
+  async function load(view) {
+    try {
+      const { mountConsole } = await import('/console.js');
+      shown ??= mountConsole({ api, follow: followStream }, place);
+      if (VIEW.exec(location.hash)?.[1] === view) shown.showView(view);
+    } catch {
+      place.replaceChildren(
+        element(
+          'p',
+          { className: 'notice', role: 'alert' },
+          t`This page could not be loaded. Reload it.`,
+        ),
+      );
+    }
+  }
+
+  return { show, isElsewhere: () => document.body.classList.contains(CLASS) };
+}
