@@ -110,7 +110,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     const { page, problems } = rig;
     await page.waitForSelector('text=Nothing is scheduled');
     await press(page, 'New schedule');
-    expect(await page.evaluate('document.activeElement.name')).toBe('when');
+    await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('when');
     await page.fill('[name="when"]', 'tomorrow-ish');
     await page.fill('[name="text"]', `please say nonce-run ${HOSTILE}`);
     await page.getByLabel('Task for the agent').check();
