@@ -13,7 +13,16 @@ import { makeTestHome } from '../support/gateway-process.ts';
 import { startLlmServer } from '../support/llm-server.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const COPIED = ['src', 'bin', 'skills', 'workspace', 'config', 'package.json', 'tsconfig.json'];
+const COPIED = [
+  'src',
+  'bin',
+  'skills',
+  'workspace',
+  'config',
+  'package.json',
+  'tsconfig.json',
+  'scripts/page.ts',
+];
 const ADA = 1001;
 const DAY_MS = 86_400_000;
 
