@@ -124,14 +124,20 @@ const LOOK_MS = 1000;
  * A stream of the documented API: what `read` answers, at once and after each change. It looks at the
  * state itself, so that it also shows what another process of this home changed.
  */
-export function watched<Answer extends object>(
-  schemas: Pick<RouteSchemas, 'summary'> & { readonly answer: z.ZodType<Answer> },
+export function watched<Answer extends object, Params extends z.ZodObject = typeof NOTHING>(
+  schemas: Pick<RouteSchemas, 'summary'> & {
+    readonly answer: z.ZodType<Answer>;
+    readonly params?: Params;
+  },
   clock: Pick<Clock, 'sleep'>,
-  read: () => Promise<Answer>,
+  read: (params: z.output<Params>) => Promise<Answer>,
 ): RouteHandler {
-  async function* changes(signal: AbortSignal): AsyncGenerator<object, void, void> {
+  async function* changes(
+    params: z.output<Params>,
+    signal: AbortSignal,
+  ): AsyncGenerator<object, void, void> {
     for (let sent = ''; !signal.aborted; ) {
-      const view = await read();
+      const view = await read(params);
       const text = JSON.stringify(view);
       if (text !== sent) yield view;
       sent = text;
@@ -140,7 +146,9 @@ export function watched<Answer extends object>(
       });
     }
   }
-  return Object.assign(() => ({ events: changes }), {
-    schemas: { ...schemas, isStream: true as const },
-  });
+  const handle = ({ params }: RouteRequest) => {
+    const read = valid(schemas.params ?? NOTHING, params) as z.output<Params>;
+    return { events: (signal: AbortSignal) => changes(read, signal) };
+  };
+  return Object.assign(handle, { schemas: { ...schemas, isStream: true as const } });
 }

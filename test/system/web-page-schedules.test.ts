@@ -231,7 +231,8 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
   it('are a documented API: the document names each route, and answers are as it says', async () => {
     const { paths, openapi } = (await api('/api/v1/openapi.json')).body;
     expect(openapi).toBe('3.1.0');
-    expect(Object.keys(paths).sort()).toEqual([
+    const own = Object.keys(paths).filter((path) => path.startsWith('/api/v1/schedules'));
+    expect(own.sort()).toEqual([
       '/api/v1/schedules',
       '/api/v1/schedules/events',
       '/api/v1/schedules/{id}/runs',

@@ -1,10 +1,11 @@
 // Installs the chat commands about conversations: state, reset, compaction and explanations.
 
 import { AGENT } from '../../agent/install.ts';
+import { chatTitle } from '../../channels/web/chat-log.ts';
 import type { Command } from '../../kernel/commands/command-access.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { turnId } from '../../kernel/message/ids.ts';
-import { sessionOf } from '../../kernel/message/message.ts';
+import { channelScope, type SessionKey, turnId } from '../../kernel/message/ids.ts';
+import { chatRefOf, sessionOf } from '../../kernel/message/message.ts';
 import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
 import { MEMORY } from '../memory/index.ts';
 import { MODE_SERVICE } from '../modes/index.ts';
@@ -55,22 +56,62 @@ export function install(kernel: Kernel): void {
       zoneOf: async (message) => (await people.persons.author(message))?.timeZone ?? '',
     }),
   );
+  addSessionRoutes(kernel);
+}
+
+function addSessionRoutes(kernel: Kernel) {
+  const { add, bus, live, people, store, clock, sessions, measuring } = kernel;
+  let changes = 0;
+  const changed = () => {
+    changes += 1;
+  };
+  add.sessionWatcher({ appended: changed, changed });
+  async function nameOf(session: SessionKey): Promise<string | undefined> {
+    const chat = chatRefOf(session);
+    if (chat === undefined) return undefined;
+    const title = await chatTitle(store.scope(channelScope(chat)), chat.chat);
+    return title ?? (await people.persons.inChat(chat))?.name;
+  }
+  add.routes(
+    [
+      'GET /api/v1/sessions',
+      'GET /api/v1/sessions/events',
+      'GET /api/v1/sessions/:session/events',
+      'GET /api/v1/sessions/:session/turns/:before',
+      'POST /api/v1/sessions/search',
+      'GET /api/v1/messages/:message/trace',
+    ],
+    async () => {
+      const { sessionRoutes } = await import('./session-routes.ts');
+      const { conversationCost } = await import('../spending/rules/conversation-cost.ts');
+      const currency = () => live.config.limits.budget.currency;
+      return sessionRoutes({
+        ...{ care: await openCare(kernel), sessions, bus, clock, nameOf, currency },
+        ...{ audit: measuring.audit, changes: () => changes },
+        costOf: (entries) => conversationCost(entries, live.config.models.prices, currency()),
+      });
+    },
+  );
+}
+
+async function openCare({ live, clock, home, store, sessionFiles, use }: Kernel) {
+  const memory = use(MEMORY);
+  const { createSessionCare } = await import('./session-care.ts');
+  return createSessionCare({
+    ...{ home, clock, workspace: live.defaults.workspace, complete: sessionFiles.complete },
+    withIndex: (work) => work(memory.index),
+    withStore: (work) => work(store),
+  });
 }
 
 /** Loaded on use. */
 function createSessionsCommand(kernel: Kernel): Command['run'] {
-  const { live, clock, home, store, sessionFiles, people } = kernel;
+  const { people } = kernel;
   const memory = kernel.use(MEMORY);
   return async (origin, argument) => {
-    const { createSessionCare } = await import('./session-care.ts');
     const { sessionsAnswer } = await import('./sessions-command.ts');
-    const care = createSessionCare({
-      ...{ home, clock, workspace: live.defaults.workspace, complete: sessionFiles.complete },
-      withIndex: (work) => work(memory.index),
-      withStore: (work) => work(store),
-    });
     return sessionsAnswer(origin, argument, {
-      ...{ care, chatsOf: memory.chatsOf, handOut: memory.handOutPart },
+      ...{ care: await openCare(kernel), chatsOf: memory.chatsOf, handOut: memory.handOutPart },
       personIn: (chat) => people.persons.inChat(chat),
       zoneOf: async (message) => (await people.persons.author(message))?.timeZone ?? '',
     });

@@ -94,7 +94,7 @@ function lifeOf(trace: Trace, now: number, ended: Ended): readonly string[] {
   const begin = trace.steps.at(0)?.at ?? now;
   const line = (step: TraceStep) => {
     const detail = step.detail === undefined ? '' : `: ${reason(step.detail)}`;
-    return `- ${after(step.at - begin)} ${words(step)}${detail}`;
+    return `- ${after(step.at - begin)} ${stepWords(step)}${detail}`;
   };
   const what = trace.direction === 'inbound' ? t`Your message` : 'My message';
   const steps = trace.steps.map(line);
@@ -134,7 +134,8 @@ const WORDS: Readonly<Record<string, string>> = {
   unknown: t`it is not known whether it arrived`,
 };
 
-const words = ({ what }: TraceStep) => WORDS[what] ?? what;
+/** A step of a message's life, for people. */
+export const stepWords = ({ what }: TraceStep) => WORDS[what] ?? what;
 
 function summary({ state, direction, answers }: Trace, ended: Ended): string {
   if (direction === 'outbound') return DELIVERY[state] ?? state;

@@ -6,8 +6,12 @@ import { type ComponentType, render } from 'preact';
 import { t } from '/texts.js';
 import { Page, type PageParts, type ViewProps } from './parts.tsx';
 import { Schedules } from './schedules.tsx';
+import { Sessions } from './sessions.tsx';
 
-const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = { schedules: Schedules };
+const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
+  schedules: Schedules,
+  sessions: Sessions,
+};
 
 /** `showView`: undefined while a chat is shown. */
 export function mountConsole(parts: PageParts, place: HTMLElement) {

@@ -76,6 +76,26 @@ export const problemText = (error: unknown): string =>
     ? error.message
     : t`The gateway could not be reached. Try again.`;
 
+const address = signal(location.hash);
+window.addEventListener('hashchange', () => {
+  address.value = location.hash;
+});
+
+/** What stands behind the name of the view in the address: `telegram:1` of `#/sessions/telegram:1`. */
+export function namedInAddress(): string | undefined {
+  const encoded = /^#\/[a-z]+\/(.+)$/.exec(address.value)?.[1];
+  if (encoded === undefined) return undefined;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return encoded;
+  }
+}
+
+/** Millionths of the currency. */
+export const moneyText = (micros: number, currency: string) =>
+  `${(micros / 1_000_000).toFixed(4)} ${currency}`;
+
 /** A view, its heading focused when it opens: so a screen reader says where one is. */
 export function Page(props: {
   readonly title: string;
@@ -148,6 +168,16 @@ export function Moment({ at }: { readonly at: number }) {
   return (
     <time dateTime={date.toISOString()}>
       {text} <span class="soft">({distance(at)})</span>
+    </time>
+  );
+}
+
+/** For rows: how long ago, the moment itself as its title. */
+export function Ago({ at }: { readonly at: number }) {
+  const date = new Date(at);
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
+      {distance(at)}
     </time>
   );
 }

@@ -5,11 +5,10 @@ import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { JobList, JobRuns, ShownJob } from '../../../features/schedule/rules/views.ts';
-import { Moment, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { Moment, moneyText, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
 
 const SCHEDULES = '/api/v1/schedules';
 const EXAMPLES = ['in 20m', 'at 08:00', 'every 2h', '0 8 * * 1-5'];
-const MICROS = 1_000_000;
 const MAX_TEXT_CHARS = 8000;
 
 type Change = 'run' | 'stop' | 'enable' | 'disable' | 'remove';
@@ -274,9 +273,7 @@ function History({ job, parts }: Pick<CardProps, 'job' | 'parts'>) {
           <li key={run.at}>
             <LastRun last={run} />
             {run.micros > 0 && (
-              <span class="soft">
-                {` ${(run.micros / MICROS).toFixed(4)} ${found.value?.currency}`}
-              </span>
+              <span class="soft"> {moneyText(run.micros, found.value?.currency ?? '')}</span>
             )}
             {run.how === 'done' && run.text !== '' && <pre dir="auto">{run.text}</pre>}
           </li>

@@ -1,0 +1,90 @@
+// What the HTTP API answers about conversations; the page has its types from here.
+
+import { z } from 'zod';
+
+const moment = z.number().describe('Epoch milliseconds.');
+
+export const shownSession = z.object({
+  key: z.string().describe('E.g. telegram:123456789.'),
+  channel: z.string(),
+  name: z
+    .string()
+    .exactOptional()
+    .describe('The person of a private chat, the title of a chat of the page.'),
+  messages: z.number(),
+  updatedAt: moment,
+  problem: z.string().exactOptional().describe('Why it cannot be read as a whole.'),
+});
+export const sessionList = z.object({
+  sessions: z.array(shownSession).describe('Newest first.'),
+  hasMore: z.boolean(),
+});
+
+const step = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('said'),
+    by: z.enum(['person', 'agent']),
+    at: moment,
+    text: z.string(),
+    files: z.number(),
+    message: z.string().exactOptional().describe('Id of the message of a person, for its trace.'),
+    isUntrusted: z.boolean(),
+  }),
+  z.object({
+    kind: z.literal('tool'),
+    at: moment,
+    name: z.string(),
+    arguments: z.string(),
+    result: z.string().exactOptional().describe('Absent while it runs.'),
+    status: z.enum(['running', 'ok', 'failed', 'unknown']),
+    isUntrusted: z.boolean(),
+  }),
+]);
+export const shownTurn = z.object({
+  turn: z.number().describe('Its number in the conversation; numbers grow, with gaps.'),
+  steps: z.array(step),
+  outcome: z
+    .enum(['answered', 'stopped', 'failed'])
+    .exactOptional()
+    .describe('Absent while it runs.'),
+  models: z.array(z.string()),
+  calls: z.number(),
+  tokens: z.number(),
+  micros: z.number().describe('Cost in millionths of the currency; 0 if no price is known.'),
+});
+export const sessionTurns = z.object({
+  key: z.string(),
+  name: z.string().exactOptional(),
+  currency: z.string(),
+  turns: z.array(shownTurn).describe('Oldest first.'),
+  hasOlder: z.boolean(),
+});
+
+export const searchHits = z.object({
+  hits: z.array(
+    z.object({ session: z.string(), at: moment, role: z.string(), snippet: z.string() }),
+  ),
+  unreadable: z.number().describe('Files that could not be searched.'),
+});
+
+const traceStep = z.object({
+  at: moment,
+  what: z.string(),
+  text: z.string().describe('For people.'),
+  detail: z.string().exactOptional(),
+});
+const life = z.object({ state: z.string(), steps: z.array(traceStep) });
+export const messageTrace = life.extend({
+  message: z.string(),
+  session: z.string(),
+  turn: z.string().exactOptional(),
+  answers: z.array(life),
+});
+
+export type SessionList = z.infer<typeof sessionList>;
+export type ShownSession = z.infer<typeof shownSession>;
+export type SessionTurns = z.infer<typeof sessionTurns>;
+export type ShownTurn = z.infer<typeof shownTurn>;
+export type ShownStep = z.infer<typeof step>;
+export type SearchHits = z.infer<typeof searchHits>;
+export type MessageTrace = z.infer<typeof messageTrace>;

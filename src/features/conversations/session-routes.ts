@@ -1,0 +1,245 @@
+// Conversations over HTTP: listed, read with their tool calls and costs, and searched as by
+// `nanobot sessions`; the life of a message as by `/why`.
+
+import { z } from 'zod';
+import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import type { MessageBus, Trace } from '../../kernel/bus/bus.ts';
+import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
+import { messageId, type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
+import { chatRefOf } from '../../kernel/message/message.ts';
+import type { ToolEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type { AuditLog } from '../../kernel/observe/telemetry.ts';
+import type { EarlierTurn } from '../../kernel/sessions/rules/earlier.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import { t } from '../../lib/texts.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import {
+  messageTrace,
+  type SessionList,
+  type SessionTurns,
+  type ShownStep,
+  type ShownTurn,
+  searchHits,
+  sessionList,
+  sessionTurns,
+} from './rules/views.ts';
+import type { SessionCare } from './session-care.ts';
+import { stepWords } from './why-command.ts';
+
+const MAX_FOLLOWED = 200;
+const MAX_LISTED = 100_000;
+const MAX_TURNS = 30;
+const MAX_HITS = 100;
+const MAX_SHOWN_CHARS = 20_000;
+const MAX_KEY_CHARS = 1000;
+const MAX_QUERY_CHARS = 500;
+/** What other processes delete is noticed after this time. */
+const STALE_MS = 30_000;
+
+const oneSession = z.object({
+  session: z
+    .string()
+    .max(MAX_KEY_CHARS)
+    .refine((key) => chatRefOf(key) !== undefined, t`is not the key of a conversation`),
+});
+
+type Cost = {
+  readonly calls: number;
+  readonly spent: { readonly tokens: number; readonly micros: number };
+};
+
+type SessionRoutesDeps = {
+  readonly care: Pick<SessionCare, 'list' | 'search' | 'complete'>;
+  readonly sessions: Pick<SessionStore, 'earlier'>;
+  readonly bus: Pick<MessageBus, 'trace'>;
+  readonly clock: Pick<Clock, 'now' | 'sleep'>;
+  readonly audit: AuditLog;
+  nameOf(session: SessionKey): Promise<string | undefined>;
+  /** Of the model calls among the entries; `micros`: millionths of the currency. */
+  costOf(entries: readonly TranscriptEntry[]): Cost;
+  currency(): string;
+  /** Grows with each change of a conversation. */
+  changes(): number;
+};
+
+export function sessionRoutes(deps: SessionRoutesDeps) {
+  const { care, sessions, clock, audit } = deps;
+
+  async function listed(limit: number): Promise<SessionList> {
+    await care.complete();
+    const found = await care.list({ limit: limit + 1 });
+    const shown = found.slice(0, limit).map(async ({ key, messages, updatedAt, problem }) => ({
+      ...{ key, messages, updatedAt },
+      channel: chatRefOf(key)?.channel ?? '',
+      ...given('name', await deps.nameOf(key)),
+      ...given('problem', problem),
+    }));
+    return { sessions: await Promise.all(shown), hasMore: found.length > limit };
+  }
+
+  async function turnsOf(key: string, before?: number): Promise<SessionTurns> {
+    const session = sessionKey(key);
+    const question = { maxTurns: MAX_TURNS, ...given('before', before) };
+    const { turns, hasOlder } = await sessions.earlier(session, question);
+    return {
+      ...{ key, hasOlder, currency: deps.currency() },
+      ...given('name', await deps.nameOf(session)),
+      turns: turns.map((turn) => turnView(turn, deps.costOf(turn.entries))),
+    };
+  }
+
+  const note = (command: string) =>
+    audit.note({ kind: 'command', fields: { command, by: LOCAL_OWNER.id } });
+
+  return {
+    'GET /api/v1/sessions': endpoint(
+      { summary: t`All conversations, newest first`, answer: sessionList },
+      () => listed(MAX_LISTED),
+    ),
+    'GET /api/v1/sessions/events': watched(
+      {
+        summary: t`The newest ${MAX_FOLLOWED} conversations, now and after each change`,
+        answer: sessionList,
+      },
+      clock,
+      sinceChange(deps, () => listed(MAX_FOLLOWED)),
+    ),
+    'GET /api/v1/sessions/:session/events': watched(
+      {
+        summary: t`The newest turns of a conversation, now and after each change`,
+        ...{ params: oneSession, answer: sessionTurns },
+      },
+      clock,
+      sinceChange(
+        deps,
+        ({ session }: z.output<typeof oneSession>) => turnsOf(session),
+        ({ session }) => note(`sessions show ${session}`),
+      ),
+    ),
+    'GET /api/v1/sessions/:session/turns/:before': endpoint(
+      {
+        summary: t`The turns of a conversation before a turn, since its last reset`,
+        params: oneSession.extend({ before: z.coerce.number().int().min(0) }),
+        answer: sessionTurns,
+      },
+      ({ session, before }) => turnsOf(session, before),
+    ),
+    'POST /api/v1/sessions/search': endpoint(
+      {
+        summary: t`Search the texts of all conversations`,
+        body: z.strictObject({ words: z.string().trim().min(1).max(MAX_QUERY_CHARS) }),
+        answer: searchHits,
+      },
+      async (_params, { words }) => {
+        await care.complete();
+        note('sessions search');
+        let failures = 0;
+        const unreadable = () => {
+          failures += 1;
+        };
+        const hits = await Array.fromAsync(care.search(words, { limit: MAX_HITS, unreadable }));
+        return { hits, unreadable: failures };
+      },
+    ),
+    'GET /api/v1/messages/:message/trace': endpoint(
+      {
+        summary: t`The life of a message, from its arrival to the delivery of its answers`,
+        params: z.object({ message: z.string().min(1).max(MAX_KEY_CHARS) }),
+        answer: messageTrace,
+      },
+      async ({ message }) => {
+        const trace = await deps.bus.trace(messageId(message));
+        if (trace === undefined) {
+          throw new Refusal(
+            404,
+            'message_unknown',
+            t`The record of this message is not stored now.`,
+          );
+        }
+        const { session, turnId, answers } = trace;
+        return {
+          ...{ message, session, ...lifeView(trace), answers: answers.map(lifeView) },
+          ...given('turn', turnId),
+        };
+      },
+    ),
+  } satisfies RouteHandlers;
+}
+
+/** Reads again only after a change. */
+function sinceChange<Question, View>(
+  { changes, clock }: Pick<SessionRoutesDeps, 'changes' | 'clock'>,
+  read: (question: Question) => Promise<View>,
+  begun: (question: Question) => void = () => undefined,
+) {
+  const last = new WeakMap<object, { change: number; at: number; view: View }>();
+  return async (question: Question & object): Promise<View> => {
+    const known = last.get(question);
+    const [change, at] = [changes(), clock.now()];
+    if (known?.change === change && at - known.at < STALE_MS) return known.view;
+    if (known === undefined) begun(question);
+    const view = await read(question);
+    last.set(question, { change, at, view });
+    return view;
+  };
+}
+
+function turnView({ turn, entries }: EarlierTurn, { calls, spent }: Cost): ShownTurn {
+  const end = entries.findLast((entry) => entry.role === 'turn_end');
+  const used = entries.flatMap((entry) => (entry.role === 'assistant' ? [entry.model] : []));
+  return {
+    ...{ turn, steps: stepsOf(entries), models: [...new Set(used)] },
+    ...{ calls, tokens: spent.tokens, micros: spent.micros },
+    ...given('outcome', end?.role === 'turn_end' ? end.outcome : undefined),
+  };
+}
+
+function stepsOf(entries: readonly TranscriptEntry[]): ShownStep[] {
+  const results = new Map<string, ToolEntry>();
+  for (const entry of entries) if (entry.role === 'tool') results.set(entry.callId, entry);
+  const said = new Set<string>();
+  return entries.flatMap((entry): ShownStep[] => {
+    if (entry.role === 'user') return [saidByPerson(entry)];
+    // The texts that were sent are in the turn's end; those of a running turn stand for themselves.
+    if (entry.role === 'turn_end') {
+      const missing = entry.answers.filter((answer) => !said.has(answer));
+      return missing.map((text) => saidByAgent(text, entry.at));
+    }
+    if (entry.role !== 'assistant') return [];
+    said.add(entry.text);
+    const text =
+      entry.text === '' || entry.isDraft === true ? [] : [saidByAgent(entry.text, entry.at)];
+    const calls = entry.toolCalls.map((call) => toolStep(call, entry.at, results.get(call.id)));
+    return [...text, ...calls];
+  });
+}
+
+const saidByPerson = (entry: Extract<TranscriptEntry, { role: 'user' }>): ShownStep => ({
+  ...{ kind: 'said', by: 'person', at: entry.at, text: headOf(entry.text, MAX_SHOWN_CHARS) },
+  ...{ files: entry.media?.length ?? 0, isUntrusted: entry.isForeign === true },
+  ...given('message', entry.messageId),
+});
+
+const saidByAgent = (text: string, at: number): ShownStep => ({
+  ...{ kind: 'said', by: 'agent', at, text: headOf(text, MAX_SHOWN_CHARS) },
+  ...{ files: 0, isUntrusted: false },
+});
+
+const toolStep = (
+  call: { readonly name: string; readonly arguments: string },
+  at: number,
+  result: ToolEntry | undefined,
+): ShownStep => ({
+  ...{ kind: 'tool', at, name: call.name, arguments: headOf(call.arguments, MAX_SHOWN_CHARS) },
+  ...{ status: result?.status ?? 'running', isUntrusted: result?.isForeign === true },
+  ...given('result', result && headOf(result.whole ?? result.text, MAX_SHOWN_CHARS)),
+});
+
+const lifeView = ({ state, steps }: Pick<Trace, 'state' | 'steps'>) => ({
+  state,
+  steps: steps.map((step) => ({ ...step, text: stepWords(step) })),
+});
+
+const given = <Key extends string, T>(key: Key, value: T | undefined) =>
+  (value === undefined || value === '' ? {} : { [key]: value }) as { readonly [K in Key]?: T };

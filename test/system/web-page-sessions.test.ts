@@ -1,0 +1,206 @@
+// The inbox of the web page: conversations of all channels, live; one with its tool calls, costs and the
+// life of its messages; search; hostile contents; a gateway that is killed and started again.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  messageTrace,
+  sessionList,
+  sessionTurns,
+} from '../../src/features/conversations/rules/views.ts';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
+import { eventually } from '../support/web-page.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: the inbox of the web page (${absent})`);
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
+const LONG_WORD = 'x'.repeat(300);
+const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 390, height: 844 },
+] as const;
+/** The elements that are wider than their place, or stand beyond the screen. */
+const OVERFLOWING = `[...document.querySelectorAll('body, #console, .view, .view *, #pages *')]
+  .filter((one) => one.clientWidth > 0 && one.tagName !== 'INPUT')
+  .filter((one) =>
+    one.getBoundingClientRect().right > innerWidth + 1 ||
+    (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible'))
+  .map((one) => one.outerHTML.slice(0, 100))`;
+const THEMES = ['light', 'dark'] as const;
+
+const ADA = 1001;
+const WRITTEN = `Ada ${HOSTILE}`;
+
+describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
+  let browser: Browser;
+  let world: TelegramWorld;
+
+  beforeAll(async () => {
+    const [port = 0] = await freePorts(1);
+    world = await startTelegramWorld({
+      respond: ({ lastUserText, toolResults }) =>
+        lastUserText.includes('read it') && toolResults.length === 0
+          ? { toolCalls: [{ name: 'read_file', arguments: { path: 'notes.md' } }] }
+          : { chunks: [`You said: ${lastUserText}`] },
+      config: {
+        gateway: { port },
+        models: { prices: [{ model: 'openai/sim-1', input: 1000, cached: 1000, output: 2000 }] },
+      },
+      files: { 'notes.md': `Notes ${HOSTILE}` },
+      pair: { [ADA]: 'owner' },
+    });
+    browser = await launchChromium();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  async function api(path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) {
+    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const response = await fetch(`${world.gateway.address}${path}`, {
+      ...sent,
+      headers: { ...world.gateway.credentials, 'content-type': 'application/json', ...headers },
+    });
+    return { status: response.status, body: await response.json() };
+  }
+
+  async function open(hash: string, options: BrowserContextOptions = {}) {
+    const context = await browser.newContext({ locale: 'en-GB', ...options });
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(error.message));
+    page.on('console', (message) => {
+      if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
+    });
+    const { code } = (await api('/api/links', {})).body;
+    await page.goto(`${world.gateway.address}/#login=${code}`);
+    await page.waitForSelector('.welcome, .message');
+    await page.goto(`${world.gateway.address}/${hash}`);
+    await page.waitForSelector('.view');
+    return { page, problems, [Symbol.asyncDispose]: () => context.close() };
+  }
+
+  it('shows a conversation as it happens, with its tools, costs and the life of a message', async () => {
+    await using rig = await open('#/sessions');
+    const { page, problems } = rig;
+    await page.waitForSelector('text=No conversations yet');
+    world.telegram.say(ADA, `Please read it ${WRITTEN}`);
+    await world.hears(ADA, /^You said/);
+    await page.click('.rows a >> text=telegram:1001');
+    await page.waitForSelector('.spoken.agent >> text=You said');
+    expect(page.url()).toContain('#/sessions/telegram%3A1001');
+    expect(await page.innerText('.spoken.person .spoken-text')).toContain(WRITTEN);
+    await page.waitForSelector('.turn-facts >> text=/sim-1 · 2 model calls · .* tokens · \\d/');
+    await page.click('.tool-call summary');
+    expect(await page.innerText('.tool-call pre >> nth=0')).toContain('"path": "notes.md"');
+    expect(await page.innerText('.tool-call pre >> nth=1')).toContain(`Notes ${HOSTILE}`);
+    await page.click('summary >> text=What happened');
+    await page.waitForSelector('.life >> text=Message: it was saved to disk');
+    await page.waitForSelector('.life >> text=Answer: it was delivered');
+    world.telegram.say(ADA, 'And now?');
+    await page.waitForSelector('.spoken.agent >> text=You said: And now?');
+    await page.goBack();
+    await page.waitForSelector('.rows a >> text=/\\d messages/');
+    expect(await page.evaluate('window.pwned')).toBeUndefined();
+    expect(problems).toEqual([]);
+  });
+
+  it('finds words in all conversations', async () => {
+    await using rig = await open('#/sessions');
+    const { page } = rig;
+    await page.fill('[type="search"]', 'and now');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('[role="status"] >> text=Found');
+    await page.click('.rows a >> text=You said: And now?');
+    await page.waitForSelector('.spoken.agent >> text=You said: And now?');
+    await page.click('text=All conversations');
+    await page.fill('[type="search"]', 'nobody said this');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('text=Nothing was found.');
+    await page.fill('[type="search"]', '');
+    await page.waitForSelector('.rows a >> text=telegram:1001');
+  });
+
+  it('shows earlier messages, and goes on after the gateway was killed', async () => {
+    for (const n of Array.from({ length: 35 }, (_, index) => index)) {
+      world.telegram.say(ADA, `number ${n}!`);
+      await world.hears(ADA, new RegExp(`You said: number ${n}!`));
+    }
+    await using rig = await open(`#/sessions/telegram:${ADA}`);
+    const { page } = rig;
+    await page.waitForSelector('text=number 34!');
+    expect(await page.locator('.turn').count()).toBe(30);
+    await page.click('text=Show earlier messages');
+    await page.waitForSelector('.spoken >> text=Please read it');
+    expect(await page.locator('.turn').count()).toBe(37);
+    await world.gateway.kill();
+    await page.waitForSelector('[role="alert"] >> text=Connection lost');
+    await world.start();
+    world.telegram.say(ADA, 'after the start');
+    await page.waitForSelector('text=You said: after the start');
+    await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
+    expect(await page.locator('.turn').count()).toBe(38);
+  });
+
+  it('fits each screen in both themes, without a serious finding of axe', async () => {
+    const heard = world.texts(ADA).length;
+    world.telegram.say(ADA, `Please read it ${LONG_WORD}`);
+    await world.hears(ADA, /^You said/, heard);
+    const shots = process.env['NANOBOT_SCREENSHOTS'];
+    for (const viewport of SIZES) {
+      // Axe is evaluated, which the policy of the page forbids.
+      await using rig = await open('#/sessions', { viewport, bypassCSP: true });
+      const { page } = rig;
+      for (const colorScheme of THEMES) {
+        await page.emulateMedia({ colorScheme });
+        for (const [view, hash] of [
+          ['list', '#/sessions'],
+          ['one', `#/sessions/telegram:${ADA}`],
+        ] as const) {
+          await page.goto(`${world.gateway.address}/${hash}`);
+          await page.waitForSelector(view === 'list' ? '.rows a' : '.turn');
+          if (view === 'one') {
+            await page.locator('.tool-call summary').last().click();
+            await page.locator('summary >> text=What happened').last().click();
+            await page.waitForSelector('.life');
+          }
+          const name = `${viewport.width}-${colorScheme}-${view}`;
+          if (shots) await page.screenshot({ path: `${shots}/sessions-${name}.png` });
+          expect([name, ...((await page.evaluate(OVERFLOWING)) as string[])]).toEqual([name]);
+          await page.evaluate(AXE);
+          const { violations } = (await page.evaluate('axe.run()')) as {
+            violations: { id: string; impact: string; nodes: { html: string }[] }[];
+          };
+          const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
+          expect([name, ...serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([name]);
+        }
+      }
+    }
+  });
+
+  it('is a documented API that answers as it says, to owners only', async () => {
+    const key = encodeURIComponent(`telegram:${ADA}`);
+    const list = sessionList.parse((await api('/api/v1/sessions')).body);
+    expect(list.sessions.map(({ key }) => key)).toEqual([`telegram:${ADA}`]);
+    const { turns } = sessionTurns.parse((await api(`/api/v1/sessions/${key}/turns/1000000`)).body);
+    const asked = turns.at(-1)?.steps.find((step) => step.kind === 'said')?.message ?? '';
+    const path = `/api/v1/messages/${encodeURIComponent(asked)}/trace`;
+    expect(messageTrace.parse((await api(path)).body).state).toBe('done');
+    const refusals = await Promise.all([
+      api('/api/v1/sessions/nothing/turns/1'),
+      api(`/api/v1/sessions/${key}/turns/x`),
+      api('/api/v1/sessions/search', { words: ' ' }),
+      api('/api/v1/messages/none/trace'),
+      api('/api/v1/sessions', undefined, { authorization: 'Bearer none' }),
+    ]);
+    expect(refusals.map(({ status }) => status)).toEqual([400, 400, 400, 404, 401]);
+  });
+});
