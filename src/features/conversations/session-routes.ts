@@ -203,11 +203,11 @@ function stepsOf(entries: readonly TranscriptEntry[]): ShownStep[] {
     if (entry.role === 'user') return [saidByPerson(entry)];
     // The texts that were sent are in the turn's end; those of a running turn stand for themselves.
     if (entry.role === 'turn_end') {
-      const missing = entry.answers.filter((answer) => !said.has(answer));
+      const missing = entry.answers.filter((answer) => !said.has(answer.trim()));
       return missing.map((text) => saidByAgent(text, entry.at));
     }
     if (entry.role !== 'assistant') return [];
-    said.add(entry.text);
+    said.add(entry.text.trim());
     const text =
       entry.text === '' || entry.isDraft === true ? [] : [saidByAgent(entry.text, entry.at)];
     const calls = entry.toolCalls.map((call) => toolStep(call, entry.at, results.get(call.id)));

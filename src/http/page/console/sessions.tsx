@@ -142,7 +142,7 @@ function Rows({ sessions }: { readonly sessions: readonly ShownSession[] }) {
     <ul class="rows">
       {sessions.map(({ key, channel, name, messages, updatedAt, problem }) => (
         <li key={key}>
-          <a href={addressOf(key)}>
+          <a class="row" href={addressOf(key)}>
             <span class="badge">{channel}</span>
             <span class="row-name">
               <bdi>{name ?? key}</bdi>
@@ -180,7 +180,7 @@ function Hits({ found }: { readonly found: SearchHits }) {
       <ul class="rows">
         {found.hits.map(({ session, at, role, snippet }) => (
           <li key={`${session} ${at} ${role} ${snippet}`}>
-            <a href={addressOf(session)}>
+            <a class="row" href={addressOf(session)}>
               <span class="badge">{ROLES[role] ?? role}</span>
               <span class="row-name">
                 <bdi>{snippet}</bdi>
