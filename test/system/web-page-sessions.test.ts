@@ -116,14 +116,18 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
   it('finds words in all conversations', async () => {
     await using rig = await open('#/sessions');
     const { page } = rig;
-    await page.fill('[type="search"]', 'and now');
-    await page.keyboard.press('Enter');
+    const search = async (words: string) => {
+      // The page focuses its heading when it opens.
+      await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');
+      await page.fill('[type="search"]', words);
+      await page.keyboard.press('Enter');
+    };
+    await search('and now');
     await page.waitForSelector('[role="status"] >> text=Found');
     await page.click('.rows a >> text=You said: And now?');
     await page.waitForSelector('.spoken.agent >> text=You said: And now?');
     await page.click('text=All conversations');
-    await page.fill('[type="search"]', 'nobody said this');
-    await page.keyboard.press('Enter');
+    await search('nobody said this');
     await page.waitForSelector('text=Nothing was found.');
     await page.fill('[type="search"]', '');
     await page.waitForSelector('.rows a >> text=telegram:1001');

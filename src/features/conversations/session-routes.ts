@@ -89,8 +89,11 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
     };
   }
 
-  const note = (command: string) =>
-    audit.note({ kind: 'command', fields: { command, by: LOCAL_OWNER.id } });
+  const note = (...words: readonly string[]) =>
+    audit.note({
+      kind: 'command',
+      fields: { command: ['sessions', ...words].join(' '), by: LOCAL_OWNER.id },
+    });
 
   return {
     'GET /api/v1/sessions': endpoint(
@@ -114,7 +117,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
       sinceChange(
         deps,
         ({ session }: z.output<typeof oneSession>) => turnsOf(session),
-        ({ session }) => note(`sessions show ${session}`),
+        ({ session }) => note('show', session),
       ),
     ),
     'GET /api/v1/sessions/:session/turns/:before': endpoint(
@@ -133,7 +136,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
       },
       async (_params, { words }) => {
         await care.complete();
-        note('sessions search');
+        note('search');
         let failures = 0;
         const unreadable = () => {
           failures += 1;
