@@ -169,6 +169,13 @@ export async function install(kernel: Kernel): Promise<void> {
   add.answers(REFLECTION_SUBJECT, reflecting.handler);
   add.task(reflectionTask(kernel, reflecting, () => reflection.stamp(OWNER_TURN.notes)));
   add.command(...memoryCommands(service, reflecting));
+  add.routes(
+    ['GET /api/v1/memory', 'GET /api/v1/memory/:path', 'POST /api/v1/memory/:path'],
+    async () =>
+      (await import('./memory-routes.ts')).memoryRoutes({
+        ...{ reader, persons, isOn: isEnabled, audit: kernel.measuring.audit },
+      }),
+  );
   kernel.provide(PROVENANCE, createProvenance(store.scope(PROVENANCE_SCOPE), workspace));
   kernel.provide(MEMORY, {
     ...{ files, notes, past, watch, working },

@@ -284,6 +284,22 @@ export function install(kernel: Kernel): void {
   const skills = openSkills({ home, env, clock, workspace: () => live.defaults.workspace });
   kernel.provide(SKILLS, skills);
   add.command(...skillsCommands(skills));
+  add.routes(
+    [
+      'GET /api/v1/skills',
+      'GET /api/v1/skills/:name',
+      'POST /api/v1/skills',
+      'POST /api/v1/skills/review',
+      'POST /api/v1/skills/:name/accept',
+      'POST /api/v1/skills/:name/remove',
+    ],
+    async () => {
+      const { skillRoutes } = await import('./skill-routes.ts');
+      const { openSkillMaintenance } = await import('./skill-maintenance.ts');
+      const care = () => openSkillMaintenance(home, env, clock);
+      return skillRoutes({ care, audit: kernel.measuring.audit });
+    },
+  );
 }
 
 export const skillsFolder = (workspace: string) => join(workspace, SKILLS_FOLDER);

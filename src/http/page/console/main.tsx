@@ -4,11 +4,13 @@
 import { signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { t } from '/texts.js';
+import { Memory } from './memory.tsx';
 import { Page, type PageParts, type ViewProps } from './parts.tsx';
 import { Schedules } from './schedules.tsx';
 import { Sessions } from './sessions.tsx';
 
 const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
+  memory: Memory,
   schedules: Schedules,
   sessions: Sessions,
 };

@@ -1,0 +1,116 @@
+// Notes over HTTP: listed, read and edited by owners, as with an editor in the workspace. A change is
+// refused if the file changed since it was read.
+
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
+import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import type { Person } from '../../kernel/access/person.ts';
+import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
+import type { AuditLog } from '../../kernel/observe/telemetry.ts';
+import { GuardedFileError } from '../../lib/files/guarded-path.ts';
+import { t } from '../../lib/texts.ts';
+import { listNotes, MAX_NOTE_BYTES, type NoteReader, readNote } from './notes.ts';
+import { noteFolders, shownNote } from './rules/views.ts';
+
+const PLACE = new RegExp(`^(?:(?:${PEOPLE_FOLDER}|${GROUPS_FOLDER})/[\\w-]+/)?memory/`);
+const FILE = /(?:^|\/)memory\/(?:MEMORY|\d{4}-\d{2}-\d{2}|sessions\/SESSION_[\w-]+)\.md$/;
+const MAX_PATH_CHARS = 300;
+const MAX_FOLDERS = 10_000;
+
+const oneNote = z.object({
+  path: z
+    .string()
+    .max(MAX_PATH_CHARS)
+    .refine((path) => PLACE.test(path) && FILE.test(path), t`is not a file of notes`),
+});
+
+type MemoryRoutesDeps = {
+  readonly reader: NoteReader;
+  readonly persons: { list(): Promise<readonly Pick<Person, 'id' | 'name'>[]> };
+  readonly audit: AuditLog;
+  isOn(): boolean;
+};
+
+export function memoryRoutes({ reader, persons, audit, isOn }: MemoryRoutesDeps) {
+  const { files, workspace } = reader;
+
+  async function foldersIn(parent: string): Promise<readonly string[]> {
+    const listing = await files
+      .list(workspace(), parent, { maxEntries: MAX_FOLDERS })
+      .catch((error: unknown) => {
+        if (error instanceof GuardedFileError) return { entries: [] };
+        throw error;
+      });
+    return listing.entries.flatMap(({ kind, name }) =>
+      kind === 'folder' ? `${parent}/${name}/` : [],
+    );
+  }
+
+  async function folders() {
+    const others = [...(await foldersIn(PEOPLE_FOLDER)), ...(await foldersIn(GROUPS_FOLDER))];
+    const names = new Map(
+      (await persons.list()).map(({ id, name }) => [`${PEOPLE_FOLDER}/${id}/`, name]),
+    );
+    const listed = ['', ...others].map(async (folder) => {
+      const name = names.get(folder) ?? '';
+      const notes = await listNotes(reader, folder);
+      return { folder, ...(name === '' ? {} : { name }), notes: [...notes] };
+    });
+    const found = await Promise.all(listed);
+    return found.filter(({ folder, notes }) => folder === '' || notes.length > 0);
+  }
+
+  async function read(path: string) {
+    const text = (await readNote(reader, path))?.text ?? '';
+    return { path, text, version: versionOf(text), isReadOnly: !isEditable(path) };
+  }
+
+  async function save(path: string, text: string, version: string): Promise<void> {
+    if (!isEditable(path)) {
+      const message = t`This is an extract of a conversation, which would be written again.`;
+      throw new Refusal(400, 'read_only', message);
+    }
+    const change = (content: Buffer | undefined) => {
+      if (versionOf(content?.toString('utf8') ?? '') === version) return text;
+      const message = t`${path} was changed meanwhile. Read it again; your text is not saved.`;
+      throw new Refusal(409, 'changed_meanwhile', message);
+    };
+    await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
+    audit.note({
+      kind: 'command',
+      fields: { command: ['memory', 'edit', path].join(' '), by: LOCAL_OWNER.id },
+    });
+  }
+
+  return {
+    'GET /api/v1/memory': endpoint(
+      { summary: t`The notes of the owners, of each person and each group`, answer: noteFolders },
+      async () => ({ isOn: isOn(), folders: await folders() }),
+    ),
+    'GET /api/v1/memory/:path': endpoint(
+      { summary: t`One file of notes`, params: oneNote, answer: shownNote },
+      ({ path }) => read(path),
+    ),
+    'POST /api/v1/memory/:path': endpoint(
+      {
+        ...{ summary: t`Replace the text of a file of notes`, params: oneNote, answer: shownNote },
+        body: z.strictObject({
+          text: z.string().max(MAX_NOTE_BYTES),
+          version: z.string().max(100),
+        }),
+      },
+      async ({ path }, { text, version }) => {
+        await save(path, text, version);
+        return read(path);
+      },
+    ),
+  } satisfies RouteHandlers;
+}
+
+const isEditable = (path: string) =>
+  path.endsWith(MEMORY_FILE) || /\/\d{4}-\d{2}-\d{2}\.md$/.test(path);
+
+const versionOf = (text: string) =>
+  createHash('sha256').update(text).digest('base64url').slice(0, 22);

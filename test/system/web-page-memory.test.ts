@@ -1,0 +1,207 @@
+// Memory and skills on the web page: notes edited after a look at the difference, an edit made meanwhile
+// elsewhere; a skill reviewed, added, changed, accepted and removed.
+
+import { readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { noteFolders } from '../../src/features/memory/rules/views.ts';
+import { skillList } from '../../src/features/skills/rules/views.ts';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: memory and skills on the web page (${absent})`);
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
+const LONG_WORD = 'x'.repeat(300);
+const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 390, height: 844 },
+] as const;
+/** The elements that are wider than their place, or stand beyond the screen. */
+const OVERFLOWING = `[...document.querySelectorAll('body, #console, .view, .view *, #pages *')]
+  .filter((one) => one.clientWidth > 0 && one.tagName !== 'INPUT')
+  .filter((one) =>
+    one.getBoundingClientRect().right > innerWidth + 1 ||
+    (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible'))
+  .map((one) => one.outerHTML.slice(0, 100))`;
+const THEMES = ['light', 'dark'] as const;
+
+const MEMORY = `# Memory\n\n- The boat is red.\n- ${HOSTILE}\n`;
+const SKILL = `---\ndescription: Brews tea. ${HOSTILE.split(' \u202E')[0]}\n---\n\nBoil ${LONG_WORD} water.\n`;
+
+describe.skipIf(absent !== undefined)('memory and skills on the web page', () => {
+  let browser: Browser;
+  let world: TelegramWorld;
+  let skill: string;
+
+  beforeAll(async () => {
+    const [port = 0] = await freePorts(1);
+    world = await startTelegramWorld({
+      config: { gateway: { port } },
+      files: {
+        'memory/MEMORY.md': MEMORY,
+        'people/p-0a1b/memory/MEMORY.md': 'Likes tea.\n',
+        'secret.md': 'not a note',
+      },
+    });
+    skill = await mkdtemp(join(tmpdir(), 'nanobot-skill-'));
+    await mkdir(join(skill, 'brew-tea'));
+    await writeFile(join(skill, 'brew-tea/SKILL.md'), SKILL);
+    browser = await launchChromium();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+    if (skill !== undefined) await rm(skill, { recursive: true });
+  });
+
+  async function api(path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) {
+    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const response = await fetch(`${world.gateway.address}${path}`, {
+      ...sent,
+      headers: { ...world.gateway.credentials, 'content-type': 'application/json', ...headers },
+    });
+    return { status: response.status, body: await response.json() };
+  }
+
+  async function open(hash: string, options: BrowserContextOptions = {}) {
+    const context = await browser.newContext({ locale: 'en-GB', ...options });
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(error.message));
+    page.on('console', (message) => {
+      if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
+    });
+    const { code } = (await api('/api/links', {})).body;
+    await page.goto(`${world.gateway.address}/#login=${code}`);
+    await page.waitForSelector('.welcome, .message');
+    await page.goto(`${world.gateway.address}/${hash}`);
+    await page.waitForSelector('.view');
+    return { page, problems, [Symbol.asyncDispose]: () => context.close() };
+  }
+
+  const press = (page: Page, name: string, within = '.view') =>
+    page.locator(within).getByRole('button', { name, exact: true }).click();
+  const file = () => readFile(world.file('memory/MEMORY.md'), 'utf8');
+
+  it('edits a note after a look at the difference, and refuses an edit of an old version', async () => {
+    await using rig = await open('#/memory');
+    const { page, problems } = rig;
+    await page.click('.row >> text=memory/MEMORY.md');
+    await page.waitForSelector('textarea.note');
+    expect(await page.inputValue('textarea.note')).toBe(MEMORY);
+    await page.fill('textarea.note', MEMORY.replace('red', 'blue'));
+    await press(page, 'Review the change');
+    expect(await page.innerText('del')).toBe('- The boat is red.');
+    expect(await page.innerText('ins')).toBe('- The boat is blue.');
+    expect(await file()).toBe(MEMORY);
+    await press(page, 'Save');
+    await page.waitForSelector('[role="status"] >> text=Saved.');
+    expect(await file()).toContain('The boat is blue.');
+    await writeFile(world.file('memory/MEMORY.md'), MEMORY.replace('red', 'green'));
+    await page.fill('textarea.note', 'mine');
+    await press(page, 'Review the change');
+    await press(page, 'Save');
+    await page.waitForSelector('[role="alert"] >> text=was changed meanwhile');
+    expect(await page.inputValue('textarea.note')).toBe('mine');
+    expect(await file()).toContain('The boat is green.');
+    await press(page, 'Read again');
+    await expect.poll(() => page.inputValue('textarea.note')).toContain('green');
+    expect(await page.evaluate('window.pwned')).toBeUndefined();
+    expect(problems).toEqual([]);
+  });
+
+  it('reviews a skill, adds it, accepts its change and removes it', async () => {
+    await using rig = await open('#/memory');
+    const { page, problems } = rig;
+    await press(page, 'Add a skill');
+    await page.fill('form.card input', join(skill, 'nothing'));
+    await press(page, 'Review it');
+    await page.waitForSelector('form [role="alert"] >> text=cannot find');
+    await page.fill('form.card input', join(skill, 'brew-tea'));
+    await press(page, 'Review it');
+    await page.waitForSelector('form h3 >> text=brew-tea');
+    await writeFile(join(skill, 'brew-tea/SKILL.md'), `${SKILL}And more.\n`);
+    await press(page, 'Add brew-tea');
+    await page.waitForSelector('form [role="alert"] >> text=has changed since it was reviewed');
+    await press(page, 'Review it');
+    await press(page, 'Add brew-tea');
+    const card = '[data-skill="brew-tea"]';
+    await page.waitForSelector(`${card} .badge >> text=ready`);
+    await writeFile(world.file('skills/brew-tea/SKILL.md'), `${SKILL}Run away.\n`);
+    await page.reload();
+    await page.waitForSelector(`${card} .badge.bad >> text=changed since it was added`);
+    await press(page, 'Accept as it is now', card);
+    await page.waitForSelector(`${card} .badge >> text=ready`);
+    await page.click(`${card} summary`);
+    await page.waitForSelector(`${card} pre >> text=Run away.`);
+    await press(page, 'Remove…', card);
+    await press(page, 'Remove it for good', card);
+    await page.waitForSelector(card, { state: 'detached' });
+    expect(await page.evaluate('window.pwned')).toBeUndefined();
+    expect(problems).toEqual([]);
+  });
+
+  it('fits each screen in both themes, without a serious finding of axe', async () => {
+    const shots = process.env['NANOBOT_SCREENSHOTS'];
+    for (const viewport of SIZES) {
+      // Axe is evaluated, which the policy of the page forbids.
+      await using rig = await open('#/memory', { viewport, bypassCSP: true });
+      const { page } = rig;
+      for (const colorScheme of THEMES) {
+        await page.emulateMedia({ colorScheme });
+        for (const view of ['list', 'review', 'note']) {
+          const path = view === 'note' ? `/${encodeURIComponent('memory/MEMORY.md')}` : '';
+          await page.goto(`${world.gateway.address}/#/memory${path}`);
+          await page.waitForSelector(view === 'note' ? 'textarea.note' : '.cards .card');
+          if (view === 'note') {
+            await page.fill('textarea.note', LONG_WORD);
+            await press(page, 'Review the change');
+          }
+          if (view === 'review') {
+            await press(page, 'Add a skill');
+            await page.fill('form.card input', join(skill, 'brew-tea'));
+            await press(page, 'Review it');
+            await page.waitForSelector('form h3');
+          }
+          const name = `${viewport.width}-${colorScheme}-${view}`;
+          if (shots) await page.screenshot({ path: `${shots}/memory-${name}.png` });
+          expect([name, ...((await page.evaluate(OVERFLOWING)) as string[])]).toEqual([name]);
+          await page.evaluate(AXE);
+          const { violations } = (await page.evaluate('axe.run()')) as {
+            violations: { id: string; impact: string; nodes: { html: string }[] }[];
+          };
+          const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
+          expect([name, ...serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([name]);
+          await page.reload();
+        }
+      }
+    }
+  });
+
+  it('is a documented API that reaches notes only', async () => {
+    const { folders } = noteFolders.parse((await api('/api/v1/memory')).body);
+    expect(folders.map(({ folder }) => folder)).toEqual(['', 'people/p-0a1b/']);
+    expect(skillList.parse((await api('/api/v1/skills')).body).skills.length).toBeGreaterThan(0);
+    const at = (path: string) => `/api/v1/memory/${encodeURIComponent(path)}`;
+    const change = { text: 'x', version: 'none' };
+    const refusals = await Promise.all([
+      api(at('secret.md')),
+      api(at('memory/../secret.md')),
+      api(at('people/../memory/MEMORY.md')),
+      api(at('memory/MEMORY.md'), change),
+      api(at('memory/sessions/SESSION_x.md'), change),
+      api('/api/v1/skills/none/remove', {}),
+      api('/api/v1/memory', undefined, { authorization: 'Bearer none' }),
+    ]);
+    expect(refusals.map(({ status }) => status)).toEqual([400, 400, 400, 409, 400, 404, 401]);
+  });
+});
