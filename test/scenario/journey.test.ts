@@ -58,7 +58,11 @@ it(`loads at most ${MAX_LOADED} source files, and runs at most ${MAX_RUN} betwee
   await answered('Hello again');
   await covered();
   await answered('What is the way of a message?');
-  const { ran, loaded } = await covered();
+  const { ran: first, loaded } = await covered();
+  await answered('And of the next one?');
+  // What only one of two messages met is work in the background, which happened to fall into its time.
+  const also = new Set((await covered()).ran);
+  const ran = first.filter((file) => also.has(file));
   console.info(
     `${loaded.length} source files are loaded; these ${ran.length} run:\n${ran.join('\n')}`,
   );
