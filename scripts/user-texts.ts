@@ -37,16 +37,16 @@ const ALWAYS: ReadonlySet<string> = new Set(['sentence', 'userText']);
 
 /** Arguments of these calls are names, patterns, log lines, texts for models, or reference documentation. */
 const CALLS =
-  /^(?:log\.\w+|logger\.\w+|deps\.log\.\w+|describe|port|inOrder|regex|querySelector\w*|.*\.querySelector\w*|createElementNS|lanes\.run|queue\.run|inLane|enqueue|words|phrases|split|wrapUntrusted|truncateText|omissionMarker|sentId|bus\.cancel|strings|enum|literal|default|startsWith|endsWith|includes|has|get|indexOf|command|.*\.(?:within|header|startsWith|endsWith|includes|has|get|indexOf|split|literal|enum|default|cancel|on)|sections\.add|begin|gauge|verdict|named|entryOf|refuse|step|cancel|service\.cancel|flagged|info|new (?:Error|TypeError|RegExp|ToolError|SafeFetchError|GuardedFileError|PortError|OrderError|TurnInterrupted|ProviderError|SessionError|MediaError|Map|Set|HtmlTooComplexError|ArchiveError|InboxError|NotImplemented))$/;
+  /^(?:log\.\w+|logger\.\w+|deps\.log\.\w+|describe|port|inOrder|regex|querySelector\w*|.*\.querySelector\w*|createElementNS|lanes\.run|queue\.run|inLane|enqueue|words|phrases|split|wrapUntrusted|truncateText|omissionMarker|sentId|bus\.cancel|strings|enum|literal|default|startsWith|endsWith|includes|has|get|indexOf|command|.*\.(?:describe|within|header|startsWith|endsWith|includes|has|get|indexOf|split|literal|enum|default|cancel|on)|sections\.add|begin|gauge|verdict|named|entryOf|refuse|step|cancel|service\.cancel|flagged|info|new (?:Error|TypeError|RegExp|ToolError|SafeFetchError|GuardedFileError|PortError|OrderError|TurnInterrupted|ProviderError|SessionError|MediaError|Map|Set|HtmlTooComplexError|ArchiveError|InboxError|NotImplemented))$/;
 /** Values of these keys are names or formats. */
 const KEYS =
   /^(?:gate|name|what|html|kind|model|about|title|aliases|intake|scope|contentType|content-type|mimetype|authorization|mimeType|X-[\w-]+|subject|how|limit|className|class|d|viewBox|style|role|rel|accept|content)$/;
 
 const SQL =
   /^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|PRAGMA|ALTER|DROP|FROM|WHERE|ON CONFLICT)\b/;
-/** Content types, multipart parts, lists of identifiers, shell and mail headers. */
+/** Content types, media queries, multipart parts, lists of identifiers, shell and mail headers. */
 const FORMAT =
-  /^\w+\/[\w.+-]+[;,]|\r\n|^(?:[\w.]*[a-z][A-Z]\w*[ .]?){2,}|^\$\{\} ?\$\{\}$|^[A-Z][\w-]*: \$\{\}$|^Bearer|^(?:sudo env|Get-Content) |^https?:\S+$|^private, |^(?:nanobot|npm run|cat|help) (?:[a-z >-]*|\$\{\})$|^\/\w+ |^(?:id|data): |^(?:button|icon-button|policy|revoke|restart|link) \$\{\}$|^[\w-]+(?:\.[a-z]+)+(?: [\w-]+(?:\.[a-z]+)+)*$/;
+  /^\w+\/[\w.+-]+[;,]|\r\n|^(?:[\w.]*[a-z][A-Z]\w*[ .]?){2,}|^\$\{\} ?\$\{\}$|^[A-Z][\w-]*: \$\{\}$|^Bearer|^(?:sudo env|Get-Content) |^https?:\S+$|^private, |^(?:nanobot|npm run|cat|help) (?:[a-z >-]*|\$\{\})$|^\/\w+ |^(?:id|data): |^\([\w-]+: \w+\)$|^(?:button|icon-button|policy|revoke|restart|link) \$\{\}$|^[\w-]+(?:\.[a-z]+)+(?: [\w-]+(?:\.[a-z]+)+)*$/;
 const TWO_WORDS = /[\p{Ll}’']{2,}[,.:;!?)"”`]* +["“(`]?(?:\p{L}|\$\{)|\$\{\}[^ ]* +\p{Ll}{2,}/u;
 /** Texts in square brackets are notes for models. */
 const isText = (text: string) =>

@@ -36,7 +36,8 @@ const THEMES = ['light', 'dark'] as const;
 
 it('brings no code of the server into the browser', async () => {
   const { inputs } = await buildConsole();
-  const own = /^(?:src\/http\/page\/console|node_modules\/(?:preact|@preact\/signals(?:-core)?))\//;
+  const own =
+    /^(?:src\/http\/page\/console|node_modules\/(?:preact|uplot|@preact\/signals(?:-core)?))\//;
   expect(inputs.filter((path) => !own.test(path))).toEqual([]);
 });
 

@@ -61,6 +61,11 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.add.status({ lines: async (origin) => [t`Today: ${await spentToday(origin, service)}`] });
   kernel.add.gauges(async () => [budgetGauge(await service.all())]);
   kernel.add.command(...spendingCommands(service));
+  kernel.add.routes(['GET /api/v1/usage', 'GET /api/v1/usage/events'], async () =>
+    (await import('./usage-routes.ts')).usageRoutes({
+      ...{ service, state, ownerOf, live, clock, metrics: kernel.home.metrics },
+    }),
+  );
   kernel.add.routes(['POST /api/model-calls', 'POST /api/model-calls/:id'], async () =>
     (await import('./lending-routes.ts')).lendingRoutes(kernel.modelCalls),
   );

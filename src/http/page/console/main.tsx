@@ -8,11 +8,13 @@ import { Memory } from './memory.tsx';
 import { Page, type PageParts, type ViewProps } from './parts.tsx';
 import { Schedules } from './schedules.tsx';
 import { Sessions } from './sessions.tsx';
+import { Usage } from './usage.tsx';
 
 const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
   memory: Memory,
   schedules: Schedules,
   sessions: Sessions,
+  usage: Usage,
 };
 
 /** `showView`: undefined while a chat is shown. */

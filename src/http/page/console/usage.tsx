@@ -1,0 +1,328 @@
+// Usage: what models cost and how fast they answer. Budgets follow each call; the sums of the last
+// days are read again when a call ended.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import { t } from '/texts.js';
+import type {
+  UsageGroup,
+  UsageReport,
+  UsageToday,
+} from '../../../features/spending/rules/usage.ts';
+import { Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+
+const USAGE = '/api/v1/usage';
+const MICROS = 1_000_000;
+const CHART_HEIGHT = 180;
+const DARK = '(prefers-color-scheme: dark)';
+
+const count = (value: number) => value.toLocaleString();
+
+function money(micros: number, currency: string): string {
+  const digits = micros > 0 && micros < MICROS / 10 ? 4 : 2;
+  return `${(micros / MICROS).toFixed(digits)} ${currency}`;
+}
+
+const seconds = (ms: number) => `${(ms / 1000).toFixed(ms < 1000 ? 2 : 1)} s`;
+
+export function Usage({ parts }: ViewProps) {
+  const live = useLive<UsageToday>(parts, `${USAGE}/events`);
+  const report = useSignal<UsageReport | undefined>(undefined);
+  const problem = useSignal('');
+  // A call is counted when it begins, and priced when it ends.
+  const { calls, tokens, micros } = live.value.value?.spent ?? {};
+  useEffect(() => {
+    if (calls === undefined) return;
+    let isOver = false;
+    parts.api.getJson(USAGE).then(
+      (found) => {
+        if (isOver) return;
+        report.value = found as UsageReport;
+        problem.value = '';
+      },
+      (error) => {
+        if (!isOver) problem.value = problemText(error);
+      },
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [calls, tokens, micros, parts, report, problem]);
+  return (
+    <Page title={t`Usage`}>
+      <Shown live={live} show={(today) => <Today today={today} />} />
+      <p class="view-problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      {report.value !== undefined && <Report report={report.value} />}
+    </Page>
+  );
+}
+
+function Today({ today: { spent, budgets, currency } }: { readonly today: UsageToday }) {
+  return (
+    <section class="card" aria-label={t`Today`}>
+      <h2>{t`Today`}</h2>
+      <p>
+        {t`${money(spent.micros, currency)}, ${count(spent.tokens)} tokens in ${count(spent.calls)} calls`}
+      </p>
+      {budgets.length === 0 ? (
+        <p class="soft">
+          {t`No budget was used today. limits.budget in the configuration sets one for all together, for each person and for each job.`}
+        </p>
+      ) : (
+        <ul class="runs">
+          {budgets.map((budget) => (
+            <Budget key={budget.key} budget={budget} currency={currency} />
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+type BudgetProps = {
+  readonly budget: UsageToday['budgets'][number];
+  readonly currency: string;
+};
+
+function Budget({ budget, currency }: BudgetProps) {
+  const { key, name, spent, limit, left } = budget;
+  const title = key === 'total' ? t`All together` : (name ?? key);
+  const parts = [
+    limit.micros > 0 && t`${money(left.micros, currency)} of ${money(limit.micros, currency)} left`,
+    limit.tokens > 0 && t`${count(left.tokens)} of ${count(limit.tokens)} tokens left`,
+  ].filter((part) => part !== false);
+  const share = Math.max(
+    limit.micros > 0 ? spent.micros / limit.micros : 0,
+    limit.tokens > 0 ? spent.tokens / limit.tokens : 0,
+  );
+  return (
+    <li>
+      <bdi title={key}>{title}</bdi>: {parts.join(', ')}
+      <progress class="share" max={1} value={Math.min(1, share)} aria-label={t`Used of ${title}`} />
+    </li>
+  );
+}
+
+function Report({ report }: { readonly report: UsageReport }) {
+  const { days, people, jobs, calls, currency } = report;
+  const sum = (of: 'tokens' | 'micros' | 'calls') => days.reduce((all, day) => all + day[of], 0);
+  if (sum('calls') === 0 && calls === undefined) {
+    return (
+      <div class="empty">
+        <h2>{t`No model was used in the last 30 days`}</h2>
+        <p>{t`Tokens and cost are shown here after the first answer.`}</p>
+      </div>
+    );
+  }
+  const hasCost = sum('micros') > 0;
+  const groups = { currency, hasCost };
+  return (
+    <>
+      <section class="card" aria-label={t`The last 30 days`}>
+        <h2>{t`The last 30 days`}</h2>
+        <p>
+          {t`${money(sum('micros'), currency)}, ${count(sum('tokens'))} tokens in ${count(sum('calls'))} calls`}
+        </p>
+        <Chart
+          labels={days.map(({ day }) => day)}
+          values={days.map(({ tokens, micros }) => (hasCost ? micros / MICROS : tokens))}
+          title={hasCost ? t`Cost by day (${currency})` : t`Tokens by day`}
+        />
+        <details>
+          <summary>{t`Figures`}</summary>
+          <GroupTable
+            {...groups}
+            title={t`Day`}
+            rows={days
+              .filter((day) => day.calls > 0)
+              .map(({ day, ...rest }) => ({ name: day, ...rest }))}
+          />
+        </details>
+      </section>
+      <Part {...groups} heading={t`People`} title={t`Person`} rows={people} />
+      <Part {...groups} heading={t`Jobs`} title={t`Job`} rows={jobs} />
+      {calls !== undefined && <Calls calls={calls} {...groups} />}
+    </>
+  );
+}
+
+type GroupsProps = {
+  readonly title: string;
+  readonly rows: readonly UsageGroup[];
+  readonly currency: string;
+  /** Without a known price, only tokens are shown. */
+  readonly hasCost: boolean;
+};
+
+function Part({ heading, ...groups }: GroupsProps & { readonly heading: string }) {
+  if (groups.rows.length === 0) return null;
+  return (
+    <section class="card" aria-label={heading}>
+      <h2>{heading}</h2>
+      <GroupTable {...groups} />
+    </section>
+  );
+}
+
+function GroupTable({ title, rows, currency, hasCost }: GroupsProps) {
+  return (
+    <table class="figures">
+      <thead>
+        <tr>
+          <th scope="col">{title}</th>
+          <th scope="col">{t`Calls`}</th>
+          <th scope="col">{t`Tokens`}</th>
+          {hasCost && <th scope="col">{t`Cost`}</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ name, calls, tokens, micros }) => (
+          <tr key={name}>
+            <th scope="row">
+              <bdi>{name}</bdi>
+            </th>
+            <td>{count(calls)}</td>
+            <td>{count(tokens)}</td>
+            {hasCost && <td>{money(micros, currency)}</td>}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+type CallsProps = Pick<GroupsProps, 'currency' | 'hasCost'> & {
+  readonly calls: NonNullable<UsageReport['calls']>;
+};
+
+function Calls({ calls, ...groups }: CallsProps) {
+  const { models, channels, inputTokens, cachedTokens, failed, answering, waiting } = calls;
+  const share = inputTokens === 0 ? 0 : Math.round((100 * cachedTokens) / inputTokens);
+  const since = new Date(calls.since).toLocaleDateString(undefined, { dateStyle: 'medium' });
+  const times = [
+    [t`Model answers`, answering],
+    [t`Waiting for a local model`, waiting],
+  ] as const;
+  return (
+    <>
+      <Part {...groups} heading={t`Models`} title={t`Model`} rows={models} />
+      <Part {...groups} heading={t`Channels`} title={t`Channel`} rows={channels} />
+      <section class="card" aria-label={t`Cache and speed`}>
+        <h2>{t`Cache and speed`}</h2>
+        <p>
+          {t`${share} % of the input was read from the vendors’ caches. ${count(failed)} calls failed.`}
+        </p>
+        <table class="figures">
+          <thead>
+            <tr>
+              <th scope="col">{t`Time`}</th>
+              <th scope="col">{t`Half of them within`}</th>
+              <th scope="col">{t`90 %`}</th>
+              <th scope="col">{t`99 %`}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {times.map(
+              ([name, time]) =>
+                time !== undefined && (
+                  <tr key={name}>
+                    <th scope="row">{name}</th>
+                    <td>{seconds(time.p50)}</td>
+                    <td>{seconds(time.p90)}</td>
+                    <td>{seconds(time.p99)}</td>
+                  </tr>
+                ),
+            )}
+          </tbody>
+        </table>
+        <p class="soft">
+          {t`Models, channels, cache and speed are of the calls recorded since ${since}. /cost in a chat shows the waiting, tools and delivery of its last answer.`}
+        </p>
+      </section>
+    </>
+  );
+}
+
+/** Its colours are those of the stylesheet; the figures beneath are for screen readers. */
+function Chart(props: {
+  readonly labels: readonly string[];
+  readonly values: readonly number[];
+  readonly title: string;
+}) {
+  const place = useRef<HTMLDivElement>(null);
+  const { labels, values, title } = props;
+  const data = JSON.stringify([labels, values]);
+  useEffect(() => {
+    const within = place.current;
+    if (within === null) return;
+    let plot: uPlot | undefined;
+    const draw = () => {
+      plot?.destroy();
+      plot = new uPlot(
+        optionsOf(within, labels),
+        [labels.map((_label, at) => at), [...values]],
+        within,
+      );
+    };
+    draw();
+    const theme = matchMedia(DARK);
+    theme.addEventListener('change', draw);
+    const resized = new ResizeObserver(() =>
+      plot?.setSize({ width: within.clientWidth, height: CHART_HEIGHT }),
+    );
+    resized.observe(within);
+    return () => {
+      theme.removeEventListener('change', draw);
+      resized.disconnect();
+      plot?.destroy();
+    };
+  }, [data]);
+  return (
+    <figure class="chart">
+      <figcaption class="soft">{title}</figcaption>
+      <div
+        ref={place}
+        role="img"
+        aria-label={t`${title}; the same figures are in the table beneath`}
+      />
+    </figure>
+  );
+}
+
+function optionsOf(within: HTMLElement, labels: readonly string[]): uPlot.Options {
+  const {
+    color: stroke,
+    borderTopColor: line,
+    outlineColor: words,
+    font,
+  } = getComputedStyle(within);
+  const axis = { stroke: words, font, ticks: { show: false } };
+  return {
+    width: within.clientWidth,
+    height: CHART_HEIGHT,
+    legend: { show: false },
+    cursor: { show: false },
+    scales: {
+      x: { time: false, range: [-0.7, labels.length - 0.3] },
+      y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        values: (_plot, at) => at.map((index) => labels[index]?.slice('2026-'.length) ?? ''),
+      },
+      { ...axis, size: 64, grid: { stroke: line, width: 1 } },
+    ],
+    series: [
+      {},
+      {
+        ...{ fill: stroke, width: 0, points: { show: false } },
+        ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.7, 40] }) }),
+      },
+    ],
+  };
+}

@@ -1,0 +1,167 @@
+// The usage page and its API with the whole program behind them: cost, budgets and speed after a call,
+// live; hostile names; both themes on a desktop and a phone; a gateway that is killed and started again.
+
+import { appendFileSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { usageReport, usageToday } from '../../src/features/spending/rules/usage.ts';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
+import { eventually } from '../support/web-page.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: the usage page (${absent})`);
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
+const LONG_WORD = 'x'.repeat(300);
+const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 390, height: 844 },
+] as const;
+/** The elements that are wider than their place, or stand beyond the screen. */
+const OVERFLOWING = `[...document.querySelectorAll('body, #console, .view, .view *, #pages *')]
+  .filter((one) => one.clientWidth > 0 && one.tagName !== 'INPUT')
+  .filter((one) =>
+    one.getBoundingClientRect().right > innerWidth + 1 ||
+    (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible'))
+  .map((one) => one.outerHTML.slice(0, 100))`;
+const THEMES = ['light', 'dark'] as const;
+
+const ADA = 1001;
+const LIMIT = 500;
+
+describe.skipIf(absent !== undefined)('the usage page', () => {
+  let browser: Browser;
+  let world: TelegramWorld;
+
+  beforeAll(async () => {
+    const [port = 0] = await freePorts(1);
+    world = await startTelegramWorld({
+      respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
+      config: {
+        gateway: { port },
+        models: { prices: [{ model: 'openai/sim-1', input: 1000, cached: 1000, output: 2000 }] },
+        limits: { budget: { totalMoneyPerDay: LIMIT } },
+      },
+      pair: { [ADA]: 'owner' },
+    });
+    browser = await launchChromium();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  async function api(path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) {
+    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const response = await fetch(`${world.gateway.address}${path}`, {
+      ...sent,
+      headers: { ...world.gateway.credentials, 'content-type': 'application/json', ...headers },
+    });
+    return { status: response.status, body: await response.json() };
+  }
+
+  async function open(hash: string, options: BrowserContextOptions = {}) {
+    const context = await browser.newContext({ locale: 'en-GB', ...options });
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(error.message));
+    page.on('console', (message) => {
+      if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
+    });
+    const { code } = (await api('/api/links', {})).body;
+    await page.goto(`${world.gateway.address}/#login=${code}`);
+    await page.waitForSelector('.welcome, .message');
+    await page.goto(`${world.gateway.address}/${hash}`);
+    await page.waitForSelector('.view');
+    return { page, problems, [Symbol.asyncDispose]: () => context.close() };
+  }
+
+  it('shows what an answer cost, what is left of the budget, and how fast it was, live', async () => {
+    await using rig = await open('#/usage');
+    const { page, problems } = rig;
+    await page.waitForSelector('text=No model was used in the last 30 days');
+    await page.waitForSelector('text=500.00 USD of 500.00 USD left');
+    world.telegram.say(ADA, 'What is the time?');
+    await world.hears(ADA, /^You said/);
+    await page.waitForSelector('section[aria-label="Models"] th >> text=openai/sim-1');
+    await page.waitForSelector('section[aria-label="Channels"] th >> text=telegram');
+    await page.waitForSelector('section[aria-label="People"] th >> text=1001');
+    await page.waitForSelector('section[aria-label="Cache and speed"] th >> text=Model answers');
+    await page.waitForSelector('.chart canvas');
+    const { body } = await api('/api/v1/usage');
+    const report = usageReport.parse(body);
+    expect(report.days).toHaveLength(30);
+    const { micros = 0, calls = 0 } = report.days.at(-1) ?? {};
+    expect([micros > 0, calls]).toEqual([true, 1]);
+    const sum = report.calls?.models[0];
+    expect(sum).toEqual({ ...report.days.at(-1), day: undefined, name: 'openai/sim-1' });
+    const left = (LIMIT - micros / 1_000_000).toFixed(2);
+    await page.waitForSelector(`text=${left} USD of 500.00 USD left`);
+    await page.click('summary >> text=Figures');
+    await expect.poll(() => page.locator('details .figures tbody tr').count()).toBe(1);
+    expect(problems).toEqual([]);
+  });
+
+  it('goes on after the gateway was killed', async () => {
+    await using rig = await open('#/usage');
+    const { page } = rig;
+    await page.waitForSelector('.chart canvas');
+    await world.gateway.kill();
+    await page.waitForSelector('[role="alert"] >> text=Connection lost');
+    await world.restart();
+    world.telegram.say(ADA, 'And now?');
+    await world.hears(ADA, /And now/);
+    await page.waitForSelector('section[aria-label="Models"] td >> text="2"');
+    await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
+  });
+
+  it('fits each screen in both themes, without a serious finding of axe', async () => {
+    const line = { timestamp: new Date().toISOString(), status: 'ok', elapsed_ms: 12_345 };
+    for (const model of [HOSTILE, LONG_WORD]) {
+      const call = { ...line, model, session: `${model}:1`, prompt_tokens: 9_999_999_999 };
+      appendFileSync(join(world.home.path, 'metrics.jsonl'), `${JSON.stringify(call)}\n`);
+    }
+    appendFileSync(join(world.home.path, 'metrics.jsonl'), 'no JSON\n{}\n');
+    const shots = process.env['NANOBOT_SCREENSHOTS'];
+    for (const viewport of SIZES) {
+      // Axe is evaluated, which the policy of the page forbids.
+      await using rig = await open('#/usage', { viewport, bypassCSP: true });
+      const { page } = rig;
+      await page.waitForSelector('.chart canvas');
+      await page.click('summary >> text=Figures');
+      expect(await page.innerText('section[aria-label="Models"]')).toContain(HOSTILE);
+      for (const colorScheme of THEMES) {
+        await page.emulateMedia({ colorScheme });
+        const name = `${viewport.width}-${colorScheme}`;
+        await page.evaluate('new Promise(requestAnimationFrame)');
+        if (shots !== undefined) await page.screenshot({ path: `${shots}/usage-${name}.png` });
+        expect([name, ...((await page.evaluate(OVERFLOWING)) as string[])]).toEqual([name]);
+        await page.evaluate(AXE);
+        const { violations } = (await page.evaluate('axe.run()')) as {
+          violations: { id: string; impact: string; nodes: { html: string }[] }[];
+        };
+        const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
+        expect([name, ...serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([name]);
+      }
+      expect(await page.evaluate('window.pwned')).toBeUndefined();
+    }
+  });
+
+  it('is a documented API for owners alone', async () => {
+    const { paths } = (await api('/api/v1/openapi.json')).body;
+    expect(Object.keys(paths).filter((path) => path.includes('usage'))).toEqual([
+      '/api/v1/usage',
+      '/api/v1/usage/events',
+    ]);
+    const event = paths['/api/v1/usage/events'].get.responses['200'].content['text/event-stream'];
+    expect(Object.keys(event.schema.properties)).toEqual(Object.keys(usageToday.shape));
+    const refused = await api('/api/v1/usage', undefined, { authorization: 'Bearer none' });
+    expect(refused.status).toBe(401);
+  });
+});
