@@ -22,7 +22,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])
   ],
   [t`What happened`, ['trace', 'dead', 'audit', 'replay']],
   [t`Models`, ['tune', 'eval', 'cluster']],
-  [t`Back-ups`, ['backup', 'move']],
+  [t`Back-ups`, ['backup', 'move', 'store']],
 ];
 
 const DESCRIPTION = t`One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.`;
@@ -102,6 +102,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   'nanobot backup restore': ['--from /media/disk/nanobot', 'home.tar --into /srv/nanobot'],
   'nanobot move': [t`--to ann@server.example`, t`--to home.tar`],
+  'nanobot store migrate': [t`--to postgres --url DATABASE_URL`, t`--to sqlite`],
   'nanobot usage': ['--days 7'],
   'nanobot channels login': ['telegram', 'whatsapp'],
   'nanobot pair approve': ['telegram 123456789'],
@@ -173,6 +174,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   tune: async () => (await import('../labs/tune/cli.ts')).tuneCommand,
   backup: async () => (await import('../features/backup/cli.ts')).backupCommand,
   move: async () => (await import('../features/backup/move.ts')).moveCommand,
+  store: async () => (await import('../features/backup/store-cli.ts')).storeCommand,
   mcp: async () => (await import('../features/mcp/cli.ts')).mcpCommand,
   config: async () => (await import('./config-command.ts')).configCommand,
 };

@@ -71,6 +71,15 @@ const ON_FILE: StoreSetting = { engine: 'sqlite', url: '' };
  */
 export async function storeSetting(home: Home, env = process.env): Promise<StoreSetting> {
   const raw = (await jsonIn(home.config)) ?? (await jsonIn(home.lastGoodConfig)) ?? {};
+  return storeSettingIn(raw, home, env);
+}
+
+/** Of a configuration as it is written. @throws ConfigError */
+export async function storeSettingIn(
+  raw: JsonObject,
+  home: Home,
+  env: NodeJS.ProcessEnv,
+): Promise<StoreSetting> {
   const store = withVariables(raw, env)['store'];
   if (store === undefined || valueAt(store, 'engine') !== 'postgres') return ON_FILE;
   const part = { store };
@@ -137,7 +146,8 @@ async function openServer(
     throw new StoreError(
       'store_forbidden',
       t`store.engine is postgres, and ${home.state} holds data that is not in the database. ` +
-        t`Move it (${basename(home.state)}*) out of the home to begin anew, or set store.engine to sqlite.`,
+        t`Set store.engine to sqlite and run "nanobot store migrate --to postgres"; after an interrupted ` +
+        t`migration run it again as it was. To begin anew, move ${basename(home.state)}* out of the home.`,
     );
   }
   const { openPostgresStore } = await import('./bus/store/postgres/store.ts');

@@ -10,7 +10,7 @@ const NPM_SCRIPTS = ['start', 'nanobot'];
 const COMMANDS = [
   'onboard import gateway service agent link telegram email whatsapp lark status usage doctor update selftest channels pair',
   'support-bundle approvals people cron memory sessions skills agents cluster workflows specialists trace dead audit',
-  'eval replay tune mcp backup move config help --help',
+  'eval replay tune mcp backup move store config help --help',
 ]
   .join(' ')
   .replaceAll(' ', '|');

@@ -222,7 +222,7 @@ export async function work<Result>(run: (signal: AbortSignal) => Promise<Result>
 
 // Creating and listing.
 
-async function create(terminal: Terminal, flags: CreateFlags): Promise<void> {
+export async function create(terminal: Terminal, flags: CreateFlags): Promise<void> {
   const { openPlace } = await import('./places.ts');
   const { createBackup } = await import('./create.ts');
   const { writeRecord } = await import('./index.ts');
@@ -333,7 +333,7 @@ async function list(terminal: Terminal, flags: FromFlags & { readonly json?: boo
 
 // Verifying.
 
-async function verify(
+export async function verify(
   terminal: Terminal,
   id: string | undefined,
   flags: FromFlags & { readonly temp?: string },

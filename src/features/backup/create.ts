@@ -61,7 +61,7 @@ const IN_FLIGHT = 3;
 /** What another program or a later start rebuilds, or what belongs to this copy alone. */
 const LEFT_OUT = [
   /^index\.db/,
-  /^state\.db\.snapshot/,
+  /^state\.db\.(snapshot|migrating|before-postgres)/,
   /^media\/derived(\/|$)/,
   /^logs(\/|$)/,
   /^nanobot\.lock/,

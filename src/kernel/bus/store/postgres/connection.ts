@@ -133,7 +133,7 @@ function numbered(sql: string): string {
 }
 
 /** PostgreSQL keeps whole numbers in its columns, and no character 0 in a text. */
-function sendable(value: SqlValue): SqlValue {
+export function sendable(value: SqlValue): SqlValue {
   if (typeof value === 'number') return Math.round(value);
   return value?.replaceAll('\0', '\u{fffd}') ?? null;
 }

@@ -9,6 +9,7 @@ import type { Connection } from './connection.ts';
 export const SCHEMA = 'nanobot';
 
 /**
+ * installation: the one whose store was copied here, see transfer.ts.
  * process: what a gateway committed last, so that it knows, after its connection was cut during a
  * commit, whether that took place. `epoch` and `owner` fence the writes of a process that lost what
  * it held.
@@ -117,6 +118,13 @@ const MIGRATIONS: readonly string[] = [
   CREATE FUNCTION json_extract(TEXT, TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS 'SELECT $1::json #>> string_to_array(substr($2, 3), ''.'')';
   `,
+  `
+  CREATE TABLE installation (
+    id BIGINT PRIMARY KEY CHECK (id = 1),
+    instance TEXT NOT NULL,
+    phase TEXT NOT NULL CHECK (phase IN ('copying', 'live', 'left'))
+  );
+  `,
 ];
 
 export const NEWEST_SCHEMA = MIGRATIONS.length;
@@ -137,6 +145,7 @@ export async function migrate(connection: Connection, server: string): Promise<v
   try {
     await connection.send(`SELECT pg_advisory_xact_lock(${WRITE_LOCK})`);
     await connection.script(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA};
+      SET LOCAL search_path = ${SCHEMA};
       CREATE TABLE IF NOT EXISTS ${SCHEMA}.schema_version (version BIGINT NOT NULL)`);
     // Read again under the lock: another process may have migrated it meanwhile.
     const version = await versionOf(connection);

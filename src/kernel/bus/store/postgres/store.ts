@@ -10,7 +10,14 @@ import { bindOperations } from '../operations.ts';
 import { type EmbeddedStore, StoreError } from '../store.ts';
 import { type CommitOptions, PostgresCommits } from './commits.ts';
 import { Connection, isDatabaseError, shownServer, storeErrorOf } from './connection.ts';
-import { GATEWAY_LOCK, GATEWAY_LOCK_ROW, migrate, NEWEST_SCHEMA, SCHEMA } from './schema.ts';
+import {
+  GATEWAY_LOCK,
+  GATEWAY_LOCK_ROW,
+  migrate,
+  NEWEST_SCHEMA,
+  SCHEMA,
+  WRITE_LOCK,
+} from './schema.ts';
 
 export type PostgresStoreOptions = {
   /** With the password. */
@@ -92,6 +99,27 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       Promise.reject(new StoreError('store_failed', t`Back up ${server} with pg_dump.`)),
     [Symbol.asyncDispose]: () => commits.close(),
   };
+}
+
+/**
+ * A connection beside which no gateway runs and nothing is written until it is closed.
+ * @throws StoreError, or what `isDatabaseError` knows
+ */
+export async function openAlone(url: string): Promise<Connection> {
+  const server = shownServer(url);
+  const name = `nanobot ${randomUUID()}`;
+  const connection = await Connection.open({ url, name });
+  try {
+    await supportedVersion(connection, server);
+    await migrate(connection, server);
+    await connection.script(`SET search_path = ${SCHEMA}`);
+    await takeLock(connection, name, server);
+    await connection.send(`SELECT pg_advisory_lock(${WRITE_LOCK})`);
+    return connection;
+  } catch (error) {
+    connection.end();
+    throw error;
+  }
 }
 
 const OLDEST_VERSION = 13;
