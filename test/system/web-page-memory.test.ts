@@ -1,9 +1,7 @@
 // Memory and skills on the web page: notes edited after a look at the difference, an edit made meanwhile
 // elsewhere; a skill reviewed, added, changed, accepted and removed.
 
-import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
@@ -11,27 +9,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { noteFolders } from '../../src/features/memory/rules/views.ts';
 import { skillList } from '../../src/features/skills/rules/views.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import {
+  type ApiCall,
+  callApi,
+  fitsEachScreen,
+  HOSTILE,
+  LONG_WORD,
+  openConsole,
+} from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: memory and skills on the web page (${absent})`);
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
-const LONG_WORD = 'x'.repeat(300);
-const SIZES = [
-  { width: 1440, height: 900 },
-  { width: 390, height: 844 },
-] as const;
-/** The elements that are wider than their place, or stand beyond the screen. */
-const OVERFLOWING = `[...document.querySelectorAll('body, #console, .view, .view *, #pages *')]
-  .filter((one) => one.clientWidth > 0 && one.tagName !== 'INPUT')
-  .filter((one) =>
-    one.getBoundingClientRect().right > innerWidth + 1 ||
-    (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible'))
-  .map((one) => one.outerHTML.slice(0, 100))`;
-const THEMES = ['light', 'dark'] as const;
 
 const MEMORY = `# Memory\n\n- The boat is red.\n- ${HOSTILE}\n`;
 const SKILL = `---\ndescription: Brews tea. ${HOSTILE.split(' \u202E')[0]}\n---\n\nBoil ${LONG_WORD} water.\n`;
@@ -63,30 +53,10 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     if (skill !== undefined) await rm(skill, { recursive: true });
   });
 
-  async function api(path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) {
-    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
-    const response = await fetch(`${world.gateway.address}${path}`, {
-      ...sent,
-      headers: { ...world.gateway.credentials, 'content-type': 'application/json', ...headers },
-    });
-    return { status: response.status, body: await response.json() };
-  }
+  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
 
-  async function open(hash: string, options: BrowserContextOptions = {}) {
-    const context = await browser.newContext({ locale: 'en-GB', ...options });
-    const page = await context.newPage();
-    const problems: string[] = [];
-    page.on('pageerror', (error) => problems.push(error.message));
-    page.on('console', (message) => {
-      if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
-    });
-    const { code } = (await api('/api/links', {})).body;
-    await page.goto(`${world.gateway.address}/#login=${code}`);
-    await page.waitForSelector('.welcome, .message');
-    await page.goto(`${world.gateway.address}/${hash}`);
-    await page.waitForSelector('.view');
-    return { page, problems, [Symbol.asyncDispose]: () => context.close() };
-  }
+  const open = (hash: string, options?: BrowserContextOptions) =>
+    openConsole(browser, world.gateway, hash, options);
 
   const press = (page: Page, name: string, within = '.view') =>
     page.locator(within).getByRole('button', { name, exact: true }).click();
@@ -151,40 +121,21 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    const shots = process.env['NANOBOT_SCREENSHOTS'];
-    for (const viewport of SIZES) {
-      // Axe is evaluated, which the policy of the page forbids.
-      await using rig = await open('#/memory', { viewport, bypassCSP: true });
-      const { page } = rig;
-      for (const colorScheme of THEMES) {
-        await page.emulateMedia({ colorScheme });
-        for (const view of ['list', 'review', 'note']) {
-          const path = view === 'note' ? `/${encodeURIComponent('memory/MEMORY.md')}` : '';
-          await page.goto(`${world.gateway.address}/#/memory${path}`);
-          await page.waitForSelector(view === 'note' ? 'textarea.note' : '.cards .card');
-          if (view === 'note') {
-            await page.fill('textarea.note', LONG_WORD);
-            await press(page, 'Review the change');
-          }
-          if (view === 'review') {
-            await press(page, 'Add a skill');
-            await page.fill('form.card input', join(skill, 'brew-tea'));
-            await press(page, 'Review it');
-            await page.waitForSelector('form h3');
-          }
-          const name = `${viewport.width}-${colorScheme}-${view}`;
-          if (shots) await page.screenshot({ path: `${shots}/memory-${name}.png` });
-          expect([name, ...((await page.evaluate(OVERFLOWING)) as string[])]).toEqual([name]);
-          await page.evaluate(AXE);
-          const { violations } = (await page.evaluate('axe.run()')) as {
-            violations: { id: string; impact: string; nodes: { html: string }[] }[];
-          };
-          const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
-          expect([name, ...serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([name]);
-          await page.reload();
-        }
-      }
-    }
+    const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway);
+    const note = `#/memory/${encodeURIComponent('memory/MEMORY.md')}`;
+    await fitsIn('#/memory', 'memory-list', async (page) => {
+      await page.waitForSelector('.cards .card');
+    });
+    await fitsIn('#/memory', 'memory-review', async (page) => {
+      await press(page, 'Add a skill');
+      await page.fill('form.card input', join(skill, 'brew-tea'));
+      await press(page, 'Review it');
+      await page.waitForSelector('form h3');
+    });
+    await fitsIn(note, 'memory-note', async (page) => {
+      await page.fill('textarea.note', LONG_WORD);
+      await press(page, 'Review the change');
+    });
   });
 
   it('is a documented API that reaches notes only', async () => {

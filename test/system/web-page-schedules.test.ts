@@ -2,14 +2,20 @@
 // run, paused and removed there; what the command line changes is shown; nothing overflows, and a
 // screen reader finds its way.
 
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { buildConsole } from '../../scripts/page.ts';
 import { jobList, jobRuns } from '../../src/features/schedule/rules/views.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import {
+  type ApiCall,
+  callApi,
+  fitsEachScreen,
+  HOSTILE,
+  LONG_WORD,
+  openConsole,
+} from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
@@ -17,22 +23,6 @@ import { eventually } from '../support/web-page.ts';
 
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: schedules on the web page (${absent})`);
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
-const LONG_WORD = 'x'.repeat(300);
-const SIZES = [
-  { width: 1440, height: 900 },
-  { width: 390, height: 844 },
-] as const;
-/** The elements that are wider than their place, or stand beyond the screen. */
-const OVERFLOWING = `[...document.querySelectorAll('body, #console, .view, .view *, #pages *')]
-  .filter((one) => one.clientWidth > 0 && one.tagName !== 'INPUT')
-  .filter((one) =>
-    one.getBoundingClientRect().right > innerWidth + 1 ||
-    (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible'))
-  .map((one) => one.outerHTML.slice(0, 100))`;
-const THEMES = ['light', 'dark'] as const;
 
 it('brings no code of the server into the browser', async () => {
   const { inputs } = await buildConsole();
@@ -71,30 +61,10 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
   };
   const cronList = async () => JSON.parse(await nanobot('cron', 'list', '--json'));
 
-  async function api(path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) {
-    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
-    const response = await fetch(`${gateway.address}${path}`, {
-      ...sent,
-      headers: { ...gateway.credentials, 'content-type': 'application/json', ...headers },
-    });
-    return { status: response.status, body: await response.json() };
-  }
+  const api = (...call: ApiCall) => callApi(gateway, ...call);
 
-  async function open(options: BrowserContextOptions = {}) {
-    const context = await browser.newContext({ locale: 'en-GB', ...options });
-    const page = await context.newPage();
-    const problems: string[] = [];
-    page.on('pageerror', (error) => problems.push(error.message));
-    page.on('console', (message) => {
-      if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
-    });
-    const { code } = (await api('/api/links', {})).body;
-    await page.goto(`${gateway.address}/#login=${code}`);
-    await page.waitForSelector('.welcome, .message');
-    await page.goto(`${gateway.address}/#/schedules`);
-    await page.waitForSelector('.view');
-    return { page, problems, [Symbol.asyncDispose]: () => context.close() };
-  }
+  const open = (options?: BrowserContextOptions) =>
+    openConsole(browser, gateway, '#/schedules', options);
 
   const press = (page: Page, name: string, within = '.view') =>
     page.locator(within).getByRole('button', { name, exact: true }).click();
@@ -201,32 +171,15 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     });
     const { id } = (await api('/api/v1/schedules')).body.jobs[0];
     await api(`/api/v1/schedules/${id}/disable`, {});
-    const shots = process.env['NANOBOT_SCREENSHOTS'];
-    for (const viewport of SIZES) {
-      // Axe is evaluated, which the policy of the page forbids.
-      await using rig = await open({ viewport, bypassCSP: true });
-      const { page } = rig;
+    const fitsIn = fitsEachScreen.bind(undefined, browser, gateway, '#/schedules');
+    await fitsIn('schedules-list', async (page) => {
       await page.waitForSelector('.card');
       for (const text of await page.locator('.card summary >> text=Text').all()) await text.click();
-      for (const colorScheme of THEMES) {
-        await page.emulateMedia({ colorScheme });
-        const name = `${viewport.width}-${colorScheme}`;
-        const picture = (of: string) =>
-          shots && page.screenshot({ path: `${shots}/schedules-${name}-${of}.png` });
-        await picture('list');
-        await press(page, 'New schedule');
-        await page.click('.view form summary');
-        await picture('form');
-        expect([name, ...((await page.evaluate(OVERFLOWING)) as string[])]).toEqual([name]);
-        await page.evaluate(AXE);
-        const { violations } = (await page.evaluate('axe.run()')) as {
-          violations: { id: string; impact: string; nodes: { html: string }[] }[];
-        };
-        const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
-        expect([name, ...serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([name]);
-        await press(page, 'Cancel');
-      }
-    }
+    });
+    await fitsIn('schedules-form', async (page) => {
+      await press(page, 'New schedule');
+      await page.click('.view form summary');
+    });
   });
 
   it('are a documented API: the document names each route, and answers are as it says', async () => {

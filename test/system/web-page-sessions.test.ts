@@ -1,8 +1,6 @@
 // The inbox of the web page: conversations of all channels, live; one with its tool calls, costs and the
 // life of its messages; search; hostile contents; a gateway that is killed and started again.
 
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -11,28 +9,20 @@ import {
   sessionTurns,
 } from '../../src/features/conversations/rules/views.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import {
+  type ApiCall,
+  callApi,
+  fitsEachScreen,
+  HOSTILE,
+  LONG_WORD,
+  openConsole,
+} from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 import { eventually } from '../support/web-page.ts';
 
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: the inbox of the web page (${absent})`);
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
-const LONG_WORD = 'x'.repeat(300);
-const SIZES = [
-  { width: 1440, height: 900 },
-  { width: 390, height: 844 },
-] as const;
-/** The elements that are wider than their place, or stand beyond the screen. */
-const OVERFLOWING = `[...document.querySelectorAll('body, #console, .view, .view *, #pages *')]
-  .filter((one) => one.clientWidth > 0 && one.tagName !== 'INPUT')
-  .filter((one) =>
-    one.getBoundingClientRect().right > innerWidth + 1 ||
-    (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible'))
-  .map((one) => one.outerHTML.slice(0, 100))`;
-const THEMES = ['light', 'dark'] as const;
 
 const ADA = 1001;
 const WRITTEN = `Ada ${HOSTILE}`;
@@ -63,30 +53,10 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await world?.[Symbol.asyncDispose]();
   });
 
-  async function api(path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) {
-    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
-    const response = await fetch(`${world.gateway.address}${path}`, {
-      ...sent,
-      headers: { ...world.gateway.credentials, 'content-type': 'application/json', ...headers },
-    });
-    return { status: response.status, body: await response.json() };
-  }
+  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
 
-  async function open(hash: string, options: BrowserContextOptions = {}) {
-    const context = await browser.newContext({ locale: 'en-GB', ...options });
-    const page = await context.newPage();
-    const problems: string[] = [];
-    page.on('pageerror', (error) => problems.push(error.message));
-    page.on('console', (message) => {
-      if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
-    });
-    const { code } = (await api('/api/links', {})).body;
-    await page.goto(`${world.gateway.address}/#login=${code}`);
-    await page.waitForSelector('.welcome, .message');
-    await page.goto(`${world.gateway.address}/${hash}`);
-    await page.waitForSelector('.view');
-    return { page, problems, [Symbol.asyncDispose]: () => context.close() };
-  }
+  const open = (hash: string, options?: BrowserContextOptions) =>
+    openConsole(browser, world.gateway, hash, options);
 
   it('shows a conversation as it happens, with its tools, costs and the life of a message', async () => {
     await using rig = await open('#/sessions');
@@ -158,36 +128,15 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     const heard = world.texts(ADA).length;
     world.telegram.say(ADA, `Please read it ${LONG_WORD}`);
     await world.hears(ADA, /^You said/, heard);
-    const shots = process.env['NANOBOT_SCREENSHOTS'];
-    for (const viewport of SIZES) {
-      // Axe is evaluated, which the policy of the page forbids.
-      await using rig = await open('#/sessions', { viewport, bypassCSP: true });
-      const { page } = rig;
-      for (const colorScheme of THEMES) {
-        await page.emulateMedia({ colorScheme });
-        for (const [view, hash] of [
-          ['list', '#/sessions'],
-          ['one', `#/sessions/telegram:${ADA}`],
-        ] as const) {
-          await page.goto(`${world.gateway.address}/${hash}`);
-          await page.waitForSelector(view === 'list' ? '.rows a' : '.turn');
-          if (view === 'one') {
-            await page.locator('.tool-call summary').last().click();
-            await page.locator('summary >> text=What happened').last().click();
-            await page.waitForSelector('.life');
-          }
-          const name = `${viewport.width}-${colorScheme}-${view}`;
-          if (shots) await page.screenshot({ path: `${shots}/sessions-${name}.png` });
-          expect([name, ...((await page.evaluate(OVERFLOWING)) as string[])]).toEqual([name]);
-          await page.evaluate(AXE);
-          const { violations } = (await page.evaluate('axe.run()')) as {
-            violations: { id: string; impact: string; nodes: { html: string }[] }[];
-          };
-          const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
-          expect([name, ...serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([name]);
-        }
-      }
-    }
+    const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway);
+    await fitsIn('#/sessions', 'sessions-list', async (page) => {
+      await page.waitForSelector('.rows a');
+    });
+    await fitsIn(`#/sessions/telegram:${ADA}`, 'sessions-one', async (page) => {
+      await page.locator('.tool-call summary').last().click();
+      await page.locator('summary >> text=What happened').last().click();
+      await page.waitForSelector('.life');
+    });
   });
 
   it('is a documented API that answers as it says, to owners only', async () => {

@@ -1,35 +1,26 @@
 // The usage page and its API with the whole program behind them: cost, budgets and speed after a call,
 // live; hostile names; both themes on a desktop and a phone; a gateway that is killed and started again.
 
-import { appendFileSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { usageReport, usageToday } from '../../src/features/spending/rules/usage.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import {
+  type ApiCall,
+  callApi,
+  fitsEachScreen,
+  HOSTILE,
+  LONG_WORD,
+  openConsole,
+} from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 import { eventually } from '../support/web-page.ts';
 
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: the usage page (${absent})`);
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
-const LONG_WORD = 'x'.repeat(300);
-const SIZES = [
-  { width: 1440, height: 900 },
-  { width: 390, height: 844 },
-] as const;
-/** The elements that are wider than their place, or stand beyond the screen. */
-const OVERFLOWING = `[...document.querySelectorAll('body, #console, .view, .view *, #pages *')]
-  .filter((one) => one.clientWidth > 0 && one.tagName !== 'INPUT')
-  .filter((one) =>
-    one.getBoundingClientRect().right > innerWidth + 1 ||
-    (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible'))
-  .map((one) => one.outerHTML.slice(0, 100))`;
-const THEMES = ['light', 'dark'] as const;
 
 const ADA = 1001;
 const LIMIT = 500;
@@ -57,30 +48,10 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
     await world?.[Symbol.asyncDispose]();
   });
 
-  async function api(path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) {
-    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
-    const response = await fetch(`${world.gateway.address}${path}`, {
-      ...sent,
-      headers: { ...world.gateway.credentials, 'content-type': 'application/json', ...headers },
-    });
-    return { status: response.status, body: await response.json() };
-  }
+  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
 
-  async function open(hash: string, options: BrowserContextOptions = {}) {
-    const context = await browser.newContext({ locale: 'en-GB', ...options });
-    const page = await context.newPage();
-    const problems: string[] = [];
-    page.on('pageerror', (error) => problems.push(error.message));
-    page.on('console', (message) => {
-      if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
-    });
-    const { code } = (await api('/api/links', {})).body;
-    await page.goto(`${world.gateway.address}/#login=${code}`);
-    await page.waitForSelector('.welcome, .message');
-    await page.goto(`${world.gateway.address}/${hash}`);
-    await page.waitForSelector('.view');
-    return { page, problems, [Symbol.asyncDispose]: () => context.close() };
-  }
+  const open = (hash: string, options?: BrowserContextOptions) =>
+    openConsole(browser, world.gateway, hash, options);
 
   it('shows what an answer cost, what is left of the budget, and how fast it was, live', async () => {
     await using rig = await open('#/usage');
@@ -128,29 +99,11 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
       appendFileSync(join(world.home.path, 'metrics.jsonl'), `${JSON.stringify(call)}\n`);
     }
     appendFileSync(join(world.home.path, 'metrics.jsonl'), 'no JSON\n{}\n');
-    const shots = process.env['NANOBOT_SCREENSHOTS'];
-    for (const viewport of SIZES) {
-      // Axe is evaluated, which the policy of the page forbids.
-      await using rig = await open('#/usage', { viewport, bypassCSP: true });
-      const { page } = rig;
+    await fitsEachScreen(browser, world.gateway, '#/usage', 'usage', async (page) => {
       await page.waitForSelector('.chart canvas');
       await page.click('summary >> text=Figures');
       expect(await page.innerText('section[aria-label="Models"]')).toContain(HOSTILE);
-      for (const colorScheme of THEMES) {
-        await page.emulateMedia({ colorScheme });
-        const name = `${viewport.width}-${colorScheme}`;
-        await page.evaluate('new Promise(requestAnimationFrame)');
-        if (shots !== undefined) await page.screenshot({ path: `${shots}/usage-${name}.png` });
-        expect([name, ...((await page.evaluate(OVERFLOWING)) as string[])]).toEqual([name]);
-        await page.evaluate(AXE);
-        const { violations } = (await page.evaluate('axe.run()')) as {
-          violations: { id: string; impact: string; nodes: { html: string }[] }[];
-        };
-        const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
-        expect([name, ...serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([name]);
-      }
-      expect(await page.evaluate('window.pwned')).toBeUndefined();
-    }
+    });
   });
 
   it('is a documented API for owners alone', async () => {

@@ -1,5 +1,6 @@
 // Which page the address names: `#/schedules` is a view of the console, all else a chat. The code of
-// the console is loaded with its first view.
+// the console is loaded with its first view. An entry of the navigation names its views: a view and the
+// tabs beside it. A phone shows the last entries when asked for more.
 
 import { followStream } from './connection.js';
 import { element } from './element.js';
@@ -17,9 +18,11 @@ export function createRouter(api, place) {
     document.body.classList.toggle(CLASS, view !== undefined);
     place.hidden = view === undefined;
     for (const link of document.querySelectorAll('#pages a')) {
-      if (link.dataset.page === (view ?? 'chat')) link.setAttribute('aria-current', 'page');
+      const isShown = link.dataset.page.split(' ').includes(view ?? 'chat');
+      if (isShown) link.setAttribute('aria-current', 'page');
       else link.removeAttribute('aria-current');
     }
+    document.getElementById('more-pages').hidePopover();
     // A hidden view follows nothing.
     if (view === undefined) shown?.showView(undefined);
     else load(view);

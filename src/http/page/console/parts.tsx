@@ -121,6 +121,23 @@ export function Page(props: {
   );
 }
 
+/** Links to the views of one entry of the navigation; `shown` is the address of this one. */
+export function Tabs(props: {
+  readonly label: string;
+  readonly shown: string;
+  readonly links: readonly (readonly [address: string, text: string])[];
+}) {
+  return (
+    <nav class="tabs" aria-label={props.label}>
+      {props.links.map(([address, text]) => (
+        <a key={address} href={address} aria-current={address === props.shown ? 'page' : undefined}>
+          {text}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
 /** The state with its loading and error states around it. */
 export function Shown<T>(props: {
   readonly live: ReadonlySignal<Live<T>>;

@@ -312,6 +312,7 @@ function optionsOf(within: HTMLElement, labels: readonly string[]): uPlot.Option
     axes: [
       {
         ...axis,
+        size: 28,
         grid: { show: false },
         values: (_plot, at) => at.map((index) => labels[index]?.slice('2026-'.length) ?? ''),
       },

@@ -1,0 +1,114 @@
+// A view of the console in Chromium, logged in on a real gateway; what every view is checked for: nothing
+// overflows at any size in either theme, and axe finds nothing serious.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+export const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
+export const LONG_WORD = 'x'.repeat(300);
+export const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 390, height: 844 },
+] as const;
+export const THEMES = ['light', 'dark'] as const;
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** The elements that are wider than their place, or stand beyond the screen. */
+const OVERFLOWING = `[...document.querySelectorAll('body, #console, .view, .view *, #pages *')]
+  .filter((one) => one.clientWidth > 0 && one.tagName !== 'INPUT')
+  .filter((one) =>
+    one.getBoundingClientRect().right > innerWidth + 1 ||
+    (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible'))
+  .map((one) => one.outerHTML.slice(0, 100))`;
+
+/** Where the gateway listens, and how its owner calls it. */
+export type ConsoleHost = {
+  readonly address: string;
+  readonly credentials: Readonly<Record<string, string>>;
+};
+
+export type ApiCall = readonly [
+  path: string,
+  body?: unknown,
+  headers?: Readonly<Record<string, string>>,
+];
+
+/** A call of the API by the owner; with a body it is a POST. */
+export async function callApi(
+  { address, credentials }: ConsoleHost,
+  ...[path, body, headers = {}]: ApiCall
+) {
+  const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+  const response = await fetch(`${address}${path}`, {
+    ...sent,
+    headers: { ...credentials, 'content-type': 'application/json', ...headers },
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+export type ConsoleRig = AsyncDisposable & {
+  readonly page: Page;
+  /** Errors of the page, and what its policy stopped. */
+  readonly problems: readonly string[];
+};
+
+/** Logs a new browser in and opens the view of `hash`: `#/usage`. */
+export async function openConsole(
+  browser: Browser,
+  host: ConsoleHost,
+  hash: string,
+  options: BrowserContextOptions = {},
+): Promise<ConsoleRig> {
+  const context = await browser.newContext({ locale: 'en-GB', ...options });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => {
+    if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
+  });
+  const { code } = (await callApi(host, '/api/links', {})).body;
+  await page.goto(`${host.address}/#login=${code}`);
+  await page.waitForSelector('.welcome, .message');
+  await page.goto(`${host.address}/${hash}`);
+  await page.waitForSelector('.view');
+  return { page, problems, [Symbol.asyncDispose]: () => context.close() };
+}
+
+/**
+ * Opens the view at each size and checks each theme. `prepare` opens what is folded, once per size. The
+ * pictures `<name>-1440-light.png` are written below `NANOBOT_SCREENSHOTS` where that is set.
+ */
+export async function fitsEachScreen(
+  browser: Browser,
+  host: ConsoleHost,
+  hash: string,
+  name: string,
+  prepare: (page: Page) => Promise<void> = async () => undefined,
+): Promise<void> {
+  for (const viewport of SIZES) {
+    // Axe is evaluated, which the policy of the page forbids.
+    await using rig = await openConsole(browser, host, hash, { viewport, bypassCSP: true });
+    await prepare(rig.page);
+    for (const colorScheme of THEMES) {
+      await rig.page.emulateMedia({ colorScheme });
+      await fits(rig.page, `${name}-${viewport.width}-${colorScheme}`);
+    }
+    expect(await rig.page.evaluate('window.pwned')).toBeUndefined();
+  }
+}
+
+/** Checks the page as it stands, and takes its picture. */
+export async function fits(page: Page, name: string): Promise<void> {
+  const shots = process.env['NANOBOT_SCREENSHOTS'];
+  await page.evaluate('new Promise(requestAnimationFrame)');
+  if (shots !== undefined) await page.screenshot({ path: `${shots}/${name}.png` });
+  expect([name, ...((await page.evaluate(OVERFLOWING)) as string[])]).toEqual([name]);
+  await page.evaluate(AXE);
+  const { violations } = (await page.evaluate('axe.run()')) as {
+    violations: { id: string; impact: string; nodes: { html: string }[] }[];
+  };
+  const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
+  expect([name, ...serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([name]);
+}
