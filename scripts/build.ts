@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
-import { buildConsole } from './page.ts';
+import { buildPage } from './page.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PACKAGES = join(ROOT, 'node_modules');
@@ -219,17 +219,14 @@ mkdirSync(DIST);
 // Each thread separately: code shared with the program would be in chunks that a start reads.
 const entries = ['src/main.ts', ...globSync('src/**/*-worker.ts', { cwd: ROOT })];
 const made = await Promise.all(entries.map(bundle));
-const views = await buildConsole();
-writeFileSync(
-  join(DIST, 'THIRD-PARTY-LICENSES.txt'),
-  licensesOf([...made.flat(), ...views.inputs]),
-);
-const sources = join(ROOT, 'src/http/page/console');
+const page = await buildPage();
+writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf([...made.flat(), ...page.inputs]));
 cpSync(join(ROOT, 'src/http/page'), join(DIST, 'page'), {
   recursive: true,
-  filter: (path) => path !== sources,
+  // The scripts are built, but for the texts: the server puts the translation into them.
+  filter: (path) => !/\.(?:[jt]sx?|json)$|\/console$/.test(path) || path.endsWith('/texts.js'),
 });
-writeFileSync(join(DIST, 'page/console.js'), views.code);
+mkdirSync(join(DIST, 'page/built'));
+for (const [name, text] of page.files) writeFileSync(join(DIST, 'page/built', name), text);
 cpSync(join(ROOT, 'src/tools/descriptions'), join(DIST, 'descriptions'), { recursive: true });
-cpSync(join(PACKAGES, 'marked/lib/marked.esm.js'), join(DIST, 'marked.esm.js'));
 cpSync(join(PACKAGES, 'ttag/dist/ttag.esm.min.mjs'), join(DIST, 'ttag.esm.min.mjs'));

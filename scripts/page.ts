@@ -1,27 +1,52 @@
-// Builds the views of the web page, TypeScript and Preact, into one module. The package and the image
-// carry it; a checkout builds it with the first request for it.
+// Builds the scripts of the web page. Each file of the package's `page/built/` folder stands under `/built/`;
+// what a page needs at times only is a chunk of its own, loaded on use. The package and the image carry
+// them; a checkout builds them with the first request.
 
-import { join } from 'node:path';
-import { build } from 'esbuild';
+import { basename, join } from 'node:path';
+import { build, type Plugin } from 'esbuild';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** `inputs`: the files it was made of. */
-export async function buildConsole(): Promise<{
-  readonly code: string;
+export type BuiltPage = {
+  /** By name: `app.js`. */
+  readonly files: ReadonlyMap<string, string>;
+  /** The files they were made of. */
   readonly inputs: readonly string[];
-}> {
+};
+
+/** The server puts the translation into it. */
+const textsFromServer: Plugin = {
+  name: 'texts from the server',
+  setup({ onResolve }) {
+    onResolve({ filter: /^\.{0,2}\/(?:.*\/)?texts\.js$/ }, () => ({
+      path: '/texts.js',
+      external: true,
+    }));
+  },
+};
+
+let built: Promise<BuiltPage> | undefined;
+
+/** Built once in a process. */
+export function buildPage(): Promise<BuiltPage> {
+  built ??= bundlePage();
+  return built;
+}
+
+async function bundlePage(): Promise<BuiltPage> {
   const { outputFiles, metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ['src/http/page/console/main.tsx'],
+    entryPoints: ['src/http/page/app.js', 'src/http/page/api-docs.js'],
+    outdir: 'built',
+    chunkNames: '[name]-[hash]',
     bundle: true,
+    splitting: true,
     format: 'esm',
     platform: 'browser',
     target: 'es2023',
     jsx: 'automatic',
     jsxImportSource: 'preact',
-    // The server puts the translation into it.
-    external: ['/texts.js'],
+    plugins: [textsFromServer],
     minify: true,
     charset: 'utf8',
     legalComments: 'none',
@@ -30,7 +55,7 @@ export async function buildConsole(): Promise<{
     logLevel: 'warning',
   });
   return {
-    code: outputFiles.map(({ text }) => text).join(''),
+    files: new Map(outputFiles.map(({ path, text }) => [basename(path), text])),
     inputs: Object.keys(metafile.inputs),
   };
 }

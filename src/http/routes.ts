@@ -10,7 +10,7 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyHelmetOptions } from '@fastify/helmet';
 import helmet from '@fastify/helmet';
-import { type FastifyInstance, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { LocalChannel } from '../channels/local-channel.ts';
 import type { ChannelReport } from '../kernel/gateway.ts';
 import { Refusal, type Route } from '../kernel/http-routes.ts';
@@ -50,8 +50,8 @@ const SECURITY_HEADERS = {
   strictTransportSecurity: false,
 } as const satisfies FastifyHelmetOptions;
 
-// The files of the web page, each listed here: others cannot be requested. They are read once, on
-// the first request.
+// The files of the web page: those of its folder and the built scripts; others cannot be requested.
+// They are read once, on the first request.
 
 const PAGE_FOLDER = join(import.meta.dirname, 'page');
 /** The bundle includes a copy: the packages are not installed beside it. */
@@ -72,16 +72,17 @@ const TYPES: Readonly<Record<string, string>> = {
   '.webmanifest': 'application/manifest+json',
 };
 
+/** Scripts are built. */
+const STATIC = new Set(['.html', '.css', '.svg', '.webmanifest']);
+
 type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
 
 /** URL path to a reader of the file. `typed` gives commands in the form used on this machine. */
 function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
-  const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
+  const own = readdirSync(PAGE_FOLDER).filter((name) => STATIC.has(extname(name)));
   return new Map([
     ['/', pageFile(join(PAGE_FOLDER, 'index.html'), (html) => translatedPage(typed(html)))],
     ['/api/docs', pageFile(join(PAGE_FOLDER, 'api-docs.html'), translatedPage)],
-    [CONSOLE, consoleFile(typed)],
-    ['/vendor/marked.js', pageFile(vendorFile('marked.esm.js', 'marked'), (text) => text)],
     ['/vendor/ttag.js', pageFile(vendorFile('ttag.esm.min.mjs', 'ttag'), (text) => text)],
     ...own.map((name) => [`/${name}`, pageFile(join(PAGE_FOLDER, name), typed)] as const),
     ['/texts.js', pageFile(join(PAGE_FOLDER, 'texts.js'), (js) => js.replace('null', translation))],
@@ -97,18 +98,29 @@ function served(path: string, text: string): PageFile {
   return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
 }
 
-/** The views in page/console/; the bundle includes them built. */
-const CONSOLE = '/console.js';
+type BuiltFiles = ReadonlyMap<string, PageFile>;
 
-/** A checkout builds them with the first request. */
-function consoleFile(typed: Typed): () => Promise<PageFile> {
-  if (!import.meta.url.endsWith('.ts')) return pageFile(join(PAGE_FOLDER, 'console.js'), typed);
+/** The scripts of the page, under /built/. The bundle includes them; a checkout builds them. */
+function builtFiles(typed: Typed): () => Promise<BuiltFiles> {
   return readOnce(async () => {
-    // By an address that is computed: the bundle must not contain the compiler.
-    const script = new URL('../../scripts/page.ts', import.meta.url).href;
-    const { buildConsole }: typeof import('../../scripts/page.ts') = await import(script);
-    return served(CONSOLE, typed((await buildConsole()).code));
+    const files = await (import.meta.url.endsWith('.ts') ? buildNow() : readBuilt());
+    return new Map([...files].map(([name, text]) => [name, served(name, typed(text))]));
   });
+}
+
+async function readBuilt() {
+  const folder = join(PAGE_FOLDER, 'built');
+  const read = readdirSync(folder).map(
+    async (name) => [name, await readFile(join(folder, name), 'utf8')] as const,
+  );
+  return new Map(await Promise.all(read));
+}
+
+async function buildNow() {
+  // By an address that is computed: the bundle must not contain the compiler.
+  const script = new URL('../../scripts/page.ts', import.meta.url).href;
+  const { buildPage }: typeof import('../../scripts/page.ts') = await import(script);
+  return (await buildPage()).files;
 }
 
 export type HttpServerOptions = {
@@ -252,11 +264,21 @@ function addMetricsRoute(app: FastifyInstance, { metrics: page, gauges }: HttpSe
 
 function addPage(app: FastifyInstance, typed: Typed) {
   for (const [path, read] of pageFiles(typed)) {
-    app.get(path, { config: { isOpen: true } }, async (request, reply) => {
-      const { type, body, etag } = await read();
-      reply.header('etag', etag).header('cache-control', 'no-cache');
-      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
-      return reply.type(type).send(body);
-    });
+    app.get(path, { config: { isOpen: true } }, async (request, reply) =>
+      sendFile(await read(), request, reply),
+    );
   }
+  const built = builtFiles(typed);
+  app.get('/built/:name', { config: { isOpen: true } }, async (request, reply) => {
+    const { name } = request.params as { readonly name: string };
+    const file = (await built()).get(name);
+    if (file === undefined) return reply.callNotFound();
+    return sendFile(file, request, reply);
+  });
+}
+
+function sendFile({ type, body, etag }: PageFile, request: FastifyRequest, reply: FastifyReply) {
+  reply.header('etag', etag).header('cache-control', 'no-cache');
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+  return reply.type(type).send(body);
 }

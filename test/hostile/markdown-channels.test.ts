@@ -2,10 +2,11 @@
 // in order, and nothing is refused. Case B17. The words are told apart by number, so that what is looked
 // for does not come from our own reading of the Markdown.
 
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
 import fc from 'fast-check';
 import { JSDOM } from 'jsdom';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -31,22 +32,19 @@ const dom = new JSDOM('<body></body>', { url: 'http://127.0.0.1/' });
 let folder = '';
 let viewOf: (container: unknown) => PageView;
 
-/** The page's own modules as the browser gets them, with its libraries from where they are installed. */
+/** The page's own modules as the browser gets them. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-page-'));
-  await cp(PAGE, folder, { recursive: true });
-  await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-  for (const [name, library] of [
-    ['markdown-lexer.js', 'marked'],
-    ['texts.js', 'ttag'],
-  ] as const) {
-    const path = join(folder, name);
-    const script = await readFile(path, 'utf8');
-    await writeFile(path, script.replace(`/vendor/${library}.js`, import.meta.resolve(library)));
-  }
+  const path = join(folder, 'page.js');
+  await build({
+    entryPoints: [join(PAGE, 'markdown-view.js')],
+    outfile: path,
+    bundle: true,
+    format: 'esm',
+    alias: { '/texts.js': join(PAGE, 'texts.js'), '/vendor/ttag.js': 'ttag' },
+  });
   vi.stubGlobal('document', dom.window.document);
-  const path = pathToFileURL(join(folder, 'markdown-view.js')).href;
-  const page: { createMarkdownView: typeof viewOf } = await import(path);
+  const page: { createMarkdownView: typeof viewOf } = await import(pathToFileURL(path).href);
   viewOf = page.createMarkdownView;
 });
 

@@ -24,7 +24,13 @@ describe('a name that is not ours (DNS rebinding)', () => {
     '127.0.0.1:80:80',
   ])('gets nothing as Host "%s"', async (host) => {
     await using rig = await startHttp();
-    for (const path of ['/', '/healthz', '/app.js', '/api/web/chats', '/api/web/chats/a/events']) {
+    for (const path of [
+      '/',
+      '/healthz',
+      '/built/app.js',
+      '/api/web/chats',
+      '/api/web/chats/a/events',
+    ]) {
       const answer = await rig.ask(path, { headers: { host } });
       expect([path, answer.status]).toEqual([path, 421]);
     }
@@ -247,7 +253,7 @@ describe('the token', () => {
     await using rig = await startHttp({ token: TOKEN });
     const authorization = `Bearer ${TOKEN}`;
     expect((await rig.post(MESSAGES, hello, { authorization })).status).toBe(202);
-    for (const path of ['/', '/healthz', '/app.js', '/style.css', '/vendor/marked.js']) {
+    for (const path of ['/', '/healthz', '/built/app.js', '/style.css', '/texts.js']) {
       expect([path, (await rig.ask(path)).status]).toEqual([path, 200]);
     }
   });
@@ -360,7 +366,7 @@ describe('every answer', () => {
     '/%2e%2e/server.ts',
     '/..%2fserver.ts',
     '/server.ts',
-    '/vendor/../app.js/../../server.ts',
+    '/built/../app.js/../../server.ts',
     '/page/app.js',
     '//etc/passwd',
     '/vendor/',

@@ -4,7 +4,7 @@
 
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { buildConsole } from '../../scripts/page.ts';
+import { buildPage } from '../../scripts/page.ts';
 import { jobList, jobRuns } from '../../src/features/schedule/rules/views.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
@@ -25,9 +25,9 @@ const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: schedules on the web page (${absent})`);
 
 it('brings no code of the server into the browser', async () => {
-  const { inputs } = await buildConsole();
+  const { inputs } = await buildPage();
   const own =
-    /^(?:src\/http\/page\/console|node_modules\/(?:preact|uplot|@preact\/signals(?:-core)?))\//;
+    /^(?:src\/http\/page|node_modules\/(?:preact|uplot|marked|@preact\/signals(?:-core)?))\//;
   expect(inputs.filter((path) => !own.test(path))).toEqual([]);
 });
 

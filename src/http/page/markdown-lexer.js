@@ -2,7 +2,7 @@
 // run in quadratic time is shown as written instead. (The server's own are in
 // src/lib/markup/writer.ts.)
 
-import { Lexer } from '/vendor/marked.js';
+import { Lexer } from 'marked';
 
 const MAX_MARKERS_PER_LINE = 16;
 const MAX_INDENT_CHARS = 64;

@@ -31,7 +31,7 @@ export function createRouter(api, place) {
 
   async function load(view) {
     try {
-      const { mountConsole } = await import('/console.js');
+      const { mountConsole } = await import('./console/main.tsx');
       shown ??= mountConsole({ api, follow: followStream }, place);
       if (VIEW.exec(location.hash)?.[1] === view) shown.showView(view);
     } catch {
