@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import fc from 'fast-check';
 import { JSDOM } from 'jsdom';
@@ -41,7 +41,16 @@ beforeAll(async () => {
     outfile: path,
     bundle: true,
     format: 'esm',
-    alias: { '/texts.js': join(PAGE, 'texts.js'), '/vendor/ttag.js': 'ttag' },
+    plugins: [
+      {
+        name: 'library of the texts',
+        setup({ onResolve }) {
+          const path = fileURLToPath(import.meta.resolve('ttag'));
+          onResolve({ filter: /^\/vendor\/ttag\.js$/ }, () => ({ path }));
+          onResolve({ filter: /^\/texts\.js$/ }, () => ({ path: join(PAGE, 'texts.js') }));
+        },
+      },
+    ],
   });
   vi.stubGlobal('document', dom.window.document);
   const page: { createMarkdownView: typeof viewOf } = await import(pathToFileURL(path).href);
