@@ -98,5 +98,6 @@ export const FEATURES = [
   { name: 'delivery', load: () => import('./kernel/delivery/manager.ts') },
   { name: 'channels', load: () => import('./channels/configured-channels.ts') },
   { name: 'health', load: () => import('./features/health/index.ts') },
+  { name: 'setup', load: () => import('./features/setup/index.ts') },
   { name: 'turns', load: () => import('./kernel/turns/dispatcher.ts') },
 ];

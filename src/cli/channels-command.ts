@@ -4,10 +4,11 @@
 import { Command } from 'commander';
 import { channelLine, type ReportedChannel } from '../channels/channel-lines.ts';
 import type { CredentialFlags } from '../channels/email/setup.ts';
+import type { Asker } from '../features/setup/asker.ts';
 import { defined } from '../lib/json/json.ts';
 import { t } from '../lib/texts.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
-import type { Asker, Step } from './onboard/asker.ts';
+import type { Step } from './onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal, textTable } from './terminal.ts';
 
 type LoginFlags = {

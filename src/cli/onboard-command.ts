@@ -9,30 +9,14 @@ import type { EmailFlags } from '../channels/email/setup.ts';
 import type { LarkFlags } from '../channels/lark/setup.ts';
 import type { TelegramFlags } from '../channels/telegram/setup.ts';
 import type { WhatsAppFlags } from '../channels/whatsapp/setup.ts';
+import { type Asker, currentConfig, save, tryOut } from '../features/setup/asker.ts';
+import type { ModelFlags } from '../features/setup/model-step.ts';
 import { APPROVAL_POLICIES, type ApprovalPolicy, POLICY_WORDS } from '../kernel/access/rights.ts';
-import type { ProviderName } from '../kernel/config/config.ts';
 import { GENERAL_PROXY, ProxyError } from '../lib/net/address-rules.ts';
 import { proveProxy } from '../lib/net/proxies.ts';
-import { msgid, ngettext, t } from '../lib/texts.ts';
-import {
-  CLOUD_VENDORS,
-  type FoundModel,
-  findModels,
-  keyVariableOf,
-  modelsOf,
-  proveConfigured,
-  type ServerAddress,
-  vendorFor,
-} from '../providers/model-setup.ts';
+import { t } from '../lib/texts.ts';
 import { parseList, parseNumbers, parsePhone, parsePort, parseSeconds } from './flag-values.ts';
-import type { Asker } from './onboard/asker.ts';
-import { currentConfig, type Settings, save, tryOut } from './onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
-
-const PROOF_TIMEOUT_MS = 60_000;
-/** A select list of this length still fits a window. */
-const MAX_LISTED = 30;
-const LOCAL = 'local/';
 
 type ProxyFlags = { readonly proxy?: string };
 
@@ -61,168 +45,6 @@ const orRefused = (asker: Asker) => (error: unknown) => {
   if (error.code !== 'proxy_refused') throw new CommandFailure(EXIT.failure, error.message);
   asker.warn(error.message);
 };
-
-type ModelFlags = {
-  readonly model?: string;
-  readonly apiKey?: string;
-  readonly apiBase?: string;
-};
-
-/** The demo model is not saved: it answers while no model is configured. */
-type Selection = Settings | 'demo';
-
-export async function setUpModel(
-  terminal: Terminal,
-  asker: Asker,
-  flags: ModelFlags,
-): Promise<string | undefined> {
-  const settings = await select(terminal, asker, flags);
-  if (settings === 'demo') {
-    asker.warn(t`No model: the demo model answers with fixed texts until you connect one.`);
-    return undefined;
-  }
-  const config = await tryOut(terminal, settings);
-  const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
-  const proof = await asker.during(
-    t`Sending a test request to ${config.agents.defaults.model}`,
-    () => proveConfigured(config, terminal.env, terminal.clock, signal),
-    (result) => t`${result.model} answered in ${result.latencyMs} ms.`,
-  );
-  if (!proof.ok)
-    throw new CommandFailure(EXIT.modelFailed, t`${proof.model} returned an empty answer`);
-  await save(terminal, settings);
-  return t`model ${proof.model}`;
-}
-
-async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Promise<Selection> {
-  const { model = '', apiKey = '' } = flags;
-  if (model !== '' || apiKey !== '') return fromFlags(terminal, flags);
-  const found = await findModels(terminal.env);
-  const configured = (await currentConfig(terminal)).agents.defaults.model;
-  const choices = [
-    ...(configured === '' ? [] : [{ value: 'configured', label: `${configured} (configured)` }]),
-    ...found.map((one, index) => ({ value: t`found ${index}`, ...describe(one) })),
-    { value: 'key', label: t`Another provider, with an API key` },
-    { value: 'server', label: t`My own server`, hint: t`OpenAI-compatible API` },
-    { value: 'demo', label: t`None for now`, hint: t`a demo model answers with fixed texts` },
-  ];
-  const answer = await asker.choose(
-    t`Which model should answer?`,
-    choices,
-    choices[0]?.value ?? '',
-  );
-  if (answer === 'demo') return 'demo';
-  if (answer === 'configured') return modelSetting(configured);
-  if (answer === 'key') return asker.interactive ? withKey(asker) : 'demo';
-  if (answer === 'server') return withServer(asker);
-  const chosen = found[Number(answer.slice('found '.length))];
-  return chosen === undefined ? 'demo' : withFound(asker, chosen);
-}
-
-function fromFlags({ env }: Terminal, { model = '', apiKey = '', apiBase }: ModelFlags): Selection {
-  const vendor = vendorFor(model, apiKey);
-  if (apiKey !== '' && vendor === undefined) {
-    const message = t`cannot tell the provider of this key; add --model with its prefix, e.g. openai/gpt-6-sol`;
-    throw new CommandFailure(EXIT.usage, message);
-  }
-  const name = model === '' ? defaultModel(vendor) : model;
-  if (vendor === undefined) return modelSetting(name);
-  const key = apiKey === '' ? {} : { apiKey: keyOrReference(apiKey, vendor, env) };
-  const base = apiBase === undefined ? {} : { apiBase };
-  const access = Object.entries({ ...key, ...base });
-  return {
-    ...modelSetting(name),
-    ...Object.fromEntries(access.map(([field, value]) => [`providers.${vendor}.${field}`, value])),
-  };
-}
-
-async function withKey(asker: Asker): Promise<Selection> {
-  const choices = CLOUD_VENDORS.map(({ vendor, label }) => ({ value: vendor, label }));
-  const vendor = await asker.choose(t`Provider`, choices, choices[0]?.value ?? 'openai');
-  const apiKey = await asker.secret({ message: 'API key', flag: '--api-key' });
-  const model = await askModel(asker, defaultModel(vendor));
-  return { ...modelSetting(model), [`providers.${vendor}.apiKey`]: apiKey };
-}
-
-/** vLLM, LiteLLM, llama.cpp and others, here or on another machine. */
-async function withServer(asker: Asker): Promise<Selection> {
-  const apiBase = await asker.text({
-    message: t`Address of the server, e.g. http://192.168.1.5:8000/v1`,
-    flag: '--api-base',
-    check: (text) =>
-      /^https?:\/\/[^\s/]/.test(text) ? undefined : t`Start with http:// or https://`,
-  });
-  const apiKey = await asker.secret({
-    message: t`API key (leave empty if the server needs none)`,
-    flag: '--api-key',
-    optional: true,
-  });
-  const model = await serverModel(asker, { apiBase, apiKey });
-  return {
-    ...modelSetting(model.startsWith(LOCAL) ? model : `${LOCAL}${model}`),
-    'providers.local.apiBase': apiBase,
-    ...(apiKey === '' ? {} : { 'providers.local.apiKey': apiKey }),
-  };
-}
-
-/** A model of the server's list; typed where the server lists none. */
-async function serverModel(asker: Asker, server: ServerAddress): Promise<string> {
-  const models = await asker.during(
-    t`Loading the list of models from ${server.apiBase}`,
-    () => modelsOf(server),
-    ({ length }) =>
-      length === 0
-        ? t`The server lists no models.`
-        : ngettext(
-            msgid`The server has ${length} model.`,
-            `The server has ${length} models.`,
-            length,
-          ),
-  );
-  const named = () => asker.text({ message: t`Model name`, flag: '--model' });
-  const [first] = models;
-  if (first === undefined) return named();
-  const choices = [
-    ...models.slice(0, MAX_LISTED).map((model) => ({ value: model, label: model })),
-    { value: '', label: t`Enter another name` },
-  ];
-  return (await asker.choose(t`Model`, choices, first)) || named();
-}
-
-async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
-  if (found.keyVariable === undefined) return modelSetting(found.model);
-  const model = await askModel(asker, found.model);
-  const reference = `\${${found.keyVariable}}`;
-  const stored = await asker.confirm(
-    t`Save a reference to ${reference} in the configuration? The key itself stays in the environment.`,
-    true,
-  );
-  const key = stored ? { [`providers.${found.vendor}.apiKey`]: reference } : {};
-  return { ...modelSetting(model), ...key };
-}
-
-function askModel(asker: Asker, initial: string): Promise<string> {
-  return asker.text({ message: t`Model`, flag: '--model', initial });
-}
-
-/** A key from the environment is saved as a reference, not copied. */
-function keyOrReference(apiKey: string, vendor: ProviderName, env: Terminal['env']): string {
-  const variable = keyVariableOf(vendor, env);
-  return variable !== undefined && env[variable] === apiKey ? `\${${variable}}` : apiKey;
-}
-
-const modelSetting = (model: string): Settings => ({ 'agents.defaults.model': model });
-
-function defaultModel(vendor: ProviderName | undefined): string {
-  return CLOUD_VENDORS.find((one) => one.vendor === vendor)?.defaultModel ?? '';
-}
-
-function describe({ model, keyVariable }: FoundModel) {
-  return {
-    label: model,
-    hint: keyVariable === undefined ? t`runs on this machine` : t`key in ${keyVariable}`,
-  };
-}
 
 /** The default of approvals; saved where it changes. */
 async function setUpApprovals(
@@ -321,6 +143,7 @@ export function onboardCommand(terminal: Terminal): Command {
 async function onboard(terminal: Terminal, given: OnboardFlags) {
   const { openHome } = await import('../kernel/config/files/first-run.ts');
   const { createAsker, settleAll } = await import('./onboard/asker.ts');
+  const { setUpModel } = await import('../features/setup/model-step.ts');
   const { setUpTelegram } = await import('../channels/telegram/setup.ts');
   const { setUpEmail } = await import('../channels/email/setup.ts');
   const { setUpLark } = await import('../channels/lark/setup.ts');

@@ -1,9 +1,11 @@
 // Onboarding of a model server with an address of its own, as the person at the keyboard answers it.
 
 import { expect, test } from 'vitest';
-import { type Asker, settle } from '../../src/cli/onboard/asker.ts';
-import { setUpModel } from '../../src/cli/onboard-command.ts';
+import { settle } from '../../src/cli/onboard/asker.ts';
+
 import { createTerminal } from '../../src/cli/terminal.ts';
+import type { Asker } from '../../src/features/setup/asker.ts';
+import { setUpModel } from '../../src/features/setup/model-step.ts';
 import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';

@@ -3,9 +3,9 @@
 // saved by its name.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, type Settings, save, tryOut } from '../../cli/onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal, untilStopped } from '../../cli/terminal.ts';
+import type { Asker } from '../../features/setup/asker.ts';
+import { currentConfig, type Settings, save, tryOut } from '../../features/setup/asker.ts';
 import type { JsonValue } from '../../kernel/config/json.ts';
 import { findRunningGateway, withOpenState } from '../../kernel/home-state.ts';
 import {

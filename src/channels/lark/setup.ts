@@ -1,9 +1,10 @@
 // Onboarding of Lark: app id and secret, tested by asking Lark for its bot, and a pairing text
 // whose first sender becomes the owner.
 
-import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
+import { offerPairing } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import type { Asker } from '../../features/setup/asker.ts';
+import { currentConfig, save } from '../../features/setup/asker.ts';
 import { t } from '../../lib/texts.ts';
 import { type LarkCredentials, type ProvenLarkBot, proveLark } from '../channel-setup.ts';
 

@@ -1,15 +1,10 @@
 // Onboarding of Telegram: the bot's token, tested by asking Telegram for its bot, and a link whose
 // first tap makes its sender the owner.
 
-import type { Asker } from '../../cli/onboard/asker.ts';
-import {
-  currentConfig,
-  offerPairing,
-  type Settings,
-  save,
-  tryOut,
-} from '../../cli/onboard/asker.ts';
+import { offerPairing } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import type { Asker } from '../../features/setup/asker.ts';
+import { currentConfig, type Settings, save, tryOut } from '../../features/setup/asker.ts';
 import { ChannelError } from '../../kernel/message/errors.ts';
 import { readProxy } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';

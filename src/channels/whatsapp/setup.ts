@@ -3,9 +3,10 @@
 
 import { numberEntries } from '../../cli/flag-values.ts';
 import { logIn } from '../../cli/login/log-in.ts';
-import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, offerPairing, type Settings, save } from '../../cli/onboard/asker.ts';
+import { offerPairing } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import type { Asker } from '../../features/setup/asker.ts';
+import { currentConfig, type Settings, save } from '../../features/setup/asker.ts';
 import { t } from '../../lib/texts.ts';
 import { linkWhatsApp } from '../channel-setup.ts';
 import { isAllowEntry, normaliseAllowed, phoneDigits } from './rules/jid.ts';

@@ -8,56 +8,12 @@ import {
   type OwnerWait,
   waitForOwner,
 } from '../../features/people/owner-pairing.ts';
-import { checkConfig } from '../../kernel/config/check.ts';
-import type { Config } from '../../kernel/config/config.ts';
-import { loadConfig, readRawConfig, saveConfig } from '../../kernel/config/files/config-file.ts';
-import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
-import type { JsonObject, JsonValue } from '../../kernel/config/json.ts';
-import { withValue } from '../../kernel/config/json-paths.ts';
+import type { Asker, Question } from '../../features/setup/asker.ts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import type { Approval } from '../../kernel/people/people-rows.ts';
 import { qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import { t } from '../../lib/texts.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
-
-export type Choice<Value extends string> = {
-  readonly value: Value;
-  readonly label: string;
-  readonly hint?: string;
-};
-
-export type Question = {
-  readonly message: string;
-  /** The flag of `nanobot onboard` that answers it in a script. */
-  readonly flag: string;
-  readonly initial?: string;
-  /** An empty answer is valid. */
-  readonly optional?: boolean;
-  /** The problem of an answer; undefined where it is valid. */
-  readonly check?: (answer: string) => string | undefined;
-  /** Withdraws the question. */
-  readonly signal?: AbortSignal;
-};
-
-export interface Asker {
-  readonly interactive: boolean;
-  text(question: Question): Promise<string>;
-  secret(question: Question): Promise<string>;
-  choose<Value extends string>(
-    message: string,
-    choices: readonly Choice<Value>[],
-    otherwise: Value,
-  ): Promise<Value>;
-  confirm(message: string, otherwise: boolean): Promise<boolean>;
-  /** Shows progress while the work runs, and the result's text afterwards. */
-  during<Result>(
-    message: string,
-    work: () => Promise<Result>,
-    done: (result: Result) => string,
-  ): Promise<Result>;
-  say(text: string): void;
-  warn(text: string): void;
-}
 
 export function createAsker(terminal: Terminal, interactive: boolean): Asker {
   return interactive ? personAsker(terminal) : scriptAsker(terminal);
@@ -232,34 +188,6 @@ export async function settleAll(
 
 const problemOf = (error: NanobotError) =>
   (error instanceof ProviderError ? error.userText : undefined) ?? error.message;
-
-// Parts of the setup that channels use: the draft of the configuration, saved only after
-// verification, and the pairing link for the first owner.
-
-/** By dotted path. */
-export type Settings = Readonly<Record<string, JsonValue>>;
-
-export async function currentConfig({ home, env }: Terminal): Promise<Config> {
-  return (await loadConfig(home, env)).config;
-}
-
-/** The configuration with these settings applied. @throws ConfigError */
-export async function tryOut({ home, env }: Terminal, settings: Settings): Promise<Config> {
-  const raw = applied(await readRawConfig(home), settings);
-  const secrets = await findSecrets(raw, env, home);
-  return checkConfig(JSON.stringify(raw), env, {}, secrets).config;
-}
-
-export async function save({ home, env }: Terminal, settings: Settings): Promise<void> {
-  await saveConfig(home, applied(await readRawConfig(home), settings), env);
-}
-
-function applied(raw: JsonObject, settings: Settings): JsonObject {
-  return Object.entries(settings).reduce(
-    (changed, [path, value]) => withValue(changed, path, value),
-    raw,
-  );
-}
 
 // Offers the pairing link of a channel: the first person who uses it becomes its owner.
 

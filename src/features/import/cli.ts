@@ -30,7 +30,7 @@ export function importCommand(terminal: Terminal): Command {
 async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: ImportFlags) {
   const { carryOut, readForeignHome } = await import('./import-home.ts');
   const { confirmOrStop } = await import('../../cli/terminal.ts');
-  const { currentConfig, save } = await import('../../cli/onboard/asker.ts');
+  const { currentConfig, save } = await import('../setup/asker.ts');
   const { openHome } = await import('../../kernel/config/files/first-run.ts');
   const root = resolve(folder);
   await refuseOwnHome(terminal, root);
@@ -88,7 +88,7 @@ async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: strin
 }
 
 async function usableOf(terminal: Terminal, settings: ImportedSettings) {
-  const { tryOut } = await import('../../cli/onboard/asker.ts');
+  const { tryOut } = await import('../setup/asker.ts');
   const { ConfigError } = await import('../../kernel/message/errors.ts');
   const left: string[] = [];
   for (let rest = settings; ; ) {

@@ -1,0 +1,156 @@
+// Models over HTTP, with the rights of an owner: what can be used, and connecting one by the same steps
+// and checks as `nanobot onboard`: a real completion, and only then the configuration.
+
+import { z } from 'zod';
+import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import { configChange, isUnchanged } from '../../kernel/config/diff.ts';
+import { secretValues } from '../../kernel/config/secrets.ts';
+import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
+import { ConfigError, NanobotError, ProviderError } from '../../kernel/message/errors.ts';
+import type { AuditLog } from '../../kernel/observe/telemetry.ts';
+import { defined } from '../../lib/json/json.ts';
+import { createRedactor } from '../../lib/text/redact.ts';
+import { t } from '../../lib/texts.ts';
+import {
+  CLOUD_VENDORS,
+  type FoundModel,
+  findModels,
+  keyVariableOf,
+  modelsOf,
+  vendorFor,
+} from '../../providers/model-setup.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+import { isDemo } from '../../providers/rules/model-names.ts';
+import { vendorOf } from '../../providers/vendors.ts';
+import { currentConfig, type SetupHost, save, tryOut } from './asker.ts';
+import { modelSettings, proveModelOf } from './model-step.ts';
+import { connectedModel, listedModels, modelChoices } from './rules/views.ts';
+
+const MAX_CHARS = 1000;
+/** The configuration is looked at each second. */
+const IN_FORCE_MS = 5000;
+const LOOK_MS = 50;
+
+const text = z.string().trim().max(MAX_CHARS);
+const address = text.regex(/^https?:\/\/[^\s/]/, t`Start with http:// or https://`);
+
+type ModelRoutesDeps = SetupHost & {
+  /** In force. */
+  config(): Config;
+  readonly models: { current(): ModelRegistry };
+  readonly audit: AuditLog;
+};
+
+export function modelRoutes({ config, models, audit, ...host }: ModelRoutesDeps) {
+  const { env, clock } = host;
+
+  async function choices() {
+    const { providers } = config();
+    const { defaultModel } = models.current();
+    const problem = problemOf(models.current());
+    return {
+      current: { name: defaultModel, isDemo: isDemo(defaultModel), ...defined({ problem }) },
+      found: (await findModels(env)).map(shownFound),
+      vendors: CLOUD_VENDORS.map((each) => ({
+        ...each,
+        hasKey: (providers[each.vendor]?.apiKey ?? '') !== '',
+      })),
+    };
+  }
+
+  /** Resolves when the next message is answered by it. */
+  async function connect(asked: { model?: string; apiKey?: string; apiBase?: string }) {
+    const settings = modelSettings(host, { ...asked, ...keyFromEnvironment(asked) });
+    const draft = await tryOut(host, settings);
+    const proof = await proveModelOf(host, draft).catch(masked(draft));
+    const before = models.current();
+    await save(host, settings);
+    audit.note({
+      kind: 'command',
+      fields: { command: ['setup', 'model', proof.model].join(' '), by: LOCAL_OWNER.id },
+    });
+    const until = clock.monotonic() + IN_FORCE_MS;
+    const isChanged = !isUnchanged(configChange(config(), await currentConfig(host)));
+    while (isChanged && models.current() === before && clock.monotonic() < until) {
+      await clock.sleep(LOOK_MS);
+    }
+    return proof;
+  }
+
+  /** Saved as a reference, as `nanobot onboard` does. */
+  function keyFromEnvironment({ model = '', apiKey = '' }: { model?: string; apiKey?: string }) {
+    const vendor = vendorFor(model, '');
+    if (apiKey !== '' || vendor === undefined) return {};
+    const variable = keyVariableOf(vendor, env);
+    const isConfigured = (config().providers[vendor]?.apiKey ?? '') !== '';
+    return variable === undefined || isConfigured ? {} : defined({ apiKey: env[variable] });
+  }
+
+  return {
+    'GET /api/v1/setup/models': endpoint(
+      { summary: t`The model in use, and models that can be connected`, answer: modelChoices },
+      choices,
+    ),
+    'POST /api/v1/setup/models': endpoint(
+      {
+        summary: t`Connect a model: it answers a test request before it is saved`,
+        body: z.strictObject({
+          model: text.exactOptional().describe('With its prefix; default: of the provider.'),
+          apiKey: text.exactOptional(),
+          apiBase: address.exactOptional().describe('If it is not the provider’s own.'),
+        }),
+        answer: connectedModel,
+      },
+      (_params, asked) => explained(() => connect(asked)),
+    ),
+    'POST /api/v1/setup/models/listed': endpoint(
+      {
+        summary: t`The models that a server lists`,
+        body: z.strictObject({ apiBase: address, apiKey: text.default('') }),
+        answer: listedModels,
+      },
+      async (_params, server) => ({ models: [...(await modelsOf(server))] }),
+    ),
+  } satisfies RouteHandlers;
+}
+
+function shownFound({ vendor, model, keyVariable }: FoundModel) {
+  return { model, label: vendorOf(vendor).label, ...defined({ keyVariable }) };
+}
+
+function problemOf(models: ModelRegistry): string | undefined {
+  try {
+    models.resolve(models.defaultModel);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    return error.userText ?? error.message;
+  }
+}
+
+/** A server may repeat the key, which is not configured yet and therefore not redacted elsewhere. */
+const masked = (draft: Config) => (error: unknown) => {
+  if (!(error instanceof NanobotError)) throw error;
+  const redact = createRedactor(secretValues(draft));
+  throw new Refusal(422, error.code, redact(error.userText ?? error.message));
+};
+
+/** What was wrong with the values, as a refusal. */
+export async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Refusal || !(error instanceof NanobotError)) throw error;
+    throw new Refusal(422, error.code, wordsOf(error));
+  }
+}
+
+export function wordsOf(error: NanobotError): string {
+  if (error instanceof ConfigError) {
+    return error.problems
+      .map(({ path, problem, remedy }) => `${path}: ${problem}. ${remedy}`)
+      .join('\n');
+  }
+  return error.userText ?? error.message;
+}
