@@ -41,7 +41,3 @@ export const connectedModel = z.object({
 export const listedModels = z.object({
   models: z.array(z.string()).describe('Empty if the server does not answer or lists none.'),
 });
-
-export type ModelChoices = z.output<typeof modelChoices>;
-export type ConnectedModel = z.output<typeof connectedModel>;
-export type ListedModels = z.output<typeof listedModels>;
