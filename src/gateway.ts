@@ -16,7 +16,7 @@ import type { Kernel } from './kernel/feature.ts';
 import type { ChannelReport, Gateway } from './kernel/gateway.ts';
 import { announceGateway } from './kernel/home-state.ts';
 import { createLocalChannels, type LocalChannels } from './kernel/intake/routes.ts';
-import { ProviderError } from './kernel/message/errors.ts';
+import { GatewayMustEnd, ProviderError } from './kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from './kernel/message/ids.ts';
 import type { OutboundDraft } from './kernel/message/message.ts';
 import { followConfig } from './kernel/reload.ts';
@@ -147,7 +147,10 @@ export class GatewayService implements Gateway {
     const kept = (name: string, run: (runSignal: AbortSignal) => Promise<void>) =>
       supervise(run, {
         ...{ name, signal: whole, clock, log, ...WORK_RESTARTS },
-        onFailure: () => 'restart',
+        onFailure(error) {
+          if (error instanceof GatewayMustEnd) throw error;
+          return 'restart';
+        },
       });
     const work = kept('turns', (workSignal) => this.#work(workSignal));
     const isTrial = options.trialChat !== undefined;

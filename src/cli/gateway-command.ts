@@ -31,7 +31,9 @@ const LINK_NOTE = t`The link works once, within 15 minutes. For another: nanobot
 export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
   const { openHome } = await import('../kernel/config/files/first-run.ts');
   const { boot } = await import('../boot.ts');
+  const { resumeUpdate } = await import('../features/update/index.ts');
   const { home, env } = terminal;
+  await resumeUpdate(terminal);
   const opened = await openHome(home, env, options.overrides);
   const isLogged = opened.loaded.config.logging.stdout && terminal.output.isTTY !== true;
   const logged = (line: string) => void terminal.output.write(line);

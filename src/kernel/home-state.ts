@@ -381,7 +381,7 @@ export function tellGateway(
 /**
  * Start time of the process, from the kernel; undefined if it is not available. proc(5), field 22
  */
-async function birthOf(pid: number): Promise<string | undefined> {
+export async function birthOf(pid: number): Promise<string | undefined> {
   try {
     const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8');
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');

@@ -18,7 +18,7 @@ import { type BusStore, RECOVERY_SCOPE, type TurnEnding, UNTOLD } from './bus/st
 import { createCommands } from './commands/commands.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import { type Contributed, createRegistries, type SessionWatcher } from './contributions.ts';
-import { ALERT, createSpentButtons } from './delivery/undelivered.ts';
+import { createSpentButtons } from './delivery/undelivered.ts';
 import type { Foundations, Kernel, Orders } from './feature.ts';
 import type { GatewayOptions } from './gateway.ts';
 import { guardedModelCalls } from './guards.ts';
@@ -28,7 +28,7 @@ import { gateOf, policyOf } from './intake/routes.ts';
 import { openMedia } from './media/files.ts';
 import { createMediaReader } from './media/media-reader.ts';
 import type { Settlement } from './message/delivery.ts';
-import { type AccountName, messageId, type SessionKey } from './message/ids.ts';
+import { type AccountName, ALERT, messageId, type SessionKey } from './message/ids.ts';
 import type { OutboundMessage } from './message/message.ts';
 import type { TranscriptEntry } from './message/transcript.ts';
 import { buildTelemetry } from './observe/build-telemetry.ts';

@@ -12,9 +12,9 @@ import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { MessageBus } from './bus/bus.ts';
 import type { KeyValueStore } from './bus/store/store.ts';
-import { ALERT } from './delivery/undelivered.ts';
 import {
   type AccountName,
+  ALERT,
   accountName,
   channelName,
   chatId,

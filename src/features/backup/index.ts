@@ -16,11 +16,13 @@ import type { Gauge } from '../../kernel/observe/telemetry.ts';
 import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
+import type { Place } from './places.ts';
 
 export type { Created, CreateOptions } from './create.ts';
 export type { Counts } from './pack.ts';
-export type { Place } from './places.ts';
+export type { Snapshot } from './repository.ts';
 export type { RestoreOptions, TrialResult, Verified, VerifyOptions } from './restore.ts';
+export type { Place };
 
 /** A back-up of a home, also beside its running gateway. */
 export const createBackup = async (
@@ -46,6 +48,9 @@ export const trialStart = async (
 
 export const openPlace = async (...given: Parameters<typeof import('./places.ts').openPlace>) =>
   (await import('./places.ts')).openPlace(...given);
+
+/** Oldest first. */
+export const snapshots = async (place: Place) => (await import('./repository.ts')).snapshots(place);
 
 // What is known about the back-ups of a home, for status and doctor.
 

@@ -14,6 +14,7 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import { type Home, homeOf } from '../../kernel/config/files/home.ts';
 import { isJsonObject, readJson } from '../../kernel/config/json.ts';
 import { valueAt, withValue } from '../../kernel/config/json-paths.ts';
+import { isAlive } from '../../kernel/home-state.ts';
 import { type Instance, readInstance, writeInstance } from '../../kernel/instance.ts';
 import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
@@ -304,12 +305,24 @@ export type VerifyOptions = UnpackOptions & {
   readonly temp: string;
 };
 
+const TRIAL_FOLDER = 'nanobot-verify-';
+
+/** Copies of homes whose trial was killed. */
+async function removeLeft(temp: string): Promise<void> {
+  for (const name of await readdir(temp)) {
+    const [, pid] = name.startsWith(TRIAL_FOLDER) ? (/^\D+(\d+)-/.exec(name) ?? []) : [];
+    if (pid === undefined || isAlive(Number(pid))) continue;
+    await rm(join(temp, name), { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
 /** @throws NanobotError if the back-up is damaged or cannot be read */
 export async function verifyBackup(options: VerifyOptions): Promise<Verified> {
   const { place, id, command, env, signal, temp } = options;
   const snapshot = await findSnapshot(place, id);
   await mkdir(temp, { recursive: true, mode: FOLDER_MODE });
-  const folder = await mkdtemp(join(temp, 'nanobot-verify-'));
+  await removeLeft(temp);
+  const folder = await mkdtemp(join(temp, `${TRIAL_FOLDER}${process.pid}-`));
   try {
     const { counts: expected } = await fill(folder, snapshot, options);
     const { files, bytes, at } = snapshot;

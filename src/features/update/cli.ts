@@ -1,18 +1,21 @@
 // The command `nanobot update`.
 
+import { type ChildProcess, spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Command } from 'commander';
 import { wayBack } from '../../cli/explain-error.ts';
 import { parseLimit } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, type Terminal } from '../../cli/terminal.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
 import { configInForce } from '../../kernel/config/files/config-file.ts';
 import { programName, programVersion } from '../../kernel/config/files/home.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
 import { findInstallation, installationIn } from './installation.ts';
+import { dropKept, isBegun, isOver, outcomeText, readRun, type UpdateRun } from './record.ts';
 import { askForNewest, isNewer, publishedVersion } from './registry.ts';
-import { isBegun, outcomeText, readRun, update } from './update.ts';
+import { backupsIn, type GatewayService, update, updateBackups } from './update.ts';
 
 const WATCH_SECS = 120;
 
@@ -80,6 +83,8 @@ async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
   const from =
     folder === undefined ? programVersion() : basename(realpathSync(join(folder, 'current')));
   const before = await readRun(home);
+  // Of an update that was killed when it was done.
+  if (before !== undefined && isOver(before)) await dropKept(home);
   const isContinued = before !== undefined && isBegun(before);
   const to = isContinued ? before.to : await wantedVersion(terminal, flags, proxy, signal);
   const isNothing = flags.to === undefined ? !isNewer(to, from) : to === from;
@@ -90,20 +95,66 @@ async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
   const result = await update(
     {
       ...{ home, env, clock, signal, token, installation: found.installation },
-      service,
+      service: service && guarded(service, env),
       watchMs: flags.watch * 1000,
       tell: terminal.tell,
     },
     { from, to },
-  ).catch((error: unknown) => {
+  ).catch(async (error: unknown) => {
     const isDowngrade = isNewer(from, to) && error instanceof NanobotError;
     if (!isDowngrade || error.code !== 'update_refused') throw error;
-    const { backup } = before?.from === to ? before : {};
-    const back = backup === undefined ? '' : wayBack({ from: to, backup });
-    throw new CommandFailure(EXIT.failure, `${error.message} ${back}`.trim());
+    const back = await wayBackTo(to, before, terminal);
+    throw new CommandFailure(EXIT.failure, `${error.message} ${back}`);
   });
   terminal.tell(outcomeText(result));
   if (result.step !== 'done') throw new CommandFailure(EXIT.failure);
   if (service !== undefined) return;
   terminal.tell(t`No service runs the gateway, so it was not watched. Start it: nanobot gateway`);
+}
+
+/** To an older version that does not start with the home of now: the last back-up from before it. */
+async function wayBackTo(
+  version: string,
+  last: UpdateRun | undefined,
+  { home, env }: Terminal,
+): Promise<string> {
+  if (last?.from === version && last.backup !== undefined) {
+    return wayBack({ from: version, backup: last.backup });
+  }
+  const place = updateBackups(home);
+  const made = await backupsIn(place, env);
+  const found = made.findLast(({ program }) => program === version);
+  if (found !== undefined) return wayBack({ from: version, backup: { place, id: found.id } });
+  return t`The way back is a back-up that version ${version} made. ${place} contains none: nanobot backup list`;
+}
+
+/** Killed while the service is stopped, this process does not leave it so. */
+function guarded(service: GatewayService, env: Environment): GatewayService {
+  let guard: ChildProcess | undefined;
+  return {
+    name: service.name,
+    async stop() {
+      guard ??= startGuard(env);
+      await service.stop();
+    },
+    async start() {
+      await service.start();
+      guard?.stdin?.end('\n');
+      guard = undefined;
+    },
+  };
+}
+
+/** A shell that starts the service if its input ends without a line. Windows has none. */
+function startGuard(env: Environment): ChildProcess | undefined {
+  if (process.platform === 'win32') return undefined;
+  const command = [process.execPath, process.argv[1] ?? '', 'service', 'start'];
+  const guard = spawn('/bin/sh', ['-c', 'read -r line || exec "$@"', 'sh', ...command], {
+    env: { ...env },
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  guard.once('error', () => undefined);
+  guard.unref();
+  return guard;
 }

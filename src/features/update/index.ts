@@ -3,10 +3,10 @@
 
 import { existsSync } from 'node:fs';
 import type { Finding } from '../../cli/doctor/machine-checks.ts';
+import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { isAlive } from '../../kernel/home-state.ts';
 import { t } from '../../lib/texts.ts';
 
 const LOOK_MS = 3_600_000;
@@ -28,18 +28,21 @@ export function install(kernel: Kernel): void {
 
   /** Resolves when there is nothing to tell any more. */
   async function tellOutcome(signal: AbortSignal): Promise<void> {
-    const { isOver, outcomeText, readRun, writeRun } = await import('./update.ts');
+    const { dropKept, isAttended, isOver, outcomeText, readRun, writeRun } = await import(
+      './record.ts'
+    );
     for (;;) {
       const run = await readRun(home);
       if (run === undefined || run.told === true) return;
       if (isOver(run)) {
+        await dropKept(home);
         owners.tell(outcomeText(run));
         return writeRun(home, { ...run, told: true });
       }
       if (run.step === 'preparing') return;
-      if (!isAlive(run.pid)) {
-        owners.tell(t`The update to ${run.to} was interrupted. Finish it: nanobot update`);
-        return;
+      if (!(await isAttended(run))) {
+        const { watchItself } = await import('./unattended.ts');
+        return watchItself(kernel, run, signal);
       }
       await clock.sleep(OUTCOME_MS, signal);
     }
@@ -90,7 +93,13 @@ export async function checkUpdate(home: Home, { update }: Config): Promise<reado
 /** Its process ended before it did. */
 async function interruptedUpdate(home: Home) {
   if (!existsSync(home.update)) return undefined;
-  const { isBegun, readRun } = await import('./update.ts');
+  const { isAttended, isBegun, readRun } = await import('./record.ts');
   const run = await readRun(home);
-  return run !== undefined && isBegun(run) && !isAlive(run.pid) ? run : undefined;
+  return run !== undefined && isBegun(run) && !(await isAttended(run)) ? run : undefined;
+}
+
+/** At the start of a gateway: goes on with an update whose updater is gone. */
+export async function resumeUpdate(terminal: Terminal): Promise<void> {
+  if (existsSync(terminal.home.update))
+    await (await import('./unattended.ts')).resumeUpdate(terminal);
 }

@@ -10,67 +10,41 @@
 // taken back behind a message: if the new version migrated it and messages came since, both stay
 // and the owner decides (`kept`).
 
-import { existsSync } from 'node:fs';
-import { cp, mkdir, readFile, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { z } from 'zod';
-import { wayBack } from '../../cli/explain-error.ts';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
-import { type StoreMark, storeMark } from '../../kernel/bus/store/store-copy.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { type Home, programVersion } from '../../kernel/config/files/home.ts';
 import { askGateway, findRunningGateway } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
-import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { createBackup, openPlace, type Place, verifyBackup } from '../backup/index.ts';
+import {
+  createBackup,
+  openPlace,
+  type Place,
+  type Snapshot,
+  snapshots,
+  verifyBackup,
+} from '../backup/index.ts';
+import { homeGoesBack, keepFiles } from './home-files.ts';
 import type { Installation } from './installation.ts';
+import {
+  downChannels,
+  dropKept,
+  isAttended,
+  isBegun,
+  isOver,
+  readRun,
+  takenOver,
+  type UpdateRun,
+  writeRun,
+} from './record.ts';
 
 const LOOK_MS = 500;
 /** Until a started gateway answers, and until a stopped one has left its home. */
 const START_MS = 90_000;
 const STOP_MS = 120_000;
-
-const runShape = z.object({
-  step: z.enum([
-    ...['preparing', 'stopping', 'switched', 'watching', 'rolling-back', 'restoring'],
-    ...['done', 'rolled-back', 'kept'],
-  ] as const),
-  from: z.string(),
-  to: z.string(),
-  /** The folder of the versions. */
-  prefix: z.string(),
-  /** Epoch milliseconds. */
-  at: z.number(),
-  /** The process that carries it out. */
-  pid: z.number(),
-  backup: z.object({ place: z.string(), id: z.string() }).optional(),
-  /** Undefined until the gateway stopped. */
-  store: z.object({ schema: z.number(), traffic: z.string() }).optional(),
-  /** Channels that ran; undefined if no gateway did. */
-  channels: z.array(z.string()).optional(),
-  /** Why it was rolled back. */
-  reason: z.string().optional(),
-  /** The owner knows how it ended. */
-  told: z.boolean().optional(),
-});
-
-export type UpdateRun = Readonly<z.infer<typeof runShape>>;
-
-export async function readRun(home: Home): Promise<UpdateRun | undefined> {
-  const written = await textIfThere(home.update);
-  return written === undefined ? undefined : runShape.safeParse(parseJson(written)).data;
-}
-
-export const writeRun = (home: Home, run: UpdateRun): Promise<void> =>
-  writeAtomic(home.update, `${JSON.stringify(run, undefined, 2)}\n`);
-
-const OVER: readonly UpdateRun['step'][] = ['done', 'rolled-back', 'kept'];
-export const isOver = ({ step }: UpdateRun): boolean => OVER.includes(step);
-/** From here on a kill needs a continuation. */
-export const isBegun = (run: UpdateRun) => !isOver(run) && run.step !== 'preparing';
 
 /** What starts and stops the gateway. */
 export type GatewayService = {
@@ -100,6 +74,12 @@ type Versions = { readonly from: string; readonly to: string };
 export async function update(deps: UpdateDeps, versions: Versions): Promise<UpdateRun> {
   const { home, installation, service, clock } = deps;
   const before = await readRun(home);
+  if (before !== undefined && !isOver(before) && (await isAttended(before))) {
+    throw new NanobotError(
+      'update_runs',
+      t`process ${before.pid} already updates this home to ${before.to}`,
+    );
+  }
   // The link may lead to either version then.
   if (before !== undefined && isBegun(before)) {
     deps.tell(t`An interrupted update to ${before.to} continues.`);
@@ -113,21 +93,32 @@ export async function update(deps: UpdateDeps, versions: Versions): Promise<Upda
         t`or let it run as a service: nanobot service install`,
     );
   }
-  const run: UpdateRun = {
+  const run = await takenOver({
     ...{ step: 'preparing', ...versions, prefix: installation.prefix },
-    ...{ at: clock.now(), pid: process.pid },
-  };
+    ...{ at: clock.now(), pid: process.pid, watchMs: deps.watchMs },
+  });
   await writeRun(home, run);
   const backup = await prepare(deps, run);
   const channels = await runningChannels(deps);
   return goOn(deps, { ...run, step: 'stopping', backup, ...(channels && { channels }) });
 }
 
+export const updateBackups = ({ root }: Home) => `${root}-backups`;
+
+const placeIn = (folder: string, env: Environment) =>
+  openPlace(folder, { env, s3: NO_S3, proxy: '' });
+
+/** Oldest first. */
+export async function backupsIn(folder: string, env: Environment): Promise<readonly Snapshot[]> {
+  const place = await placeIn(folder, env);
+  return snapshots(place).finally(() => place[Symbol.asyncDispose]());
+}
+
 /** Changes neither what runs nor the home. */
 async function prepare(deps: UpdateDeps, versions: Versions) {
   const { home, env } = deps;
-  const folder = `${home.root}-backups`;
-  const place = await openPlace(folder, { env, s3: NO_S3, proxy: '' });
+  const folder = updateBackups(home);
+  const place = await placeIn(folder, env);
   try {
     return { place: folder, id: await proved(deps, versions, place) };
   } finally {
@@ -172,7 +163,7 @@ const refused = (problem: string) =>
 /** Takes the steps that are left. */
 async function goOn(deps: UpdateDeps, begun: UpdateRun): Promise<UpdateRun> {
   const { home } = deps;
-  let run: UpdateRun = { ...begun, pid: process.pid };
+  let run = await takenOver(begun);
   const reach = async (step: UpdateRun['step'], facts: Partial<UpdateRun> = {}) => {
     run = { ...run, ...facts, step };
     await writeRun(home, run);
@@ -200,32 +191,23 @@ async function goOn(deps: UpdateDeps, begun: UpdateRun): Promise<UpdateRun> {
     await reach('rolling-back', { reason }).catch(() => undefined);
   }
   if (run.step === 'rolling-back' || run.step === 'restoring') run = await goBack(deps, run);
-  await rm(home.beforeUpdate, { recursive: true, force: true });
+  await dropKept(home);
   await deps.installation.keepOnly([run.from, run.to]);
   return run;
 }
 
-/** The version of before takes its place again, unless the home would lose messages. */
+/**
+ * The version of before takes its place again, unless the home would lose messages. How it ended is
+ * recorded when the gateway runs: a kill before that is continued.
+ */
 async function goBack(deps: UpdateDeps, run: UpdateRun): Promise<UpdateRun> {
   const { home, installation, service } = deps;
-  const isMigrated = () => run.store !== undefined && markOf(home).schema !== run.store.schema;
   await stopGateway(deps);
-  if (run.step !== 'restoring' && isMigrated() && markOf(home).traffic !== run.store?.traffic) {
-    const kept: UpdateRun = { ...run, step: 'kept' };
-    await writeRun(home, kept);
-    await service?.start();
-    return kept;
-  }
-  const steps = { ...run, step: 'restoring' } as const;
-  const record = (next: UpdateRun) => writeRun(home, next).catch(() => undefined);
-  if (run.step === 'restoring' || isMigrated()) {
-    await record(steps);
-    await putBack(home);
-  }
-  await installation.switchTo(run.from, run.to);
-  const over: UpdateRun = { ...run, step: 'rolled-back' };
-  await writeRun(home, over).catch((error: Error) => deps.tell(error.message));
+  const isBack = await homeGoesBack(home, run);
+  if (isBack) await installation.switchTo(run.from, run.to);
   await service?.start();
+  const over: UpdateRun = { ...run, step: isBack ? 'rolled-back' : 'kept' };
+  await writeRun(home, over).catch((error: Error) => deps.tell(error.message));
   return over;
 }
 
@@ -237,40 +219,6 @@ async function stopGateway({ home, service, clock, signal }: UpdateDeps): Promis
       throw new NanobotError('update_not_stopped', t`the gateway does not stop`);
     }
     await clock.sleep(LOOK_MS, signal);
-  }
-}
-
-// The files of the home that a migration changes.
-
-const NOTHING: StoreMark = { schema: 0, traffic: '' };
-const markOf = ({ state }: Home) => (existsSync(state) ? storeMark(state) : NOTHING);
-
-const migratedFiles = (home: Home): readonly string[] => {
-  const store = ['', '-wal', '-shm'].map((end) => `${home.state}${end}`);
-  return [...store, home.config, home.lastGoodConfig];
-};
-
-/** Complete before it has its name. */
-async function keepFiles(home: Home): Promise<StoreMark> {
-  const partial = `${home.beforeUpdate}.new`;
-  await rm(partial, { recursive: true, force: true });
-  await mkdir(partial, { mode: 0o700 });
-  const mark = markOf(home);
-  for (const path of migratedFiles(home).filter(existsSync)) {
-    await cp(path, join(partial, basename(path)), { preserveTimestamps: true });
-  }
-  await rm(home.beforeUpdate, { recursive: true, force: true });
-  await rename(partial, home.beforeUpdate);
-  await syncFolder(home.root);
-  return mark;
-}
-
-/** Can be repeated: what is put back stays kept. */
-async function putBack(home: Home): Promise<void> {
-  for (const path of migratedFiles(home)) {
-    const kept = join(home.beforeUpdate, basename(path));
-    if (!existsSync(kept)) await rm(path, { force: true });
-    else await writeAtomic(path, await readFile(kept));
   }
 }
 
@@ -288,16 +236,19 @@ async function gatewayNow({ home, token }: UpdateDeps) {
   return status && { pid: running.pid, ...status };
 }
 
+const runningNames = (channels: z.infer<typeof statusShape>['channels']) =>
+  channels.filter(({ status }) => status.kind === 'running').map(({ name }) => name);
+
 async function runningChannels(deps: UpdateDeps): Promise<string[] | undefined> {
   const now = await gatewayNow(deps);
-  if (now === 'ended') return undefined;
-  return now?.channels.filter(({ status }) => status.kind === 'running').map(({ name }) => name);
+  return now === 'ended' ? undefined : now && runningNames(now.channels);
 }
 
 /** Why the new version has to go, or undefined. */
-async function watch(deps: UpdateDeps, { to, channels }: UpdateRun): Promise<string | undefined> {
+async function watch(deps: UpdateDeps, run: UpdateRun): Promise<string | undefined> {
   const { clock, signal, service, watchMs, tell } = deps;
   if (service === undefined) return undefined;
+  const { to } = run;
   tell(t`Version ${to} starts; it is watched for ${Math.round(watchMs / 1000)} s.`);
   const started = clock.monotonic();
   let pid: number | undefined;
@@ -318,32 +269,8 @@ async function watch(deps: UpdateDeps, { to, channels }: UpdateRun): Promise<str
       if (pid === undefined) readyAt = at;
       pid ??= now.pid;
       if (now.pid !== pid) return t`the gateway ended and was started again`;
-      if (at - readyAt >= watchMs) return downChannels(channels, now.channels);
+      if (at - readyAt >= watchMs) return downChannels(run, runningNames(now.channels));
     }
     await clock.sleep(LOOK_MS, signal);
   }
-}
-
-function downChannels(
-  before: readonly string[] = [],
-  now: z.infer<typeof statusShape>['channels'],
-): string | undefined {
-  const isUp = (name: string) =>
-    now.some((each) => each.name === name && each.status.kind === 'running');
-  const down = before.filter((name) => !isUp(name));
-  return down.length === 0 ? undefined : t`not running any more: ${down.join(', ')}`;
-}
-
-/** For the owner. */
-export function outcomeText(run: UpdateRun): string {
-  const { from, to, reason = '', backup } = run;
-  const back = backup === undefined ? '' : wayBack({ from, backup });
-  if (run.step === 'done') return t`nanobot was updated from ${from} to ${to}.`;
-  if (run.step === 'rolled-back') {
-    return t`The update to ${to} was rolled back: ${reason}. Version ${from} runs again.`;
-  }
-  return (
-    t`The update to ${to} went wrong: ${reason}. It stays, because messages came since it changed ` +
-    t`the home, and ${from} cannot read it now. ${back}`
-  );
 }

@@ -22,6 +22,7 @@ import type { SetAside } from '../message/delivery.ts';
 import { DeliveryError, NEVER } from '../message/errors.ts';
 import {
   type AccountName,
+  ALERT,
   accountName,
   type MessageId,
   messageId,
@@ -34,8 +35,6 @@ import type { OpenRows } from '../rows.ts';
 const REPEAT_MS = 3_600_000;
 const MAX_REMEMBERED = 1000;
 const NOTICE = 'undelivered/';
-/** Prefix of the id of every notice to the owner. */
-export const ALERT = 'alert/';
 
 type UndeliveredDeps = {
   readonly bus: Pick<MessageBus, 'send'>;

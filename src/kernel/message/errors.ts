@@ -37,6 +37,14 @@ export class NanobotError extends Error {
   }
 }
 
+/** Ends the gateway as a failure, so that its service starts it again. */
+export class GatewayMustEnd extends NanobotError {
+  override readonly name = 'GatewayMustEnd';
+  constructor(message: string) {
+    super('gateway_ends', message);
+  }
+}
+
 /**
  * A failed send. `not_sent`: the platform certainly has nothing. `unknown`: the request may have
  * arrived before its response was lost.

@@ -49,6 +49,9 @@ export const resultId = (value: string) => value as ResultId;
 
 export const DEFAULT_ACCOUNT = accountId('default');
 
+/** Prefix of the id of every notice to the owner. */
+export const ALERT = 'alert/';
+
 // The name of a turn: its session and the sequence number of its first message, so that every retry
 // of the turn, in this process or the next, has the same name.
 

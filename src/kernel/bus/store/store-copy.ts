@@ -2,6 +2,7 @@
 // that are compared after a restore.
 
 import { backup, DatabaseSync } from 'node:sqlite';
+import { ALERT } from '../../message/ids.ts';
 import { isDatabaseError, storeErrorOf } from './database.ts';
 
 export type StoreCounts = {
@@ -127,5 +128,7 @@ export function storeMark(path: string): StoreMark {
   }
 }
 
+/** Notices of the gateway itself, such as that it was updated, are none. */
+const SAID = `outbound WHERE id NOT LIKE '${ALERT}%'`;
 const TRAFFIC = `SELECT (SELECT max(seq) FROM inbound), (SELECT max(settled_at) FROM inbound),
-  (SELECT max(ord) FROM outbound), (SELECT max(settled_at) FROM outbound)`;
+  (SELECT max(ord) FROM ${SAID}), (SELECT max(settled_at) FROM ${SAID})`;
