@@ -36,6 +36,7 @@ export const ORDERS: Orders = {
     'switched-off',
     'workflows',
     'subagents',
+    'taken-over',
     'schedule',
     'approvals',
     'edits',

@@ -5,7 +5,7 @@ import { MODES } from '../features/modes/index.ts';
 import type { Modes, ModeTurn } from '../features/modes/modes.ts';
 import { PLANS, type PlanService } from '../features/plans/index.ts';
 import { SKILLS } from '../features/skills/index.ts';
-import { TurnCancelled } from '../kernel/bus/bus.ts';
+import { TurnCancelled, TurnTakenOver } from '../kernel/bus/bus.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import type { MediaReader } from '../kernel/media/media.ts';
@@ -307,6 +307,7 @@ async function* step(
 /** @throws the error, or the signal's reason, where the turn has to run again */
 function interruptionBy(error: unknown, turn: TurnContext): Interruption {
   const { aborted, reason } = turn.signal;
+  if (aborted && reason instanceof TurnTakenOver) return { kind: 'stopped', isTakenOver: true };
   if (aborted && reason instanceof TurnCancelled) return { kind: 'stopped' };
   if (aborted && reason instanceof TurnTimeUp) return { kind: 'time' };
   if (aborted) throw reason;

@@ -135,7 +135,10 @@ export async function finalizeTurn(
   const isForPerson =
     input.turnLimits === undefined && input.messages[0].message.chat.channel !== JOB_CHANNEL;
   const notices = isForPerson ? turn.notices.kept : [];
-  const { outcome, answers } = closingOf(ending, written, turn.limits, notices);
+  const isTakenOver = ending.kind === 'stopped' && ending.isTakenOver === true;
+  const closing = closingOf(ending, written, turn.limits, notices);
+  const { outcome } = closing;
+  const answers = isTakenOver ? [] : closing.answers;
   const { throughSeq } = thread;
   const common = { turnId: input.turnId, at: clock.now() };
   const unfinished: readonly TranscriptEntry[] =
@@ -148,6 +151,7 @@ export async function finalizeTurn(
     ...common,
     ...{ role: 'turn_end', outcome, answers, throughSeq },
     ...shared,
+    ...(isTakenOver ? { isTakenOver } : {}),
   };
   await thread.record([...unfinished, end], { durable: input.epoch === undefined });
   turn.log.debug('turn closed', {

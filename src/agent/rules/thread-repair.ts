@@ -10,6 +10,7 @@ import type {
   ToolCall,
   ToolEntry,
   TranscriptEntry,
+  TurnEndEntry,
   UserEntry,
 } from '../../kernel/message/transcript.ts';
 import { withCurrentMarks } from '../../kernel/message/untrusted.ts';
@@ -21,6 +22,7 @@ const EMPTY_RESULT = '[no output]';
 export const CONVERSATION_RESUMED = '[Conversation resumed]';
 export const CONTINUE = '[Continue.]';
 const STOPPED = '[The person stopped the previous answer.]';
+const TAKEN_OVER = '[You did not answer this: your owner answers here in your place.]';
 const UNANSWERED = '[No answer to the message above could be given.]';
 
 type Slot = { readonly call: ToolCall; result: ToolEntry | undefined };
@@ -63,7 +65,7 @@ function piecesOf(entries: readonly TranscriptEntry[], offered: Offered): readon
         fill(open.get(slotKey(entry.turnId, entry.callId)) ?? [], entry);
         break;
       case 'turn_end':
-        if (entry.outcome === 'stopped') pieces.push({ kind: 'user', text: STOPPED });
+        if (entry.outcome === 'stopped') pieces.push({ kind: 'user', text: stoppedText(entry) });
         if (entry.outcome === 'failed') pieces.push({ kind: 'user', text: UNANSWERED });
         break;
       case 'reset':
@@ -78,6 +80,9 @@ function piecesOf(entries: readonly TranscriptEntry[], offered: Offered): readon
 /** With the marks that the prompt explains, also where an earlier version stored others. */
 const shownText = ({ text, isForeign }: UserEntry | ToolEntry) =>
   isForeign === true ? withCurrentMarks(text) : text;
+
+const stoppedText = ({ isTakenOver }: TurnEndEntry) =>
+  isTakenOver === true ? TAKEN_OVER : STOPPED;
 
 const isAnswer = (entry: TranscriptEntry): entry is AssistantEntry =>
   entry.role === 'assistant' && entry.isDraft !== true && entry.text.trim() !== '';

@@ -65,12 +65,15 @@ export type Ask =
    */
   | { readonly kind: 'conclude'; readonly why: TurnLimit };
 
+/** `isTakenOver`: an owner answers instead, and nothing of the turn is sent. */
+type Stopped = { readonly kind: 'stopped'; readonly isTakenOver?: true };
+
 /** Why a turn ends; `closingOf` in turn-closing.ts gives the text. */
 export type Ending =
   | { readonly kind: 'answered'; readonly cut: boolean }
   | { readonly kind: 'empty' }
   | { readonly kind: 'refused' }
-  | { readonly kind: 'stopped' }
+  | Stopped
   | { readonly kind: 'limit'; readonly limit: TurnLimit }
   /** `text`: the text for the person. */
   | { readonly kind: 'failed'; readonly text: string };
@@ -189,6 +192,6 @@ export type SignalOf<P extends LivePhase> = PhaseSignals[P];
 
 /** What can interrupt a phase from outside. */
 export type Interruption =
-  | { readonly kind: 'stopped' }
+  | Stopped
   | { readonly kind: 'time' }
   | { readonly kind: 'failed'; readonly text: string };

@@ -1,10 +1,11 @@
 // Installs the chat commands about conversations: state, reset, compaction and explanations.
 
 import { AGENT } from '../../agent/install.ts';
+import { configuredAccount } from '../../channels/index.ts';
 import { chatTitle } from '../../channels/web/chat-log.ts';
 import type { Command } from '../../kernel/commands/command-access.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { channelScope, type SessionKey, turnId } from '../../kernel/message/ids.ts';
+import { accountName, channelScope, type SessionKey, turnId } from '../../kernel/message/ids.ts';
 import { chatRefOf, sessionOf } from '../../kernel/message/message.ts';
 import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
 import { MEMORY } from '../memory/index.ts';
@@ -12,6 +13,7 @@ import { MODE_SERVICE } from '../modes/index.ts';
 import { PLANS } from '../plans/index.ts';
 import type { ConversationService } from './conversation-commands.ts';
 import { compactCommands, conversationCommands, createUndo } from './conversation-commands.ts';
+import { createTakeOver } from './take-over.ts';
 import { whyCommands } from './why-command.ts';
 
 export { STOP } from './stop-command.ts';
@@ -29,7 +31,7 @@ export function install(kernel: Kernel): void {
       // A reset drops pending questions and ends turns in progress.
       async beginAnew(session, message) {
         await memory.takesUp(session, message);
-        for (const kind of ['ask', 'fallback']) await kernel.questions.drop(kind, session);
+        await dropQuestions(kernel, session);
         await plans.clear(session);
         const { trustedUntil, ...chosen } = await settings.get(session);
         if (trustedUntil !== undefined) await settings.set(session, chosen);
@@ -72,6 +74,19 @@ function addSessionRoutes(kernel: Kernel) {
     const title = await chatTitle(store.scope(channelScope(chat)), chat.chat);
     return title ?? (await people.persons.inChat(chat))?.name;
   }
+  const takeOver = createTakeOver({
+    ...{ rows: kernel.rows, bus, sessions, clock, nameOf, changed, tell: kernel.owners.tell },
+    agent: kernel.use(AGENT),
+    dropQuestions: (session) => dropQuestions(kernel, session),
+    isThreaded: (channel) => kernel.mediumOf(channel) === 'mail',
+    async isOthers(session) {
+      const chat = chatRefOf(session);
+      const isPlatform = chat && configuredAccount(accountName(chat), live.config.channels);
+      if (chat === undefined || isPlatform === undefined) return false;
+      return (await people.persons.inChat(chat))?.role !== 'owner';
+    },
+  });
+  add.stage(takeOver.stage);
   add.routes(
     [
       'GET /api/v1/sessions',
@@ -79,6 +94,9 @@ function addSessionRoutes(kernel: Kernel) {
       'GET /api/v1/sessions/:session/events',
       'GET /api/v1/sessions/:session/turns/:before',
       'POST /api/v1/sessions/search',
+      'POST /api/v1/sessions/:session/take-over',
+      'POST /api/v1/sessions/:session/hand-back',
+      'POST /api/v1/sessions/:session/answers',
       'GET /api/v1/messages/:message/trace',
     ],
     async () => {
@@ -86,12 +104,17 @@ function addSessionRoutes(kernel: Kernel) {
       const { conversationCost } = await import('../spending/rules/conversation-cost.ts');
       const currency = () => live.config.limits.budget.currency;
       return sessionRoutes({
-        ...{ care: await openCare(kernel), sessions, bus, clock, nameOf, currency },
+        ...{ care: await openCare(kernel), sessions, bus, clock, nameOf, currency, takeOver },
         ...{ audit: measuring.audit, changes: () => changes },
         costOf: (entries) => conversationCost(entries, live.config.models.prices, currency()),
       });
     },
   );
+}
+
+/** Questions of the agent to the person, which nobody waits for any more. */
+async function dropQuestions({ questions }: Kernel, session: SessionKey): Promise<void> {
+  for (const kind of ['ask', 'fallback']) await questions.drop(kind, session);
 }
 
 async function openCare({ live, clock, home, store, sessionFiles, use }: Kernel) {

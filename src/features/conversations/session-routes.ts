@@ -7,7 +7,13 @@ import type { MessageBus, Trace } from '../../kernel/bus/bus.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { messageId, type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf } from '../../kernel/message/message.ts';
-import type { ToolEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type {
+  ToolEntry,
+  TranscriptEntry,
+  TurnEndEntry,
+  UserEntry,
+} from '../../kernel/message/transcript.ts';
+import { unwrapped } from '../../kernel/message/untrusted.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { EarlierTurn } from '../../kernel/sessions/rules/earlier.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
@@ -15,6 +21,7 @@ import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
+  answeredBy,
   messageTrace,
   type SessionList,
   type SessionTurns,
@@ -25,6 +32,7 @@ import {
   sessionTurns,
 } from './rules/views.ts';
 import type { SessionCare } from './session-care.ts';
+import { isOwners, type TakeOver } from './take-over.ts';
 import { stepWords } from './why-command.ts';
 
 const MAX_FOLLOWED = 200;
@@ -34,6 +42,7 @@ const MAX_HITS = 100;
 const MAX_SHOWN_CHARS = 20_000;
 const MAX_KEY_CHARS = 1000;
 const MAX_QUERY_CHARS = 500;
+const MAX_ANSWER_CHARS = 20_000;
 /** What other processes delete is noticed after this time. */
 const STALE_MS = 30_000;
 
@@ -42,6 +51,11 @@ const oneSession = z.object({
     .string()
     .max(MAX_KEY_CHARS)
     .refine((key) => chatRefOf(key) !== undefined, t`is not the key of a conversation`),
+});
+
+const ownAnswer = z.strictObject({
+  id: z.string().regex(/^[\w-]{1,64}$/),
+  text: z.string().trim().min(1).max(MAX_ANSWER_CHARS),
 });
 
 type Cost = {
@@ -55,6 +69,7 @@ type SessionRoutesDeps = {
   readonly bus: Pick<MessageBus, 'trace'>;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
   readonly audit: AuditLog;
+  readonly takeOver: Omit<TakeOver, 'stage'>;
   nameOf(session: SessionKey): Promise<string | undefined>;
   /** Of the model calls among the entries; `micros`: millionths of the currency. */
   costOf(entries: readonly TranscriptEntry[]): Cost;
@@ -64,7 +79,7 @@ type SessionRoutesDeps = {
 };
 
 export function sessionRoutes(deps: SessionRoutesDeps) {
-  const { care, sessions, clock, audit } = deps;
+  const { care, sessions, clock, audit, takeOver } = deps;
 
   async function listed(limit: number): Promise<SessionList> {
     await care.complete();
@@ -72,6 +87,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
     const shown = found.slice(0, limit).map(async ({ key, messages, updatedAt, problem }) => ({
       ...{ key, messages, updatedAt },
       channel: chatRefOf(key)?.channel ?? '',
+      isTakenOver: await takeOver.isTakenOver(key),
       ...given('name', await deps.nameOf(key)),
       ...given('problem', problem),
     }));
@@ -85,8 +101,14 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
     return {
       ...{ key, hasOlder, currency: deps.currency() },
       ...given('name', await deps.nameOf(session)),
+      ...given('answeredBy', await answeredByNow(session)),
       turns: turns.map((turn) => turnView(turn, deps.costOf(turn.entries))),
     };
+  }
+
+  async function answeredByNow(session: SessionKey): Promise<'agent' | 'owner' | undefined> {
+    if (await takeOver.isTakenOver(session)) return 'owner';
+    return (await takeOver.isPossible(session)) ? 'agent' : undefined;
   }
 
   const note = (...words: readonly string[]) =>
@@ -145,6 +167,39 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
         return { hits, unreadable: failures };
       },
     ),
+    'POST /api/v1/sessions/:session/take-over': endpoint(
+      {
+        summary: t`Answer in the agent's place: it records what the person writes and is silent`,
+        ...{ params: oneSession, answer: answeredBy },
+      },
+      async ({ session }) => {
+        await takeOver.take(sessionKey(session));
+        note('take-over', session);
+        return { answeredBy: 'owner' as const };
+      },
+    ),
+    'POST /api/v1/sessions/:session/hand-back': endpoint(
+      {
+        summary: t`Let the agent answer from the next message on`,
+        ...{ params: oneSession, answer: answeredBy },
+      },
+      async ({ session }) => {
+        await takeOver.handBack(sessionKey(session));
+        note('hand-back', session);
+        return { answeredBy: 'agent' as const };
+      },
+    ),
+    'POST /api/v1/sessions/:session/answers': endpoint(
+      {
+        summary: t`Send a text to the person of a conversation that was taken over, once per id`,
+        ...{ params: oneSession, body: ownAnswer, answer: answeredBy },
+      },
+      async ({ session }, { id, text }) => {
+        await takeOver.answer(sessionKey(session), id, text);
+        note('answer', session);
+        return { answeredBy: 'owner' as const };
+      },
+    ),
     'GET /api/v1/messages/:message/trace': endpoint(
       {
         summary: t`The life of a message, from its arrival to the delivery of its answers`,
@@ -190,20 +245,26 @@ function sinceChange<Question, View>(
 
 function turnView({ turn, entries }: EarlierTurn, { calls, spent }: Cost): ShownTurn {
   const end = entries.findLast((entry) => entry.role === 'turn_end');
+  // A text without a question has no turn of the agent.
+  const isAsked = entries.some((entry) => entry.role !== 'user' || entry.seq !== undefined);
+  const remarked = isAsked ? undefined : 'answered';
   const used = entries.flatMap((entry) => (entry.role === 'assistant' ? [entry.model] : []));
   return {
     ...{ turn, steps: stepsOf(entries), models: [...new Set(used)] },
     ...{ calls, tokens: spent.tokens, micros: spent.micros },
-    ...given('outcome', end?.role === 'turn_end' ? end.outcome : undefined),
+    ...given('outcome', end?.role === 'turn_end' ? outcomeOf(end) : remarked),
   };
 }
+
+const outcomeOf = ({ outcome, isTakenOver }: TurnEndEntry) =>
+  isTakenOver === true ? 'recorded' : outcome;
 
 function stepsOf(entries: readonly TranscriptEntry[]): ShownStep[] {
   const results = new Map<string, ToolEntry>();
   for (const entry of entries) if (entry.role === 'tool') results.set(entry.callId, entry);
   const said = new Set<string>();
   return entries.flatMap((entry): ShownStep[] => {
-    if (entry.role === 'user') return [saidByPerson(entry)];
+    if (entry.role === 'user') return [saidBefore(entry)];
     // The texts that were sent are in the turn's end; those of a running turn stand for themselves.
     if (entry.role === 'turn_end') {
       const missing = entry.answers.filter((answer) => !said.has(answer.trim()));
@@ -218,11 +279,18 @@ function stepsOf(entries: readonly TranscriptEntry[]): ShownStep[] {
   });
 }
 
-const saidByPerson = (entry: Extract<TranscriptEntry, { role: 'user' }>): ShownStep => ({
-  ...{ kind: 'said', by: 'person', at: entry.at, text: headOf(entry.text, MAX_SHOWN_CHARS) },
-  ...{ files: entry.media?.length ?? 0, isUntrusted: entry.isForeign === true },
-  ...given('message', entry.messageId),
-});
+function saidBefore(entry: UserEntry): ShownStep {
+  const by = isOwners(entry) ? 'owner' : isAnnouncement(entry) ? 'agent' : 'person';
+  const text = by === 'person' ? entry.text : unwrapped(entry.text);
+  return {
+    ...{ kind: 'said', by, at: entry.at, text: headOf(text, MAX_SHOWN_CHARS) },
+    ...{ files: entry.media?.length ?? 0, isUntrusted: entry.isForeign === true },
+    ...given('message', entry.messageId),
+  };
+}
+
+/** What a job or a notice sent, recorded so that it can be answered. */
+const isAnnouncement = ({ seq, text }: UserEntry) => seq === undefined && unwrapped(text) !== text;
 
 const saidByAgent = (text: string, at: number): ShownStep => ({
   ...{ kind: 'said', by: 'agent', at, text: headOf(text, MAX_SHOWN_CHARS) },

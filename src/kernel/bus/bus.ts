@@ -122,7 +122,12 @@ export interface LiveTopic {
 
 /** Why a turn's signal was aborted by `cancel`. */
 export class TurnCancelled extends Error {
-  override readonly name = 'TurnCancelled';
+  override readonly name: string = 'TurnCancelled';
+}
+
+/** An owner answers in the agent's place: what the turn has written is not sent. */
+export class TurnTakenOver extends TurnCancelled {
+  override readonly name = 'TurnTakenOver';
 }
 
 /**

@@ -74,7 +74,9 @@ export type SystemSender = {
     | 'webhook'
     | 'approval'
     | 'draft'
-    | 'fallback';
+    | 'fallback'
+    /** What an owner writes in the agent's place. */
+    | 'owner';
   /** The rights of its creator; without them its turn may only answer. */
   readonly rights?: Rights;
   /** The person whose turn created it. */

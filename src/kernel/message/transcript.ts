@@ -145,6 +145,8 @@ export type TurnEndEntry = {
   readonly throughSeq: number;
   /** Model calls of the turn that no other entry contains. */
   readonly shared?: readonly SharedCall[];
+  /** Stopped because an owner answers in the agent's place. */
+  readonly isTakenOver?: true;
   readonly at: number;
 };
 

@@ -14,6 +14,7 @@ export const shownSession = z.object({
   messages: z.number(),
   updatedAt: moment,
   problem: z.string().exactOptional().describe('Why it cannot be read as a whole.'),
+  isTakenOver: z.boolean().describe("Whether an owner answers in the agent's place."),
 });
 export const sessionList = z.object({
   sessions: z.array(shownSession).describe('Newest first.'),
@@ -23,7 +24,7 @@ export const sessionList = z.object({
 const step = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('said'),
-    by: z.enum(['person', 'agent']),
+    by: z.enum(['person', 'agent', 'owner']),
     at: moment,
     text: z.string(),
     files: z.number(),
@@ -44,9 +45,9 @@ export const shownTurn = z.object({
   turn: z.number().describe('Its number in the conversation; numbers grow, with gaps.'),
   steps: z.array(step),
   outcome: z
-    .enum(['answered', 'stopped', 'failed'])
+    .enum(['answered', 'stopped', 'failed', 'recorded'])
     .exactOptional()
-    .describe('Absent while it runs.'),
+    .describe('Absent while it runs. recorded: an owner answers instead.'),
   models: z.array(z.string()),
   calls: z.number(),
   tokens: z.number(),
@@ -58,7 +59,12 @@ export const sessionTurns = z.object({
   currency: z.string(),
   turns: z.array(shownTurn).describe('Oldest first.'),
   hasOlder: z.boolean(),
+  answeredBy: z
+    .enum(['agent', 'owner'])
+    .exactOptional()
+    .describe('Absent where it cannot be taken over.'),
 });
+export const answeredBy = sessionTurns.pick({ answeredBy: true }).required();
 
 export const searchHits = z.object({
   hits: z.array(

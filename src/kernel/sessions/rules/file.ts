@@ -168,6 +168,7 @@ const DISK_NAMES: Readonly<Record<string, string>> = {
   isBlocked: 'blocked',
   isForeign: 'foreign',
   isTainted: 'tainted',
+  isTakenOver: 'taken_over',
   mimeType: 'mime_type',
   inputTokens: 'input_tokens',
   outputTokens: 'output_tokens',
@@ -187,7 +188,7 @@ const FIELDS: { readonly [Role in TranscriptEntry['role']]: string } = {
   reset: 'at',
   undo: 'undoes by at',
   restore: 'brings by at',
-  turn_end: 'turnId outcome answers throughSeq shared at',
+  turn_end: 'turnId outcome answers throughSeq shared isTakenOver at',
 };
 const USAGE_FIELDS = ['inputTokens', 'outputTokens', 'cachedTokens'];
 /** Written unchanged: their content has the same names on disk. */
@@ -359,6 +360,7 @@ const turnEnd = z.object({
     .array(z.object({ role: z.string(), model: z.string(), usage: usage.exactOptional() }))
     .optional()
     .catch(undefined),
+  taken_over: z.literal(true).optional().catch(undefined),
   timestamp: time,
 });
 const diskEntry = z

@@ -1,0 +1,121 @@
+// Taking a conversation over, and what the owner writes there in the agent's place.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import { problemText, type ViewProps } from './parts.tsx';
+
+const DRAFT = 'nanobot-answer:';
+
+type AtPath = ViewProps & { readonly path: string };
+
+export function TakeOver({ path, parts }: AtPath) {
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  const take = async () => {
+    isBusy.value = true;
+    problem.value = '';
+    try {
+      await parts.api.postJson(`${path}/take-over`, {});
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    isBusy.value = false;
+  };
+  return (
+    <>
+      <span class="problem" role="alert">
+        {problem.value}
+      </span>
+      <button
+        type="button"
+        class="button"
+        disabled={isBusy.value}
+        title={t`The agent stops answering here, and you write in its place`}
+        onClick={take}
+      >
+        {t`Take over`}
+      </button>
+    </>
+  );
+}
+
+/** What is written here survives a reload; a repeated try sends it once. */
+export function OwnAnswer({ path, parts }: AtPath) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const id = useRef(crypto.randomUUID());
+  const said = useSignal('');
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  const draft = `${DRAFT}${path}`;
+  useEffect(() => {
+    if (field.current === null) return;
+    field.current.value = sessionStorage.getItem(draft) ?? '';
+    field.current.focus();
+  }, [draft]);
+
+  async function post(work: () => Promise<unknown>, done: string) {
+    isBusy.value = true;
+    problem.value = '';
+    said.value = '';
+    try {
+      await work();
+      said.value = done;
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    isBusy.value = false;
+  }
+
+  const send = (event: Event) => {
+    event.preventDefault();
+    const text = field.current?.value.trim() ?? '';
+    if (text === '' || isBusy.value) return;
+    void post(async () => {
+      await parts.api.postJson(`${path}/answers`, { id: id.current, text });
+      id.current = crypto.randomUUID();
+      sessionStorage.removeItem(draft);
+      if (field.current !== null) field.current.value = '';
+    }, t`Queued for sending.`);
+  };
+
+  return (
+    <form class="card own-answer" onSubmit={send}>
+      <h2>
+        {t`You answer here`}
+        <span class="soft">{t`The agent only records what is written, until you hand back.`}</span>
+      </h2>
+      <textarea
+        ref={field}
+        rows={3}
+        dir="auto"
+        maxLength={20_000}
+        aria-label={t`Your answer`}
+        placeholder={t`Write to the person`}
+        onInput={({ currentTarget }) => sessionStorage.setItem(draft, currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) send(event);
+        }}
+      />
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+      <span class="actions">
+        <button type="submit" class="button primary" disabled={isBusy.value}>
+          {t`Send`}
+        </button>
+        <button
+          type="button"
+          class="button"
+          disabled={isBusy.value}
+          onClick={() => post(() => parts.api.postJson(`${path}/hand-back`, {}), '')}
+        >
+          {t`Hand back to the agent`}
+        </button>
+        <span class="soft" role="status">
+          {said.value}
+        </span>
+      </span>
+    </form>
+  );
+}
