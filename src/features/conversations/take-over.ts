@@ -133,7 +133,7 @@ function stageOf(deps: StageDeps): TurnStage {
   /** Runs the turn; once the conversation is taken over, its messages are only recorded. */
   async function run(turn: Turn, next: NextStage): Promise<HandledTurn> {
     const stop = new AbortController();
-    // Before the row is read: whoever writes it afterwards stops this turn.
+    // Before the row is read: taking over afterwards stops this turn.
     stops.set(turn.session, stop);
     try {
       if (await deps.isTakenOver(turn.session)) stop.abort(new TurnTakenOver(REASON));

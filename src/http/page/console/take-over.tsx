@@ -87,7 +87,7 @@ export function OwnAnswer({ path, parts }: AtPath) {
       </h2>
       <textarea
         ref={field}
-        rows={3}
+        rows={2}
         dir="auto"
         maxLength={20_000}
         aria-label={t`Your answer`}
