@@ -24,17 +24,17 @@ import { workflowsSchema } from './features/workflows/settings.ts';
 
 /** The sections of features in the configuration. */
 export const SECTIONS = {
-  notices: noticesSchema.prefault({}),
-  cron: cronSchema.prefault({}),
-  heartbeat: heartbeatSchema.prefault({}),
+  notices: noticesSchema.prefault({}).describe('What the gateway tells the owner by itself.'),
+  cron: cronSchema.prefault({}).describe('Scheduled jobs.'),
+  heartbeat: heartbeatSchema.prefault({}).describe('The regular look at HEARTBEAT.md.'),
   quietHours: quietHoursSchema,
   modelCapabilities: modelCapabilitiesSchema,
-  localModels: localModelsSchema,
-  cluster: clusterSchema,
+  localModels: localModelsSchema.describe('Models on this machine.'),
+  cluster: clusterSchema.describe('Models on other machines of your own.'),
   mcpServers: mcpServersSchema,
-  voice: voiceSchema,
-  search: searchSchema,
-  update: updateSchema,
+  voice: voiceSchema.describe('Voice messages: how they are understood and spoken.'),
+  search: searchSchema.describe('Search in notes, conversations and files.'),
+  update: updateSchema.describe('New versions of nanobot.'),
 };
 
 /** Their sections below `agents`. */
@@ -92,6 +92,7 @@ export const FEATURES = [
   { name: 'conversations', load: () => import('./features/conversations/index.ts') },
   { name: 'voice', load: () => import('./features/voice/index.ts') },
   { name: 'people', load: () => import('./features/people/index.ts') },
+  { name: 'configuration', load: () => import('./features/configuration/index.ts') },
   { name: 'update', load: () => import('./features/update/index.ts') },
   { name: 'upkeep', load: () => import('./features/health/upkeep.ts') },
   { name: 'backups', load: () => import('./features/backup/index.ts') },

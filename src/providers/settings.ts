@@ -4,7 +4,9 @@ import { z } from 'zod';
 import { proxy, secret, text } from '../kernel/config/settings-fields.ts';
 
 const providerEntry = z.strictObject({
-  apiKey: secret().default(''),
+  apiKey: secret()
+    .default('')
+    .describe('Key of the service. Empty: its environment variable, e.g. ANTHROPIC_API_KEY.'),
   apiBase: text().describe('Base URL. Empty: the provider’s own.'),
   proxy,
 });

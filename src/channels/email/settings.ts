@@ -99,20 +99,20 @@ const emailLimits = z.strictObject({
 });
 
 const mailboxFields = {
-  enabled: flag(false),
-  imapHost: text(),
-  imapPort: port.default(993),
+  enabled: flag(false).describe('Read this mailbox and answer.'),
+  imapHost: text().describe('IMAP server, from which email is read.'),
+  imapPort: port.default(993).describe('Its port.'),
   imapSecurity: security.default('tls'),
-  smtpHost: text(),
-  smtpPort: port.default(465),
+  smtpHost: text().describe('SMTP server, through which email is sent.'),
+  smtpPort: port.default(465).describe('Its port.'),
   smtpSecurity: security.default('tls'),
   proxy,
-  username: text(),
+  username: text().describe('User name at both servers, mostly the address.'),
   password: secret().default('').describe('Password; an app password if the provider has them.'),
   oauth2: oauth2Schema.prefault({}),
   from: text().describe('Address of the mailbox. Empty: the username.'),
   aliases: texts().describe('Additional addresses of this mailbox.'),
-  mailbox: text('INBOX'),
+  mailbox: text('INBOX').describe('Folder that is read.'),
   allowFrom: allowFrom.describe(
     t`Sender addresses that may talk to the agent. Empty: nobody; "*": everybody.`,
   ),

@@ -26,7 +26,7 @@ export const LARK_ACKNOWLEDGEMENTS = [
 ] as const;
 
 export const larkSchema = z.strictObject({
-  enabled: flag(false),
+  enabled: flag(false).describe('Connect to Lark or Feishu.'),
   appId: text().describe('App id from the developer console, e.g. cli_....'),
   appSecret: secret().default('').describe('App secret from the developer console.'),
   domain: text('feishu').describe(

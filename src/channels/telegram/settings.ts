@@ -30,9 +30,11 @@ export const TELEGRAM_REACTIONS = [
 ] as const;
 
 export const telegramSchema = z.strictObject({
-  enabled: flag(false),
+  enabled: flag(false).describe('Connect to Telegram.'),
   token: secret().default('').describe('Bot token from @BotFather.'),
-  apiRoot: text('https://api.telegram.org'),
+  apiRoot: text('https://api.telegram.org').describe(
+    'Address of the Bot API: that of Telegram, or of a server of your own.',
+  ),
   proxy,
   allowFrom: allowFrom.describe(
     t`Numeric Telegram user ids that may talk to the agent. Empty: nobody; "*": everybody.`,

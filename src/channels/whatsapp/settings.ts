@@ -34,7 +34,7 @@ const whatsappPacing = z.strictObject({
 });
 
 export const whatsappSchema = z.strictObject({
-  enabled: flag(false),
+  enabled: flag(false).describe('Connect to WhatsApp.'),
   allowFrom: allowFrom.describe(
     t`Phone numbers (+491511234567) or LIDs (1234@lid) that may talk to the agent. Empty: nobody; "*": everybody.`,
   ),

@@ -73,7 +73,7 @@ const peer = z
       })
       .max(2000)
       .describe('Address of its OpenAI-compatible server.'),
-    apiKey: secret().default(''),
+    apiKey: secret().default('').describe('Key of its server, if it wants one.'),
     kind: choice(['ollama', 'lmstudio', 'vllm', 'local'], 'local').describe(
       'Type of server. local: any other.',
     ),
@@ -126,7 +126,12 @@ export const clusterSchema = section({
       .max(5)
       .default([])
       .describe('Service types to search for by mDNS in your own networks.'),
-    ports: z.array(port).min(1).max(10).default([52_415, 1234, 8080, 1337]),
+    ports: z
+      .array(port)
+      .min(1)
+      .max(10)
+      .default([52_415, 1234, 8080, 1337])
+      .describe('Ports to search.'),
     everySecs: count(10, 86_400, 60).describe('Pause between two searches.'),
   }),
 });

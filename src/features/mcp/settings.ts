@@ -31,13 +31,13 @@ const access = z.enum(['read', 'web', 'write', 'send', 'execute']);
 const patterns = z.array(z.string().min(1).max(200)).max(200);
 
 const server = z.strictObject({
-  enabled: flag(true),
+  enabled: flag(true).describe('Use this server.'),
   command: z
     .string()
     .max(4096)
     .default('')
     .describe('Program that starts a server on this machine.'),
-  args: z.array(z.string()).max(200).default([]),
+  args: z.array(z.string()).max(200).default([]).describe('Arguments of the program.'),
   env: z
     .record(z.string().regex(VARIABLE, 'Use letters, digits and "_"'), secret())
     .default({})

@@ -20,7 +20,12 @@ export const SERVICES = ['search', 'recall', 'session_search', 'semantic_search'
 const roleModel = (about: string, usual: { temperature: number; tokens: number; secs: number }) =>
   section({
     model: text().describe(about),
-    temperature: z.number().min(0).max(2).default(usual.temperature),
+    temperature: z
+      .number()
+      .min(0)
+      .max(2)
+      .default(usual.temperature)
+      .describe('How freely it words its answers.'),
     maxTokens: count(16, 100_000, usual.tokens).describe('Longest answer of one call.'),
     timeoutSecs: seconds(1, 600, usual.secs).describe('Longest wait for one call.'),
   });
@@ -72,7 +77,7 @@ const delegationSchema = section({
 
 const supervisorSchema = section({
   model: text().describe('Model that decides who works next. Empty: the main model.'),
-  temperature: z.number().min(0).max(2).default(0.2),
+  temperature: z.number().min(0).max(2).default(0.2).describe('How freely it words its answers.'),
   maxTokens: count(16, 100_000, 1024).describe('Longest decision in tokens.'),
   timeoutSecs: seconds(1, 600, 60).describe('Longest wait for one call.'),
   maxSteps: count(1, 20, 6).describe('Most specialists and services used for one message.'),
@@ -94,7 +99,7 @@ export const modeFields = {
   ),
   circuit: section({
     failures: count(1, 100, 3).describe('Failures in a row after which a model is paused.'),
-    cooldownSecs: seconds(1, 86_400, 300),
+    cooldownSecs: seconds(1, 86_400, 300).describe('How long a model is paused.'),
     probeSecs: seconds(0, 3600, 60).describe(
       'Seconds between checks of recently used models while one does not answer. 0: none.',
     ),

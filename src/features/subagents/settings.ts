@@ -48,7 +48,9 @@ const share = (usual: number, about: string) =>
 
 export const votingSchema = section({
   gate: flag(false).describe('Ask pilot voters first; if they agree, ask nobody else.'),
-  pilotVoters: count(2, 5, USUAL_GATE.voters),
+  pilotVoters: count(2, 5, USUAL_GATE.voters).describe(
+    'Votes of the trial that decides whether more are asked for.',
+  ),
   maxEntropy: z
     .number()
     .min(0)

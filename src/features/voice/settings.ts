@@ -51,7 +51,7 @@ const speech = z.strictObject({
   engine: choice(['auto', 'openai', 'command', 'off'], 'off').describe(
     'Engine that speaks answers. auto: OpenAI if a key is set; the others as above.',
   ),
-  model: text('gpt-4o-mini-tts'),
+  model: text('gpt-4o-mini-tts').describe('Model that speaks, by its name at the engine.'),
   voice: text('alloy').describe('Voice, by its name at the engine.'),
   format: choice(['opus', 'mp3'], 'opus').describe(
     'opus: sent as voice message; mp3: sent as audio file.',

@@ -37,6 +37,7 @@ import { member, pathsIn, valueAt, withValue } from './json-paths.ts';
 import { migrateConfig } from './migration.ts';
 import {
   type FoundSecrets,
+  leftMasks,
   looksLikeMask,
   missingSecrets,
   NO_SECRETS,
@@ -217,11 +218,16 @@ export const conflicts = (config: Config): Problems => CHECKS.flatMap((check) =>
 /** Placeholders that a program shows instead of the real secrets. */
 function maskedSecrets(value: JsonValue): Problems {
   const remedy = t`Enter the real value, or a reference to an environment variable.`;
-  return [...secretPaths(value)].flatMap((path) => {
+  const whole = [...secretPaths(value)].filter((path) => {
     const secret = valueAt(value, path);
-    const isMask = typeof secret === 'string' && looksLikeMask(secret);
-    return unless(!isMask, path, t`this is a placeholder, not the secret`, remedy);
+    return typeof secret === 'string' && looksLikeMask(secret);
   });
+  const paths = new Set([...whole, ...leftMasks(value)]);
+  return [...paths].map((path) => ({
+    path,
+    problem: t`this is a placeholder, not the secret`,
+    remedy,
+  }));
 }
 
 function gatewayExposure({ gateway }: Config): Problems {

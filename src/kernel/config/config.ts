@@ -57,10 +57,17 @@ const agentDefaults = z.strictObject({
       'Conversations with a local model are never sent to a service.',
   ),
   maxTokens: count(1, 1_000_000, 4096).describe('Longest answer of one model call in tokens.'),
-  temperature: z.number().min(0).max(2).default(0.7),
+  temperature: z
+    .number()
+    .min(0)
+    .max(2)
+    .default(0.7)
+    .describe('How freely the model words its answers. 0: always the likeliest words.'),
   thinkingBudget: count(0, 128_000, 0).describe('Tokens for thinking. 0: off. /think changes it.'),
   maxToolIterations: count(1, 200, 20).describe('Most model calls in one turn.'),
-  maxContextTokens: count(2048, 10_000_000, 128_000),
+  maxContextTokens: count(2048, 10_000_000, 128_000).describe(
+    'Context window in tokens that is used, where the model has no smaller one.',
+  ),
   compaction: compactionSchema.prefault({}),
   finalAnswer: choice(['inline', 'separate'], 'inline').describe(
     'separate: after tool use, one more call without tools writes the answer from all results, and ' +
@@ -102,14 +109,14 @@ const kernelSchema = z.strictObject({
   agents: section({
     defaults: agentDefaults.prefault({}),
     ...AGENT_SECTIONS,
-  }),
-  providers: providersSchema.prefault({}),
+  }).describe('The agent: models, limits of a turn, subagents, workflows and ways of working.'),
+  providers: providersSchema.prefault({}).describe('Services and servers that run models.'),
   channels: section({
     telegram: telegramSchema.prefault({}),
     email: emailSchema.prefault({}),
     whatsapp: whatsappSchema.prefault({}),
     lark: larkSchema.prefault({}),
-  }),
+  }).describe('Where people write to the agent.'),
   network: section({
     proxy: secret()
       .default('')
@@ -121,9 +128,11 @@ const kernelSchema = z.strictObject({
       'Hosts reached without a proxy, with their subdomains, or blocks such as 10.0.0.0/8; in addition to ' +
         'the environment variable NO_PROXY.',
     ),
-  }),
+  }).describe('Proxies.'),
   gateway: section({
-    host: text('127.0.0.1'),
+    host: text('127.0.0.1').describe(
+      'Address on which the web page and the API listen. 127.0.0.1: only for this machine.',
+    ),
     port: z
       .int()
       .min(0)
@@ -140,36 +149,40 @@ const kernelSchema = z.strictObject({
     drainSecs: seconds(0, 300, 20).describe(
       'Longest wait for running turns when the gateway stops.',
     ),
-  }),
+  }).describe('The web page and the API.'),
   coalesce: section({
     mode: choice(['wait', 'speculative'], 'speculative').describe(
       'How messages in a row become one turn. speculative: in a private chat answer a single message at once, and ' +
         'again when more arrive; wait: always wait until the chat is quiet.',
     ),
     quietMs: count(0, 10_000, 700).describe('Wait after the last message.'),
-    maxWaitMs: count(0, 60_000, 3000),
-    maxMessages: count(1, 100, 20),
+    maxWaitMs: count(0, 60_000, 3000).describe('Longest wait after the first message.'),
+    maxMessages: count(1, 100, 20).describe('Most messages in one turn; more become the next one.'),
     continuationMs: count(0, 10_000, 1500).describe(
       'Wait after a message as long as the channel allows, because it may be continued.',
     ),
-  }),
+  }).describe('How messages sent shortly after each other become one turn.'),
   queue: section({
     mode: choice(QUEUE_MODES, 'steer').describe(
       'What messages sent during a turn do. steer: they join it; followup: each gets a turn of its own afterwards; ' +
         'collect: all of them become the next turn; interrupt: they stop it, and it starts anew with all messages.',
     ),
-    maxPendingPerChat: count(1, 10_000, 200),
-    maxPending: count(1, 1_000_000, 10_000),
-  }),
+    maxPendingPerChat: count(1, 10_000, 200).describe(
+      'Most messages of one chat that wait; more are refused.',
+    ),
+    maxPending: count(1, 1_000_000, 10_000).describe(
+      'Most messages that wait in total; more are refused.',
+    ),
+  }).describe('What waits for the agent.'),
   edits: section({
     afterAnswer: choice(['offer', 'edit', 'ignore'], 'offer').describe(
       'What happens when a message is edited after its answer. offer: ask whether to answer again; edit: ' +
         'replace the answer to the newest message automatically, without actions.',
     ),
-  }),
-  limits: limitsSchema.prefault({}),
-  models: modelsSchema.prefault({}),
-  sessions: sessionsSchema.prefault({}),
+  }).describe('Edited messages.'),
+  limits: limitsSchema.prefault({}).describe('How much people may use, and what may be spent.'),
+  models: modelsSchema.prefault({}).describe('What is known about models.'),
+  sessions: sessionsSchema.prefault({}).describe('Files of conversations.'),
   store: section({
     engine: choice(['sqlite', 'postgres'], 'sqlite').describe(
       'Where messages, conversations under way and all other state are kept. sqlite: in state.db; postgres: in the ' +
@@ -186,19 +199,21 @@ const kernelSchema = z.strictObject({
       'What the start does with a damaged state.db. recover: rebuild it and report what is lost; stop: change ' +
         'nothing and end.',
     ),
-  }),
-  tools: toolsSchema,
-  memory: memorySchema.prefault({}),
+  }).describe('Where the state is kept.'),
+  tools: toolsSchema.describe('What the agent may do.'),
+  memory: memorySchema.prefault({}).describe('What the agent remembers.'),
   retry: section({
-    providerMinSecs: seconds(0, 60, 1),
-    providerMaxSecs: seconds(0, 600, 30),
+    providerMinSecs: seconds(0, 60, 1).describe(
+      'Wait before the first retry; each further one waits twice as long.',
+    ),
+    providerMaxSecs: seconds(0, 600, 30).describe('Longest wait before a retry.'),
     providerAttempts: count(0, 10, 3).describe('Retries after the first attempt.'),
-  }),
+  }).describe('Repeated calls of a model that failed.'),
   timeouts: section({
-    firstTokenSecs: seconds(1, 3600, 90),
-    streamIdleSecs: seconds(1, 3600, 60),
-    modelCallSecs: seconds(1, 7200, 600),
-  }),
+    firstTokenSecs: seconds(1, 3600, 90).describe('Longest wait for the first words of an answer.'),
+    streamIdleSecs: seconds(1, 3600, 60).describe('Longest pause within an answer.'),
+    modelCallSecs: seconds(1, 7200, 600).describe('Longest call of a model.'),
+  }).describe('How long calls of a model may take.'),
   media: section({
     maxBytes: count(1_000_000, 10_000_000_000_000, 2_000_000_000).describe(
       'Most bytes for all received and sent files. The least recently used are deleted first.',
@@ -213,17 +228,19 @@ const kernelSchema = z.strictObject({
     maxInlineChars: count(0, 100_000, 8000).describe(
       'Characters of a document shown with its message; read_document reads the rest.',
     ),
-  }),
-  backup: backupSchema.prefault({}),
+  }).describe('Received and sent files.'),
+  backup: backupSchema.prefault({}).describe('Back-ups that the gateway makes by itself.'),
   ...SECTIONS,
-  telemetry: telemetrySection,
+  telemetry: telemetrySection.describe('Metrics, traces and the audit.'),
   logging: section({
-    level: choice(['debug', 'info', 'warn', 'error'], 'info'),
-    keepDays: count(1, 3650, 14),
+    level: choice(['debug', 'info', 'warn', 'error'], 'info').describe(
+      'The least important lines that are written.',
+    ),
+    keepDays: count(1, 3650, 14).describe('Days to keep the log.'),
     stdout: flag(false).describe(
       'Also write the log to standard output, one JSON object per line, unless it is a terminal.',
     ),
-  }),
+  }).describe('The log.'),
 });
 
 type WithSettings = {

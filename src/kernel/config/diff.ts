@@ -2,12 +2,10 @@
 // their channel, few of the whole gateway.
 
 import { FEATURES } from '../../features.ts';
-import { isObject } from '../../lib/json/json.ts';
 import { accountName, channelName } from '../message/ids.ts';
 import type { Config } from './config.ts';
 import { accountViews } from './config.ts';
-import { joinPath } from './json.ts';
-import { member } from './json-paths.ts';
+import { changedPaths, member } from './json-paths.ts';
 
 export type ConfigChange = {
   /** Changed keys that apply from the next turn on. */
@@ -24,7 +22,7 @@ const PER_MESSAGE = ['allowFrom', 'acceptUnverified', 'strangers', 'bridge'];
 /**
  * Bound when the gateway starts: the address, the store, the log, metrics, which features are on.
  */
-const AT_START = [
+export const AT_START: readonly string[] = [
   'gateway.host',
   'gateway.port',
   'gateway.allowedHosts',
@@ -44,7 +42,7 @@ const AT_START = [
 ];
 
 export function configChange(before: Config, after: Config): ConfigChange {
-  const paths = changedPaths(before, after, '');
+  const paths = changedPaths(before, after);
   const gateway = paths.filter(bindsAtStart);
   const rest = paths.filter((path) => !bindsAtStart(path));
   return {
@@ -52,6 +50,12 @@ export function configChange(before: Config, after: Config): ConfigChange {
     channels: rest.some(isOfChannel) ? restarting(before.channels, after.channels) : [],
     gateway,
   };
+}
+
+/** When a changed key applies. */
+export function appliesAt(path: string): 'turn' | 'channel' | 'start' {
+  if (bindsAtStart(path)) return 'start';
+  return isOfChannel(path) ? 'channel' : 'turn';
 }
 
 export function isUnchanged(change: ConfigChange): boolean {
@@ -76,20 +80,10 @@ function restarting(before: Config['channels'], after: Config['channels']): read
     const is = accountViews(after, channel);
     const accounts = [...new Set([...was.keys(), ...is.keys()])];
     const changed = accounts.filter((account) =>
-      changedPaths(member(was.get(account), channel), member(is.get(account), channel), '').some(
+      changedPaths(member(was.get(account), channel), member(is.get(account), channel)).some(
         (path) => !PER_MESSAGE.includes(path),
       ),
     );
     return changed.map((account) => accountName({ channel: channelName(channel), account }));
   });
-}
-
-/** Lists count as one value. */
-function changedPaths(before: unknown, after: unknown, path: string): readonly string[] {
-  if (!isObject(before) || !isObject(after)) {
-    return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];
-  }
-  return Object.keys({ ...before, ...after })
-    .filter((key) => key !== '$schema')
-    .flatMap((key) => changedPaths(before[key], after[key], joinPath(path, key)));
 }

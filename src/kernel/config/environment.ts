@@ -39,12 +39,21 @@ export function expandEnvironment(value: JsonValue, env: Environment): Expanded 
 
 /** Adds the keys set by variables, which override the file; lists and sections are JSON there. */
 export function withVariables(value: JsonObject, env: Environment): JsonObject {
-  return Object.entries(env).reduce((filled, [name, text = '']) => {
-    const path = SETTING.exec(name)?.[1]?.split('__').join('.');
-    if (path === undefined || text === '') return filled;
+  return settingVariables(env).reduce((filled, { path, name }) => {
+    const text = env[name] ?? '';
     const parsed = /^[[{]/.test(text) ? (parseJson(text) as JsonValue | undefined) : text;
     return withValue(filled, path, parsed ?? text);
   }, value);
+}
+
+/** The variables that set keys, with the paths of those. */
+export function settingVariables(
+  env: Environment,
+): { readonly path: string; readonly name: string }[] {
+  return Object.entries(env).flatMap(([name, text = '']) => {
+    const path = SETTING.exec(name)?.[1]?.split('__').join('.');
+    return path === undefined || text === '' ? [] : [{ path, name }];
+  });
 }
 
 /** The variable that sets the key of this path, or one below it. */

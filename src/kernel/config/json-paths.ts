@@ -1,7 +1,20 @@
 // Reads and changes one place of a JSON value by its dotted path. Values are never changed, only
-// copied.
+// copied. The web page uses it too, so it imports nothing.
 
-import { isJsonObject, type JsonObject, type JsonValue, joinPath } from './json.ts';
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue };
+export type JsonObject = { readonly [key: string]: JsonValue };
+
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export const joinPath = (path: string, key: string) => (path === '' ? key : `${path}.${key}`);
 
 export function valueAt(value: JsonValue | undefined, path: string): JsonValue | undefined {
   if (path === '') return value;
@@ -83,4 +96,17 @@ export function withoutValue(object: JsonObject, path: string): JsonObject {
 function split(path: string): readonly [first: string, rest: string | undefined] {
   const dot = path.indexOf('.');
   return dot === -1 ? [path, undefined] : [path.slice(0, dot), path.slice(dot + 1)];
+}
+
+const isSection = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Where the two differ. Lists count as one value. */
+export function changedPaths(before: unknown, after: unknown, path = ''): readonly string[] {
+  if (!isSection(before) || !isSection(after)) {
+    return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];
+  }
+  return Object.keys({ ...before, ...after })
+    .filter((key) => key !== '$schema')
+    .flatMap((key) => changedPaths(member(before, key), member(after, key), joinPath(path, key)));
 }

@@ -4,15 +4,9 @@
 
 import { t } from '../../lib/texts.ts';
 import { ConfigError, type ConfigProblem } from '../message/errors.ts';
+import { type JsonObject, type JsonValue, joinPath } from './json-paths.ts';
 
-export type JsonValue =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue };
-export type JsonObject = { readonly [key: string]: JsonValue };
+export { isJsonObject, type JsonObject, type JsonValue, joinPath } from './json-paths.ts';
 
 /** Both count from 1. */
 export type Place = { readonly line: number; readonly column: number };
@@ -37,12 +31,6 @@ const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 export function readJson(text: string): LocatedJson {
   return new JsonReader(text.replace(/^\uFEFF/, '')).read();
 }
-
-export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export const joinPath = (path: string, key: string) => (path === '' ? key : `${path}.${key}`);
 
 class JsonReader {
   readonly #text: string;

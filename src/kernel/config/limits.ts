@@ -117,12 +117,16 @@ export type LimitsConfig = z.infer<typeof limitsSchema>;
 // The `sessions` and `memory` sections of the configuration.
 
 export const sessionsSchema = z.strictObject({
-  rotationSizeBytes: count(10_000, 1_000_000_000, 1_000_000),
-  rotationTokens: count(1000, 100_000_000, 200_000),
+  rotationSizeBytes: count(10_000, 1_000_000_000, 1_000_000).describe(
+    'Size in bytes at which a conversation goes on in a new session file.',
+  ),
+  rotationTokens: count(1000, 100_000_000, 200_000).describe('The same in tokens.'),
   carry: choice(['recent', 'nothing'], 'recent').describe(
     'What a new session file starts with: the summary and the last messages, or nothing.',
   ),
-  rotationCarryMessages: count(0, 1000, 10),
+  rotationCarryMessages: count(0, 1000, 10).describe(
+    'Last messages that a new session file starts with.',
+  ),
   keepWorkDays: count(1, 3650, 30).describe(
     'Days to keep the conversations of subagents and jobs.',
   ),

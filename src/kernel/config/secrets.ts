@@ -44,6 +44,35 @@ export function maskSecrets(value: JsonValue): JsonValue {
   });
 }
 
+/**
+ * Puts the secrets of `before` back into a changed copy of its masked form. A mask that stands elsewhere
+ * than before is replaced only if a single secret of its list can be meant; another one stays.
+ */
+export function unmasked(changed: JsonObject, before: JsonObject): JsonValue {
+  const shown = maskSecrets(before);
+  return mapTexts(changed, (text, path) => {
+    if (!text.includes(MASK)) return text;
+    const same = valueAt(shown, path) === text ? valueAt(before, path) : undefined;
+    if (typeof same === 'string') return same;
+    const list = path.slice(0, Math.max(0, path.lastIndexOf('.')));
+    const [written, masks] = [valueAt(before, list), valueAt(shown, list)];
+    if (!Array.isArray(written) || !Array.isArray(masks)) return text;
+    const meant = new Set(written.filter((_one, index) => masks[index] === text));
+    const [only] = meant;
+    return meant.size === 1 && typeof only === 'string' ? only : text;
+  });
+}
+
+/** Where masks stand in place of secrets within texts. */
+export function leftMasks(raw: JsonValue): readonly string[] {
+  const paths: string[] = [];
+  mapTexts(raw, (text, path) => {
+    if (path.startsWith('mcpServers.') && text.includes(MASK)) paths.push(path);
+    return text;
+  });
+  return paths;
+}
+
 const masked = (text: string, secret: string) =>
   text.replaceAll(secret, MASK).replaceAll(encodeURIComponent(secret), MASK);
 

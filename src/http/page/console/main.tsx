@@ -4,6 +4,7 @@
 import { signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { t } from '/texts.js';
+import { Configuration } from './configuration.tsx';
 import { Memory } from './memory.tsx';
 import { Page, type PageParts, type ViewProps } from './parts.tsx';
 import { Schedules } from './schedules.tsx';
@@ -11,6 +12,7 @@ import { Sessions } from './sessions.tsx';
 import { Usage } from './usage.tsx';
 
 const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
+  configuration: Configuration,
   memory: Memory,
   schedules: Schedules,
   sessions: Sessions,

@@ -19,6 +19,7 @@ import type { Environment } from '../environment.ts';
 import { type JsonObject, readJson } from '../json.ts';
 import { valueAt } from '../json-paths.ts';
 import { migrateConfig } from '../migration.ts';
+import { keepVersion } from './config-history.ts';
 import { type Home, readMadeToken } from './home.ts';
 import { findSecrets, findSecretsIn } from './secret-sources.ts';
 
@@ -179,13 +180,26 @@ export async function readRawConfig(home: Home): Promise<JsonObject> {
  * @throws ConfigError with the new problems
  */
 export async function saveConfig(home: Home, raw: JsonObject, env: Environment): Promise<void> {
-  const problemsOf = async (one: JsonObject) =>
-    contentProblems(one, env, await findSecrets(one, env, home));
-  const known = (await problemsOf(await readRawConfig(home))).map(nameOf);
-  const problems = (await problemsOf(raw)).filter((one) => !known.includes(nameOf(one)));
+  const problems = await newProblems(home, raw, env);
   if (problems.length > 0) throw configError(problems);
   await mkdir(home.root, { recursive: true, mode: HOME_MODE });
+  await keepVersion(home);
   await writeAtomic(home.config, textOf(raw));
+  await keepVersion(home);
+}
+
+/** What keeps a configuration from replacing that of the file. */
+export async function newProblems(
+  home: Home,
+  raw: JsonObject,
+  env: Environment,
+): Promise<readonly ConfigProblem[]> {
+  const problemsOf = async (one: JsonObject) =>
+    contentProblems(one, env, await findSecrets(one, env, home));
+  const problems = await problemsOf(raw);
+  if (problems.length === 0) return [];
+  const known = (await problemsOf(await readRawConfig(home))).map(nameOf);
+  return problems.filter((one) => !known.includes(nameOf(one)));
 }
 
 /** Stores a configuration that loaded, unless that copy exists already. */
@@ -193,7 +207,10 @@ async function keepLastGood(home: Home, raw: JsonObject): Promise<void> {
   const text = textOf(raw);
   const known = await readFile(home.lastGoodConfig, 'utf8').catch(() => undefined);
   if (known === text) return;
-  await unlessReadOnly(() => writeAtomic(home.lastGoodConfig, text));
+  await unlessReadOnly(async () => {
+    await keepVersion(home);
+    await writeAtomic(home.lastGoodConfig, text);
+  });
 }
 
 /** Replaces an older file by its migrated form; the original stays beside it. Returns notes. */

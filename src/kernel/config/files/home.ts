@@ -12,6 +12,8 @@ const NAMES = {
   config: 'config.json',
   /** The last configuration that loaded, kept for a person to go back to. */
   lastGoodConfig: 'config.last-good.json',
+  /** Earlier versions of the configuration. */
+  configHistory: 'config.history',
   workspace: 'workspace',
   state: 'state.db',
   sessions: 'sessions',

@@ -1,0 +1,163 @@
+// The configuration over HTTP: shown with secrets masked, checked and changed by owners. A change is
+// refused if the file changed since it was read. The gateway notices the new file as it does an edit by
+// hand, applies it and writes the audit.
+
+import { createHash } from 'node:crypto';
+import { AT_START, appliesAt } from '../../kernel/config/diff.ts';
+import { type Environment, settingVariables } from '../../kernel/config/environment.ts';
+import { EMPTY, newProblems, saveConfig } from '../../kernel/config/files/config-file.ts';
+import { configJsonSchema } from '../../kernel/config/files/config-schema.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { problemLines } from '../../kernel/config/issues.ts';
+import { isJsonObject, type JsonObject, readJson } from '../../kernel/config/json.ts';
+import { changedPaths, valueAt, withoutValue, withValue } from '../../kernel/config/json-paths.ts';
+import { migrateConfig } from '../../kernel/config/migration.ts';
+import { maskSecrets, unmasked } from '../../kernel/config/secrets.ts';
+import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
+import { ConfigError, type ConfigProblem } from '../../kernel/message/errors.ts';
+import { textIfThere } from '../../lib/files/files.ts';
+import { defined } from '../../lib/json/json.ts';
+import { t } from '../../lib/texts.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import {
+  type CheckedChanges,
+  checkedChanges,
+  configurationSchema,
+  type Difference,
+  type SettingChange,
+  type SettingProblem,
+  type ShownConfiguration,
+  settingChanges,
+  shownConfiguration,
+} from './rules/views.ts';
+
+type ConfigurationRoutesDeps = {
+  readonly live: LiveConfig;
+  readonly home: Home;
+  readonly env: Environment;
+  readonly clock: Pick<Clock, 'sleep'>;
+};
+
+export function configurationRoutes({ live, home, env, clock }: ConfigurationRoutesDeps) {
+  const text = async () => (await textIfThere(home.config)) ?? EMPTY;
+
+  async function shown(): Promise<ShownConfiguration> {
+    const written = await text();
+    const { raw, problems } = readRaw(written);
+    return {
+      version: versionOf(written),
+      ...(raw === undefined ? {} : { written: maskedObject(raw) }),
+      variables: settingVariables(env),
+      problems: (problems.length > 0 ? problems : live.problems).map(shownProblem),
+    };
+  }
+
+  /** The file as it is, and with the changes. @throws Refusal */
+  async function changed(version: string, changes: readonly SettingChange[]) {
+    const written = await text();
+    if (versionOf(written) !== version) {
+      const message = t`config.json was changed meanwhile; nothing is saved.`;
+      throw new Refusal(409, 'changed_meanwhile', message);
+    }
+    const { raw, problems } = readRaw(written);
+    if (raw === undefined) throw invalid(problems);
+    return { before: raw, after: withChanges(raw, changes) };
+  }
+
+  return {
+    'GET /api/v1/configuration': endpoint(
+      { summary: t`The configuration, secrets masked`, answer: shownConfiguration },
+      shown,
+    ),
+    'GET /api/v1/configuration/events': watched(
+      {
+        summary: t`The configuration, secrets masked, now and after each change`,
+        answer: shownConfiguration,
+      },
+      clock,
+      shown,
+    ),
+    'GET /api/v1/configuration/schema': endpoint(
+      { summary: t`The JSON Schema of the configuration`, answer: configurationSchema },
+      () => ({ schema: schemaOf(), atStart: [...AT_START] }),
+    ),
+    'POST /api/v1/configuration/check': endpoint(
+      {
+        summary: t`What changes of the configuration would do, and what keeps them from being saved`,
+        ...{ body: settingChanges, answer: checkedChanges },
+      },
+      async (_params, { version, changes }): Promise<CheckedChanges> => {
+        const { before, after } = await changed(version, changes);
+        const problems = await newProblems(home, after, env);
+        return {
+          problems: problems.map(shownProblem),
+          differences: differencesOf(before, after),
+        };
+      },
+    ),
+    'POST /api/v1/configuration': endpoint(
+      {
+        summary: t`Change the configuration; nothing is saved if the file changed meanwhile`,
+        ...{ body: settingChanges, answer: shownConfiguration },
+      },
+      async (_params, { version, changes }) => {
+        const { after } = await changed(version, changes);
+        await saveConfig(home, after, env).catch((error: unknown) => {
+          throw error instanceof ConfigError ? invalid(error.problems) : error;
+        });
+        return shown();
+      },
+    ),
+  } satisfies RouteHandlers;
+}
+
+function readRaw(written: string): {
+  readonly raw?: JsonObject;
+  readonly problems: readonly ConfigProblem[];
+} {
+  try {
+    const { value, problems } = readJson(written);
+    return { raw: migrateConfig(value).raw, problems };
+  } catch (error) {
+    if (error instanceof ConfigError) return { problems: error.problems };
+    throw error;
+  }
+}
+
+function withChanges(raw: JsonObject, changes: readonly SettingChange[]): JsonObject {
+  const next = changes.reduce<JsonObject>(
+    (one, { path, value }) =>
+      value === undefined ? withoutValue(one, path) : withValue(one, path, value),
+    raw,
+  );
+  const whole = unmasked(next, raw);
+  return isJsonObject(whole) ? whole : next;
+}
+
+function differencesOf(before: JsonObject, after: JsonObject): Difference[] {
+  const [was, is] = [maskSecrets(before), maskSecrets(after)];
+  return changedPaths(before, after).map((path) => ({
+    path,
+    applies: appliesAt(path),
+    ...defined({ before: valueAt(was, path), after: valueAt(is, path) }),
+  }));
+}
+
+function maskedObject(raw: JsonObject): JsonObject {
+  const masked = maskSecrets(raw);
+  return isJsonObject(masked) ? masked : {};
+}
+
+const schemaOf = () => JSON.parse(JSON.stringify(configJsonSchema()));
+
+const shownProblem = ({ path, problem, remedy, line }: ConfigProblem): SettingProblem => ({
+  ...{ path, problem, remedy },
+  ...(line === undefined ? {} : { line }),
+});
+
+const invalid = (problems: readonly ConfigProblem[]) =>
+  new Refusal(422, 'invalid', problemLines(problems).join('\n'));
+
+const versionOf = (text: string) =>
+  createHash('sha256').update(text).digest('base64url').slice(0, 22);

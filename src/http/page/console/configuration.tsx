@@ -1,0 +1,397 @@
+// Configuration: every setting with its description and default, the file beside it. Changes are collected,
+// checked by the gateway, shown as a difference and saved; what was changed elsewhere meanwhile is shown.
+
+import { type Signal, useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type {
+  CheckedChanges,
+  ConfigurationSchema,
+  Difference,
+  SettingProblem,
+  ShownConfiguration,
+} from '../../../features/configuration/rules/views.ts';
+import {
+  changedPaths,
+  type JsonValue,
+  valueAt,
+} from '../../../kernel/config/json-paths.ts';
+import {
+  changed,
+  changesOf,
+  type Draft,
+  isWithin,
+  MASK,
+  type Schema,
+  withDraft,
+} from './configuration-fields.ts';
+import { type Form, Sections } from './configuration-form.tsx';
+import { Page, type PageParts, problemText, Shown, Tabs, useLive, type ViewProps } from './parts.tsx';
+
+const CONFIGURATION = '/api/v1/configuration';
+const NO_DRAFT: Draft = new Map();
+const CONFLICT = 409;
+
+export function Configuration({ parts }: ViewProps) {
+  const live = useLive<ShownConfiguration>(parts, `${CONFIGURATION}/events`);
+  const schema = useSignal<ConfigurationSchema | undefined>(undefined);
+  const problem = useSignal('');
+  useEffect(() => {
+    parts.api.getJson(`${CONFIGURATION}/schema`).then(
+      (found) => {
+        schema.value = found as ConfigurationSchema;
+      },
+      (error) => {
+        problem.value = problemText(error);
+      },
+    );
+  }, [parts, schema, problem]);
+  return (
+    <Page title={t`Configuration`}>
+      <Tabs
+        label={t`Setup`}
+        shown="#/configuration"
+        links={[['#/configuration', t`Configuration`]]}
+      />
+      <p class="view-problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      <Shown
+        live={live}
+        show={(shown) =>
+          schema.value === undefined ? (
+            <p class="loading" role="status">{t`Loading…`}</p>
+          ) : (
+            <Editor latest={shown} known={schema.value} parts={parts} />
+          )
+        }
+      />
+    </Page>
+  );
+}
+
+type EditorProps = {
+  readonly latest: ShownConfiguration;
+  readonly known: ConfigurationSchema;
+  readonly parts: PageParts;
+};
+
+/** What a person works on: begun with one version of the file, and kept until it is saved or discarded. */
+type Work = {
+  readonly base: ShownConfiguration;
+  readonly draft: Draft;
+  readonly problems: readonly SettingProblem[];
+  /** Shown before it is saved. */
+  readonly review?: readonly Difference[];
+};
+
+function Editor({ latest, known, parts }: EditorProps) {
+  const work = useSignal<Work>({ base: latest, draft: NO_DRAFT, problems: [] });
+  const said = useSignal('');
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  const filter = useSignal({ words: '', onlyChanged: false });
+  const { draft, problems, review } = work.value;
+  // Without changes of one's own there is nothing that an edit elsewhere could be in conflict with.
+  const base = draft.size === 0 ? latest : work.value.base;
+  const isStale = base.version !== latest.version;
+  const written = base.written ?? {};
+  const current = withDraft(written, draft);
+  const form: Form = {
+    ...{ current, draft, variables: latest.variables, atStart: known.atStart },
+    problems: problems.length > 0 ? problems : latest.problems,
+    isReadOnly: latest.written === undefined,
+    words: filter.value.words.toLowerCase().split(/\s+/).filter((word) => word !== ''),
+    onlyChanged: filter.value.onlyChanged,
+    change(path, change) {
+      said.value = '';
+      const next = changed(draft, written, path, change);
+      const others = problems.filter((one) => !isWithin(one.path, path));
+      work.value = { base, draft: next, problems: others };
+    },
+  };
+
+  async function send(path: string): Promise<unknown> {
+    isBusy.value = true;
+    problem.value = '';
+    try {
+      const sent = { version: base.version, changes: changesOf(draft) };
+      return await parts.api.postJson(path, sent);
+    } catch (error) {
+      // The conflict is shown as soon as the new file arrives.
+      if (!isConflict(error)) problem.value = problemText(error);
+      work.value = { base, draft, problems };
+      return undefined;
+    } finally {
+      isBusy.value = false;
+    }
+  }
+
+  async function check() {
+    const checked = (await send(`${CONFIGURATION}/check`)) as CheckedChanges | undefined;
+    if (checked === undefined) return;
+    const { problems: found, differences } = checked;
+    work.value = {
+      ...{ base, draft, problems: found },
+      ...(found.length > 0 ? {} : { review: differences }),
+    };
+  }
+
+  async function save(differences: readonly Difference[]) {
+    const saved = (await send(CONFIGURATION)) as ShownConfiguration | undefined;
+    if (saved === undefined) return;
+    work.value = { base: saved, draft: NO_DRAFT, problems: [] };
+    said.value = savedText(differences);
+  }
+
+  const discard = () => {
+    work.value = { base: latest, draft: NO_DRAFT, problems: [] };
+    problem.value = '';
+  };
+
+  return (
+    <>
+      <p class="said-so" role="status" hidden={said.value === ''}>
+        {said.value}
+      </p>
+      <ProblemList problems={form.problems} isDraft={problems.length > 0} />
+      {isStale && (
+        <Conflict
+          base={base}
+          latest={latest}
+          draft={draft}
+          keep={() => {
+            work.value = { base: latest, draft, problems: [] };
+          }}
+          discard={discard}
+        />
+      )}
+      {review !== undefined && !isStale ? (
+        <Review
+          differences={review}
+          isBusy={isBusy.value}
+          save={() => save(review)}
+          back={() => {
+            work.value = { base, draft, problems };
+          }}
+        />
+      ) : (
+        <>
+          <Filter filter={filter} />
+          <div class="beside">
+            <Sections schema={known.schema as Schema} form={form} />
+            <section class="card file" aria-labelledby="file">
+              <h2 id="file">config.json</h2>
+              <pre tabIndex={0}>{JSON.stringify(current, undefined, 2)}</pre>
+            </section>
+          </div>
+        </>
+      )}
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+      {draft.size > 0 && !isStale && review === undefined && (
+        <div class="card save-bar">
+          <div class="actions">
+            <span role="status">{t`Not saved: ${draft.size}`}</span>
+            <button type="button" class="button primary" disabled={isBusy.value} onClick={check}>
+              {t`Review the changes`}
+            </button>
+            <button type="button" class="button" onClick={discard}>
+              {t`Discard`}
+            </button>
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
+
+const isConflict = (error: unknown) =>
+  error instanceof Error && 'status' in error && error.status === CONFLICT;
+
+function savedText(differences: readonly Difference[]): string {
+  const pathsOf = (applies: Difference['applies']) =>
+    differences.filter((one) => one.applies === applies).map(({ path }) => path);
+  const atStart = pathsOf('start');
+  if (atStart.length > 0)
+    return t`Saved. Start the gateway again for: ${atStart.join(', ')}.`;
+  if (pathsOf('channel').length > 0) return t`Saved. The channel restarts.`;
+  return t`Saved. It counts from the next message on.`;
+}
+
+type FilterProps = {
+  readonly filter: Signal<{ readonly words: string; readonly onlyChanged: boolean }>;
+};
+
+function Filter({ filter }: FilterProps) {
+  return (
+    <search class="filter">
+      <input
+        type="search"
+        value={filter.value.words}
+        placeholder={t`Search the settings`}
+        aria-label={t`Search the settings`}
+        onInput={({ currentTarget }) => {
+          filter.value = { ...filter.value, words: currentTarget.value };
+        }}
+      />
+      <label>
+        <input
+          type="checkbox"
+          checked={filter.value.onlyChanged}
+          onChange={({ currentTarget }) => {
+            filter.value = { ...filter.value, onlyChanged: currentTarget.checked };
+          }}
+        />
+        {t`Only changed`}
+      </label>
+    </search>
+  );
+}
+
+function ProblemList(props: {
+  readonly problems: readonly SettingProblem[];
+  readonly isDraft: boolean;
+}) {
+  const { problems, isDraft } = props;
+  if (problems.length === 0) return null;
+  return (
+    <div class="view-problem" role="alert">
+      <p>
+        {isDraft
+          ? t`The changes cannot be saved yet:`
+          : t`config.json has mistakes and is not in use; the last valid one is:`}
+      </p>
+      <ul>
+        {problems.map(({ path, problem, remedy, line }) => (
+          <li key={`${path} ${problem}`}>
+            {path !== '' && <code>{path}</code>} {line !== undefined && t`(line ${line})`} {problem}
+            . {remedy}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+type ConflictProps = {
+  readonly base: ShownConfiguration;
+  readonly latest: ShownConfiguration;
+  readonly draft: Draft;
+  readonly keep: () => void;
+  readonly discard: () => void;
+};
+
+/** What was changed elsewhere beside what is not saved here. */
+function Conflict({ base, latest, draft, keep, discard }: ConflictProps) {
+  const paths = changedPaths(base.written ?? {}, latest.written ?? {});
+  const differences = paths.map((path) => ({
+    ...{ path, before: valueAt(base.written, path), after: valueAt(latest.written, path) },
+    own: [...draft].find(([one]) => isWithin(one, path) || isWithin(path, one)),
+  }));
+  return (
+    <section class="card" aria-labelledby="conflict" role="alert">
+      <h2 id="conflict">{t`config.json was changed elsewhere`}</h2>
+      <p>
+        {latest.written === undefined
+          ? t`The file is no JSON now. Correct it, then go on here.`
+          : t`Your changes are not saved. This is different in the file now:`}
+      </p>
+      {differences.map(({ path, before, after, own }) => (
+        <div key={path}>
+          <Change path={path} before={before} after={after} />
+          {own !== undefined && (
+            <p>
+              {t`Yours:`} <bdi>{own[1].isSecret === true ? t`a new secret` : shortText(own[1].value)}</bdi>
+            </p>
+          )}
+        </div>
+      ))}
+      <div class="actions">
+        <button
+          type="button"
+          class="button primary"
+          disabled={latest.written === undefined}
+          onClick={keep}
+        >
+          {t`Keep my changes on top of it`}
+        </button>
+        <button type="button" class="button" onClick={discard}>
+          {t`Discard my changes`}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function Review(props: {
+  readonly differences: readonly Difference[];
+  readonly isBusy: boolean;
+  readonly save: () => void;
+  readonly back: () => void;
+}) {
+  const { differences, isBusy, save, back } = props;
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <section class="card" aria-labelledby="review">
+      <h2 id="review" ref={heading} tabIndex={-1}>
+        {t`What changes`}
+      </h2>
+      {differences.length === 0 && <p>{t`Nothing: the file says so already.`}</p>}
+      {differences.map(({ path, before, after, applies }) => (
+        <Change key={path} path={path} before={before} after={after}>
+          {applies === 'start' && <span class="badge">{t`when the gateway starts again`}</span>}
+          {applies === 'channel' && <span class="badge">{t`the channel restarts`}</span>}
+        </Change>
+      ))}
+      <div class="actions">
+        <button type="button" class="button primary" disabled={isBusy} onClick={save}>
+          {t`Save`}
+        </button>
+        <button type="button" class="button" onClick={back}>
+          {t`Back to the form`}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+type ChangeProps = {
+  readonly path: string;
+  readonly before?: JsonValue | undefined;
+  readonly after?: JsonValue | undefined;
+  readonly children?: ComponentChildren;
+};
+
+/** One difference between two versions of the file. */
+export function Change({ path, before, after, children }: ChangeProps) {
+  const isNewSecret = before === MASK && after === MASK;
+  return (
+    <div class="difference">
+      <p>
+        <code>{path}</code> {children}
+      </p>
+      {isNewSecret ? (
+        <p class="soft">{t`Another secret`}</p>
+      ) : (
+        <>
+          <del>
+            <pre dir="auto">{longText(before)}</pre>
+          </del>
+          <ins>
+            <pre dir="auto">{longText(after)}</pre>
+          </ins>
+        </>
+      )}
+    </div>
+  );
+}
+
+const shortText = (value: JsonValue | undefined) =>
+  value === undefined ? t`the default` : JSON.stringify(value);
+
+const longText = (value: JsonValue | undefined) =>
+  value === undefined ? t`(the default)` : JSON.stringify(value, undefined, 2);
