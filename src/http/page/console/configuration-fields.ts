@@ -134,7 +134,8 @@ export function changedWithin(setting: Setting, current: JsonObject): number {
 
 /** The settings with a value that are at or below this one, also those under the names in use. */
 export function leavesOf(setting: Setting, current: JsonObject): readonly Setting[] {
-  if (setting.kind === 'section') return settingsIn(setting).flatMap((one) => leavesOf(one, current));
+  if (setting.kind === 'section')
+    return settingsIn(setting).flatMap((one) => leavesOf(one, current));
   if (setting.kind !== 'named') return [setting];
   const entries = entriesOf(setting, current);
   return entries.length === 0 ? [setting] : entries.flatMap((one) => leavesOf(one, current));

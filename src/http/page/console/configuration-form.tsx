@@ -6,7 +6,12 @@ import type {
   SettingProblem,
   ShownConfiguration,
 } from '../../../features/configuration/rules/views.ts';
-import { type JsonObject, type JsonValue, joinPath, valueAt } from '../../../kernel/config/json-paths.ts';
+import {
+  type JsonObject,
+  type JsonValue,
+  joinPath,
+  valueAt,
+} from '../../../kernel/config/json-paths.ts';
 import {
   changedWithin,
   type Draft,
@@ -179,13 +184,17 @@ function Field({ setting, form }: Shown) {
   const { current, draft } = form;
   const problems = problemsAt(path, form);
   const isList = kind === 'choices';
+  const hasDefault = !form.isReadOnly && kind !== 'secret' && schema.default !== undefined;
   const id = `set-${path}`;
   const variable = form.variables.find((one) => isWithin(one.path, path));
   const hints = [
     description,
     kind === 'json' && fieldsText(schema),
-    schema.default !== undefined && kind !== 'secret' && t`Default: ${defaultText(schema.default)}.`,
-    form.atStart.some((start) => isWithin(path, start)) && t`Applies when the gateway starts again.`,
+    schema.default !== undefined &&
+      kind !== 'secret' &&
+      t`Default: ${defaultText(schema.default)}.`,
+    form.atStart.some((start) => isWithin(path, start)) &&
+      t`Applies when the gateway starts again.`,
   ].filter((hint) => typeof hint === 'string' && hint !== '');
   return (
     <div class="setting" data-setting={path}>
@@ -216,7 +225,7 @@ function Field({ setting, form }: Shown) {
       <div class="setting-value">
         <Control setting={setting} form={form} id={id} />
         <Problems problems={problems} />
-        {!form.isReadOnly && schema.default !== undefined && isChanged(setting, current) && (
+        {hasDefault && isChanged(setting, current) && (
           <button
             type="button"
             class="button small"
@@ -272,7 +281,7 @@ function Control(props: ControlProps) {
 }
 
 /** What is written, or the default. */
-const valueOf = ({ setting: { path, schema }, form }: Shown) =>
+const shownValue = ({ setting: { path, schema }, form }: Shown) =>
   valueAt(form.current, path) ?? schema.default;
 
 const isWrong = ({ setting, form }: Shown) => problemsAt(setting.path, form).length > 0;
@@ -280,7 +289,7 @@ const isWrong = ({ setting, form }: Shown) => problemsAt(setting.path, form).len
 function TextControl(props: ControlProps) {
   const { setting, form, id } = props;
   const { path, kind } = setting;
-  const value = valueOf(props);
+  const value = shownValue(props);
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value ?? '');
   return (
     <input
@@ -306,7 +315,7 @@ function TextControl(props: ControlProps) {
 function ChoiceControl(props: ControlProps) {
   const { setting, form, id } = props;
   const { path, kind, schema } = setting;
-  const value = valueOf(props);
+  const value = shownValue(props);
   const choices: readonly (readonly [value: JsonValue, text: string])[] =
     kind === 'switch'
       ? [
@@ -340,7 +349,7 @@ function ChoiceControl(props: ControlProps) {
 function ChoicesControl(props: ControlProps) {
   const { setting, form, id } = props;
   const { path, schema } = setting;
-  const value = valueOf(props);
+  const value = shownValue(props);
   const chosen = Array.isArray(value) ? value : [];
   return (
     <fieldset class="choices" aria-labelledby={`${id}-name`} aria-describedby={`${id}-hint`}>
@@ -364,7 +373,7 @@ function ChoicesControl(props: ControlProps) {
 
 function ListControl(props: ControlProps) {
   const { setting, form, id } = props;
-  const value = valueOf(props);
+  const value = shownValue(props);
   const lines = Array.isArray(value) ? value : [];
   const isNumbers = setting.schema.items?.type !== 'string';
   return (
@@ -392,7 +401,7 @@ function ListControl(props: ControlProps) {
 function JsonControl(props: ControlProps) {
   const { setting, form, id } = props;
   const problem = useSignal('');
-  const value = valueOf(props);
+  const value = shownValue(props);
   const text = value === undefined ? '' : JSON.stringify(value, undefined, 2);
   return (
     <>
@@ -454,6 +463,7 @@ function SecretControl(props: ControlProps) {
               id={id}
               type="button"
               class="button small"
+              aria-label={isSet ? t`Replace ${path}` : t`Set ${path}`}
               aria-describedby={`${id}-hint`}
               onClick={() => {
                 isTyping.value = true;
@@ -461,12 +471,15 @@ function SecretControl(props: ControlProps) {
               }}
             >
               {isSet ? t`Replace` : t`Set`}
-              <span class="unseen"> {path}</span>
             </button>
             {isSet && (
-              <button type="button" class="button small" onClick={() => form.change(path, {})}>
+              <button
+                type="button"
+                class="button small"
+                aria-label={t`Clear ${path}`}
+                onClick={() => form.change(path, {})}
+              >
                 {t`Clear`}
-                <span class="unseen"> {path}</span>
               </button>
             )}
           </div>

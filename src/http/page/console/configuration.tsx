@@ -12,11 +12,7 @@ import type {
   SettingProblem,
   ShownConfiguration,
 } from '../../../features/configuration/rules/views.ts';
-import {
-  changedPaths,
-  type JsonValue,
-  valueAt,
-} from '../../../kernel/config/json-paths.ts';
+import { changedPaths, type JsonValue, valueAt } from '../../../kernel/config/json-paths.ts';
 import {
   changed,
   changesOf,
@@ -27,7 +23,15 @@ import {
   withDraft,
 } from './configuration-fields.ts';
 import { type Form, Sections } from './configuration-form.tsx';
-import { Page, type PageParts, problemText, Shown, Tabs, useLive, type ViewProps } from './parts.tsx';
+import {
+  Page,
+  type PageParts,
+  problemText,
+  Shown,
+  Tabs,
+  useLive,
+  type ViewProps,
+} from './parts.tsx';
 
 const CONFIGURATION = '/api/v1/configuration';
 const NO_DRAFT: Draft = new Map();
@@ -86,8 +90,12 @@ type Work = {
   readonly review?: readonly Difference[];
 };
 
-function Editor({ latest, known, parts }: EditorProps) {
-  const work = useSignal<Work>({ base: latest, draft: NO_DRAFT, problems: [] });
+function Editor({ latest: streamed, known, parts }: EditorProps) {
+  /** What was saved here, until the stream shows something newer than the version that it replaced. */
+  const saved = useSignal<{ shown: ShownConfiguration; instead: string } | undefined>(undefined);
+  const isAhead = saved.value?.instead === streamed.version;
+  const latest = (isAhead ? saved.value?.shown : undefined) ?? streamed;
+  const work = useSignal<Work>({ base: streamed, draft: NO_DRAFT, problems: [] });
   const said = useSignal('');
   const problem = useSignal('');
   const isBusy = useSignal(false);
@@ -102,7 +110,10 @@ function Editor({ latest, known, parts }: EditorProps) {
     ...{ current, draft, variables: latest.variables, atStart: known.atStart },
     problems: problems.length > 0 ? problems : latest.problems,
     isReadOnly: latest.written === undefined,
-    words: filter.value.words.toLowerCase().split(/\s+/).filter((word) => word !== ''),
+    words: filter.value.words
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word !== ''),
     onlyChanged: filter.value.onlyChanged,
     change(path, change) {
       said.value = '';
@@ -139,9 +150,10 @@ function Editor({ latest, known, parts }: EditorProps) {
   }
 
   async function save(differences: readonly Difference[]) {
-    const saved = (await send(CONFIGURATION)) as ShownConfiguration | undefined;
-    if (saved === undefined) return;
-    work.value = { base: saved, draft: NO_DRAFT, problems: [] };
+    const shown = (await send(CONFIGURATION)) as ShownConfiguration | undefined;
+    if (shown === undefined) return;
+    saved.value = { shown, instead: base.version };
+    work.value = { base: shown, draft: NO_DRAFT, problems: [] };
     said.value = savedText(differences);
   }
 
@@ -183,7 +195,13 @@ function Editor({ latest, known, parts }: EditorProps) {
             <Sections schema={known.schema as Schema} form={form} />
             <section class="card file" aria-labelledby="file">
               <h2 id="file">config.json</h2>
-              <pre tabIndex={0}>{JSON.stringify(current, undefined, 2)}</pre>
+              <textarea
+                class="note"
+                readOnly
+                spellcheck={false}
+                aria-labelledby="file"
+                value={JSON.stringify(current, undefined, 2)}
+              />
             </section>
           </div>
         </>
@@ -215,8 +233,7 @@ function savedText(differences: readonly Difference[]): string {
   const pathsOf = (applies: Difference['applies']) =>
     differences.filter((one) => one.applies === applies).map(({ path }) => path);
   const atStart = pathsOf('start');
-  if (atStart.length > 0)
-    return t`Saved. Start the gateway again for: ${atStart.join(', ')}.`;
+  if (atStart.length > 0) return t`Saved. Start the gateway again for: ${atStart.join(', ')}.`;
   if (pathsOf('channel').length > 0) return t`Saved. The channel restarts.`;
   return t`Saved. It counts from the next message on.`;
 }
@@ -237,7 +254,7 @@ function Filter({ filter }: FilterProps) {
           filter.value = { ...filter.value, words: currentTarget.value };
         }}
       />
-      <label>
+      <label class="filter-choice">
         <input
           type="checkbox"
           checked={filter.value.onlyChanged}
@@ -304,7 +321,8 @@ function Conflict({ base, latest, draft, keep, discard }: ConflictProps) {
           <Change path={path} before={before} after={after} />
           {own !== undefined && (
             <p>
-              {t`Yours:`} <bdi>{own[1].isSecret === true ? t`a new secret` : shortText(own[1].value)}</bdi>
+              {t`Yours:`}{' '}
+              <bdi>{own[1].isSecret === true ? t`a new secret` : shortText(own[1].value)}</bdi>
             </p>
           )}
         </div>
