@@ -194,7 +194,7 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
           <div class="beside">
             <Sections schema={known.schema as Schema} form={form} />
             <section class="card file" aria-labelledby="file">
-              <h2 id="file">config.json</h2>
+              <h2 id="file">{t`config.json`}</h2>
               <textarea
                 class="note"
                 readOnly
