@@ -21,6 +21,8 @@ import type { Place, PlaceOptions } from './places.ts';
 import type { Encryption, Unlock } from './repository.ts';
 
 const PASSPHRASE = 'passphrase';
+/** As a schedule: the place is remembered. */
+const NEVER = 'never';
 const PASSPHRASE_VARIABLE = 'NANOBOT_BACKUP_PASSPHRASE';
 const IDENTITY_VARIABLE = 'NANOBOT_BACKUP_IDENTITY';
 const MEGABYTE = 1_000_000;
@@ -55,7 +57,7 @@ export function backupCommand(terminal: Terminal): Command {
       .option('--encrypt <who...>', t`recipients of age (age1...), or the word passphrase`)
       .option(
         '--every <span>',
-        t`from now on the gateway makes one every hour, day, week or e.g. 12h`,
+        t`from now on the gateway makes one every hour, day, week or e.g. 12h; never: only on request`,
       )
       .option('--keep <rule>', t`which ones stay, e.g. 7d4w6m: days, weeks, months`)
       .option('--passphrase-file <file>', t`file with the passphrase`)
@@ -233,7 +235,7 @@ export async function create(terminal: Terminal, flags: CreateFlags): Promise<vo
   }
   const { settings, options } = await placeOptions(terminal, true);
   const to = needPlace(flags.to ?? settings.to);
-  const isScheduled = (flags.every ?? settings.every) !== '';
+  const isScheduled = ![NEVER, ''].includes(flags.every ?? settings.every);
   const keep = await keepFor(flags, isScheduled ? settings.keep : '');
   const who = flags.encrypt ?? settings.encrypt.split(/\s+/).filter((each) => each !== '');
   const place = await openPlace(to, options);
@@ -258,7 +260,7 @@ export async function create(terminal: Terminal, flags: CreateFlags): Promise<vo
         t`The store is on PostgreSQL and is not in it: back it up with pg_dump before the files.`,
       );
     }
-    if (flags.every !== undefined) {
+    if (flags.every !== undefined && flags.every !== NEVER) {
       terminal.tell(t`The gateway makes the next ones by itself, every ${flags.every}.`);
     }
   } finally {
@@ -268,8 +270,11 @@ export async function create(terminal: Terminal, flags: CreateFlags): Promise<vo
 
 async function keepFor({ every, keep }: CreateFlags, usual: string) {
   const { everyMs, keepOf } = await import('./index.ts');
-  if (every !== undefined && everyMs(every) === undefined) {
-    throw new CommandFailure(EXIT.usage, t`--every ${every}: use hour, day, week or e.g. 12h.`);
+  if (every !== undefined && every !== NEVER && everyMs(every) === undefined) {
+    throw new CommandFailure(
+      EXIT.usage,
+      t`--every ${every}: use hour, day, week, e.g. 12h, or never.`,
+    );
   }
   if (keep !== undefined && keepOf(keep) === undefined) {
     throw new CommandFailure(EXIT.usage, t`--keep ${keep}: use days, weeks, months, e.g. 7d4w6m.`);
@@ -297,7 +302,7 @@ async function keepSchedule({ home, env }: Terminal, flags: CreateFlags & { read
   }
   const values = {
     to,
-    every: flags.every,
+    every: flags.every === NEVER ? '' : flags.every,
     keep: flags.keep,
     encrypt: flags.encrypt?.join(' '),
   };

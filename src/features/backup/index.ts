@@ -2,13 +2,10 @@
 // tells the owners once when they begin to fail; other parts of the program use this file, which
 // loads on use what does it.
 
-import { spawn } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
-import { constants, setPriority } from 'node:os';
-import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Config } from '../../kernel/config/config.ts';
-import { type Home, PROGRAM } from '../../kernel/config/files/home.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
 import { EVERY_PATTERN, KEEP_PATTERN } from '../../kernel/config/limits.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { gauge } from '../../kernel/observe/metrics.ts';
@@ -16,6 +13,7 @@ import type { Gauge } from '../../kernel/observe/telemetry.ts';
 import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
+import { type BackupRuns, createBackupRuns } from './backup-runs.ts';
 import type { Place } from './places.ts';
 
 export type { Created, CreateOptions } from './create.ts';
@@ -114,7 +112,17 @@ const REASON_CHARS = 500;
 
 export function install(kernel: Kernel): void {
   const { add, live, home, clock } = kernel;
-  add.task({ name: 'backups', run: (signal) => keepBackups(kernel, signal) });
+  const runs = createBackupRuns(kernel);
+  add.task({ name: 'backups', run: (signal) => keepBackups(kernel, runs, signal) });
+  add.routes(
+    [
+      'GET /api/v1/backups',
+      'GET /api/v1/backups/events',
+      'POST /api/v1/backups',
+      'POST /api/v1/backups/:id/verify',
+    ],
+    async () => (await import('./backup-routes.ts')).backupRoutes(kernel, runs),
+  );
   add.status({
     async lines(origin) {
       if (origin !== undefined || live.config.backup.to === '') return [];
@@ -152,12 +160,12 @@ export async function lastBackupText(home: Home, now: number): Promise<string> {
   return [last, ...(made === undefined ? [] : [proved]), ...(problem ? [problem] : [])].join('; ');
 }
 
-async function keepBackups(kernel: Kernel, signal: AbortSignal): Promise<void> {
+async function keepBackups(kernel: Kernel, runs: BackupRuns, signal: AbortSignal): Promise<void> {
   const { live, home, clock } = kernel;
   for (let wait = FIRST_LOOK_MS; !signal.aborted; wait = LOOK_MS) {
     await clock.sleep(wait, signal).catch(() => undefined);
     if (!signal.aborted && isDue(live.config.backup, await readRecord(home), clock.now())) {
-      await backUp(kernel, signal);
+      await backUp(kernel, runs, signal);
     }
   }
 }
@@ -174,28 +182,15 @@ export function isDue(
 }
 
 /** In a process of its own, so that a large home delays no answer. */
-async function backUp(kernel: Kernel, signal: AbortSignal): Promise<void> {
-  const { home, clock, log, owners, env } = kernel;
-  const child = spawn(process.execPath, [PROGRAM, 'backup', 'create'], {
-    env: { ...env, NANOBOT_HOME: home.root },
-    stdio: ['ignore', 'ignore', 'pipe'],
-    signal,
-  });
-  const ended = new Promise<boolean>((settle) => {
-    child.once('error', () => settle(false));
-    child.once('close', (code) => settle(code === 0));
-  });
-  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
-  const [isMade, said] = await Promise.all([ended, text(child.stderr)]);
-  if (signal.aborted) return;
-  if (isMade) {
+async function backUp(kernel: Kernel, runs: BackupRuns, signal: AbortSignal): Promise<void> {
+  const { home, clock, log, owners } = kernel;
+  const end = await runs.run({ what: 'create' }, ['backup', 'create'], signal);
+  if (signal.aborted || end === undefined) return;
+  if (end.isOk) {
     log.info('back-up made');
     return;
   }
-  const reason = said
-    .replace(/^nanobot: /, '')
-    .trim()
-    .slice(0, REASON_CHARS);
+  const reason = end.text.slice(0, REASON_CHARS);
   const { failing } = await readRecord(home);
   const now = clock.now();
   await writeRecord(home, { failing: { since: failing?.since ?? now, last: now, reason } });

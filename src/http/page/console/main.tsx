@@ -6,6 +6,7 @@ import { type ComponentType, render } from 'preact';
 import { t } from '/texts.js';
 import { Configuration } from './configuration.tsx';
 import { Memory } from './memory.tsx';
+import { Operations } from './operations.tsx';
 import { Page, type PageParts, type ViewProps } from './parts.tsx';
 import { Schedules } from './schedules.tsx';
 import { Sessions } from './sessions.tsx';
@@ -14,6 +15,7 @@ import { Usage } from './usage.tsx';
 const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
   configuration: Configuration,
   memory: Memory,
+  operations: Operations,
   schedules: Schedules,
   sessions: Sessions,
   usage: Usage,

@@ -1,0 +1,278 @@
+// Operations, back-ups: when the last was made and proved, the next step, and those that are kept.
+
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { BackupEnd, BackupList, BackupState } from '../../../features/backup/rules/views.ts';
+import { Ago, Moment, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+
+const BACKUPS = '/api/v1/backups';
+const MEGABYTE = 1_000_000;
+const SHOWN = 10;
+
+const EVERY: Readonly<Record<string, string>> = {
+  hour: t`every hour`,
+  day: t`every day`,
+  week: t`every week`,
+};
+const sizeText = (bytes: number) => t`${(bytes / MEGABYTE).toFixed(1)} MB`;
+
+export function Backups({ parts }: ViewProps) {
+  const live = useLive<BackupState>(parts, `${BACKUPS}/events`);
+  return (
+    <section class="card" id="backups" aria-labelledby="backups-title">
+      <h2 id="backups-title">{t`Back-ups`}</h2>
+      <Shown live={live} show={(state) => <BackupCard parts={parts} state={state} />} />
+    </section>
+  );
+}
+
+type StateProps = ViewProps & { readonly state: BackupState };
+
+function BackupCard({ parts, state }: StateProps) {
+  const problem = useSignal('');
+  const { place, running, ended, failing } = state;
+  const isSetUp = place !== '';
+
+  async function post(path: string, body: object) {
+    problem.value = '';
+    try {
+      await parts.api.postJson(path, body);
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+  }
+
+  return (
+    <>
+      {isSetUp ? (
+        <BackupFacts state={state} />
+      ) : (
+        <p>{t`There is no back-up yet. One holds everything: conversations, memory, settings and keys.`}</p>
+      )}
+      {failing !== undefined && (
+        <p class="view-problem">
+          {t`Failing since`} <Moment at={failing.since} />: {failing.reason}
+        </p>
+      )}
+      <p class="view-problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      {running === undefined ? (
+        ended !== undefined && <Ended ended={ended} />
+      ) : (
+        <p class="said-so" role="status">
+          {running.what === 'create'
+            ? t`A back-up is being made. You may leave this page.`
+            : t`A gateway is started on the restored back-up ${running.id ?? ''}. You may leave this page.`}
+        </p>
+      )}
+      {isSetUp ? (
+        <>
+          <div class="actions">
+            <button
+              type="button"
+              class="button primary"
+              disabled={running !== undefined}
+              onClick={() => post(BACKUPS, {})}
+            >
+              {t`Back up now`}
+            </button>
+          </div>
+          <Kept state={state} parts={parts} post={post} />
+          <details>
+            <summary>{t`Change the place or the schedule`}</summary>
+            <PlaceForm state={state} post={post} />
+          </details>
+        </>
+      ) : (
+        <PlaceForm state={state} post={post} />
+      )}
+    </>
+  );
+}
+
+function BackupFacts({ state }: { readonly state: BackupState }) {
+  const { made, verified, place, every, keep } = state;
+  const schedule = every === '' ? t`only on request` : (EVERY[every] ?? t`every ${every}`);
+  return (
+    <dl class="facts">
+      <dt>{t`Last`}</dt>
+      <dd>
+        {made === undefined ? (
+          t`none yet`
+        ) : (
+          <>
+            <Moment at={made.at} />, {sizeText(made.bytes)}
+          </>
+        )}
+      </dd>
+      <dt>{t`Tested by a start`}</dt>
+      <dd>
+        {verified === undefined ? (
+          t`never`
+        ) : (
+          <>
+            <Moment at={verified.at} />
+            {!verified.ok && <span class="problem">, {t`it failed`}</span>}
+          </>
+        )}
+      </dd>
+      <dt>{t`Kept in`}</dt>
+      <dd>
+        <bdi>{place}</bdi>
+      </dd>
+      <dt>{t`Made`}</dt>
+      <dd>
+        {schedule}
+        {every !== '' && keep !== '' && t`, kept by the rule ${keep}`}
+      </dd>
+    </dl>
+  );
+}
+
+function Ended({ ended: { isOk, text, at } }: { readonly ended: BackupEnd }) {
+  return (
+    <p class={isOk ? 'said-so' : 'view-problem'} role={isOk ? 'status' : 'alert'}>
+      <bdi>{text}</bdi> <Ago at={at} />
+    </p>
+  );
+}
+
+type ActProps = StateProps & {
+  readonly post: (path: string, body: object) => Promise<void>;
+};
+
+/** Read again after each change. */
+function Kept({ state, parts, post }: ActProps) {
+  const found = useSignal<BackupList | undefined>(undefined);
+  const problem = useSignal('');
+  const passphrase = useSignal('');
+  const { place, made, running, verified } = state;
+  useEffect(() => {
+    parts.api.getJson(BACKUPS).then(
+      (list) => {
+        found.value = list as BackupList;
+        problem.value = '';
+      },
+      (error) => {
+        problem.value = problemText(error);
+      },
+    );
+  }, [place, made?.id, parts, found, problem]);
+  const { backups = [] } = found.value ?? {};
+  const { length } = backups;
+  const body = passphrase.value === '' ? {} : { passphrase: passphrase.value };
+  return (
+    <>
+      {problem.value !== '' && <p class="problem">{problem.value}</p>}
+      {length > 0 && (
+        <details open>
+          <summary>{t`Kept: ${length}`}</summary>
+          <ul class="backups">
+            {backups.slice(0, SHOWN).map(({ id, at, files, bytes }) => (
+              <li key={id} data-backup={id}>
+                <span>
+                  <Moment at={at} />
+                  <span class="detail soft">
+                    {t`${files} files, ${sizeText(bytes)}`}
+                    {verified?.id === id && (verified.ok ? t`, tested` : t`, failed the test`)}
+                  </span>
+                </span>
+                <button
+                  type="button"
+                  class="button"
+                  disabled={running !== undefined}
+                  aria-label={t`Test the back-up ${id}`}
+                  onClick={() => post(`${BACKUPS}/${encodeURIComponent(id)}/verify`, body)}
+                >
+                  {t`Test`}
+                </button>
+              </li>
+            ))}
+          </ul>
+          {length > SHOWN && <p class="soft">{t`Older ones: nanobot backup list`}</p>}
+          <details>
+            <summary>{t`They are encrypted by a passphrase`}</summary>
+            <label class="field-label">
+              {t`Passphrase for the test; it is not kept`}
+              <span class="line">
+                <input
+                  type="password"
+                  autocomplete="off"
+                  value={passphrase.value}
+                  onInput={({ currentTarget }) => {
+                    passphrase.value = currentTarget.value;
+                  }}
+                />
+              </span>
+            </label>
+          </details>
+        </details>
+      )}
+    </>
+  );
+}
+
+function PlaceForm({ state, post }: Omit<ActProps, 'parts'>) {
+  const { place, suggestedPlace, every, keep, running } = state;
+
+  async function submit(event: SubmitEvent) {
+    event.preventDefault();
+    const { currentTarget } = event;
+    if (!(currentTarget instanceof HTMLFormElement)) return;
+    const typed = [...new FormData(currentTarget)].filter(([, value]) => value !== '');
+    await post(BACKUPS, Object.fromEntries(typed));
+  }
+
+  const chosen = every === '' && place !== '' ? 'never' : every || 'day';
+  return (
+    <form class="fields" aria-label={t`Place and schedule of back-ups`} onSubmit={submit}>
+      <label class="field-label">
+        {t`Folder on the gateway’s machine, or s3://bucket/prefix`}
+        <input
+          name="to"
+          required
+          autocomplete="off"
+          aria-describedby="place-hint"
+          defaultValue={place || suggestedPlace}
+        />
+      </label>
+      <p class="soft" id="place-hint">
+        {t`Another disk or a bucket survives the loss of this one.`}
+      </p>
+      <label class="field-label">
+        {t`How often`}
+        <select name="every" defaultValue={chosen}>
+          {every !== '' && EVERY[every] === undefined && (
+            <option value={every}>{t`every ${every}`}</option>
+          )}
+          {Object.entries(EVERY).map(([value, text]) => (
+            <option key={value} value={value} selected={value === chosen}>
+              {text}
+            </option>
+          ))}
+          <option value="never" selected={chosen === 'never'}>
+            {t`only on request`}
+          </option>
+        </select>
+      </label>
+      <details>
+        <summary>{t`More`}</summary>
+        <label class="field-label">
+          {t`Which ones stay: the newest of so many days, weeks and months`}
+          <input name="keep" autocomplete="off" defaultValue={keep} placeholder="7d4w6m" />
+        </label>
+        <label class="field-label">
+          {t`Passphrase, if the first back-up in a new place is to be encrypted; without it nobody can restore them`}
+          <input name="passphrase" type="password" autocomplete="new-password" />
+        </label>
+      </details>
+      <div class="actions">
+        <button type="submit" class="button primary" disabled={running !== undefined}>
+          {place === '' ? t`Make the first back-up` : t`Save and back up now`}
+        </button>
+      </div>
+    </form>
+  );
+}
