@@ -102,7 +102,10 @@ describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
     expect(await home.logs()).not.toContain('a long secret');
     await writeFile(join(folder, 'a-file'), '');
     await start({ to: join(folder, 'a-file', HOSTILE), passphrase: 'x' });
-    await page.locator('#backups .view-problem').getByText(/cannot (?:create|be written)/).waitFor(SLOW);
+    await page
+      .locator('#backups .view-problem')
+      .getByText(/cannot (?:create|be written)/)
+      .waitFor(SLOW);
     expect(await page.evaluate('window.pwned')).toBeUndefined();
   });
 
