@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import type { Environment } from './config/environment.ts';
 import { type Home, PROGRAM } from './config/files/home.ts';
 
-export type ProgramEnd = {
+type ProgramEnd = {
   /** Undefined if a signal ended it, or it could not be started. */
   readonly code: number | undefined;
   readonly output: string;
@@ -15,7 +15,7 @@ export type ProgramEnd = {
   readonly said: string;
 };
 
-export type ProgramOptions = {
+type ProgramOptions = {
   readonly home: Home;
   readonly env: Environment;
   /** Ends the process. */
