@@ -205,6 +205,31 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
     expect(await written()).toMatchObject({ queue: { mode: 'collect' } });
   });
 
+  it('undoes a change, also one that was made in an editor', async () => {
+    const before = await written();
+    await using rig = await open();
+    const { page } = rig;
+    await edit(() => ({ logging: { level: 'warn', keepDays: 9 } }));
+    await expect.poll(() => page.inputValue('.file textarea')).toContain('"keepDays": 9');
+    await page.click('summary >> text=History');
+    await page.waitForSelector('.config-version >> text=Changed: logging');
+    await press(page, 'Undo the last change');
+    await page.waitForSelector('[role="status"] >> text=in force again');
+    expect(await written()).toEqual(before);
+    await expect
+      .poll(() => page.locator('.config-version').first().innerText())
+      .toMatch(/now[\s\S]*Changed: logging/);
+    const { versions } = (await api('/api/v1/configuration/history')).body;
+    expect(JSON.stringify(versions)).not.toContain(KEY);
+    const [current, other] = versions;
+    expect(current.isCurrent).toBe(true);
+    const stale = { id: other.id, version: 'old' };
+    expect((await api('/api/v1/configuration/restore', stale)).status).toBe(409);
+    const { version } = (await api('/api/v1/configuration')).body;
+    const none = { id: '../config', version };
+    expect((await api('/api/v1/configuration/restore', none)).status).toBe(404);
+  });
+
   it('fits each screen in both themes, without a serious finding of axe', async () => {
     const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway, HASH);
     await fitsIn('configuration', async (page) => {
@@ -215,6 +240,8 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
     await fitsIn('configuration-search', async (page) => {
       await search(page, 'disabled');
       await page.waitForSelector(field('tools.disabled'));
+      await page.click('summary >> text=History');
+      await page.locator('.config-version summary').first().click();
     });
     await fitsIn('configuration-review', async (page) => {
       await search(page, 's3');

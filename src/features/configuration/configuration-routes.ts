@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { AT_START, appliesAt } from '../../kernel/config/diff.ts';
 import { type Environment, settingVariables } from '../../kernel/config/environment.ts';
 import { EMPTY, newProblems, saveConfig } from '../../kernel/config/files/config-file.ts';
+import { configVersions } from '../../kernel/config/files/config-history.ts';
 import { configJsonSchema } from '../../kernel/config/files/config-schema.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
@@ -22,9 +23,12 @@ import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
   type CheckedChanges,
+  type ConfigurationHistory,
   checkedChanges,
+  configurationHistory,
   configurationSchema,
   type Difference,
+  restoredVersion,
   type SettingChange,
   type SettingProblem,
   type ShownConfiguration,
@@ -56,13 +60,42 @@ export function configurationRoutes({ live, home, env, clock }: ConfigurationRou
   /** The file as it is, and with the changes. @throws Refusal */
   async function changed(version: string, changes: readonly SettingChange[]) {
     const written = await text();
-    if (versionOf(written) !== version) {
-      const message = t`config.json was changed meanwhile; nothing is saved.`;
-      throw new Refusal(409, 'changed_meanwhile', message);
-    }
+    requireVersion(written, version);
     const { raw, problems } = readRaw(written);
     if (raw === undefined) throw invalid(problems);
     return { before: raw, after: withChanges(raw, changes) };
+  }
+
+  async function save(raw: JsonObject): Promise<ShownConfiguration> {
+    await saveConfig(home, raw, env).catch((error: unknown) => {
+      throw error instanceof ConfigError ? invalid(error.problems) : error;
+    });
+    return shown();
+  }
+
+  async function history(): Promise<ConfigurationHistory> {
+    const current = await text();
+    const versions = (await configVersions(home)).map((one) => ({
+      ...one,
+      raw: readRaw(one.text).raw ?? {},
+    }));
+    return {
+      versions: versions.map(({ id, at, text: kept, raw }, index) => {
+        const before = versions[index + 1]?.raw;
+        const changes = before === undefined ? [] : differencesOf(before, raw);
+        return { id, at, isCurrent: kept === current, changes };
+      }),
+    };
+  }
+
+  async function restore(id: string, version: string): Promise<ShownConfiguration> {
+    requireVersion(await text(), version);
+    const found = (await configVersions(home)).find((one) => one.id === id);
+    if (found === undefined)
+      throw new Refusal(404, 'not_found', t`This version is not kept any more.`);
+    const { raw, problems } = readRaw(found.text);
+    if (raw === undefined) throw invalid(problems);
+    return save(raw);
   }
 
   return {
@@ -103,13 +136,27 @@ export function configurationRoutes({ live, home, env, clock }: ConfigurationRou
       },
       async (_params, { version, changes }) => {
         const { after } = await changed(version, changes);
-        await saveConfig(home, after, env).catch((error: unknown) => {
-          throw error instanceof ConfigError ? invalid(error.problems) : error;
-        });
-        return shown();
+        return save(after);
       },
     ),
+    'GET /api/v1/configuration/history': endpoint(
+      { summary: t`Earlier versions of the configuration`, answer: configurationHistory },
+      history,
+    ),
+    'POST /api/v1/configuration/restore': endpoint(
+      {
+        summary: t`Replace the configuration by an earlier version`,
+        ...{ body: restoredVersion, answer: shownConfiguration },
+      },
+      (_params, { id, version }) => restore(id, version),
+    ),
   } satisfies RouteHandlers;
+}
+
+function requireVersion(written: string, version: string): void {
+  if (versionOf(written) === version) return;
+  const message = t`config.json was changed meanwhile; nothing is saved.`;
+  throw new Refusal(409, 'changed_meanwhile', message);
 }
 
 function readRaw(written: string): {

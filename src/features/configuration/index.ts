@@ -10,6 +10,8 @@ export function install({ add, live, home, env, clock }: Kernel): void {
       'GET /api/v1/configuration/schema',
       'POST /api/v1/configuration/check',
       'POST /api/v1/configuration',
+      'GET /api/v1/configuration/history',
+      'POST /api/v1/configuration/restore',
     ],
     async () =>
       (await import('./configuration-routes.ts')).configurationRoutes({ live, home, env, clock }),

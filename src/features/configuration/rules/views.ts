@@ -70,6 +70,27 @@ export const checkedChanges = z.object({
   differences: z.array(difference),
 });
 
+export const configurationHistory = z.object({
+  versions: z
+    .array(
+      z.object({
+        id: z.string(),
+        at: z.number().describe('Epoch milliseconds: when it was written.'),
+        isCurrent: z.boolean(),
+        changes: z
+          .array(difference)
+          .describe('From the version before it, secrets masked; none for the oldest one.'),
+      }),
+    )
+    .describe('The newest first. The current one is absent while the file is not valid.'),
+});
+
+export const restoredVersion = z.strictObject({
+  id: z.string().max(100),
+  version: z.string().max(100).describe('Of the file that is replaced.'),
+});
+
+export type ConfigurationHistory = z.infer<typeof configurationHistory>;
 export type ShownConfiguration = z.infer<typeof shownConfiguration>;
 export type ConfigurationSchema = z.infer<typeof configurationSchema>;
 export type SettingChange = z.infer<typeof settingChanges>['changes'][number];

@@ -2,7 +2,6 @@
 // checked by the gateway, shown as a difference and saved; what was changed elsewhere meanwhile is shown.
 
 import { type Signal, useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
@@ -18,11 +17,11 @@ import {
   changesOf,
   type Draft,
   isWithin,
-  MASK,
   type Schema,
   withDraft,
 } from './configuration-fields.ts';
 import { type Form, Sections } from './configuration-form.tsx';
+import { Change, History } from './configuration-history.tsx';
 import {
   Page,
   type PageParts,
@@ -209,6 +208,16 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
       <p class="problem" role="alert">
         {problem.value}
       </p>
+      {draft.size === 0 && (
+        <History
+          parts={parts}
+          version={latest.version}
+          restored={(shown) => {
+            saved.value = { shown, instead: latest.version };
+            said.value = t`That version is in force again.`;
+          }}
+        />
+      )}
       {draft.size > 0 && !isStale && review === undefined && (
         <div class="card save-bar">
           <div class="actions">
@@ -377,39 +386,5 @@ function Review(props: {
   );
 }
 
-type ChangeProps = {
-  readonly path: string;
-  readonly before?: JsonValue | undefined;
-  readonly after?: JsonValue | undefined;
-  readonly children?: ComponentChildren;
-};
-
-/** One difference between two versions of the file. */
-export function Change({ path, before, after, children }: ChangeProps) {
-  const isNewSecret = before === MASK && after === MASK;
-  return (
-    <div class="difference">
-      <p>
-        <code>{path}</code> {children}
-      </p>
-      {isNewSecret ? (
-        <p class="soft">{t`Another secret`}</p>
-      ) : (
-        <>
-          <del>
-            <pre dir="auto">{longText(before)}</pre>
-          </del>
-          <ins>
-            <pre dir="auto">{longText(after)}</pre>
-          </ins>
-        </>
-      )}
-    </div>
-  );
-}
-
 const shortText = (value: JsonValue | undefined) =>
   value === undefined ? t`the default` : JSON.stringify(value);
-
-const longText = (value: JsonValue | undefined) =>
-  value === undefined ? t`(the default)` : JSON.stringify(value, undefined, 2);

@@ -10,7 +10,15 @@ import type { Home } from './home.ts';
 const MAX_VERSIONS = 50;
 const FOLDER_MODE = 0o700;
 /** The time of the file in milliseconds, and the start of its hash: a version has one name. */
-const NAME = /^\d{13}-[0-9a-f]{12}\.json$/;
+const NAME = /^(\d{13})-[0-9a-f]{12}\.json$/;
+
+export type ConfigVersion = {
+  /** The name of its file without the end. */
+  readonly id: string;
+  /** Epoch milliseconds: when it was written. */
+  readonly at: number;
+  readonly text: string;
+};
 
 /** Keeps the configuration as it is in the file now; without a file, nothing. */
 export async function keepVersion(home: Home): Promise<void> {
@@ -30,6 +38,18 @@ export async function keepVersion(home: Home): Promise<void> {
 }
 
 /** The newest first. */
+export async function configVersions(home: Home): Promise<readonly ConfigVersion[]> {
+  const versions: ConfigVersion[] = [];
+  for (const name of await versionNames(home)) {
+    const text = await textIfThere(join(home.configHistory, name));
+    const [, at = ''] = NAME.exec(name) ?? [];
+    // Two processes may have kept the same version.
+    if (text === undefined || versions.at(-1)?.text === text) continue;
+    versions.push({ id: name.slice(0, -'.json'.length), at: Number(at), text });
+  }
+  return versions;
+}
+
 async function versionNames(home: Home): Promise<readonly string[]> {
   const names = await readdir(home.configHistory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return [];

@@ -1,0 +1,135 @@
+// Earlier versions of the configuration, each with what it changed; one of them can be put in force again.
+
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { t } from '/texts.js';
+import type {
+  ConfigurationHistory,
+  ShownConfiguration,
+} from '../../../features/configuration/rules/views.ts';
+import type { JsonValue } from '../../../kernel/config/json-paths.ts';
+import { MASK } from './configuration-fields.ts';
+import { Moment, type PageParts, problemText } from './parts.tsx';
+
+const CONFIGURATION = '/api/v1/configuration';
+
+type HistoryProps = {
+  readonly parts: PageParts;
+  /** Of the file now. */
+  readonly version: string;
+  readonly restored: (shown: ShownConfiguration) => void;
+};
+
+/** Read when it is opened, and again when the file changes. */
+export function History({ parts: { api }, version, restored }: HistoryProps) {
+  const isOpen = useSignal(false);
+  const found = useSignal<ConfigurationHistory | undefined>(undefined);
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  useEffect(() => {
+    if (!isOpen.value) return;
+    api.getJson(`${CONFIGURATION}/history`).then(
+      (history) => {
+        found.value = history as ConfigurationHistory;
+        problem.value = '';
+      },
+      (error) => {
+        problem.value = problemText(error);
+      },
+    );
+  }, [isOpen.value, version]);
+
+  async function restore(id: string) {
+    isBusy.value = true;
+    try {
+      restored(
+        (await api.postJson(`${CONFIGURATION}/restore`, { id, version })) as ShownConfiguration,
+      );
+      problem.value = '';
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    isBusy.value = false;
+  }
+
+  const versions = found.value?.versions ?? [];
+  const before = versions.findIndex(({ isCurrent }) => isCurrent) + 1;
+  return (
+    <details
+      class="card"
+      onToggle={({ currentTarget }) => {
+        isOpen.value = currentTarget.open;
+      }}
+    >
+      <summary>{t`History`}</summary>
+      <p class="problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      {found.value === undefined && problem.value === '' && <p>{t`Loading…`}</p>}
+      <ol class="runs">
+        {versions.map(({ id, at, isCurrent, changes }, index) => (
+          <li key={id} class="config-version" data-version={id}>
+            <p>
+              <Moment at={at} /> {isCurrent && <span class="badge">{t`now`}</span>}
+            </p>
+            {!isCurrent && (
+              <button
+                type="button"
+                class="button small"
+                disabled={isBusy.value}
+                onClick={() => restore(id)}
+              >
+                {index === before ? t`Undo the last change` : t`Back to this version`}
+              </button>
+            )}
+            {index === versions.length - 1 ? (
+              <p class="soft">{t`The oldest version that is kept.`}</p>
+            ) : (
+              <details>
+                <summary>{t`Changed: ${changes.map(({ path }) => path).join(', ')}`}</summary>
+                {changes.map(({ path, before: was, after }) => (
+                  <Change key={path} path={path} before={was} after={after} />
+                ))}
+              </details>
+            )}
+          </li>
+        ))}
+      </ol>
+    </details>
+  );
+}
+
+type ChangeProps = {
+  readonly path: string;
+  readonly before?: JsonValue | undefined;
+  readonly after?: JsonValue | undefined;
+  readonly children?: ComponentChildren;
+};
+
+/** One difference between two versions of the file. */
+export function Change({ path, before, after, children }: ChangeProps) {
+  const isNewSecret = before === MASK && after === MASK;
+  return (
+    <div class="difference">
+      <p>
+        <code>{path}</code> {children}
+      </p>
+      {isNewSecret ? (
+        <p class="soft">{t`Another secret`}</p>
+      ) : (
+        <>
+          <del>
+            <pre dir="auto">{longText(before)}</pre>
+          </del>
+          <ins>
+            <pre dir="auto">{longText(after)}</pre>
+          </ins>
+        </>
+      )}
+    </div>
+  );
+}
+
+const longText = (value: JsonValue | undefined) =>
+  value === undefined ? t`(the default)` : JSON.stringify(value, undefined, 2);
