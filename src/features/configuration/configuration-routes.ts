@@ -79,11 +79,12 @@ export function configurationRoutes({ live, home, env, clock }: ConfigurationRou
       ...one,
       raw: readRaw(one.text).raw ?? {},
     }));
+    const now = versions.findIndex((one) => one.text === current);
     return {
-      versions: versions.map(({ id, at, text: kept, raw }, index) => {
+      versions: versions.map(({ id, at, raw }, index) => {
         const before = versions[index + 1]?.raw;
         const changes = before === undefined ? [] : differencesOf(before, raw);
-        return { id, at, isCurrent: kept === current, changes };
+        return { id, at, isCurrent: index === now, changes };
       }),
     };
   }
