@@ -166,6 +166,33 @@ export function testSessionStore(
     expect(turns[0]?.entries).toEqual(turnEntries('c#2', 'code 222'));
   });
 
+  test(`${name}: the parts of a conversation before its resets can be read, newest part first`, async () => {
+    const { store } = await open();
+    await using _closing = store;
+    for (const part of [1, 2, 3]) {
+      for (const turn of [1, 2, 3]) {
+        await store.append(KEY, turnEntries(`c#${part}${turn}`, `part ${part}`), DURABLE);
+      }
+      if (part < 3) await store.append(KEY, [{ role: 'reset', at: AT + part * 1000 }], DURABLE);
+    }
+    const ask = async (question: object) => {
+      const { turns, ...rest } = await store.earlier(KEY, { maxTurns: 2, ...question });
+      return [turns.map(({ turn }) => turn), rest];
+    };
+    expect(await ask({})).toEqual([[32, 33], { hasOlder: true }]);
+    const second = AT + 2000;
+    expect(await ask({ before: 32 })).toEqual([[31], { hasOlder: false, beganAt: second }]);
+    const first = AT + 1000;
+    expect(await ask({ beforeReset: second })).toEqual([[22, 23], { hasOlder: true }]);
+    const older = { beforeReset: second, before: 22 };
+    expect(await ask(older)).toEqual([[21], { hasOlder: false, beganAt: first }]);
+    expect(await ask({ beforeReset: first, maxTurns: 3 })).toEqual([
+      [11, 12, 13],
+      { hasOlder: false },
+    ]);
+    expect(await ask({ beforeReset: 1 })).toEqual([[], { hasOlder: false }]);
+  });
+
   test(`${name}: a finished turn is found again, also behind a reset`, async () => {
     const { store } = await open();
     await using _closing = store;

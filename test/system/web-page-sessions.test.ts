@@ -75,6 +75,17 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await page.click('summary >> text=What happened');
     await page.waitForSelector('.life >> text=Message: it was saved to disk');
     await page.waitForSelector('.life >> text=Answer: it was delivered');
+    const spans = await page.locator('.timeline li > :first-child').allInnerTexts();
+    expect(spans.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
+      'Admitted and stored',
+      'Waited',
+      'Model openai/sim-1',
+      'Tool read_file',
+      'Model openai/sim-1',
+      'Answer recorded',
+      'Waited to be sent',
+      'Sent and confirmed',
+    ]);
     world.telegram.say(ADA, 'And now?');
     await page.waitForSelector('.spoken.agent >> text=You said: And now?');
     await page.goBack();
@@ -122,6 +133,22 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await page.waitForSelector('text=You said: after the start');
     await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
     expect(await page.locator('.turn').count()).toBe(38);
+  });
+
+  it('shows what was said before the conversation began anew', async () => {
+    await world.asks(ADA, '/new', /new/i);
+    await using rig = await open(`#/sessions/telegram:${ADA}`);
+    const { page } = rig;
+    await page.waitForSelector('text=Nothing was said since this conversation began anew.');
+    await page.click('text=Show what was said before /new');
+    await page.waitForSelector('.spoken >> text=after the start');
+    await page.waitForSelector('.reset >> text=Began anew');
+    const heard = world.texts(ADA).length;
+    world.telegram.say(ADA, 'a new beginning');
+    await world.hears(ADA, /a new beginning/, heard);
+    await page.waitForSelector('.turn:last-child >> text=You said: a new beginning');
+    await page.click('text=Show earlier messages');
+    await page.waitForSelector('.spoken >> text=Please read it');
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {

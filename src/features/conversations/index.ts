@@ -90,9 +90,11 @@ function addSessionRoutes(kernel: Kernel) {
   add.routes(
     [
       'GET /api/v1/sessions',
+      'GET /api/v1/sessions/from/:offset',
       'GET /api/v1/sessions/events',
       'GET /api/v1/sessions/:session/events',
       'GET /api/v1/sessions/:session/turns/:before',
+      'GET /api/v1/sessions/:session/before-reset/:beforeReset/turns/:before',
       'POST /api/v1/sessions/search',
       'POST /api/v1/sessions/:session/take-over',
       'POST /api/v1/sessions/:session/hand-back',

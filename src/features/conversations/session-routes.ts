@@ -20,6 +20,7 @@ import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { timelineOf } from './rules/timeline.ts';
 import {
   answeredBy,
   messageTrace,
@@ -35,8 +36,8 @@ import type { SessionCare } from './session-care.ts';
 import { isOwners, type TakeOver } from './take-over.ts';
 import { stepWords } from './why-command.ts';
 
-const MAX_FOLLOWED = 200;
-const MAX_LISTED = 100_000;
+const PAGE_ROWS = 200;
+const MAX_OFFSET = 10_000_000;
 const MAX_TURNS = 30;
 const MAX_HITS = 100;
 const MAX_SHOWN_CHARS = 20_000;
@@ -58,14 +59,16 @@ const ownAnswer = z.strictObject({
   text: z.string().trim().min(1).max(MAX_ANSWER_CHARS),
 });
 
+type Part = { readonly before?: number; readonly beforeReset?: number };
+
 type Cost = {
   readonly calls: number;
   readonly spent: { readonly tokens: number; readonly micros: number };
 };
 
 type SessionRoutesDeps = {
-  readonly care: Pick<SessionCare, 'list' | 'search' | 'complete'>;
-  readonly sessions: Pick<SessionStore, 'earlier'>;
+  readonly care: Pick<SessionCare, 'page' | 'search' | 'complete'>;
+  readonly sessions: Pick<SessionStore, 'earlier' | 'turn'>;
   readonly bus: Pick<MessageBus, 'trace'>;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
   readonly audit: AuditLog;
@@ -81,25 +84,24 @@ type SessionRoutesDeps = {
 export function sessionRoutes(deps: SessionRoutesDeps) {
   const { care, sessions, clock, audit, takeOver } = deps;
 
-  async function listed(limit: number): Promise<SessionList> {
+  async function listed(offset = 0): Promise<SessionList> {
     await care.complete();
-    const found = await care.list({ limit: limit + 1 });
-    const shown = found.slice(0, limit).map(async ({ key, messages, updatedAt, problem }) => ({
+    const { sessions: found, total } = await care.page({ offset, limit: PAGE_ROWS });
+    const shown = found.map(async ({ key, messages, updatedAt, problem }) => ({
       ...{ key, messages, updatedAt },
       channel: chatRefOf(key)?.channel ?? '',
       isTakenOver: await takeOver.isTakenOver(key),
       ...given('name', await deps.nameOf(key)),
       ...given('problem', problem),
     }));
-    return { sessions: await Promise.all(shown), hasMore: found.length > limit };
+    return { sessions: await Promise.all(shown), total };
   }
 
-  async function turnsOf(key: string, before?: number): Promise<SessionTurns> {
+  async function turnsOf(key: string, of: Part = {}): Promise<SessionTurns> {
     const session = sessionKey(key);
-    const question = { maxTurns: MAX_TURNS, ...given('before', before) };
-    const { turns, hasOlder } = await sessions.earlier(session, question);
+    const { turns, ...around } = await sessions.earlier(session, { maxTurns: MAX_TURNS, ...of });
     return {
-      ...{ key, hasOlder, currency: deps.currency() },
+      ...{ key, ...around, currency: deps.currency() },
       ...given('name', await deps.nameOf(session)),
       ...given('answeredBy', await answeredByNow(session)),
       turns: turns.map((turn) => turnView(turn, deps.costOf(turn.entries))),
@@ -119,16 +121,24 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
 
   return {
     'GET /api/v1/sessions': endpoint(
-      { summary: t`All conversations, newest first`, answer: sessionList },
-      () => listed(MAX_LISTED),
+      { summary: t`The newest ${PAGE_ROWS} conversations`, answer: sessionList },
+      () => listed(),
+    ),
+    'GET /api/v1/sessions/from/:offset': endpoint(
+      {
+        summary: t`${PAGE_ROWS} conversations from this place on, newest first`,
+        params: z.object({ offset: z.coerce.number().int().min(0).max(MAX_OFFSET) }),
+        answer: sessionList,
+      },
+      ({ offset }) => listed(offset),
     ),
     'GET /api/v1/sessions/events': watched(
       {
-        summary: t`The newest ${MAX_FOLLOWED} conversations, now and after each change`,
+        summary: t`The newest ${PAGE_ROWS} conversations, now and after each change`,
         answer: sessionList,
       },
       clock,
-      sinceChange(deps, () => listed(MAX_FOLLOWED)),
+      sinceChange(deps, () => listed()),
     ),
     'GET /api/v1/sessions/:session/events': watched(
       {
@@ -148,7 +158,18 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
         params: oneSession.extend({ before: z.coerce.number().int().min(0) }),
         answer: sessionTurns,
       },
-      ({ session, before }) => turnsOf(session, before),
+      ({ session, before }) => turnsOf(session, { before }),
+    ),
+    'GET /api/v1/sessions/:session/before-reset/:beforeReset/turns/:before': endpoint(
+      {
+        summary: t`The turns before a turn, of the part of a conversation that this reset ended`,
+        params: oneSession.extend({
+          beforeReset: z.coerce.number().int().min(0),
+          before: z.coerce.number().int().min(0),
+        }),
+        answer: sessionTurns,
+      },
+      ({ session, ...part }) => turnsOf(session, part),
     ),
     'POST /api/v1/sessions/search': endpoint(
       {
@@ -216,7 +237,10 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
           );
         }
         const { session, turnId, answers } = trace;
+        const isKept = session !== undefined && turnId !== undefined;
+        const entries = isKept ? await sessions.turn(session, turnId) : [];
         return {
+          timeline: [...timelineOf(trace, entries)],
           ...{ message, session, ...lifeView(trace), answers: answers.map(lifeView) },
           ...given('turn', turnId),
         };

@@ -80,11 +80,24 @@ export async function listSessions(
   limit = Number.POSITIVE_INFINITY,
   accepts?: (name: SessionFileName) => boolean,
 ): Promise<readonly SessionInfo[]> {
+  return (await pageOfSessions(folder, { offset: 0, limit }, accepts)).sessions;
+}
+
+/** Some of them, and how many there are. */
+export async function pageOfSessions(
+  folder: string,
+  { offset, limit }: { readonly offset: number; readonly limit: number },
+  accepts?: (name: SessionFileName) => boolean,
+): Promise<{ readonly sessions: readonly SessionInfo[]; readonly total: number }> {
   const groups = [...byStem(await storedFiles(folder, accepts)).entries()]
     .map(([stem, files]) => ({ stem, files, updatedAt: latest(files) }))
-    .sort((a, b) => b.updatedAt - a.updatedAt || compareNewest(b.files, a.files))
-    .slice(0, limit);
-  return mapLimited(groups, MAX_OPEN_AT_ONCE, ({ stem, files }) => describe(stem, files));
+    .sort((a, b) => b.updatedAt - a.updatedAt || compareNewest(b.files, a.files));
+  const sessions = await mapLimited(
+    groups.slice(offset, offset + limit),
+    MAX_OPEN_AT_ONCE,
+    ({ stem, files }) => describe(stem, files),
+  );
+  return { sessions, total: groups.length };
 }
 
 /** File times may be as coarse as some milliseconds. */

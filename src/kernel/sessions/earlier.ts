@@ -23,8 +23,8 @@ const MAX_FILES = 100;
 /** An undo follows its turn: this many further turns are held until the end of a file. */
 const SPARE_TURNS = 20;
 
-/** What was hidden, and what of that was restored in a later file. */
-type Taken = { readonly undone: Set<TurnId>; readonly back: Set<string> };
+/** What was hidden, and what of that was restored in a later file; whether the part is reached. */
+type Taken = { readonly undone: Set<TurnId>; readonly back: Set<string>; isReached: boolean };
 
 type ReadFile = {
   readonly turns: readonly EarlierTurn[];
@@ -34,6 +34,8 @@ type ReadFile = {
   readonly first: number;
   /** Undefined if the conversation began in this file. */
   readonly continues: SessionFileName | undefined;
+  /** The reset with which the conversation began in this file. */
+  readonly beganAt: number | undefined;
 };
 
 export async function readEarlier(
@@ -42,9 +44,11 @@ export async function readEarlier(
   question: EarlierQuestion,
 ): Promise<EarlierTurns> {
   const { from, maxTurns, maxFiles = MAX_FILES } = question;
-  const taken: Taken = { undone: new Set(), back: new Set() };
+  const isReached = question.beforeReset === undefined;
+  const taken: Taken = { undone: new Set(), back: new Set(), isReached };
   let found: readonly EarlierTurn[] = [];
   let name = newest;
+  let beganAt: number | undefined;
   for (let files = 0; name !== undefined && files < maxFiles; files += 1) {
     const file: ReadFile | undefined = await readTurns(folder, name, question, taken);
     if (file === undefined) break;
@@ -52,15 +56,20 @@ export async function readEarlier(
     found = from === undefined ? all.slice(-maxTurns) : all.slice(0, maxTurns);
     const isLast = file.continues === undefined;
     if (from === undefined && all.length >= maxTurns) {
-      return { turns: found, hasOlder: !isLast || file.hasMore || all.length > maxTurns };
+      const hasOlder = !isLast || file.hasMore || all.length > maxTurns;
+      return { turns: found, hasOlder, ...(hasOlder ? {} : beginning(file)) };
     }
     if (from !== undefined && file.first <= from) {
       return { turns: found, hasOlder: !isLast || file.first < from };
     }
     name = file.continues;
+    beganAt = file.beganAt;
   }
-  return { turns: found, hasOlder: name !== undefined };
+  const hasOlder = name !== undefined;
+  return { turns: found, hasOlder, ...(beganAt === undefined ? {} : { beganAt }) };
 }
+
+const beginning = ({ beganAt }: ReadFile) => (beganAt === undefined ? {} : { beganAt });
 
 /** A turn with a later remark, or one that began in the previous file, is one turn. */
 function joined(older: readonly EarlierTurn[], newer: readonly EarlierTurn[]) {
@@ -89,9 +98,15 @@ async function readTurns(
 
 async function scan(path: string, question: EarlierQuestion, taken: Taken) {
   const turns = new HeldTurns(question);
+  const { isReached } = taken;
   let continues: string | undefined;
+  let previous: string | undefined;
+  let beganAt: number | undefined;
   for await (const line of readDecoded(path)) {
-    if (line.kind === 'header') continues ??= line.header.continues;
+    if (line.kind === 'header') {
+      continues ??= line.header.continues;
+      previous ??= line.header.continues;
+    }
     if (line.kind !== 'entry') continue;
     const { entry } = line;
     if (entry.role === 'restore') taken.back.add(entry.brings);
@@ -100,17 +115,34 @@ async function scan(path: string, question: EarlierQuestion, taken: Taken) {
       if (!taken.back.has(undoPoint(entry.undoes, entry.by))) taken.undone.add(entry.undoes);
     } else if (entry.role === 'reset') {
       if (taken.back.has(resetPoint(entry.at))) continue;
+      if (!isReached && entry.at === question.beforeReset) {
+        taken.isReached = true;
+        break;
+      }
       turns.clear();
       continues = '';
+      beganAt = entry.at;
     } else turns.add(entry);
   }
+  // All of this file is later than the part that is asked for.
+  if (!taken.isReached) return { ...NOTHING_READ, continues: nameOf(previous) };
   return {
+    beganAt,
     turns: turns.without(taken.undone),
     hasMore: turns.hasMore,
     first: turns.first,
-    continues: continues === undefined ? undefined : parseName(continues),
+    continues: nameOf(continues),
   };
 }
+
+const NOTHING_READ = {
+  turns: [],
+  hasMore: false,
+  first: Number.POSITIVE_INFINITY,
+  beganAt: undefined,
+};
+
+const nameOf = (file: string | undefined) => (file === undefined ? undefined : parseName(file));
 
 class HeldTurns {
   readonly #question: EarlierQuestion;

@@ -10,6 +10,7 @@ import {
   byStem,
   keyOfFile,
   listSessions,
+  pageOfSessions,
   readSession,
   type StoredFile,
   storedFiles,
@@ -77,6 +78,7 @@ export function createSessionMaintenance(deps: SessionMaintenanceDeps) {
     /** Newest first; messages are counted only for the sessions returned. */
     list: ({ limit, chats }: OfChats & { readonly limit?: number } = {}) =>
       listSessions(folder, limit, ofThese(chats)),
+    page: (of: { readonly offset: number; readonly limit: number }) => pageOfSessions(folder, of),
     /** The whole conversation, including the archive, in pieces to be written in sequence. */
     export: (session: SessionKey, format: 'md' | 'jsonl') => exportSession(folder, session, format),
     /** Case-insensitive text search over all sessions, newest file first. */

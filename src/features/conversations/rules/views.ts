@@ -18,7 +18,7 @@ export const shownSession = z.object({
 });
 export const sessionList = z.object({
   sessions: z.array(shownSession).describe('Newest first.'),
-  hasMore: z.boolean(),
+  total: z.number().describe('Of all conversations.'),
 });
 
 const step = z.discriminatedUnion('kind', [
@@ -59,6 +59,7 @@ export const sessionTurns = z.object({
   currency: z.string(),
   turns: z.array(shownTurn).describe('Oldest first.'),
   hasOlder: z.boolean(),
+  beganAt: moment.exactOptional().describe('The reset (/new) before the oldest of the turns.'),
   answeredBy: z
     .enum(['agent', 'owner'])
     .exactOptional()
@@ -85,6 +86,16 @@ export const messageTrace = life.extend({
   session: z.string(),
   turn: z.string().exactOptional(),
   answers: z.array(life),
+  timeline: z
+    .array(
+      z.object({
+        kind: z.enum(['admitted', 'waited', 'model', 'tool', 'closed', 'queued', 'sent']),
+        from: moment,
+        to: moment,
+        name: z.string().exactOptional().describe('Of the model or tool.'),
+      }),
+    )
+    .describe('How long each part took.'),
 });
 
 export type SessionList = z.infer<typeof sessionList>;

@@ -2,23 +2,31 @@
 // message.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
-  MessageTrace,
   SessionTurns,
   ShownStep,
   ShownTurn,
 } from '../../../features/conversations/rules/views.ts';
 import { Moment, moneyText, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
 import { OwnAnswer, TakeOver } from './take-over.tsx';
+import { Life } from './timeline.tsx';
 
 export const SESSIONS = '/api/v1/sessions';
-const MINUTE_MS = 60_000;
-const SECOND_MS = 1000;
 
 /** A chat of the page is continued where it was written. */
 const chatOf = (key: string) => /^web:([^#]+)$/.exec(key)?.[1];
+
+/** In place of the number of a turn: the newest of a part. */
+const BEFORE_ALL = Number.MAX_SAFE_INTEGER;
+
+/** What lies before the oldest turn that was read; `part`: the reset that ended its part. */
+type Oldest = {
+  readonly hasOlder: boolean;
+  readonly beganAt: number | undefined;
+  readonly part: number | undefined;
+};
 
 type OneSession = ViewProps & { readonly session: string };
 
@@ -26,19 +34,24 @@ export function Conversation({ session, parts }: OneSession) {
   const path = `${SESSIONS}/${encodeURIComponent(session)}`;
   const live = useLive<SessionTurns>(parts, `${path}/events`);
   const seen = useRef(new Map<number, ShownTurn>());
-  const hasOlder = useSignal<boolean | undefined>(undefined);
+  const oldest = useSignal<Oldest | undefined>(undefined);
+  /** By the first turn after it: the resets between the turns that were read. */
+  const resets = useRef(new Map<number, number>());
   const problem = useSignal('');
 
   const remember = (turns: readonly ShownTurn[]) => {
     for (const turn of turns) seen.current.set(turn.turn, turn);
   };
 
-  async function showOlder(before: number) {
+  async function showOlder(before: number, { hasOlder, beganAt, part }: Oldest) {
     problem.value = '';
+    const wanted = hasOlder ? part : beganAt;
+    const of = wanted === undefined ? '' : `/before-reset/${wanted}`;
     try {
-      const found = (await parts.api.getJson(`${path}/turns/${before}`)) as SessionTurns;
+      const found = (await parts.api.getJson(`${path}${of}/turns/${before}`)) as SessionTurns;
       remember(found.turns);
-      hasOlder.value = found.hasOlder;
+      if (wanted !== part && wanted !== undefined) resets.current.set(before, wanted);
+      oldest.value = { hasOlder: found.hasOlder, beganAt: found.beganAt, part: wanted };
     } catch (error) {
       problem.value = problemText(error);
     }
@@ -66,11 +79,13 @@ export function Conversation({ session, parts }: OneSession) {
         show={(shown) => {
           const { name, currency, turns } = shown;
           const all = [
-            ...(hasOlder.value === undefined ? [] : before(seen.current, turns)),
+            ...(oldest.value === undefined ? [] : before(seen.current, turns)),
             ...turns,
           ];
           remember(turns);
           const [first] = all;
+          const { hasOlder, beganAt } = shown;
+          const end = oldest.value ?? { hasOlder, beganAt, part: undefined };
           return (
             <>
               {name !== undefined && (
@@ -81,9 +96,13 @@ export function Conversation({ session, parts }: OneSession) {
               {first === undefined && (
                 <p class="empty">{t`Nothing was said since this conversation began anew.`}</p>
               )}
-              {first !== undefined && (hasOlder.value ?? shown.hasOlder) && (
-                <button type="button" class="button" onClick={() => showOlder(first.turn)}>
-                  {t`Show earlier messages`}
+              {(end.hasOlder || end.beganAt !== undefined) && (
+                <button
+                  type="button"
+                  class="button"
+                  onClick={() => showOlder(first?.turn ?? BEFORE_ALL, end)}
+                >
+                  {end.hasOlder ? t`Show earlier messages` : t`Show what was said before /new`}
                 </button>
               )}
               <p class="problem" role="alert">
@@ -91,9 +110,16 @@ export function Conversation({ session, parts }: OneSession) {
               </p>
               <ol class="turns">
                 {all.map((turn) => (
-                  <Turn key={turn.turn} turn={turn} currency={currency} parts={parts} />
+                  <Turn
+                    key={turn.turn}
+                    turn={turn}
+                    reset={resets.current.get(turn.turn)}
+                    currency={currency}
+                    parts={parts}
+                  />
                 ))}
               </ol>
+              {resets.current.has(BEFORE_ALL) && <Reset at={resets.current.get(BEFORE_ALL) ?? 0} />}
               {answeredBy === 'owner' && <OwnAnswer path={path} parts={parts} />}
             </>
           );
@@ -110,9 +136,20 @@ function before(seen: ReadonlyMap<number, ShownTurn>, live: readonly ShownTurn[]
   return left.toSorted((a, b) => a.turn - b.turn);
 }
 
-type TurnProps = ViewProps & { readonly turn: ShownTurn; readonly currency: string };
+const Reset = ({ at }: { readonly at: number }) => (
+  <p class="soft reset">
+    {t`Began anew (/new)`}, <Moment at={at} />
+  </p>
+);
 
-function Turn({ turn, currency, parts }: TurnProps) {
+type TurnProps = ViewProps & {
+  readonly turn: ShownTurn;
+  /** When the conversation began anew before it. */
+  readonly reset: number | undefined;
+  readonly currency: string;
+};
+
+function Turn({ turn, reset, currency, parts }: TurnProps) {
   const { steps, outcome, models, calls, tokens, micros } = turn;
   const asked = steps.flatMap((step) => (step.kind === 'said' && step.message) || []);
   const facts = [
@@ -127,6 +164,7 @@ function Turn({ turn, currency, parts }: TurnProps) {
   ];
   return (
     <li class="turn">
+      {reset !== undefined && <Reset at={reset} />}
       {steps.map((step, index) => (
         // Steps of a turn are only appended.
         <Step key={index} step={step} />
@@ -196,54 +234,3 @@ function readable(text: string): string {
     return text;
   }
 }
-
-function Life({ message, parts }: ViewProps & { readonly message: string }) {
-  const isOpen = useSignal(false);
-  const found = useSignal<MessageTrace | undefined>(undefined);
-  const problem = useSignal('');
-  useEffect(() => {
-    if (!isOpen.value) return;
-    parts.api.getJson(`/api/v1/messages/${encodeURIComponent(message)}/trace`).then(
-      (trace) => {
-        found.value = trace as MessageTrace;
-        problem.value = '';
-      },
-      (error) => {
-        problem.value = problemText(error);
-      },
-    );
-  }, [isOpen.value, message]);
-  const trace = found.value;
-  const begun = trace?.steps[0]?.at ?? 0;
-  return (
-    <details
-      onToggle={({ currentTarget }) => {
-        isOpen.value = currentTarget.open;
-      }}
-    >
-      <summary>{t`What happened to this message`}</summary>
-      {problem.value !== '' && <p class="problem">{problem.value}</p>}
-      {problem.value === '' && trace === undefined && <p>{t`Loading…`}</p>}
-      {trace !== undefined && (
-        <ol class="life">
-          {[trace, ...trace.answers].map(({ steps }, index) =>
-            steps.map(({ at, what, text, detail }) => (
-              <li key={`${index} ${at} ${what}`}>
-                <span class="soft">{spanText(at - begun)}</span>
-                <span>
-                  {index === 0 ? t`Message` : t`Answer`}: {text}
-                  {detail !== undefined && <span class="detail soft">{detail}</span>}
-                </span>
-              </li>
-            )),
-          )}
-        </ol>
-      )}
-    </details>
-  );
-}
-
-const spanText = (ms: number) =>
-  ms < MINUTE_MS
-    ? t`after ${(ms / SECOND_MS).toFixed(1)} s`
-    : t`after ${Math.round(ms / MINUTE_MS)} min`;

@@ -1,6 +1,7 @@
 // The inbox: conversations of all channels, newest first, searched by words.
 
 import { useSignal } from '@preact/signals';
+import { useCallback, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
   SearchHits,
@@ -17,6 +18,7 @@ import {
   useLive,
   type ViewProps,
 } from './parts.tsx';
+import { type Range, WindowList } from './window-list.tsx';
 
 const addressOf = (key: string) => `#/sessions/${encodeURIComponent(key)}`;
 
@@ -31,7 +33,6 @@ export function Sessions({ parts }: ViewProps) {
 
 function Inbox({ parts }: ViewProps) {
   const live = useLive<SessionList>(parts, `${SESSIONS}/events`);
-  const older = useSignal<SessionList | undefined>(undefined);
   const hits = useSignal<SearchHits | undefined>(undefined);
   const problem = useSignal('');
   const isBusy = useSignal(false);
@@ -88,7 +89,7 @@ function Inbox({ parts }: ViewProps) {
       ) : (
         <Shown
           live={live}
-          show={({ sessions, hasMore }) => (
+          show={({ sessions, total }) => (
             <>
               {sessions.length === 0 && (
                 <div class="empty">
@@ -96,21 +97,7 @@ function Inbox({ parts }: ViewProps) {
                   <p>{t`What people write on any channel appears here.`}</p>
                 </div>
               )}
-              <Rows sessions={joined(sessions, older.value)} />
-              {hasMore && older.value === undefined && (
-                <button
-                  type="button"
-                  class="button"
-                  disabled={isBusy.value}
-                  onClick={() =>
-                    ask(async () => {
-                      older.value = (await parts.api.getJson(SESSIONS)) as SessionList;
-                    })
-                  }
-                >
-                  {t`Show older conversations`}
-                </button>
-              )}
+              <Rows live={live.value.value} total={total} parts={parts} />
             </>
           )}
         />
@@ -119,38 +106,69 @@ function Inbox({ parts }: ViewProps) {
   );
 }
 
-function joined(newest: readonly ShownSession[], all: SessionList | undefined) {
-  const shown = new Set(newest.map(({ key }) => key));
-  return [...newest, ...(all?.sessions.filter(({ key }) => !shown.has(key)) ?? [])];
+/** How many the gateway answers at once. */
+const PAGE_ROWS = 200;
+
+type RowsProps = ViewProps & { readonly live: SessionList | undefined; readonly total: number };
+
+/** The first page is live; a later one is read when it comes into view, and again after a change. */
+function Rows({ live, total, parts }: RowsProps) {
+  const pages = useSignal<ReadonlyMap<number, readonly ShownSession[]>>(new Map());
+  const asked = useRef(new Map<number, SessionList | undefined>());
+  const onShown = useCallback(
+    ({ first, end }: Range) => {
+      const last = Math.floor(Math.max(0, end - 1) / PAGE_ROWS);
+      for (let page = Math.floor(first / PAGE_ROWS); page <= last; page += 1) {
+        if (page === 0 || (asked.current.has(page) && asked.current.get(page) === live)) continue;
+        asked.current.set(page, live);
+        parts.api.getJson(`${SESSIONS}/from/${page * PAGE_ROWS}`).then(
+          (list) => {
+            pages.value = new Map(pages.value).set(page, (list as SessionList).sessions);
+          },
+          // Asked again when it comes into view the next time.
+          () => asked.current.delete(page),
+        );
+      }
+    },
+    [live, parts, pages],
+  );
+  const row = (index: number) => {
+    const page = Math.floor(index / PAGE_ROWS);
+    const known = page === 0 ? live?.sessions : pages.value.get(page);
+    const session = known?.[index % PAGE_ROWS];
+    return session === undefined ? (
+      <span class="row soft">{t`Loading…`}</span>
+    ) : (
+      <Row session={session} />
+    );
+  };
+  return <WindowList total={total} onShown={onShown} row={row} />;
 }
 
-function Rows({ sessions }: { readonly sessions: readonly ShownSession[] }) {
+function Row({ session }: { readonly session: ShownSession }) {
+  const { key, channel, name, messages, updatedAt, problem, isTakenOver } = session;
   return (
-    <ul class="rows">
-      {sessions.map(({ key, channel, name, messages, updatedAt, problem, isTakenOver }) => (
-        <li key={key}>
-          <a class="row" href={addressOf(key)}>
-            <span class="badge">{channel}</span>
-            <span class="row-name">
-              <bdi>{name ?? key}</bdi>
-              {name !== undefined && (
-                <span class="soft">
-                  <bdi>{key}</bdi>
-                </span>
-              )}
-            </span>
-            <span class="soft row-facts">
-              {isTakenOver && <span class="badge">{t`taken over`}</span>}
-              <span>{messages === 1 ? t`1 message` : t`${messages} messages`}</span>
-              <Ago at={updatedAt} />
-            </span>
-            {problem !== undefined && (
-              <span class="problem">{t`Cannot be read as a whole: ${problem}`}</span>
-            )}
-          </a>
-        </li>
-      ))}
-    </ul>
+    <a class="row" href={addressOf(key)}>
+      <span class="badge">{channel}</span>
+      <span class="row-name">
+        <bdi>{name ?? key}</bdi>
+        {name !== undefined && (
+          <span class="soft">
+            <bdi>{key}</bdi>
+          </span>
+        )}
+        {problem !== undefined && (
+          <span class="problem">{t`Cannot be read as a whole: ${problem}`}</span>
+        )}
+      </span>
+      <span class="soft row-facts">
+        <span>
+          {isTakenOver && <span class="badge">{t`taken over`}</span>}{' '}
+          {messages === 1 ? t`1 message` : t`${messages} messages`}
+        </span>
+        <Ago at={updatedAt} />
+      </span>
+    </a>
   );
 }
 

@@ -18,6 +18,8 @@ export type EarlierQuestion = {
   readonly before?: number;
   /** This turn and later ones, the oldest of them; `before` still bounds them. */
   readonly from?: number;
+  /** The conversation as it was before this reset (epoch milliseconds), not the one of now. */
+  readonly beforeReset?: number;
   /** Only turns that contain all of these words. */
   readonly words?: string;
   readonly maxTurns: number;
@@ -36,6 +38,8 @@ export type EarlierTurns = {
   readonly turns: readonly EarlierTurn[];
   /** There may be older ones. */
   readonly hasOlder: boolean;
+  /** The reset with which this part began; given with its oldest turns. */
+  readonly beganAt?: number;
 };
 
 const WORD = /[\p{L}\p{N}]+/gu;

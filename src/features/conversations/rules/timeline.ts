@@ -1,0 +1,73 @@
+// The life of a message as spans of time, for a chart: from its arrival over the model calls and tools of
+// its turn to the delivery of the answers. A call lasts from the end of what came before it.
+
+import type { Trace, TraceStep } from '../../../kernel/bus/bus.ts';
+import type { TranscriptEntry } from '../../../kernel/message/transcript.ts';
+
+export type SpanKind = 'admitted' | 'waited' | 'model' | 'tool' | 'closed' | 'queued' | 'sent';
+
+/** Epoch milliseconds. `name`: of a model or tool. */
+export type Span = {
+  readonly kind: SpanKind;
+  readonly from: number;
+  readonly to: number;
+  readonly name?: string;
+};
+
+/** `entries`: those of the turn that answered it, as far as they are stored. */
+export function timelineOf(
+  { steps, answers }: Pick<Trace, 'steps' | 'answers'>,
+  entries: readonly TranscriptEntry[],
+): readonly Span[] {
+  const at = timesOf(steps);
+  const started = at('turn started');
+  const work = started === undefined ? [] : workSpans(entries, started);
+  const worked = work.at(-1)?.to ?? started;
+  const deliveries = answers.flatMap((answer) => {
+    const sentAt = timesOf(answer.steps);
+    return [
+      ...between('queued', sentAt('queued'), sentAt('sending')),
+      ...between('sent', sentAt('sending'), sentAt('sent')),
+    ];
+  });
+  return [
+    ...between('admitted', at('received'), at('accepted')),
+    ...between('waited', at('accepted'), started),
+    ...work,
+    ...between('closed', worked, at('turn finished')),
+    ...deliveries,
+  ];
+}
+
+/** The last time of each kind of step: a retried one counts from its last try. */
+const timesOf = (steps: readonly TraceStep[]) => (wanted: string) =>
+  steps.findLast(({ what }) => what === wanted)?.at;
+
+function between(
+  kind: SpanKind,
+  from: number | undefined,
+  to: number | undefined,
+): readonly Span[] {
+  return from === undefined || to === undefined || to < from ? [] : [{ kind, from, to }];
+}
+
+function workSpans(entries: readonly TranscriptEntry[], started: number): readonly Span[] {
+  const spans: Span[] = [];
+  let now = started;
+  let called = started;
+  for (const entry of entries) {
+    if (entry.role === 'user') now = Math.max(now, entry.at);
+    if (entry.role === 'assistant') {
+      spans.push({ kind: 'model', name: entry.model, from: now, to: Math.max(now, entry.at) });
+      now = Math.max(now, entry.at);
+      called = now;
+    }
+    // Tools of one answer may run at the same time.
+    if (entry.role === 'tool') {
+      const to = Math.max(called, entry.at);
+      spans.push({ kind: 'tool', name: entry.name, from: called, to });
+      now = Math.max(now, to);
+    }
+  }
+  return spans;
+}
