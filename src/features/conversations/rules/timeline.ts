@@ -19,22 +19,22 @@ export function timelineOf(
   { steps, answers }: Pick<Trace, 'steps' | 'answers'>,
   entries: readonly TranscriptEntry[],
 ): readonly Span[] {
-  const at = timesOf(steps);
-  const started = at('turn started');
+  const named = timesOf(steps);
+  const started = named('turn started');
   const work = started === undefined ? [] : workSpans(entries, started);
   const worked = work.at(-1)?.to ?? started;
   const deliveries = answers.flatMap((answer) => {
-    const sentAt = timesOf(answer.steps);
+    const named = timesOf(answer.steps);
     return [
-      ...between('queued', sentAt('queued'), sentAt('sending')),
-      ...between('sent', sentAt('sending'), sentAt('sent')),
+      ...between('queued', named('queued'), named('sending')),
+      ...between('sent', named('sending'), named('sent')),
     ];
   });
   return [
-    ...between('admitted', at('received'), at('accepted')),
-    ...between('waited', at('accepted'), started),
+    ...between('admitted', named('received'), named('accepted')),
+    ...between('waited', named('accepted'), started),
     ...work,
-    ...between('closed', worked, at('turn finished')),
+    ...between('closed', worked, named('turn finished')),
     ...deliveries,
   ];
 }
