@@ -10,6 +10,7 @@ import { TOOL_SERVERS } from './features/mcp/index.ts';
 import { loginLink, type ServedHttp, serveHttp } from './http/serve-http.ts';
 import { type Turn, TurnDeferred } from './kernel/bus/bus.ts';
 import { programVersion } from './kernel/config/files/home.ts';
+import type { BackgroundTask } from './kernel/contributions.ts';
 import type { ChannelManager } from './kernel/delivery/manager.ts';
 import { CHANNEL_MANAGER } from './kernel/delivery/manager.ts';
 import type { Kernel } from './kernel/feature.ts';
@@ -152,11 +153,14 @@ export class GatewayService implements Gateway {
           return 'restart';
         },
       });
-    const work = kept('turns', (workSignal) => this.#work(workSignal));
+    const work =
+      options.role === 'channels'
+        ? aborted(whole)
+        : kept('turns', (workSignal) => this.#work(workSignal));
     const isTrial = options.trialChat !== undefined;
     const tasks = isTrial ? [] : contributed.tasks();
     const background = [
-      ...tasks.map((part) => kept(part.name, (runSignal) => part.run(runSignal))),
+      ...tasks.map((part) => kept(part.name, (runSignal) => this.#perform(part, runSignal))),
       ...(isTrial ? [] : [followConfig(this, this.#kernel, whole)]),
     ];
     try {
@@ -165,12 +169,21 @@ export class GatewayService implements Gateway {
       log.info('gateway stopping');
       manager.stopReceiving();
       stopping.abort();
+      // Where others run accounts they take over these at once, with the answers of the last turns.
+      const handedOver = store.shared?.hasOtherChannels() === true ? manager.stopAll() : undefined;
+      store.shared?.drain();
       await work;
-      if (!isTrial) await this.#delivered();
-      await Promise.allSettled([...background, manager.stopAll()]);
+      if (!isTrial && handedOver === undefined) await this.#delivered();
+      await Promise.allSettled([...background, handedOver ?? manager.stopAll()]);
       log.info('gateway stopped');
       this.#audit('stopped');
     }
+  }
+
+  /** What runs once is led by one process. */
+  #perform({ name, isOnce, run }: BackgroundTask, signal: AbortSignal): Promise<void> {
+    if (isOnce !== true) return run(signal);
+    return this.#kernel.bus.lead(`task ${name}`, (leading) => run(leading), signal);
   }
 
   #audit(what: 'started' | 'stopped'): void {

@@ -9,7 +9,7 @@ import { t } from '../lib/texts.ts';
 import { configuredAccounts, howToEnable } from './index.ts';
 
 const channelStatusSchema = z.object({
-  kind: z.enum(['off', 'starting', 'running', 'degraded', 'stopped']),
+  kind: z.enum(['off', 'starting', 'running', 'elsewhere', 'degraded', 'stopped']),
   activeAt: z.number().optional(),
   account: z.string().optional(),
   reason: z.string().optional(),
@@ -42,6 +42,8 @@ export function statusLine(status: ReportedStatus, now: number): string {
       return t`off. ${status.remedy ?? ''}`.trim();
     case 'starting':
       return 'starting';
+    case 'elsewhere':
+      return t`run by another process (nanobot nodes)`;
     case 'running':
       return `on${account}${status.activeAt === undefined ? '' : t`, last active ${spanText(now - status.activeAt)} ago`}`;
     case 'degraded':

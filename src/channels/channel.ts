@@ -34,6 +34,8 @@ export type ChannelStatus =
   /** `activeAt`: epoch milliseconds of the last completed poll, IDLE or ping. */
   | { readonly kind: 'running'; readonly activeAt: number; readonly account?: string }
   | { readonly kind: 'degraded'; readonly reason: string; readonly retryAt?: number }
+  /** Another process of the gateway runs the account. */
+  | { readonly kind: 'elsewhere' }
   /** Stays down until a person acts; `remedy` says how. */
   | { readonly kind: 'stopped'; readonly reason: string; readonly remedy: string };
 
@@ -261,6 +263,8 @@ export interface Channel {
    * It calls `SendContext.requestBegins` before each request that must not be repeated unmarked.
    */
   readonly announcesRequests?: true;
+  /** Each of several processes serves its own people; only sending has one leader. */
+  readonly isEverywhere?: true;
   /** A late text (`SendContext.isLate`) quotes the message it answers. */
   readonly quotesWhenLate?: true;
   /** Rapid messages are one question; false if each line is separate (terminal). */

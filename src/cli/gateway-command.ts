@@ -3,6 +3,7 @@
 
 import { Command, Option } from 'commander';
 import { ChannelClosedError } from '../channels/local-channel.ts';
+import { NODE_ROLES, type NodeRole } from '../kernel/bus/store/shared.ts';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { OpenedHome } from '../kernel/config/files/first-run.ts';
@@ -19,6 +20,7 @@ type ForegroundOptions = {
   readonly overrides: ConfigOverrides;
   readonly channels: 'all' | readonly string[];
   readonly http: boolean;
+  readonly role?: NodeRole | undefined;
 };
 
 /** Least width; a long account name needs more. */
@@ -52,6 +54,7 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
     env,
     channels: options.channels,
     http: options.http,
+    ...(options.role === undefined ? {} : { role: options.role }),
     foreground: tell,
     ...(isLogged ? { logged } : {}),
     typed: terminal.typed,
@@ -183,18 +186,28 @@ async function answerIn({ terminal }: Gateway, chat: string, signal: AbortSignal
   return false;
 }
 
-type GatewayFlags = { readonly host?: string; readonly port?: number; readonly trial?: boolean };
+type GatewayFlags = {
+  readonly host?: string;
+  readonly port?: number;
+  readonly role?: NodeRole;
+  readonly trial?: boolean;
+};
 
 export function gatewayCommand(terminal: Terminal): Command {
   return new Command('gateway')
     .description(t`run all channels and the web page until you stop it`)
     .option('--host <host>', t`address to listen on; default: gateway.host`)
     .option('-p, --port <port>', t`port of the web page; default: gateway.port`, parsePort)
+    .addOption(
+      new Option('--role <role>', t`with several processes on one PostgreSQL: what this one does`)
+        .choices([...NODE_ROLES])
+        .default('all'),
+    )
     .addOption(new Option('--trial', t`start in a copy of a home, answer once and end`).hideHelp())
-    .action(({ host, port, trial }: GatewayFlags) => {
+    .action(({ host, port, role = 'all', trial }: GatewayFlags) => {
       if (trial === true) return tryGateway(terminal);
       const overrides = defined({ 'gateway.host': host, 'gateway.port': port });
-      return runGateway(terminal, { overrides, channels: 'all', http: true });
+      return runGateway(terminal, { overrides, channels: 'all', http: true, role });
     });
 }
 

@@ -4,7 +4,7 @@
 import { constants } from 'node:os';
 import { styleText } from 'node:util';
 import type { Environment } from '../kernel/config/environment.ts';
-import { type Home, homeOf } from '../kernel/config/files/home.ts';
+import { type Home, homeOf, withSharedFiles } from '../kernel/config/files/home.ts';
 import type { OpenedState } from '../kernel/home-state.ts';
 import { ConfigError, NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import { type Typed, typedCommands } from '../kernel/typed-command.ts';
@@ -82,7 +82,7 @@ export function createTerminal(process: NodeJS.Process): Terminal {
   const typed = typedCommands(env, process.argv[1]);
   return {
     env,
-    home: homeOf(env),
+    home: withSharedFiles(homeOf(env)),
     clock: systemClock,
     input: stdin,
     output: stdout,

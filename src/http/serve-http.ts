@@ -64,7 +64,9 @@ async function gaugesOf(
   const { pending, running, outboundQueued, dead, unknown, oldestPendingAt } = await bus.stats();
   const disk = await statfs(home.root);
   const now = clock.now();
-  const started = configured.channels().filter(({ status }) => status.kind !== 'off');
+  const started = configured
+    .channels()
+    .filter(({ status }) => status.kind !== 'off' && status.kind !== 'elsewhere');
   const idle = started.flatMap(({ name: account, status }) =>
     status.kind === 'running' ? [[{ account }, secondsSince(status.activeAt, now)] as const] : [],
   );

@@ -18,7 +18,12 @@ import type { StatusSource } from './status.ts';
 import type { TurnStage } from './turns/stages.ts';
 
 /** Runs beside the turns as long as the gateway does; restarted when it fails. */
-export type BackgroundTask = { readonly name: string; run(signal: AbortSignal): Promise<void> };
+export type BackgroundTask = {
+  readonly name: string;
+  /** Of several processes only one runs it at a time; absent: each does. */
+  readonly isOnce?: true;
+  run(signal: AbortSignal): Promise<void>;
+};
 
 /** The conversations from which the one of this chat was started; the channel is internal. */
 export type StartedFrom = (chat: string) => Promise<readonly SessionKey[]>;

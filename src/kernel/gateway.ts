@@ -2,6 +2,7 @@
 
 import type { ChannelStatus, LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { LocalChannel } from '../channels/local-channel.ts';
+import type { NodeRole } from './bus/store/shared.ts';
 import type { Environment } from './config/environment.ts';
 import type { Home } from './config/files/home.ts';
 import type { Typed } from './typed-command.ts';
@@ -25,6 +26,8 @@ export type GatewayOptions = {
   readonly env: Environment;
   /** Which platform channels may run, if the configuration enables them. */
   readonly channels: 'all' | readonly string[];
+  /** Among several processes: what this one does; absent: everything. */
+  readonly role?: NodeRole;
   /** Serves the web page and the API. */
   readonly http: boolean;
   /**

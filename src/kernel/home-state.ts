@@ -15,6 +15,7 @@ import type { InboundEntry } from './bus/bus.ts';
 import { damagedStore, damageMark, newestSnapshot } from './bus/store/database.ts';
 import { type EmbeddedStoreOptions, openEmbeddedStore } from './bus/store/embedded.ts';
 import { holdHome } from './bus/store/home-lock.ts';
+import type { NodeSelf } from './bus/store/shared.ts';
 import {
   type EmbeddedStore,
   type EntryRow,
@@ -23,7 +24,7 @@ import {
 } from './bus/store/store.ts';
 import type { Config } from './config/config.ts';
 import { expandEnvironment, withVariables } from './config/environment.ts';
-import type { Home } from './config/files/home.ts';
+import { type Home, isShared } from './config/files/home.ts';
 import { findSecrets } from './config/files/secret-sources.ts';
 import { isJsonObject, type JsonObject, readJson } from './config/json.ts';
 import { valueAt } from './config/json-paths.ts';
@@ -124,6 +125,8 @@ export async function withOpenState<Result>(
 type StoreOptions = Omit<EmbeddedStoreOptions, 'path'> & {
   /** As the process has loaded it; absent: read from the configuration of the home. */
   readonly setting?: StoreSetting;
+  /** One of several processes of the gateway. */
+  readonly node?: NodeSelf;
 };
 
 /**
@@ -140,7 +143,7 @@ export async function openStore(home: Home, options: StoreOptions): Promise<Embe
 async function openServer(
   home: Home,
   url: string,
-  { clock, log, inBackground }: StoreOptions,
+  { clock, log, inBackground, node }: StoreOptions,
 ): Promise<EmbeddedStore> {
   if (existsSync(home.state)) {
     throw new StoreError(
@@ -151,7 +154,11 @@ async function openServer(
     );
   }
   const { openPostgresStore } = await import('./bus/store/postgres/store.ts');
-  return openPostgresStore({ url, clock, log, isGateway: inBackground === true });
+  const shared = node === undefined ? {} : { node };
+  return openPostgresStore({
+    ...{ url, clock, log, isGateway: inBackground === true, isShared: isShared(home) },
+    ...shared,
+  });
 }
 
 async function openFile(home: Home, options: StoreOptions): Promise<EmbeddedStore> {
@@ -171,12 +178,13 @@ const CHECK_UP_TO_BYTES = 100_000_000;
  */
 export async function openGatewayStore(
   home: Home,
-  { clock, log }: Pick<EmbeddedStoreOptions, 'clock' | 'log'>,
+  { clock, log, node }: Pick<StoreOptions, 'clock' | 'log' | 'node'>,
   setting: StoreSetting & Pick<Config['store'], 'onDamage'>,
 ): Promise<EmbeddedStore> {
   const { state } = home;
   if (setting.engine === 'postgres') {
-    return openStore(home, { clock, log, inBackground: true, setting });
+    const shared = node === undefined ? {} : { node };
+    return openStore(home, { clock, log, inBackground: true, setting, ...shared });
   }
   const names = await readdir(home.root).catch((): string[] => []);
   if (names.some((name) => name.startsWith(`${basename(state)}.recovered-`))) {
@@ -221,6 +229,10 @@ export async function completeSessions(home: Home, clock: Clock): Promise<Unwrit
   const placeOf = ({ file, place }: EntryRow) => `${file} ${place}`;
   const until = clock.monotonic() + MOVE_WAIT_MS;
   try {
+    if (store.sharedEntries !== undefined) {
+      const { completeSessionFiles } = await import('./sessions/journal.ts');
+      return await completeSessionFiles({ folder: home.sessions, store, clock, log: silentLogger });
+    }
     const wanted = new Set((await store.entries(all)).map(placeOf));
     for (;;) {
       const left = (await store.entries(all)).filter((row) => wanted.has(placeOf(row)));

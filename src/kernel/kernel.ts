@@ -1,7 +1,8 @@
 // Opens what exists before the first feature: the foundations, people, owners, questions, and the
 // registries that features contribute to.
 
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { redactedPicture } from '../agent/prepared.ts';
 import { LOCAL_CHANNELS } from '../channels/local-channel.ts';
@@ -11,11 +12,14 @@ import { jsonRow, number, rowShape, text } from '../lib/json/json.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import type { Redactor } from '../lib/text/redact.ts';
 import { t } from '../lib/texts.ts';
-import { systemClock } from '../lib/time/clock.ts';
+import { shiftedClock, systemClock } from '../lib/time/clock.ts';
 import { withChosen } from './access/rights.ts';
 import { createMessageBus } from './bus/message-bus.ts';
-import { type BusStore, RECOVERY_SCOPE, type TurnEnding, UNTOLD } from './bus/store/store.ts';
+import type { NodeSelf } from './bus/store/shared.ts';
+import { type EmbeddedStore, RECOVERY_SCOPE, type TurnEnding, UNTOLD } from './bus/store/store.ts';
 import { createCommands } from './commands/commands.ts';
+import type { Config } from './config/config.ts';
+import { programVersion } from './config/files/home.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import { type Contributed, createRegistries, type SessionWatcher } from './contributions.ts';
 import { createSpentButtons } from './delivery/undelivered.ts';
@@ -167,10 +171,16 @@ async function layFoundations(
   resources: AsyncDisposableStack,
 ): Promise<Foundations> {
   const { home, env, typed = (text: string) => text } = options;
-  const clock = systemClock;
   const redact = (text: string) => live.redact(text);
   const log = openLog(live, options, resources);
-  const store = resources.use(await openGatewayStore(home, { clock, log }, live.config.store));
+  let offsetMs = () => 0;
+  const isOneOfSeveral = live.config.storage.path !== '';
+  const clock = isOneOfSeveral ? shiftedClock(systemClock, () => offsetMs()) : systemClock;
+  const node = isOneOfSeveral ? { node: nodeSelf(live.config, options) } : {};
+  const opened = await openGatewayStore(home, { clock, log, ...node }, live.config.store);
+  const store = resources.use(opened);
+  // The server's time counts, so that processes whose clocks differ agree on what is due.
+  offsetMs = () => store.shared?.offsetMs() ?? 0;
   const measuring = await buildTelemetry({ live, clock, log, store }, home, resources);
   const { telemetry } = measuring;
   const { maxPending, maxPendingPerChat } = live.config.queue;
@@ -208,6 +218,19 @@ async function layFoundations(
   };
 }
 
+function nodeSelf(config: Config, { role = 'all' }: GatewayOptions): NodeSelf {
+  const { gateway: _own, logging: _log, ...rest } = config;
+  const hash = createHash('sha256').update(JSON.stringify(rest)).digest('hex');
+  return {
+    name: `${hostname()}/${process.pid}`,
+    role,
+    version: programVersion(),
+    config: hash.slice(0, CONFIG_HASH_CHARS),
+  };
+}
+
+const CONFIG_HASH_CHARS = 8;
+
 function openLog(
   live: LiveConfig,
   { home, logged }: GatewayOptions,
@@ -231,7 +254,7 @@ function openLog(
 /** Texts of the agent while its turn runs. */
 const SAID_BY_AGENT = /\/say\/\d+$/;
 
-function redactedStore(store: BusStore, redact: Redactor, typed: Typed): BusStore {
+function redactedStore(store: EmbeddedStore, redact: Redactor, typed: Typed): EmbeddedStore {
   const shown = (message: OutboundMessage): OutboundMessage => ({
     ...message,
     markdown: redact(message.markdown),

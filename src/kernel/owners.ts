@@ -223,7 +223,7 @@ export function createChannelDirectory(): ChannelRegister {
   return {
     get: (name) => channels.get(name),
     status: (name) => statuses.get(name),
-    isRunning: (name) => statuses.get(name)?.kind === 'running',
+    isRunning: (name) => ['running', 'elsewhere'].includes(statuses.get(name)?.kind ?? ''),
     isThere: (name) => (statuses.get(name)?.kind ?? 'stopped') !== 'stopped',
     put: (name, channel) => void channels.set(name, channel),
     report: (name, status) => void statuses.set(name, status),

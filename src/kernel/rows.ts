@@ -213,7 +213,7 @@ class StoredRows<T extends object> implements Rows<T> {
 
   /** Read on the first call, after a failed read, and after another process has written. */
   #cached(): Known<T> {
-    const revision = this.#store.revision();
+    const revision = this.#store.revision(this.#spec.scope);
     if (this.#known?.revision === revision) return this.#known;
     const known: Known<T> = {
       revision,

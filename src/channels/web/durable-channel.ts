@@ -75,6 +75,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
   readonly account = DEFAULT_ACCOUNT;
   readonly limits = { textUnits: TEXT_UNITS };
   readonly onUnknown = 'idempotent';
+  readonly isEverywhere = true as const;
   readonly lifetimeMs = LIFETIME_MS;
   readonly coalesces: boolean;
   readonly liveView = {

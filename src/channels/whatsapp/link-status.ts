@@ -182,7 +182,7 @@ export class LinkStatus {
     this.#activeAt = activeAt;
   }
 
-  #report(status: ChannelStatus): void {
+  #report(status: Exclude<ChannelStatus, { readonly kind: 'elsewhere' }>): void {
     this.#activeAt = undefined;
     this.#last = status;
     const trouble = status.kind === 'running' ? this.#trouble : undefined;

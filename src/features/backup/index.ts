@@ -113,7 +113,7 @@ const REASON_CHARS = 500;
 export function install(kernel: Kernel): void {
   const { add, live, home, clock } = kernel;
   const runs = createBackupRuns(kernel);
-  add.task({ name: 'backups', run: (signal) => keepBackups(kernel, runs, signal) });
+  add.task({ name: 'backups', isOnce: true, run: (signal) => keepBackups(kernel, runs, signal) });
   add.routes(
     [
       'GET /api/v1/backups',

@@ -134,6 +134,11 @@ function receivingMs(name: string, status: TestedChannel['status'], now: number)
       throw new SelfTestFailure(status.reason, status.remedy);
     case 'degraded':
       throw new SelfTestFailure(status.reason, t`It retries by itself. ${restart}`);
+    case 'elsewhere':
+      throw new SelfTestFailure(
+        t`another process runs it`,
+        t`Test it there; nanobot nodes shows where.`,
+      );
     default:
       throw new SelfTestFailure(t`it has not started yet`, t`Try again in a moment.`);
   }

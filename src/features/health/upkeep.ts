@@ -14,7 +14,7 @@ const FIRST_AFTER_MS = 5000;
 const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 
 export function install(kernel: Kernel): void {
-  kernel.add.task({ name: 'upkeep', run: (signal) => keepTidy(kernel, signal) });
+  kernel.add.task({ name: 'upkeep', isOnce: true, run: (signal) => keepTidy(kernel, signal) });
 }
 
 async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {

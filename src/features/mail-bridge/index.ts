@@ -211,7 +211,7 @@ export function install(kernel: Kernel): void {
       (await people.persons.inChat(chat))?.timeZone ?? live.config.sessions.timeZone,
   });
   add.answers(MAIL_SUBJECT, bridge.handler, 'letter');
-  add.task({ name: 'mails', run: (signal) => service.run(signal) });
+  add.task({ name: 'mails', isOnce: true, run: (signal) => service.run(signal) });
   add.intake({
     name: 'mail bridge',
     decide: (message, verdict) => bridge.take(message, verdict),

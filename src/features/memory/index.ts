@@ -158,7 +158,7 @@ export async function install(kernel: Kernel): Promise<void> {
     undoHandler((id) => notes.takeBackUntrusted(id)),
   );
   add.task({ name: 'index', run: (signal) => indexing.run(signal) });
-  add.task({ name: 'forgetting', run: (signal) => forgetting.run(signal) });
+  add.task({ name: 'forgetting', isOnce: true, run: (signal) => forgetting.run(signal) });
   const side = kernel.use(SIDE_MODEL);
   const reflection = createReflection({ ...reader, working });
   const reflecting = createReflectionService({

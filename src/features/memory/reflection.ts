@@ -408,5 +408,5 @@ export function reflectionTask(
       await bus.send({ id, chat: await owners.askChat(), markdown });
     },
   });
-  return { name: 'reflection', run: (signal) => thinking.run(signal) };
+  return { name: 'reflection', isOnce: true, run: (signal) => thinking.run(signal) };
 }

@@ -109,6 +109,7 @@ export function install(kernel: Kernel): void {
   add.answers('again', createAgainHandler({ bus, now: () => clock.now() }));
   add.task({
     name: 'questions',
+    isOnce: true,
     run: async (signal) => {
       await Promise.all([questions.run(signal), questions.watch(signal), buttons.run(signal)]);
     },

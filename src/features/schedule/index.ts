@@ -146,13 +146,14 @@ export function install(kernel: Kernel): void {
   );
   workflows?.whenJobEnds((id, run, how, detail) => scheduler.ended(id, run, how, detail));
   installLeftovers(kernel, subagents, jobs);
-  add.task({ name: 'jobs', run: (signal) => scheduler.run(signal) });
+  add.task({ name: 'jobs', isOnce: true, run: (signal) => scheduler.run(signal) });
   add.task({
     name: 'job reports',
+    isOnce: true,
     run: (signal) => bus.deliver(courier, { signal, concurrency: CONCURRENCY }),
   });
-  add.task({ name: 'announcements', run: (signal) => announcer.run(signal) });
-  add.task({ name: 'heartbeat', run: (signal) => heartbeat.run(signal) });
+  add.task({ name: 'announcements', isOnce: true, run: (signal) => announcer.run(signal) });
+  add.task({ name: 'heartbeat', isOnce: true, run: (signal) => heartbeat.run(signal) });
   const answersTo: Routes['answersTo'] = (...asking) => routes.answersTo(...asking);
   add.stage(scheduleStage({ agent, scheduler, answersTo }));
   kernel.provide(JOBS, { atWork: (chat) => service.atWork(chat), stop });

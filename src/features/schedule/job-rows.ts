@@ -174,7 +174,7 @@ export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: 
     deleteFiles: (rule) => deleteLeftovers(sessionFiles, rule),
   });
   const onDisk = (channel: string) => chatsOfChannel(sessionFiles, channel);
-  add.task({ name: 'leftovers', run: leftovers.run });
+  add.task({ name: 'leftovers', isOnce: true, run: leftovers.run });
   add.personalData({
     chatsBelow: async (_chats, isOwner) =>
       isOwner ? chatsOfNobody({ subagents, jobs }, onDisk) : [],

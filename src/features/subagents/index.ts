@@ -123,6 +123,7 @@ export function install(kernel: Kernel): void {
   });
   add.task({
     name: 'helpers',
+    isOnce: true,
     async run(signal) {
       await service.recover();
       await series.run(signal);
@@ -130,6 +131,7 @@ export function install(kernel: Kernel): void {
   });
   add.task({
     name: 'words of helpers',
+    isOnce: true,
     run: (signal) => bus.deliver(unheard(log), { signal, concurrency: 1 }),
   });
   const agent = confinedAgent(kernel.use(AGENT), turns);

@@ -65,6 +65,7 @@ export function install(kernel: Kernel): void {
   };
   add.task({
     name: 'words of workflows',
+    isOnce: true,
     run: (signal) => bus.deliver(courier, { signal, concurrency: 1 }),
   });
   kernel.provide(WORKFLOWS, {

@@ -1,7 +1,6 @@
 // The message bus over a store: connects accepting, processing and delivering, so that each wakes
 // the next in the same transaction. The store makes things durable; the pumps decide when to claim.
 
-import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { TurnId } from '../message/ids.ts';
@@ -13,11 +12,13 @@ import type { TurnEntries } from '../sessions/store.ts';
 import { type BusLimits, type LiveTopic, type MessageBus, TurnCancelled } from './bus.ts';
 import { createAlarm, measureArrival } from './claim-loop.ts';
 import { createDeliveryPump, type DeliveryPump } from './delivery-pump.ts';
+import { createLeadership, createSharedLeadership } from './leadership.ts';
+import type { SharedStore } from './store/shared.ts';
 import type { BusStore } from './store/store.ts';
 import { createShortage, createTurnPump, type TurnPump } from './turn-pump.ts';
 
 type MessageBusDeps = {
-  readonly store: BusStore;
+  readonly store: BusStore & { readonly shared?: SharedStore };
   /**
    * Writes the entries that turns recorded together with their end; absent: they record nothing.
    */
@@ -40,12 +41,17 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
   const { store, clock, limits, shown = (update) => update } = deps;
   const { cursor, markBounced, draft, orphanDrafts, forgetDraft, isDelivering } = store;
   const { inbound, outbound, sentAs, takeBack, stranded, dead, drop, trace, stats, gc } = store;
+  const { shared } = store;
+  const lead =
+    shared === undefined
+      ? createLeadership(clock)
+      : createSharedLeadership({ shared, clock, log: deps.log });
   const pumps = createPumps(deps);
   return {
     ...{ cursor, markBounced, draft, orphanDrafts, forgetDraft, isDelivering },
     ...{ inbound, outbound, sentAs, takeBack, stranded, dead, drop, trace, stats, gc },
-    live: createLiveTopic(shown),
-    lead: createLeadership(clock),
+    live: createLiveTopic(shown, shared),
+    lead,
     work: pumps.work,
     deliver: pumps.deliver,
     [Symbol.asyncDispose]: pumps.stop,
@@ -98,18 +104,23 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
 /** The pumps that claim turns and deliveries while `work` and `deliver` run. */
 function createPumps(deps: MessageBusDeps) {
   const { store, clock } = deps;
+  const { shared } = store;
   const deliveries = new Map<AccountName, DeliveryPump>();
   const stopping = new AbortController();
   const shortage = createShortage();
   const underWay = new Set<Promise<void>>();
   const outside = createAlarm(clock, () => {
-    if (store.changedOutside()) {
-      turns?.onOutsideChange();
-      deliverAll();
-    }
+    if (store.changedOutside()) onNews();
     watchOutside();
   });
+  const hearing = shared?.onNews(() => onNews());
+  const losing = shared?.onLost(() => void turns?.onLost(shared));
   let turns: TurnPump | undefined;
+
+  function onNews(): void {
+    turns?.onOutsideChange(shared);
+    deliverAll();
+  }
 
   function watchOutside(): void {
     outside.set(underWay.size > 0 ? clock.now() + OUTSIDE_CHECK_MS : undefined);
@@ -164,24 +175,11 @@ function createPumps(deps: MessageBusDeps) {
     const grace = clock.sleep(DISPOSE_GRACE_MS, isOver.signal).catch(() => undefined);
     await Promise.race([Promise.allSettled(underWay), grace]);
     isOver.abort();
+    hearing?.[Symbol.dispose]();
+    losing?.[Symbol.dispose]();
   }
 
   return { work, deliver, stop, queued, deliverAll, turns: () => turns };
-}
-
-// One leader per resource. In the embedded store the home lock makes this process the only one, so
-// leading is a queue in memory: nothing durable, nothing stale after a crash, no heartbeat.
-
-function createLeadership(clock: Clock): MessageBus['lead'] {
-  const lanes = createLanes();
-  let lastEpoch = 0;
-  return (resource, run, signal) =>
-    lanes.run(resource, async () => {
-      if (signal.aborted) return;
-      // Grows across restarts too, without a write.
-      lastEpoch = Math.max(lastEpoch + 1, clock.now());
-      await run(signal, lastEpoch);
-    });
 }
 
 // The live topic: updates of running turns, best effort. Each subscriber holds only the newest
@@ -191,11 +189,19 @@ function createLeadership(clock: Clock): MessageBus['lead'] {
 const MAX_HELD_TURNS = 10_000;
 
 /** `shown`: reduces an update, called only for those that a subscriber takes. */
-function createLiveTopic(shown: (update: LiveUpdate) => LiveUpdate): LiveTopic {
+function createLiveTopic(
+  shown: (update: LiveUpdate) => LiveUpdate,
+  shared: SharedStore | undefined,
+): LiveTopic {
   const mailboxes = new Map<AccountName, Set<Mailbox>>();
+  const put = (update: LiveUpdate) => {
+    for (const mailbox of mailboxes.get(accountName(update.chat)) ?? []) mailbox.put(update);
+  };
+  shared?.onShown(put);
   return {
     publish(update) {
-      for (const mailbox of mailboxes.get(accountName(update.chat)) ?? []) mailbox.put(update);
+      put(update);
+      shared?.show(update, shown);
     },
     subscribe(account, signal) {
       const mailbox = new Mailbox();

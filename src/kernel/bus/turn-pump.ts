@@ -17,6 +17,7 @@ import {
   type WorkOptions,
 } from './bus.ts';
 import { type ClaimLoop, createClaimLoop, type Place } from './claim-loop.ts';
+import type { SharedStore } from './store/shared.ts';
 import type { BusStore, ClaimedTurn, NewEntryRow, TurnEnding } from './store/store.ts';
 
 const DEATHS_PER_FAILURE = 2;
@@ -115,9 +116,45 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     return bySession.get(session);
   }
 
-  /** Another process wrote: anything may be due, any turn may have a follower. */
-  function onOutsideChange(): void {
+  /** Another process wrote: anything may be due, any turn may have a follower or be stopped. */
+  function onOutsideChange(shared?: SharedStore): void {
+    if (shared !== undefined) {
+      hearOfOthers(shared);
+      return;
+    }
     for (const turn of running) turn.announceFollower();
+    pump();
+  }
+
+  function hearOfOthers(shared: SharedStore): void {
+    if (running.size > 0) void hearOfTurns(shared);
+    // A look takes no lock, so that one message does not make all processes wait for each other.
+    shared.isTurnDue().then(
+      (isDue) => isDue && pump(),
+      () => pump(),
+    );
+  }
+
+  async function hearOfTurns(shared: SharedStore): Promise<void> {
+    const news = await shared.newsOfTurns().catch(() => []);
+    for (const { session, stopped } of news) {
+      const turn = bySession.get(session);
+      if (stopped === null) turn?.announceFollower();
+      else turn?.abort(new TurnCancelled(stopped));
+    }
+  }
+
+  /** Turns that this process does not hold any more end at once; their writes would be refused. */
+  async function onLost(shared: SharedStore): Promise<void> {
+    if (!shared.isConnected()) return;
+    const before = [...running];
+    const held = await shared.held().catch(() => undefined);
+    if (held === undefined) return;
+    const isHeld = new Map(held.map(({ session, epoch }) => [session, epoch]));
+    for (const turn of before) {
+      if (isHeld.get(turn.session) === turn.epoch) continue;
+      turn.abort(new TurnInterrupted('another process took the turn over'));
+    }
     pump();
   }
 
@@ -204,7 +241,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     for (const turn of running) turn.abort(new TurnInterrupted('shutting down'));
   }
 
-  return { run, pump, turnOf, onOutsideChange };
+  return { run, pump, turnOf, onOutsideChange, onLost };
 }
 
 function named(turn: RunningTurn, drafts: readonly OutboundDraft[]): readonly OutboundMessage[] {

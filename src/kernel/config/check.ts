@@ -44,7 +44,13 @@ import {
   secretPaths,
   withSecrets,
 } from './secrets.ts';
-import { databaseProblems, isWebAddress, type Problems, unless } from './settings-fields.ts';
+import {
+  databaseProblems,
+  isWebAddress,
+  type Problems,
+  storageProblems,
+  unless,
+} from './settings-fields.ts';
 
 export type CheckedConfig = {
   readonly config: Config;
@@ -210,6 +216,7 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   proxies,
   timeZone,
   ({ store }) => databaseProblems(store),
+  ({ store, storage }) => storageProblems(storage.path, store.engine),
   ...FEATURE_CONFLICTS,
 ];
 

@@ -200,6 +200,15 @@ const kernelSchema = z.strictObject({
         'nothing and end.',
     ),
   }).describe('Where the state is kept.'),
+  storage: section({
+    kind: choice(['files'], 'files').describe(
+      'files: a folder on a volume that all processes share.',
+    ),
+    path: text().describe(
+      'For several processes of the gateway on one PostgreSQL: the folder in which they share conversations, media, ' +
+        'the workspace and the token. Empty: one process, with all of it in its home (docs/operate/postgresql.md).',
+    ),
+  }).describe('What several processes of the gateway share.'),
   tools: toolsSchema.describe('What the agent may do.'),
   memory: memorySchema.prefault({}).describe('What the agent remembers.'),
   retry: section({

@@ -136,6 +136,22 @@ export const databaseProblems = ({ engine, url }: { engine: string; url: string 
     t`Set it to postgres://user:password@host:5432/database, best as { "env": "DATABASE_URL" }.`,
   );
 
+/** The folder that several processes share. */
+export const storageProblems = (path: string, engine: string): Problems => [
+  ...unless(
+    path === '' || engine === 'postgres',
+    'storage.path',
+    t`several processes need the engine postgres`,
+    t`Set store.engine to postgres, or remove storage.`,
+  ),
+  ...unless(
+    path === '' || path.startsWith('/'),
+    'storage.path',
+    t`"${path}" is no absolute path`,
+    t`Set it to where the shared volume is mounted, e.g. /srv/nanobot.`,
+  ),
+];
+
 /** What messages do that arrive during a turn. */
 export const QUEUE_MODES = ['steer', 'followup', 'collect', 'interrupt'] as const;
 

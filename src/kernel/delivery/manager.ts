@@ -6,7 +6,7 @@ import { accountsOf, CHANNELS } from '../../channels/index.ts';
 import { supervise } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { aborted, type Clock } from '../../lib/time/clock.ts';
 import { isUnknownSender, withoutCode } from '../access/admission.ts';
 import type { Courier, MessageBus } from '../bus/bus.ts';
 import type { StateStore } from '../bus/store/store.ts';
@@ -39,6 +39,8 @@ export function install(kernel: Kernel): void {
     ...{ bus, judge, arrivals, state: store, media, clock, log, directory: channels },
     receiver: kernel.use(RECEIVER),
     timeZone: () => live.config.sessions.timeZone,
+    isElsewhere: store.shared !== undefined,
+    leads: kernel.options.role !== 'workers',
     alert: owners.alert,
     tell: owners.tell,
     setAside: createUndelivered({ ...{ bus, clock, log }, ...owners }),
@@ -77,6 +79,10 @@ type ManagerDeps = {
   readonly setAside: NonNullable<Courier['setAside']>;
   /** Which account answers what came to several. */
   readonly arrivals: SharedArrivals;
+  /** Another process may run the accounts. */
+  readonly isElsewhere: boolean;
+  /** This process runs accounts; otherwise it only has them for what turns need of them. */
+  readonly leads: boolean;
 };
 
 type StoppedStatus = Extract<ChannelStatus, { readonly kind: 'stopped' }>;
@@ -160,22 +166,36 @@ async function runChannel(
       stableMs: STABLE_MS,
       onFailure: (error, waitMs) => reactTo(error, waitMs, deps, report),
     });
-  await Promise.all([
-    supervised('receive', signals.whole, (runSignal) =>
-      deps.bus.lead(
-        `${channel.name}:${channel.account}`,
-        (leadSignal) => channel.run(host, leadSignal),
-        runSignal,
-      ),
-    ),
-    supervised('deliver', signals.whole, (runSignal) =>
+  const receive = (signal: AbortSignal) =>
+    supervised('receive', signal, (runSignal) => channel.run(host, runSignal));
+  const deliver = (signal: AbortSignal) =>
+    supervised('deliver', signal, (runSignal) =>
       deps.bus.deliver(courierFor(channel, live, deps), {
         signal: runSignal,
         concurrency: DELIVERY_CONCURRENCY,
       }),
-    ),
-    supervised(t`live replies`, signals.whole, (runSignal) => live.run(runSignal)),
-  ]);
+    );
+  const show = (signal: AbortSignal) =>
+    supervised(t`live replies`, signal, (runSignal) => live.run(runSignal));
+  const lead = (run: (signal: AbortSignal) => Promise<unknown>) =>
+    supervised('lead', signals.whole, (runSignal) =>
+      deps.bus.lead(
+        accountNameOf(channel),
+        async (leading) => void (await run(leading)),
+        runSignal,
+      ),
+    );
+  if (channel.isEverywhere === true) {
+    await Promise.all([receive(signals.whole), show(signals.whole), lead(deliver)]);
+    return;
+  }
+  if (deps.isElsewhere) report({ kind: 'elsewhere' });
+  if (!deps.leads) return aborted(signals.whole);
+  await lead(async (leading) => {
+    report({ kind: 'starting' });
+    await Promise.all([receive(leading), deliver(leading), show(leading)]);
+    if (deps.isElsewhere) report({ kind: 'elsewhere' });
+  });
 }
 
 function reactTo(

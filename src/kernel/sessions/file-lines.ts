@@ -146,6 +146,26 @@ export async function scanFile(path: string): Promise<FileScan> {
   return { header, carried, own, damaged, torn, size, openingBytes };
 }
 
+/** The same of whole lines that are not in a file. */
+export function scanText(text: string): FileScan {
+  const carried: TranscriptEntry[] = [];
+  const own: TranscriptEntry[] = [];
+  let header: SessionHeader | undefined;
+  let openingBytes = 0;
+  for (const line of text.split('\n')) {
+    const decoded = decodeLine(line);
+    if (decoded.kind === 'header') header ??= decoded.header;
+    if (decoded.kind === 'entry') {
+      (decoded.carried ? carried : own).push(withoutWhole(decoded.entry));
+    }
+    if (decoded.kind === 'header' || (decoded.kind === 'entry' && decoded.carried)) {
+      openingBytes += Buffer.byteLength(line) + 1;
+    }
+  }
+  const size = Buffer.byteLength(text);
+  return { header, carried, own, damaged: [], torn: undefined, size, openingBytes };
+}
+
 /** Whether the program ended while it opened the file: then it has no entries of its own. */
 export function isUnbegun(scan: FileScan): boolean {
   if (scan.own.length > 0 || scan.damaged.length > 0) return false;

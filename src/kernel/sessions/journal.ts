@@ -80,7 +80,7 @@ export class SessionJournal implements AsyncDisposable {
 
   /** Whether rows of the session are still to be moved. */
   holds(session: SessionKey): boolean {
-    return this.#rows.has(session);
+    return this.#deps.store.sharedEntries !== undefined || this.#rows.has(session);
   }
 
   /** Counts committed rows of the session. */
@@ -91,7 +91,7 @@ export class SessionJournal implements AsyncDisposable {
 
   #count(session: SessionKey, change: number): void {
     const rows = (this.#rows.get(session) ?? 0) + change;
-    if (rows === 0) this.#rows.delete(session);
+    if (rows <= 0) this.#rows.delete(session);
     else this.#rows.set(session, rows);
   }
 
@@ -118,8 +118,26 @@ export class SessionJournal implements AsyncDisposable {
   /** Of one session, or of all. */
   async move(aim: MoveAim, session?: SessionKey): Promise<Unwritten> {
     await this.#counted;
+    const isShared = this.#deps.store.sharedEntries !== undefined;
     const isIdle = session === undefined ? this.#rows.size === 0 : !this.holds(session);
-    return isIdle ? new Map() : this.#lanes.run('move', () => this.#moveAll(aim, session));
+    if (isIdle && !isShared) return new Map();
+    return this.#alone(() => this.#moveAll(aim, session));
+  }
+
+  /** Moves the rows of a session; then does something with its files before anybody else may. */
+  async moveAnd(session: SessionKey, task: () => Promise<void>): Promise<void> {
+    await this.#counted;
+    await this.#alone(async () => {
+      const unwritten = await this.#moveAll('synced', session);
+      if (unwritten.has(session)) throw unwritten.get(session);
+      await this.#deps.store.sharedEntries?.dropMoved(session);
+      await task();
+    });
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const { sharedEntries } = this.#deps.store;
+    return this.#lanes.run('move', () => sharedEntries?.alone(work) ?? work());
   }
 
   /** @throws if the file of this session cannot be written */
@@ -138,7 +156,15 @@ export class SessionJournal implements AsyncDisposable {
       for (const [key, error] of await this.#moveBatch(aim, rows)) unwritten.set(key, error);
     }
     this.#report(unwritten, session);
+    if (this.#deps.store.sharedEntries !== undefined) this.#forgetCounts(session, unwritten);
     return unwritten;
+  }
+
+  /** Another process may have moved rows that were counted here. */
+  #forgetCounts(only: SessionKey | undefined, unwritten: Unwritten): void {
+    for (const session of only === undefined ? [...this.#rows.keys()] : [only]) {
+      if (!unwritten.has(session)) this.#rows.delete(session);
+    }
   }
 
   #report(unwritten: Unwritten, only: SessionKey | undefined): void {

@@ -3,12 +3,20 @@
 // are served from memory; see load-tail.ts. maintenance.ts handles old files.
 
 import { mkdirSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
-import { type EntryRows, type NewEntryRow, StoreError } from '../bus/store/store.ts';
+import {
+  type EntryRow,
+  type EntryRows,
+  type NewEntryRow,
+  type SharedEntries,
+  StaleEntriesError,
+  StoreError,
+} from '../bus/store/store.ts';
 import { SessionError } from '../message/errors.ts';
 import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
@@ -17,7 +25,7 @@ import { type FileScan, orUndefined, scanFile, stemOf } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
 import { createNewestIndex, type NewestIndex } from './index-file.ts';
 import { SessionJournal, type Unwritten } from './journal.ts';
-import { loadTail, openingText, SessionTail } from './load-tail.ts';
+import { loadTail, openingText, SessionTail, tailOfRows } from './load-tail.ts';
 import {
   carryOver,
   type HeldPoint,
@@ -60,9 +68,11 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
   readonly #journal: SessionJournal;
   readonly #today: () => string;
   readonly #running = new Set<Promise<unknown>>();
+  readonly #shared: SharedEntries | undefined;
 
   constructor(deps: JsonlSessionStoreDeps) {
     this.#deps = deps;
+    this.#shared = deps.store.sharedEntries;
     this.#index = createNewestIndex(deps.folder, deps.log);
     this.#journal = new SessionJournal({ ...deps, index: this.#index });
     this.#today = createToday(deps);
@@ -74,7 +84,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
 
   load(key: SessionKey, forNextTurn?: 'forNextTurn'): Promise<readonly TranscriptEntry[]> {
     return this.#inLane(key, async () => {
-      this.#forgetIfChanged(key);
+      await this.#forgetIfChanged(key);
       const tail = await this.#tailOf(key);
       const isCarried = forNextTurn !== undefined && this.#isRotationDue(tail);
       return isCarried ? carryOver(tail.window, this.#deps.policy()) : [...tail.window];
@@ -99,7 +109,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     isTrue: (window: readonly TranscriptEntry[]) => boolean,
   ): Promise<boolean> {
     return this.#inLane(key, async () => {
-      this.#forgetIfChanged(key);
+      await this.#forgetIfChanged(key);
       if (!isTrue((await this.#tailOf(key)).window)) return false;
       await this.#append(key, entries, undefined);
       await this.#commit(key);
@@ -112,13 +122,12 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     write: (entries: readonly NewEntryRow[]) => Promise<'ended' | 'lost'>,
   ): Promise<'ended' | 'lost'> {
     return this.#inLane(key, async () => {
-      const tail = this.#hot.get(key);
-      const ahead = tail?.ahead;
-      const ended = await write(ahead === undefined ? [] : [{ session: key, ...ahead.lines }]);
-      if (ahead === undefined) return ended;
-      if (ended === 'ended') this.#committed(key, tail);
-      else this.#hot.forget(key);
-      return ended;
+      let ended: 'ended' | 'lost' | undefined;
+      await this.#written(key, async (row) => {
+        ended = await write(row === undefined ? [] : [row]);
+        return ended === 'ended';
+      });
+      return ended ?? 'lost';
     });
   }
 
@@ -135,7 +144,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
 
   restore(key: SessionKey, index: number, by: MessageId) {
     return this.#inLane(key, async () => {
-      this.#forgetIfChanged(key);
+      await this.#forgetIfChanged(key);
       const newest = await this.#newestFile(key);
       const before = await this.#tailOf(key);
       const isDone = before.window.some((entry) => entry.role === 'restore' && entry.by === by);
@@ -151,7 +160,10 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
   }
 
   turn(key: SessionKey, id: TurnId): Promise<readonly TranscriptEntry[]> {
-    return this.#inLane(key, async () => [...((await this.#tailOf(key)).turn(id) ?? [])]);
+    return this.#inLane(key, async () => {
+      if (this.#shared !== undefined) await this.#forgetIfChanged(key);
+      return [...((await this.#tailOf(key)).turn(id) ?? [])];
+    });
   }
 
   readonly complete = (): Promise<Unwritten> => this.#journal.move('synced');
@@ -159,8 +171,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
   readonly exclusively = (key: SessionKey, task: () => Promise<void>): Promise<void> =>
     this.#inLane(key, async () => {
       await this.#commit(key);
-      await this.#journal.moveOne('synced', key);
-      await task().finally(() => this.#hot.forget(key));
+      await this.#journal.moveAnd(key, () => task().finally(() => this.#hot.forget(key)));
     });
 
   /** Waits for pending calls. Entries that no end of a turn wrote are written now. */
@@ -191,12 +202,36 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
   async #tailOf(key: SessionKey): Promise<SessionTail> {
     const known = this.#hot.get(key);
     if (known !== undefined) return known;
-    await this.#journal.moveOne('readable', key);
-    const { folder, log } = this.#deps;
-    const source = { folder, log, index: this.#index };
-    const tail = await loadTail(source, stemOf(key), this.#today());
+    const tail =
+      this.#shared === undefined
+        ? await this.#journal.moveOne('readable', key).then(() => this.#tailInFile(key))
+        : await this.#sharedTail(key, this.#shared);
     this.#hot.put(key, tail);
     return tail;
+  }
+
+  #tailInFile(key: SessionKey): Promise<SessionTail> {
+    const { folder, log } = this.#deps;
+    return loadTail({ folder, log, index: this.#index }, stemOf(key), this.#today());
+  }
+
+  /** Of rows alone; a conversation that is only in its file is taken in first. */
+  async #sharedTail(key: SessionKey, shared: SharedEntries): Promise<SessionTail> {
+    const { folder } = this.#deps;
+    const rows = await shared.rows(key);
+    const begun = wholeFile(rows);
+    const isNew =
+      rows.length === 0 && (await this.#index.find(stemOf(key), this.#today())) === undefined;
+    if (begun.length > 0 || isNew) return tailOfRows(folder, begun);
+    await this.#journal.moveAnd(key, async () => {
+      const { end } = await this.#tailInFile(key);
+      if (end === undefined) return;
+      const file = formatName(end.name);
+      const bytes = await readFile(join(folder, file));
+      const text = bytes.subarray(0, end.size).toString('utf8');
+      await shared.adopt({ session: key, file, place: 0, text });
+    });
+    return tailOfRows(folder, wholeFile(await shared.rows(key)));
   }
 
   /** Including everything that was appended. */
@@ -207,9 +242,16 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     return end?.name;
   }
 
-  /** Another process may have purged the file meanwhile. */
-  #forgetIfChanged(key: SessionKey): void {
+  /** Another process may have purged the file meanwhile, or of several one may have written. */
+  async #forgetIfChanged(key: SessionKey): Promise<void> {
     const tail = this.#hot.get(key);
+    if (this.#shared !== undefined) {
+      if (tail === undefined || tail.ahead !== undefined) return;
+      const end = await this.#shared.end(key);
+      const known = tail.end && { file: formatName(tail.end.name), size: tail.end.size };
+      if (end?.file !== known?.file || end?.size !== known?.size) this.#hot.forget(key);
+      return;
+    }
     if (tail?.end === undefined || tail.ahead !== undefined || this.#journal.holds(key)) return;
     const path = join(this.#deps.folder, formatName(tail.end.name));
     const found = statSync(path, { throwIfNoEntry: false });
@@ -234,18 +276,39 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
   }
 
   async #commit(key: SessionKey): Promise<void> {
-    const tail = this.#hot.get(key);
-    const ahead = tail?.ahead;
-    if (ahead === undefined) return;
-    const row = { session: key, ...ahead.lines };
-    if (await this.#deps.store.writeEntries([row], ahead.epoch)) return this.#committed(key, tail);
-    this.#hot.forget(key);
-    throw new SessionError('the turn has lost its session');
+    const { store } = this.#deps;
+    const isWritten = await this.#written(key, async (row, epoch) =>
+      row === undefined ? true : store.writeEntries([row], epoch),
+    );
+    if (!isWritten) throw new SessionError('the turn has lost its session');
   }
 
-  #committed(key: SessionKey, tail: SessionTail | undefined): void {
-    tail?.committed();
-    this.#journal.added(key, 1);
+  /** Passes to `write` what is not committed yet, again behind what another process wrote first. */
+  async #written(
+    key: SessionKey,
+    write: (row: NewEntryRow | undefined, epoch: number | undefined) => Promise<boolean>,
+  ): Promise<boolean> {
+    for (;;) {
+      const tail = this.#hot.get(key);
+      const ahead = tail?.ahead;
+      const row = ahead && { session: key, ...ahead.lines };
+      try {
+        const isWritten = await write(row, ahead?.epoch);
+        if (ahead === undefined) return isWritten;
+        if (isWritten) {
+          tail?.committed();
+          this.#journal.added(key, 1);
+        } else {
+          this.#hot.forget(key);
+        }
+        return isWritten;
+      } catch (error) {
+        if (!(error instanceof StaleEntriesError) || ahead === undefined) throw error;
+        this.#hot.forget(key);
+        if (ahead.entries.length === 0) throw error;
+        await this.#append(key, ahead.entries, ahead.epoch);
+      }
+    }
   }
 
   #mustRotate(tail: SessionTail, entry: TranscriptEntry): boolean {
@@ -267,11 +330,18 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     const createdAt = this.#deps.clock.now();
     const opening = openingText({ key, createdAt, continues: last, carried });
     const end = { name, size: Buffer.byteLength(opening), growth: { bytes: 0, tokens: 0 } };
-    const content = { end, carried, own: [], turnBefore: before.lastTurn, opening };
+    const after = before.end && { file: formatName(before.end.name), size: before.end.size };
+    const content = { end, carried, own: [], turnBefore: before.lastTurn, opening, after };
     const tail = new SessionTail(content);
     this.#hot.put(key, tail);
     return tail;
   }
+}
+
+/** The rows, unless their newest file began before its rows were kept. */
+function wholeFile(rows: readonly EntryRow[]): readonly EntryRow[] {
+  const newest = rows.at(-1)?.file;
+  return rows.find(({ file }) => file === newest)?.place === 0 ? rows : [];
 }
 
 /** The calendar day in the configured zone, which may change while running. */

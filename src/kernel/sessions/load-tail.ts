@@ -4,10 +4,17 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../../lib/logger.ts';
-import type { NewEntryRow } from '../bus/store/store.ts';
+import type { EntryEnd, EntryRow, NewEntryRow } from '../bus/store/store.ts';
 import type { SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import { type FileScan, isUnbegun, orUndefined, repairFile, scanFile } from './file-lines.ts';
+import {
+  type FileScan,
+  isUnbegun,
+  orUndefined,
+  repairFile,
+  scanFile,
+  scanText,
+} from './file-lines.ts';
 import type { NewestIndex } from './index-file.ts';
 import { changesWindow, type Growth, tokensOfBytes, turnOf, windowOf } from './rules/carry.ts';
 import { withoutWhole } from './rules/earlier.ts';
@@ -43,6 +50,16 @@ export async function loadTail(
     name = await source.index.rediscover(stem);
   }
   return new SessionTail(NOTHING);
+}
+
+/** From the rows of its newest file, which begin with that file. */
+export async function tailOfRows(folder: string, rows: readonly EntryRow[]): Promise<SessionTail> {
+  const newest = rows.at(-1);
+  const name = newest === undefined ? undefined : parseName(newest.file);
+  if (newest === undefined || name === undefined) return new SessionTail(NOTHING);
+  const own = rows.filter(({ file }) => file === newest.file);
+  const scan = scanText(own.map(({ text }) => text).join(''));
+  return toTail(folder, name, scan, scan.size);
 }
 
 async function toTail(
@@ -98,6 +115,8 @@ type TailContent = {
   readonly turnBefore: TurnRecord | undefined;
   /** The start of the file, if it is not committed yet. */
   readonly opening?: string;
+  /** Where the conversation ended before that. */
+  readonly after?: EntryEnd | undefined;
 };
 
 export class SessionTail {
@@ -107,6 +126,8 @@ export class SessionTail {
   readonly #turnBefore: TurnRecord | undefined;
   /** The last lines of the file, not committed yet. */
   #ahead: string;
+  #aheadEntries: TranscriptEntry[] = [];
+  #after: EntryEnd | undefined;
   #epoch: number | undefined;
 
   constructor(content: TailContent) {
@@ -114,6 +135,7 @@ export class SessionTail {
     this.#window = [...windowOf([...content.carried, ...content.own])];
     this.#turnBefore = content.turnBefore;
     this.#ahead = content.opening ?? '';
+    this.#after = content.after;
     this.#noteTurns(content.own);
   }
 
@@ -148,6 +170,7 @@ export class SessionTail {
       growth: { bytes: grown, tokens: tokensOfBytes(grown) },
     };
     this.#ahead += text;
+    this.#aheadEntries.push(...entries);
     this.#epoch ??= epoch;
     const kept = entries.map(withoutWhole);
     this.#window.push(...kept);
@@ -157,17 +180,25 @@ export class SessionTail {
 
   /** Undefined if everything is committed. `epoch`: of the turn whose entries are among them. */
   get ahead():
-    | { readonly lines: Omit<NewEntryRow, 'session'>; readonly epoch?: number }
+    | {
+        readonly lines: Omit<NewEntryRow, 'session'>;
+        /** Without the opening of the file. */
+        readonly entries: readonly TranscriptEntry[];
+        readonly epoch?: number;
+      }
     | undefined {
     if (this.#end === undefined || this.#ahead === '') return undefined;
     const { name, size } = this.#end;
     const place = size - Buffer.byteLength(this.#ahead);
-    const lines = { file: formatName(name), place, text: this.#ahead };
-    return { lines, ...(this.#epoch === undefined ? {} : { epoch: this.#epoch }) };
+    const lines = { file: formatName(name), place, text: this.#ahead, after: this.#after };
+    const entries = this.#aheadEntries;
+    return { lines, entries, ...(this.#epoch === undefined ? {} : { epoch: this.#epoch }) };
   }
 
   committed(): void {
     this.#ahead = '';
+    this.#aheadEntries = [];
+    this.#after = undefined;
     this.#epoch = undefined;
   }
 

@@ -34,6 +34,12 @@ export const systemClock: Clock = {
   },
 };
 
+/** A clock that is ahead of another one by so many milliseconds. */
+export const shiftedClock = (clock: Clock, offsetMs: () => number): Clock => ({
+  ...clock,
+  now: () => clock.now() + offsetMs(),
+});
+
 // Waiting times between tries: doubling, with jitter, capped.
 
 type BackoffOptions = {

@@ -6,6 +6,7 @@ import type { Attachment } from '../../message/attachment.ts';
 import { BusFullError } from '../../message/errors.ts';
 import {
   type AccountId,
+  accountName,
   type ChannelName,
   type MediaId,
   type MessageId,
@@ -28,6 +29,7 @@ import type {
 } from '../bus.ts';
 import { putRows, type Transaction } from './key-value.ts';
 import { stopAnswers } from './outbound.ts';
+import { LeadLostError, leads } from './shared.ts';
 import type { BusStore } from './store.ts';
 
 export function accept(
@@ -35,6 +37,9 @@ export function accept(
   batch: readonly InboundEntry[],
   { cursor, limits, rows = [] }: Parameters<BusStore['accept']>[1],
 ): readonly AcceptResult[] {
+  if (cursor !== undefined && !leads(tx, accountName(cursor))) {
+    throw new LeadLostError(accountName(cursor));
+  }
   const results: AcceptResult[] = [];
   const queuedIn = new Map<SessionKey, number>();
   for (const entry of batch) {

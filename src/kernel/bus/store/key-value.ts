@@ -22,6 +22,7 @@ export function get(tx: Transaction, scope: string, key: string): string | undef
 }
 
 export function put(tx: Transaction, scope: string, key: string, value: string | undefined): void {
+  tx.wrote?.(scope);
   if (value === undefined) {
     tx.run('DELETE FROM key_value WHERE scope = ? AND key = ?', scope, key);
     return;
@@ -49,6 +50,7 @@ export function swap(
   others: readonly RowChange[],
 ): boolean {
   if (swapped(tx, scope, { key, from, to }) === 0) return false;
+  tx.wrote?.(scope);
   putRows(tx, others);
   return true;
 }
@@ -100,6 +102,7 @@ export function list(
 }
 
 export function expire(tx: Transaction, scope: string, prefix: string, before: number): number {
+  tx.wrote?.(scope);
   return tx.change(
     'DELETE FROM key_value WHERE scope = ? AND key >= ? AND key < ? AND written_at < ?',
     ...[scope, prefix, prefix + PREFIX_END, before],
@@ -115,6 +118,8 @@ export type Sql = {
   change(sql: string, ...params: SqlValue[]): number;
   /** Runs a write; on a server it costs no round trip of its own. */
   run(sql: string, ...params: SqlValue[]): void;
+  /** On a server: other processes hear that rows of the scope changed. */
+  wrote?(scope: string): void;
 };
 
 export type SqlValue = string | number | null;
@@ -125,4 +130,6 @@ export type Transaction = Sql & {
   readonly now: number;
   /** Marks what this process holds. */
   readonly owner: string;
+  /** Several processes work on the store: what one holds it may lose, see docs/adr/0041. */
+  readonly isShared: boolean;
 };

@@ -5,14 +5,18 @@ import type { Clock } from '../../../lib/time/clock.ts';
 import { accept, cancel, neededMedia, readCursor, setAttachments } from './inbound.ts';
 import { expire, get, list, put, putMany, type Sql, swap, type Transaction } from './key-value.ts';
 import * as outbound from './outbound.ts';
+import * as shared from './shared.ts';
 import type { EmbeddedStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import {
+  adoptEntries,
   changeEntries,
   claimTurns,
   countEntries,
   draftsBut,
   dropEntries,
+  dropMoved,
+  endOfSession,
   endTurn,
   forgetDraft,
   joinTurn,
@@ -21,6 +25,8 @@ import {
   readEntries,
   recordDraft,
   recoverTurns,
+  rowsOfSession,
+  takeOver,
   writeEntries,
 } from './turns.ts';
 import {
@@ -59,11 +65,18 @@ type Operations = Omit<
   | 'lost'
   | 'revision'
   | 'changedOutside'
+  | 'shared'
+  | 'sharedEntries'
   | typeof Symbol.asyncDispose
 >;
 
 /** @param owner marks what this process holds: never one of an earlier process */
-export function bindOperations(driver: Driver, clock: Clock, owner: string): Operations {
+export function bindOperations(
+  driver: Driver,
+  clock: Clock,
+  owner: string,
+  isShared = false,
+): Operations {
   const through =
     (run: <T>(work: (sql: Sql) => T) => Promise<T>) =>
     <Args extends readonly unknown[], T>(operation: (tx: Transaction, ...args: Args) => T) =>
@@ -71,7 +84,7 @@ export function bindOperations(driver: Driver, clock: Clock, owner: string): Ope
       let now: number | undefined;
       return run((sql) => {
         now ??= clock.now();
-        return operation({ ...sql, owner, now }, ...args);
+        return operation({ ...sql, owner, now, isShared }, ...args);
       });
     };
   const read = through((work) => driver.read(work));
@@ -130,6 +143,40 @@ export function bindOperations(driver: Driver, clock: Clock, owner: string): Ope
       list: (prefix, options = {}) => read(list)(name, prefix, options),
       expire: (prefix, before) => write(expire)(name, prefix, before),
     }),
+  };
+}
+
+/** What only a store has on which several processes work. */
+export function sharedOperations(driver: Driver, clock: Clock, owner: string) {
+  const bound =
+    (run: <T>(work: (sql: Sql) => T) => Promise<T>) =>
+    <Args extends readonly unknown[], T>(operation: (tx: Transaction, ...args: Args) => T) =>
+    (...args: Args) => {
+      let now: number | undefined;
+      return run((sql) => {
+        now ??= clock.now();
+        return operation({ ...sql, owner, now, isShared: true }, ...args);
+      });
+    };
+  const read = bound((work) => driver.read(work));
+  const write = bound((work) => driver.write(work));
+  return {
+    lead: write(shared.lead),
+    release: write(shared.release),
+    isLeading: read(shared.leads),
+    isTurnDue: read(shared.isTurnDue),
+    newsOfTurns: read(shared.newsOfTurns),
+    held: read(shared.heldTurns),
+    turns: read(shared.turnsByOwner),
+    bury: write((tx: Transaction, owners: readonly string[]) => {
+      for (const dead of owners) shared.removeNode(tx, dead);
+      return takeOver(tx);
+    }),
+    takeOver: write(takeOver),
+    end: read(endOfSession),
+    rows: read(rowsOfSession),
+    adopt: write(adoptEntries),
+    dropMoved: write(dropMoved),
   };
 }
 

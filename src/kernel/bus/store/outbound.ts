@@ -21,6 +21,7 @@ import {
 } from '../../message/message.ts';
 import type { SentText, TakenBack } from '../bus.ts';
 import type { SqlValue, Transaction } from './key-value.ts';
+import { leads } from './shared.ts';
 import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
 
 export function queue(tx: Transaction, message: OutboundMessage): 'queued' | 'duplicate' {
@@ -68,6 +69,7 @@ export function claimDeliveries(
   places: () => number,
   announcesRequests = false,
 ): Claims<ClaimedDelivery> {
+  if (!leads(tx, account)) return { claimed: [], nextAt: undefined };
   const due = tx.all<OutboundRow>(
     `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND ready_at <= ?
      ORDER BY ready_at, ord LIMIT ?`,
@@ -94,6 +96,7 @@ export function recoverDeliveries(
   tx: Transaction,
   account: AccountName,
 ): readonly ClaimedDelivery[] {
+  if (!leads(tx, account)) return [];
   const rows = tx.all<OutboundRow>(
     `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND state IN ('queued', 'sending')
      AND state = 'sending'`,
@@ -129,8 +132,11 @@ const heldBy = (hold: DeliveryHold, owner: string): SqlValue[] => [hold.id, hold
 
 /** False if it must not be sent (any more): it was stopped, or is held by another process. */
 export function requestBegins(tx: Transaction, hold: DeliveryHold): boolean {
+  const isLeading = tx.isShared
+    ? 'AND EXISTS (SELECT 1 FROM leader WHERE resource = channel AND leader.owner = outbound.owner)'
+    : '';
   const changes = tx.change(
-    `UPDATE outbound SET requesting = 1 WHERE ${HELD} AND stopped IS NULL`,
+    `UPDATE outbound SET requesting = 1 WHERE ${HELD} AND stopped IS NULL ${isLeading}`,
     ...heldBy(hold, tx.owner),
   );
   return changes > 0;

@@ -26,6 +26,7 @@ import type {
   QueuedMessage,
   RowChange,
 } from '../bus.ts';
+import type { SharedStore } from './shared.ts';
 
 export type KeyValueEntry = { readonly key: string; readonly value: string };
 /** An undefined value deletes. */
@@ -117,8 +118,38 @@ export type NewEntryRow = {
   readonly file: string;
   readonly place: number;
   readonly text: string;
+  /** Of a row that begins a file: where the conversation ended before. */
+  readonly after?: EntryEnd | undefined;
 };
-export type EntryRow = NewEntryRow & { readonly ord: number };
+
+/** Where a conversation ends: a file and its size with all rows. */
+export type EntryEnd = { readonly file: string; readonly size: number };
+
+/** Another process has written to the conversation since it was read. */
+export class StaleEntriesError extends NanobotError {
+  override readonly name = 'StaleEntriesError';
+  constructor() {
+    super('session_changed', 'another process has written to the conversation');
+  }
+}
+
+/**
+ * Conversations that several processes write (docs/adr/0041): rows stay, in their file or not, until
+ * a newer file of the session begins, so that a turn reads no file.
+ */
+export interface SharedEntries {
+  end(session: SessionKey): Promise<EntryEnd | undefined>;
+  /** In the order in which they were written. */
+  rows(session: SessionKey): Promise<readonly EntryRow[]>;
+  /** Takes in what is in a file; nothing where the session has rows. */
+  adopt(row: NewEntryRow): Promise<void>;
+  /** Removes the rows of a session, or of all, that are in their files. */
+  dropMoved(session?: SessionKey): Promise<void>;
+  /** Runs while no other process moves rows or changes files of conversations. */
+  alone<T>(work: () => Promise<T>): Promise<T>;
+}
+
+export type EntryRow = Omit<NewEntryRow, 'after'> & { readonly ord: number };
 
 /** The session journal, see docs/adr/0025. Each operation is one transaction. */
 export interface EntryRows {
@@ -134,6 +165,8 @@ export interface EntryRows {
   /** Updates their position and text. */
   changeEntries(rows: readonly EntryRow[]): Promise<void>;
   dropEntries(rows: readonly EntryRow[]): Promise<void>;
+  /** Absent: one process writes them. */
+  readonly sharedEntries?: SharedEntries;
 }
 
 /** A claimed delivery; the attempt number fences an abandoned try. */
@@ -235,8 +268,10 @@ export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDis
   waitMs(): number;
   /** Rejects when the disk did not accept a write; then the file must be reopened. */
   readonly lost: Promise<never>;
-  /** Changes once another process has written; reads no table. */
-  revision(): number;
+  /** Changes once another process has written rows of the scope, or anything; reads no table. */
+  revision(scope?: string): number;
+  /** Absent: this process is the only one that runs turns and channels. */
+  readonly shared?: SharedStore;
 }
 
 /** The scope of the report of a recovery that the owners have not got yet, and its key. */

@@ -15,13 +15,24 @@ import type { LiveDraft, QueuedMessage } from '../bus.ts';
 import { pendingAfter, queuedMessage } from './inbound.ts';
 import type { Transaction } from './key-value.ts';
 import { queueing } from './outbound.ts';
-import type { ClaimedTurn, Claims, EntryRow, NewEntryRow, TurnEnding, TurnHold } from './store.ts';
+import { freeLeads, isNode } from './shared.ts';
+import {
+  type ClaimedTurn,
+  type Claims,
+  type EntryEnd,
+  type EntryRow,
+  type NewEntryRow,
+  StaleEntriesError,
+  type TurnEnding,
+  type TurnHold,
+} from './store.ts';
 
 type WaitingRow = HeadRow & { turn: TurnId | null };
 /** A session that is due, with a message that waits in it. */
 type DueRow = { session: SessionKey; epoch: number } & (WaitingRow | { seq: null });
 
 export function claimTurns(tx: Transaction, places: () => number): Claims<ClaimedTurn> {
+  if (tx.isShared && !isNode(tx)) return { claimed: [], nextAt: undefined };
   const claimed: ClaimedTurn[] = [];
   const due = tx.all<DueRow>(
     `SELECT due.session, epoch, seq, body, attempts, failures, deaths, turn FROM
@@ -106,19 +117,22 @@ const SUSPECT_WAIT_MS = 1000;
 const suspectWaitMs = ({ deaths }: Pick<HeadRow, 'deaths'>) => SUSPECT_WAIT_MS * (1 + deaths);
 
 /** The first messages of held turns that were suspects before. */
-function suspectsAtWork(tx: Transaction): readonly { readonly seq: number }[] {
+function suspectsAtWork(
+  tx: Transaction,
+  held = 'owner IS NOT NULL',
+): readonly { readonly seq: number }[] {
   return tx.all<{ seq: number }>(
     `SELECT head.seq FROM session_lane JOIN inbound AS head ON head.seq =
        (SELECT min(seq) FROM inbound
         WHERE inbound.session = session_lane.session AND state = 'pending')
-     WHERE owner IS NOT NULL AND attempts - 1 - failures >= ?`,
+     WHERE ${held} AND attempts - 1 - failures >= ?`,
     SUSPECT_DEATHS,
   );
 }
 
 /** A process ended; its only running suspect is counted. */
 function judgeDeath(tx: Transaction): void {
-  const [suspect, ...others] = suspectsAtWork(tx);
+  const [suspect, ...others] = suspectsAtWork(tx, deadIn(tx));
   if (suspect !== undefined && others.length === 0) {
     tx.run('UPDATE inbound SET deaths = deaths + 1 WHERE seq = ?', suspect.seq);
   }
@@ -280,11 +294,22 @@ function withdraw(tx: Transaction, session: string, throughSeq: number, reason: 
 
 type HeldRow = { session: string; held_through: number; stop_reason: string | null };
 
-/** For the only working process: whatever is held belonged to an earlier process. */
+/** Takes over from processes that are gone. */
+export function takeOver(tx: Transaction): number {
+  freeLeads(tx);
+  return recoverTurns(tx);
+}
+
+/** What is held by a process that is gone: for the only working process, whatever is held. */
+const deadIn = ({ isShared }: Transaction) =>
+  `session_lane.owner IS NOT NULL${isShared ? ' AND session_lane.owner NOT IN (SELECT owner FROM node)' : ''}`;
+
+/** Returns the turns of processes that are gone to the queue. */
 export function recoverTurns(tx: Transaction): number {
   const held = tx.all<HeldRow>(
-    'SELECT session, held_through, stop_reason FROM session_lane WHERE owner IS NOT NULL',
+    `SELECT session, held_through, stop_reason FROM session_lane WHERE ${deadIn(tx)}`,
   );
+  if (tx.isShared && held.length === 0) return 0;
   judgeDeath(tx);
   for (const { session, held_through, stop_reason } of held) {
     if (stop_reason !== null) withdraw(tx, session, held_through, stop_reason);
@@ -293,7 +318,7 @@ export function recoverTurns(tx: Transaction): number {
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS (SELECT 1 FROM inbound
          WHERE inbound.session = session_lane.session AND state = 'pending') THEN CAST(? AS BIGINT) END
-     WHERE owner IS NOT NULL`,
+     WHERE ${deadIn(tx)}`,
     tx.now,
   );
   holdSuspects(tx);
@@ -367,7 +392,9 @@ export function forgetDraft(tx: Transaction, turn: TurnId): void {
 // kernel/sessions decides what a line means and when it is moved.
 
 export function insertEntries(tx: Transaction, rows: readonly NewEntryRow[]): void {
-  for (const { session, file, place, text } of rows) {
+  for (const row of rows) {
+    const { session, file, place, text } = row;
+    if (tx.isShared) requireEnd(tx, row);
     tx.run(
       'INSERT INTO session_entry (session, file, place, text) VALUES (?, ?, ?, ?)',
       ...[session, file, place, text],
@@ -381,14 +408,16 @@ export function readEntries(
 ): readonly EntryRow[] {
   return tx.all<EntryRow>(
     `SELECT ord, session, file, place, text FROM session_entry
-     WHERE ord > ?1 AND (session = ?2 OR ?2 IS NULL) ORDER BY ord LIMIT ?3`,
+     WHERE ord > ?1 AND (session = ?2 OR ?2 IS NULL) ${tx.isShared ? 'AND in_file = 0' : ''}
+     ORDER BY ord LIMIT ?3`,
     ...[after, session ?? null, limit],
   );
 }
 
 export function countEntries(tx: Transaction): ReadonlyMap<SessionKey, number> {
   const rows = tx.all<{ session: SessionKey; rows: number }>(
-    'SELECT session, count(*) AS rows FROM session_entry GROUP BY session',
+    `SELECT session, count(*) AS rows FROM session_entry
+     ${tx.isShared ? 'WHERE in_file = 0' : ''} GROUP BY session`,
   );
   return new Map(rows.map((row) => [row.session, row.rows]));
 }
@@ -401,5 +430,55 @@ export function changeEntries(tx: Transaction, rows: readonly EntryRow[]): void 
 }
 
 export function dropEntries(tx: Transaction, rows: readonly EntryRow[]): void {
-  for (const { ord } of rows) tx.run('DELETE FROM session_entry WHERE ord = ?', ord);
+  if (!tx.isShared) {
+    for (const { ord } of rows) tx.run('DELETE FROM session_entry WHERE ord = ?', ord);
+    return;
+  }
+  for (const { ord } of rows) tx.run('UPDATE session_entry SET in_file = 1 WHERE ord = ?', ord);
+  for (const session of new Set(rows.map((row) => row.session))) {
+    tx.run(
+      `DELETE FROM session_entry WHERE session = ?1 AND in_file = 1 AND file <>
+         (SELECT file FROM session_entry WHERE session = ?1 ORDER BY ord DESC LIMIT 1)`,
+      session,
+    );
+  }
+}
+
+// Entries that several processes write: each write names the end that it continues.
+
+export function endOfSession(tx: Transaction, session: SessionKey): EntryEnd | undefined {
+  return tx.first<EntryEnd>(
+    `SELECT file, place + octet_length(text) AS size FROM session_entry WHERE session = ?
+     ORDER BY ord DESC LIMIT 1`,
+    session,
+  );
+}
+
+/** @throws StaleEntriesError */
+function requireEnd(tx: Transaction, { session, file, place, after }: NewEntryRow): void {
+  const end = endOfSession(tx, session);
+  const expected = place === 0 ? after : { file, size: place };
+  if (end?.file !== expected?.file || end?.size !== expected?.size) throw new StaleEntriesError();
+}
+
+export function rowsOfSession(tx: Transaction, session: SessionKey): readonly EntryRow[] {
+  return tx.all<EntryRow>(
+    'SELECT ord, session, file, place, text FROM session_entry WHERE session = ? ORDER BY ord',
+    session,
+  );
+}
+
+export function adoptEntries(tx: Transaction, { session, file, place, text }: NewEntryRow): void {
+  if (endOfSession(tx, session) !== undefined) return;
+  tx.run(
+    'INSERT INTO session_entry (session, file, place, text, in_file) VALUES (?, ?, ?, ?, 1)',
+    ...[session, file, place, text],
+  );
+}
+
+export function dropMoved(tx: Transaction, session?: SessionKey): void {
+  tx.run(
+    'DELETE FROM session_entry WHERE in_file = 1 AND (session = ?1 OR ?1 IS NULL)',
+    session ?? null,
+  );
 }

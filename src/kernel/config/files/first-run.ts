@@ -13,7 +13,13 @@ import type { ConfigOverrides } from '../check.ts';
 import { CONFIG_VERSION } from '../config.ts';
 import type { Environment } from '../environment.ts';
 import { type LoadedConfig, loadConfig } from './config-file.ts';
-import { CONFIG_SCHEMA_FILE, ensureMadeToken, type Home, WORKSPACE_TEMPLATE } from './home.ts';
+import {
+  CONFIG_SCHEMA_FILE,
+  ensureMadeToken,
+  type Home,
+  isShared,
+  WORKSPACE_TEMPLATE,
+} from './home.ts';
 
 const PRIVATE_FOLDER = 0o700;
 const PRIVATE_FILE = 0o600;
@@ -41,7 +47,7 @@ export async function openHome(
   await assertUsable(home);
   const created = (await textIfThere(home.config)) === undefined;
   // With PostgreSQL there is no state.db; the lock stays from the first start on.
-  const isFirstStart = !existsSync(home.state) && !existsSync(home.lock);
+  const isFirstStart = !existsSync(home.state) && !existsSync(home.lock) && !isShared(home);
   const tightened = await ensureHome(home, env);
   const loaded = await loadConfig(home, env, overrides);
   const copied = await ensureWorkspace(loaded.config.agents.defaults.workspace, isFirstStart);

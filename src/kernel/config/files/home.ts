@@ -2,10 +2,13 @@
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { findPackageJSON } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
+import { readJson } from '../json.ts';
+import { valueAt } from '../json-paths.ts';
 
 /** Names of the files and folders below the root. */
 const NAMES = {
@@ -64,6 +67,29 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
   return { root, ...Object.fromEntries(paths) };
 }
 
+/**
+ * With the folders that several processes share in place of its own (storage.path), read by itself,
+ * because commands find them beside a configuration that is invalid elsewhere.
+ */
+export function withSharedFiles(home: Home): Home {
+  const shared = sharedFolder(home);
+  if (shared === '') return home;
+  const names = ['workspace', 'sessions', 'media', 'token'] as const;
+  return { ...home, ...Object.fromEntries(names.map((name) => [name, join(shared, NAMES[name])])) };
+}
+
+export const isShared = (home: Home) => home.sessions !== join(home.root, NAMES.sessions);
+
+function sharedFolder(home: Home): string {
+  try {
+    const { value } = readJson(readFileSync(home.config, 'utf8'));
+    const path = valueAt(value, 'storage.path');
+    return typeof path === 'string' ? path : '';
+  } catch {
+    return '';
+  }
+}
+
 // The gateway's token if a person configured none: generated at the first start and kept in a file
 // of its own, so that the configuration can be shown and copied without it.
 
@@ -77,15 +103,22 @@ export async function readMadeToken(home: Home): Promise<string> {
 /** Generates the token if there is none; true if it was generated now. */
 export async function ensureMadeToken(home: Home): Promise<boolean> {
   if ((await readMadeToken(home)) !== '') return false;
-  await renewMadeToken(home);
-  return true;
+  if (!isShared(home)) {
+    await renewMadeToken(home);
+    return true;
+  }
+  // Another process may make one at the same moment.
+  const made = writeFile(home.token, newToken(), { flag: 'wx', mode: 0o600 });
+  return made.then(() => true).catch(() => false);
 }
+
+const newToken = () => `${randomBytes(TOKEN_BYTES).toString('base64url')}\n`;
 
 /** Replaces the token by a new one. */
 export async function renewMadeToken(home: Home): Promise<string> {
-  const token = randomBytes(TOKEN_BYTES).toString('base64url');
-  await writeAtomic(home.token, `${token}\n`);
-  return token;
+  const token = newToken();
+  await writeAtomic(home.token, token);
+  return token.trim();
 }
 
 // Where the files of the program are: in the folder of package.json, in a checkout as in a package.

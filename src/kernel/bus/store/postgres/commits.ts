@@ -29,6 +29,16 @@ type Job = {
   reject(error: unknown): void;
 };
 
+/** What a transaction changed, for other processes. */
+export type News = {
+  /** Messages or turns. */
+  readonly hasWork: boolean;
+  /** Rows of these scopes. */
+  readonly scopes: readonly string[];
+};
+
+type Marks = readonly (readonly [sql: string, ...params: SqlValue[]])[];
+
 type Outcome = { readonly job: Job; readonly value?: unknown; readonly error?: unknown };
 
 export type CommitOptions = {
@@ -37,7 +47,7 @@ export type CommitOptions = {
   /** A new connection that may write. @throws what `isOutage` knows, or StoreError */
   connect(): Promise<Connection>;
   /** Sent at the end of each transaction that writes; `number` grows with them. */
-  mark(number: number): readonly [sql: string, ...params: SqlValue[]];
+  marks(number: number, news: News): Marks;
   /**
    * Waits for a server that is away and finds out whether the transaction with this mark was
    * committed; absent: what fails, fails.
@@ -252,8 +262,9 @@ export class PostgresCommits implements Driver {
       for (const job of jobs) outcomes.push({ job, value: await perform(job, statements) });
       if (statements.hasWritten) {
         this.#batches += 1;
-        const [sql, ...params] = this.#options.mark(this.#batches);
-        statements.run(sql, params);
+        for (const [sql, ...params] of this.#options.marks(this.#batches, statements.news())) {
+          statements.run(sql, params);
+        }
         onCommit(outcomes, this.#batches);
       }
       const { command } = await statements.ask('COMMIT');
@@ -279,10 +290,26 @@ class Statements implements Disposable {
   /** Of a statement that nobody waits for. */
   failure: unknown;
   hasWritten = false;
+  readonly #scopes = new Set<string>();
+  #hasWork = false;
 
   constructor(connection: Connection, clock: Clock) {
     this.#connection = connection;
     this.#silence = clock.timer(SILENCE_MS, () => connection.end());
+  }
+
+  /** Called for each statement that writes. */
+  writes(sql: string): void {
+    this.hasWritten = true;
+    this.#hasWork ||= WORK.test(sql);
+  }
+
+  wrote(scope: string): void {
+    this.#scopes.add(scope);
+  }
+
+  news(): News {
+    return { hasWork: this.#hasWork, scopes: [...this.#scopes] };
   }
 
   run(sql: string, params: readonly SqlValue[] = []): void {
@@ -300,6 +327,9 @@ class Statements implements Disposable {
   }
 }
 
+/** What may give another process something to do. */
+const WORK = /\b(?:inbound|outbound|session_lane|leader|draft)\b/;
+
 const UNANSWERED = new Error('The operation goes on when the server has answered.');
 
 async function perform({ operation }: Job, statements: Statements): Promise<unknown> {
@@ -312,6 +342,7 @@ async function perform({ operation }: Job, statements: Statements): Promise<unkn
       const result = known[at];
       at += 1;
       if (result !== undefined) return result;
+      if (text.includes('RETURNING')) statements.writes(text);
       asked = statements.ask(text, params);
       throw UNANSWERED;
     };
@@ -319,17 +350,18 @@ async function perform({ operation }: Job, statements: Statements): Promise<unkn
       all: <R>(text: string, ...params: SqlValue[]) => answer(text, params).rows as readonly R[],
       first: <R>(text: string, ...params: SqlValue[]) => answer(text, params).rows[0] as R,
       change(text, ...params) {
-        statements.hasWritten = true;
+        statements.writes(text);
         return answer(text, params).count;
       },
       run(text, ...params) {
         if (at === known.length) {
-          statements.hasWritten = true;
+          statements.writes(text);
           statements.run(text, params);
           known.push(undefined);
         }
         at += 1;
       },
+      wrote: (scope) => statements.wrote(scope),
     };
     try {
       return operation(sql);

@@ -13,6 +13,8 @@ export const SCHEMA = 'nanobot';
  * process: what a gateway committed last, so that it knows, after its connection was cut during a
  * commit, whether that took place. `epoch` and `owner` fence the writes of a process that lost what
  * it held.
+ * node: the processes that live, leader: which of them leads what (docs/adr/0041); what is not
+ * logged is empty after a crash of the server, and each process writes its own part again.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -125,16 +127,49 @@ const MIGRATIONS: readonly string[] = [
     phase TEXT NOT NULL CHECK (phase IN ('copying', 'live', 'left'))
   );
   `,
+  `
+  ALTER TABLE process ADD COLUMN written_at BIGINT NOT NULL DEFAULT 0;
+  ALTER TABLE session_entry ADD COLUMN in_file BIGINT NOT NULL DEFAULT 0;
+  CREATE INDEX session_entry_session ON session_entry (session, ord);
+  CREATE INDEX session_entry_left ON session_entry (ord) WHERE in_file = 0;
+  CREATE INDEX outbound_sending ON outbound (owner) WHERE owner IS NOT NULL;
+
+  CREATE TABLE leader (
+    resource TEXT COLLATE "C" PRIMARY KEY,
+    owner TEXT COLLATE "C",
+    epoch BIGINT NOT NULL,
+    since BIGINT NOT NULL
+  );
+
+  CREATE UNLOGGED TABLE node (
+    owner TEXT COLLATE "C" PRIMARY KEY,
+    self TEXT NOT NULL,
+    started_at BIGINT NOT NULL,
+    is_draining BIGINT NOT NULL DEFAULT 0,
+    seen_at TIMESTAMPTZ NOT NULL
+  );
+
+  CREATE UNLOGGED TABLE live_update (
+    turn TEXT COLLATE "C" PRIMARY KEY,
+    ord BIGINT GENERATED ALWAYS AS IDENTITY,
+    owner TEXT COLLATE "C" NOT NULL,
+    body TEXT NOT NULL,
+    written_at TIMESTAMPTZ NOT NULL
+  );
+  CREATE INDEX live_update_ord ON live_update (ord);
+  `,
 ];
 
 export const NEWEST_SCHEMA = MIGRATIONS.length;
 
 /** Numbers of advisory locks, with which nothing else in a database is likely to collide. */
 const LOCK_CLASS = 0x6e616e6f;
-/** Held by a session: the one gateway of the database. */
+/** Held by a session: the one gateway of the database; shared by those of several processes. */
 export const GATEWAY_LOCK = `${LOCK_CLASS}, 1`;
 /** Held by a transaction that writes: one at a time, so that the order of commits is that of `seq`. */
 export const WRITE_LOCK = `${LOCK_CLASS}, 2`;
+/** Held by a session while it moves entries into files of conversations, or changes these. */
+export const FILES_LOCK = `${LOCK_CLASS}, 3`;
 export const GATEWAY_LOCK_ROW = `locktype = 'advisory' AND classid = ${LOCK_CLASS} AND objid = 1
   AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 

@@ -3,14 +3,19 @@
 // it has the lock again.
 
 import { randomUUID } from 'node:crypto';
+import { createLanes } from '../../../../lib/async.ts';
 import type { Logger } from '../../../../lib/logger.ts';
 import { t } from '../../../../lib/texts.ts';
 import { type Clock, systemClock } from '../../../../lib/time/clock.ts';
-import { bindOperations } from '../operations.ts';
-import { type EmbeddedStore, StoreError } from '../store.ts';
-import { type CommitOptions, PostgresCommits } from './commits.ts';
+import { bindOperations, sharedOperations } from '../operations.ts';
+import type { NodeSelf, SharedStore } from '../shared.ts';
+import { type EmbeddedStore, type SharedEntries, StoreError } from '../store.ts';
+import { type CommitOptions, type News, PostgresCommits } from './commits.ts';
 import { Connection, isDatabaseError, shownServer, storeErrorOf } from './connection.ts';
+import { createMembership } from './membership.ts';
+import { createNews, payloadOf } from './news.ts';
 import {
+  FILES_LOCK,
   GATEWAY_LOCK,
   GATEWAY_LOCK_ROW,
   migrate,
@@ -26,6 +31,10 @@ export type PostgresStoreOptions = {
   readonly log: Logger;
   /** The gateway: the only one of the database. It waits for a server that is away. */
   readonly isGateway?: boolean;
+  /** Several processes of the gateway may use the database, see docs/adr/0041. */
+  readonly isShared?: boolean;
+  /** This one is one of them. */
+  readonly node?: NodeSelf;
 };
 
 /**
@@ -43,31 +52,31 @@ const SESSION = `
 const TAKE_BACK_TRIES = 50;
 const TAKE_BACK_MS = 100;
 
+type Hold = 'alone' | 'shared' | 'none';
+
 /** @throws StoreError */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<EmbeddedStore> {
-  const { url, clock, log, isGateway = false } = options;
+  const { url, clock, log, isGateway = false, node, isShared = false } = options;
   const server = shownServer(url);
   // A hold of an earlier process is never mistaken for one of this process.
   const owner = randomUUID();
-  let revision = 0;
+  const hold: Hold = node !== undefined ? 'shared' : isGateway ? 'alone' : 'none';
+  const news = createNews(owner, systemClock);
   const name = `nanobot ${owner}`;
-  const onNotice = (writer: string) => {
-    if (writer !== owner) revision += 1;
-  };
   let version = '';
   async function connect(): Promise<Connection> {
-    const connection = await Connection.open({ url, name, onNotice });
+    const connection = await Connection.open({ url, name, onNotice: news.hear });
     try {
       version = await supportedVersion(connection, server);
       await migrate(connection, server);
       await connection.script(SESSION);
-      if (isGateway) await takeLock(connection, name, server);
+      if (hold !== 'none') await takeLock(connection, name, server, hold);
     } catch (error) {
       connection.end();
       throw error;
     }
     // What others wrote while there was no connection was not heard of.
-    revision += 1;
+    news.missed();
     return connection;
   }
   const first = await connect().catch((error) => {
@@ -78,18 +87,22 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     connect,
     clock: systemClock,
     log,
-    ...marksOf(owner, isGateway),
+    ...marksOf(owner, hold, clock),
   };
   const commits = new PostgresCommits(first, how);
+  const joined = node && (await join({ url, server, owner, clock, log, commits, news }, node));
+  const entries = isShared ? shareEntries({ url, owner, clock, commits }) : undefined;
   log.debug('store opened', { server });
-  let seen = revision;
+  let seen = news.revision();
   return {
     server: `${server} (PostgreSQL ${version}, schema ${NEWEST_SCHEMA})`,
-    ...bindOperations(commits, clock, owner),
-    revision: () => revision,
+    ...bindOperations(commits, clock, owner, isShared),
+    ...(entries === undefined ? {} : { sharedEntries: entries.shared }),
+    ...(joined === undefined ? {} : { shared: joined.shared }),
+    revision: news.revision,
     changedOutside() {
       const before = seen;
-      seen = revision;
+      seen = news.revision();
       return seen !== before;
     },
     waitMs: () => commits.waitMs(),
@@ -97,9 +110,104 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     scrub: () => vacuum(url, name, server),
     copyTo: () =>
       Promise.reject(new StoreError('store_failed', t`Back up ${server} with pg_dump.`)),
-    [Symbol.asyncDispose]: () => commits.close(),
+    async [Symbol.asyncDispose]() {
+      await joined?.leave();
+      await commits.close();
+      await entries?.close();
+      news.close();
+    },
   };
 }
+
+type JoinDeps = {
+  readonly url: string;
+  readonly server: string;
+  readonly owner: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly commits: PostgresCommits;
+  readonly news: ReturnType<typeof createNews>;
+};
+
+/** Becomes one of the processes of the database. @throws StoreError */
+async function join(deps: JoinDeps, self: NodeSelf) {
+  const { url, server, owner, clock, log, commits, news } = deps;
+  const run = sharedOperations(commits, clock, owner);
+  const membership = createMembership({
+    ...{ self, owner, log, clock: systemClock, onChange: news.tell },
+    connect: async (onNotice) => {
+      const connection = await Connection.open({ url, name: `nanobot ${owner} pulse`, onNotice });
+      await connection.script(`SET search_path = ${SCHEMA}`);
+      return connection;
+    },
+    bury: run.bury,
+    takeOver: run.takeOver,
+  });
+  try {
+    await membership.join();
+    const other = membership.others().find(({ version }) => version !== self.version);
+    if (other !== undefined) throw otherVersion(server, self, other);
+  } catch (error) {
+    await membership.leave();
+    await commits.close();
+    throw isDatabaseError(error) ? storeErrorOf(error, server) : error;
+  }
+  const shared: SharedStore = {
+    ...membership.shared,
+    onNews: news.listen,
+    async lead(resource) {
+      const epoch = await run.lead(resource);
+      if (epoch !== undefined) membership.noteLeader(resource, owner);
+      return epoch;
+    },
+    async release(resource) {
+      membership.noteLeader(resource, undefined);
+      await run.release(resource);
+    },
+    isLeading: run.isLeading,
+    isTurnDue: run.isTurnDue,
+    newsOfTurns: run.newsOfTurns,
+    held: run.held,
+    async nodes() {
+      const turns = await run.turns();
+      return membership.reports().map((node) => ({ ...node, turns: turns.get(node.owner) ?? 0 }));
+    },
+  };
+  return { shared, leave: () => membership.leave() };
+}
+
+/** Conversations that several processes write. */
+function shareEntries({ url, owner, clock, commits }: Omit<JoinDeps, 'server' | 'log' | 'news'>) {
+  const { end, rows, adopt, dropMoved } = sharedOperations(commits, clock, owner);
+  const lanes = createLanes();
+  let connection: Connection | undefined;
+  async function alone<T>(work: () => Promise<T>): Promise<T> {
+    if (connection?.isOver !== false) {
+      connection = await Connection.open({ url, name: `nanobot ${owner} files` });
+    }
+    const locked = connection;
+    await locked.send(`SELECT pg_advisory_lock(${FILES_LOCK})`);
+    try {
+      return await work();
+    } finally {
+      await locked.send(`SELECT pg_advisory_unlock(${FILES_LOCK})`).catch(() => locked.end());
+    }
+  }
+  return {
+    shared: {
+      ...{ end, rows, adopt, dropMoved },
+      alone: <T>(work: () => Promise<T>) => lanes.run('files', () => alone(work)),
+    } satisfies SharedEntries,
+    close: async () => connection?.close(),
+  };
+}
+
+const otherVersion = (server: string, self: NodeSelf, other: NodeSelf) =>
+  new StoreError(
+    'store_held',
+    t`${other.name} uses ${server} with version ${other.version}, this is version ${self.version}. ` +
+      t`Stop all processes of the other version first.`,
+  );
 
 /**
  * A connection beside which no gateway runs and nothing is written until it is closed.
@@ -113,7 +221,7 @@ export async function openAlone(url: string): Promise<Connection> {
     await supportedVersion(connection, server);
     await migrate(connection, server);
     await connection.script(`SET search_path = ${SCHEMA}`);
-    await takeLock(connection, name, server);
+    await takeLock(connection, name, server, 'alone');
     await connection.send(`SELECT pg_advisory_lock(${WRITE_LOCK})`);
     return connection;
   } catch (error) {
@@ -135,15 +243,26 @@ async function supportedVersion(connection: Connection, server: string): Promise
   );
 }
 
-/** Other processes tell the gateway that they have written; the gateway notes what it committed. */
-function marksOf(owner: string, isGateway: boolean): Pick<CommitOptions, 'mark' | 'wasCommitted'> {
-  if (!isGateway) return { mark: () => [`SELECT pg_notify('nanobot', ?)`, owner] };
+/**
+ * A process tells the gateways that it has written; a gateway notes what it committed. The one
+ * gateway of a database tells nobody.
+ */
+function marksOf(
+  owner: string,
+  hold: Hold,
+  clock: Clock,
+): Pick<CommitOptions, 'marks' | 'wasCommitted'> {
+  const tell = (news: News) => [`SELECT pg_notify('nanobot', ?)`, payloadOf(owner, news)] as const;
+  const note = (number: number) =>
+    [
+      `INSERT INTO process (owner, batch, written_at) VALUES (?, ?, ?)
+       ON CONFLICT (owner) DO UPDATE
+         SET batch = excluded.batch, written_at = excluded.written_at`,
+      ...[owner, number, clock.now()],
+    ] as const;
+  if (hold === 'none') return { marks: (_number, news) => [tell(news)] };
   return {
-    mark: (number) => [
-      `INSERT INTO process (owner, batch) VALUES (?, ?)
-       ON CONFLICT (owner) DO UPDATE SET batch = excluded.batch`,
-      ...[owner, number],
-    ],
+    marks: (number, news) => (hold === 'alone' ? [note(number)] : [note(number), tell(news)]),
     async wasCommitted(connection, number) {
       const { rows } = await connection.send('SELECT batch FROM process WHERE owner = ?', [owner]);
       return rows[0]?.['batch'] === number;
@@ -151,13 +270,28 @@ function marksOf(owner: string, isGateway: boolean): Pick<CommitOptions, 'mark' 
   };
 }
 
+/** How long the mark of a process is kept that may come back and look for it. */
+const KEEP_MARKS_MS = 7 * 86_400_000;
+
 /** @throws StoreError `store_held` */
-async function takeLock(connection: Connection, name: string, server: string): Promise<void> {
+async function takeLock(
+  connection: Connection,
+  name: string,
+  server: string,
+  hold: 'alone' | 'shared',
+): Promise<void> {
+  const suffix = hold === 'shared' ? '_shared' : '';
   for (let tries = 0; tries < TAKE_BACK_TRIES; tries += 1) {
-    const { rows } = await connection.send(`SELECT pg_try_advisory_lock(${GATEWAY_LOCK}) AS held`);
+    const { rows } = await connection.send(
+      `SELECT pg_try_advisory_lock${suffix}(${GATEWAY_LOCK}) AS held`,
+    );
     if (rows[0]?.['held'] === 't') {
-      await connection.send('DELETE FROM process WHERE owner <> ?', [
-        name.slice('nanobot '.length),
+      const owner = name.slice('nanobot '.length);
+      const before =
+        hold === 'shared' ? systemClock.now() - KEEP_MARKS_MS : Number.MAX_SAFE_INTEGER;
+      await connection.send('DELETE FROM process WHERE owner <> ? AND written_at < ?', [
+        owner,
+        before,
       ]);
       return;
     }
@@ -172,7 +306,11 @@ async function takeLock(connection: Connection, name: string, server: string): P
   }
   throw new StoreError(
     'store_held',
-    t`Another gateway uses ${server}. Stop it, or give this one a database of its own (store.url).`,
+    hold === 'alone'
+      ? t`Another gateway uses ${server}. Stop it, or give this one a database of its own ` +
+          t`(store.url). Several processes on one database need storage.path.`
+      : t`A gateway without storage.path uses ${server}. Stop it, or give this one a database of ` +
+          t`its own (store.url).`,
   );
 }
 
