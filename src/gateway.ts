@@ -41,6 +41,8 @@ const POLL_IDLE_MS = 50;
 /** For turns that a trial leaves alone, epoch milliseconds. */
 const NEVER_MS = Number.MAX_SAFE_INTEGER;
 const TERMINAL = channelName('terminal');
+/** Before the names of tasks that one of several processes leads. */
+const TASK = 'task ';
 /** Delays before background work restarts after a store failure, e.g. on a full disk. */
 const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
@@ -183,7 +185,7 @@ export class GatewayService implements Gateway {
   /** What runs once is led by one process. */
   #perform({ name, isOnce, run }: BackgroundTask, signal: AbortSignal): Promise<void> {
     if (isOnce !== true) return run(signal);
-    return this.#kernel.bus.lead(`task ${name}`, (leading) => run(leading), signal);
+    return this.#kernel.bus.lead(TASK + name, (leading) => run(leading), signal);
   }
 
   #audit(what: 'started' | 'stopped'): void {

@@ -31,11 +31,8 @@ export function auditCommand(terminal: Terminal): Command {
 }
 
 async function verify(terminal: Terminal) {
-  const { AUDIT_SCOPE } = await import('../kernel/observe/build-telemetry.ts');
-  const { verifyAudit } = await import('../kernel/observe/audit.ts');
-  const verdict = await withState(terminal, ({ store }) =>
-    verifyAudit(terminal.home.audit, store.scope(AUDIT_SCOPE)),
-  );
+  const { verifyChains } = await import('../kernel/observe/build-telemetry.ts');
+  const verdict = await withState(terminal, ({ store }) => verifyChains(terminal.home, store));
   if (verdict.kind === 'intact') {
     terminal.tell(t`${verdict.entries} entries, all unchanged.`);
     tellUnfinished(terminal, verdict.unfinished);
@@ -77,12 +74,25 @@ async function show(
   { limit, json }: { readonly limit: number; readonly json?: boolean },
 ) {
   const { auditLines, readLine } = await import('../kernel/observe/audit.ts');
-  const newest: string[] = [];
-  for await (const { text } of auditLines(terminal.home.audit)) {
-    if (text === '') continue;
-    newest.push(text);
-    if (newest.length > limit) newest.shift();
-  }
+  const { auditChains } = await import('../kernel/observe/build-telemetry.ts');
+  const chains = await auditChains(terminal.home);
+  const ofEach = await Promise.all(
+    chains.map(async ({ path }) => {
+      const last: string[] = [];
+      for await (const { text } of auditLines(path)) {
+        if (text === '') continue;
+        last.push(text);
+        if (last.length > limit) last.shift();
+      }
+      return last;
+    }),
+  );
+  const timeOf = (text: string) => readLine(text)?.at ?? '';
+  const all = ofEach.flat();
+  const newest =
+    chains.length < 2
+      ? all
+      : all.toSorted((one, other) => (timeOf(one) < timeOf(other) ? -1 : 1)).slice(-limit);
   const entries = newest.map((text) => (json === true ? undefined : readLine(text)));
   const names = await chatNames(terminal, entries.flatMap(sessionOf));
   for (const [at, entry] of entries.entries()) {

@@ -14,7 +14,10 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])
     t`Run and talk`,
     ['gateway', 'service', 'agent', 'link', 'telegram', 'email', 'whatsapp', 'lark'],
   ],
-  [t`Status and problems`, ['status', 'doctor', 'update', 'support-bundle', 'selftest', 'usage']],
+  [
+    t`Status and problems`,
+    ['status', 'nodes', 'doctor', 'update', 'support-bundle', 'selftest', 'usage'],
+  ],
   [t`People`, ['pair', 'people', 'approvals']],
   [
     t`What the agent knows and does`,
@@ -33,6 +36,7 @@ const FIRST_STEPS: readonly (readonly [command: string, summary: string])[] = [
   ['gateway', t`run all channels and the web page until you stop it`],
   ['agent', t`talk to the agent in this terminal`],
   ['status', t`show what is set up and what is running`],
+  ['nodes', t`show the processes that share one PostgreSQL`],
   ['doctor', t`find problems and say how to fix them`],
   ['channels', t`connect Telegram, WhatsApp, Lark or a mailbox`],
   ['config', t`show, change and check the configuration`],
@@ -148,6 +152,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   whatsapp: async () => (await import('./gateway-command.ts')).whatsAppCommand,
   lark: async () => (await import('./gateway-command.ts')).larkCommand,
   status: async () => (await import('./status-command.ts')).statusCommand,
+  nodes: async () => (await import('./nodes-command.ts')).nodesCommand,
   usage: async () => (await import('../features/spending/cli.ts')).usageCommand,
   update: async () => (await import('../features/update/cli.ts')).updateCommand,
   doctor: async () => (await import('./doctor-command.ts')).doctorCommand,

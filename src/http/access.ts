@@ -19,6 +19,8 @@ const MAX_CODES = 10;
 const MAX_SESSIONS = 50;
 const SECRET_BYTES = 32;
 const SESSION_PREFIX = 'page_';
+/** Of the rows of codes that any process may redeem. */
+const CODE = 'code/';
 const SESSION = /^page_[A-Za-z0-9_-]{43}$/;
 
 /** Whether a text has the form of a session's secret, valid or not. */
@@ -45,22 +47,60 @@ type AccessOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   randomBytes(size: number): Uint8Array;
+  /** Where several processes serve the page: changes when another one has written. */
+  revision?(): number;
 };
 
 type Session = { readonly usedAt: number; readonly ending: AbortController };
 
 const SESSION_ROW = rowShape<Pick<Session, 'usedAt'>>({ usedAt: number });
 
-export async function openAccess({ token: first, state, clock, log, randomBytes }: AccessOptions) {
+export async function openAccess({
+  token: first,
+  state,
+  clock,
+  log,
+  randomBytes,
+  revision,
+}: AccessOptions) {
   /** By the hash of their secret, the least recently used first. */
   const sessions = new Map<string, Session>();
   /** Hash to expiry time. */
   const codes = new RecentMap<string, number>(MAX_CODES);
   let token = first;
   let ofToken = new AbortController();
-  for (const { key, value } of await state.list('')) {
-    const row = jsonRow(value, SESSION_ROW);
-    if (row !== undefined) sessions.set(key, { ...row, ending: new AbortController() });
+  let read = revision?.();
+  await readAll();
+
+  async function readAll(): Promise<void> {
+    const stored = new Set<string>();
+    for (const { key, value } of await state.list('')) {
+      const row = jsonRow(value, SESSION_ROW);
+      if (row === undefined) continue;
+      stored.add(key);
+      if (!sessions.has(key)) sessions.set(key, { ...row, ending: new AbortController() });
+    }
+    for (const [key, { ending }] of sessions) {
+      if (stored.has(key)) continue;
+      ending.abort();
+      sessions.delete(key);
+    }
+  }
+
+  /** Another process may have begun or ended sessions. */
+  async function catchUp(): Promise<void> {
+    const now = revision?.();
+    if (now === read) return;
+    read = now;
+    await readAll();
+  }
+
+  /** Of two processes only one gets it. */
+  async function takeCode(hash: string): Promise<number> {
+    const key = CODE + hash;
+    const from = await state.get(key);
+    if (from === undefined) return 0;
+    return (await state.swap({ key, from, to: undefined }, [])) ? Number(from) : 0;
   }
 
   const newSecret = () => Buffer.from(randomBytes(SECRET_BYTES)).toString('base64url');
@@ -102,6 +142,7 @@ export async function openAccess({ token: first, state, clock, log, randomBytes 
     },
     async bySession(secret: string): Promise<Credential | undefined> {
       if (!isSessionSecret(secret)) return undefined;
+      await catchUp();
       const key = keyOf(secret);
       const session = sessions.get(key);
       if (session === undefined) return undefined;
@@ -118,14 +159,19 @@ export async function openAccess({ token: first, state, clock, log, randomBytes 
       const code = newSecret();
       const expiresAt = clock.now() + CODE_LIFETIME_MS;
       codes.set(hashOf(code), expiresAt);
+      if (revision !== undefined) {
+        const stored = state.set(CODE + hashOf(code), String(expiresAt));
+        stored.catch((error) => log.warn('login code not stored', { error }));
+      }
       return { code, expiresAt };
     },
     /** The new session's secret; undefined if the code is wrong, used or expired. */
     async redeem(code: string): Promise<string | undefined> {
       const hash = hashOf(code);
-      const expiresAt = codes.get(hash) ?? 0;
+      const known = codes.get(hash) ?? 0;
       // Removed before any await, so that of two concurrent clicks only one gets in.
       codes.delete(hash);
+      const expiresAt = revision === undefined ? known : await takeCode(hash);
       if (expiresAt <= clock.now()) return undefined;
       const secret = SESSION_PREFIX + newSecret();
       const ending = new AbortController();

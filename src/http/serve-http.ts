@@ -38,7 +38,8 @@ export async function serveHttp(kernel: Kernel, localChannels: LocalChannels): P
   // Another version may replace the files while this one runs.
   const version = programVersion();
   const state = store.scope(LOGIN_SCOPE);
-  const access = await openAccess({ token, state, clock, log, randomBytes });
+  const shared = store.shared && { revision: () => store.revision(LOGIN_SCOPE) };
+  const access = await openAccess({ token, state, clock, log, randomBytes, ...shared });
   const server = createHttpServer({
     ...{ host, port, access, allowedHosts, localChannels, clock, log, typed },
     revokeAll: () => revokeAll(access, live, home),

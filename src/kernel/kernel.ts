@@ -87,7 +87,10 @@ export async function openKernel(
     quotesOwn,
   });
   const chosen = () => live.config.notices.channel;
-  const chats = createOwnerChats({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
+  const revision = () => store.revision(PAIRING_SCOPE);
+  const chats = createOwnerChats({
+    ...{ state: store.scope(PAIRING_SCOPE), pairing, chosen, revision },
+  });
   const isChat = (account: AccountName) => mediumOf(account) === 'chat';
   const owners = createOwners({ chats, channels, bus, clock, log, isChat });
   const buttons = createSpentButtons({ rows, bus, clock, log, channel: channels.get });

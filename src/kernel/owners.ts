@@ -39,6 +39,8 @@ type OwnerChatsDeps = {
   readonly pairing: Pairing;
   /** The account chosen for notices in the current configuration; empty: none. */
   chosen?(): string;
+  /** Changes when another process wrote. */
+  revision?(): number;
 };
 
 /** Whether an account may carry a message now. */
@@ -53,11 +55,16 @@ interface OwnerChats {
   notices(isFit: IsFit, about?: AccountName): Promise<ChatRef>;
 }
 
-export function createOwnerChats({ state, pairing, chosen }: OwnerChatsDeps): OwnerChats {
+export function createOwnerChats({ state, pairing, chosen, revision }: OwnerChatsDeps): OwnerChats {
   let written: readonly ChatRef[] | undefined;
+  let known: number | undefined;
 
   /** The newest chat with each account, newest first; read at every message of an owner. */
   async function last(): Promise<readonly ChatRef[]> {
+    // Another process may have heard from an owner.
+    const current = revision?.();
+    if (current !== known) written = undefined;
+    known = current;
     written ??= chatsIn(await state.get(KEY));
     return written;
   }

@@ -6,6 +6,8 @@ import { inTime } from '../lib/async.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { MessageBus } from './bus/bus.ts';
+import type { NodeReport } from './bus/store/shared.ts';
+import type { EmbeddedStore } from './bus/store/store.ts';
 import {
   type Command,
   type CommandOrigin,
@@ -82,7 +84,7 @@ type KernelStatusDeps = {
   readonly home: Home;
   readonly live: LiveConfig;
   readonly bus: Pick<MessageBus, 'stats'>;
-  readonly store: { waitMs(): number };
+  readonly store: Pick<EmbeddedStore, 'waitMs' | 'nodes'>;
   readonly settings: SessionSettingsStore;
 };
 
@@ -97,6 +99,7 @@ export function kernelStatus({ home, live, bus, store, settings }: KernelStatusD
         ...conversation,
         t`Messages: ${countsText(await bus.stats())}`,
         t`Messages during an answer: ${queueMode}`,
+        ...nodeLines((await store.nodes?.()) ?? []),
         ...configurationLines(live),
         ...(await recoveryLines(home)),
       ];
@@ -104,6 +107,28 @@ export function kernelStatus({ home, live, bus, store, settings }: KernelStatusD
     /** How long the disk has been delaying a write of the store. */
     fields: () => ({ version, storeWaitMs: Math.round(store.waitMs()) }),
   };
+}
+
+/** A process is silent for a second between two signs of life. */
+const SILENT_MS = 2500;
+
+/** One line for each process: what it does, and what it leads. */
+export function nodeLines(nodes: readonly NodeReport[]): readonly string[] {
+  const configs = new Set(nodes.map(({ config }) => config));
+  const differ = configs.size < 2 ? [] : [t`Processes: their configurations differ`];
+  return [...nodes.map((node) => `${t`Process`} ${node.name}: ${nodeText(node)}`), ...differ];
+}
+
+export function nodeText(node: NodeReport): string {
+  const { role, turns, isDraining, silentMs, leads } = node;
+  const accounts = leads.filter((resource) => !resource.includes(' '));
+  return [
+    role,
+    t`${turns} turns`,
+    ...(isDraining ? [t`ending`] : []),
+    ...(silentMs > SILENT_MS ? [t`silent for ${Math.round(silentMs / 1000)} s`] : []),
+    ...(accounts.length === 0 ? [] : [t`leads ${accounts.join(', ')}`]),
+  ].join(', ');
 }
 
 /** Until the owner has read the report and moved it away; names alone, for chats. */

@@ -29,6 +29,8 @@ export interface TestHome extends AsyncDisposable {
     memory?: MemoryLimit,
     /** How many files and connections it may have open. */
     descriptors?: number,
+    /** Further arguments of `nanobot gateway`. */
+    args?: readonly string[],
   ): Promise<GatewayProcess>;
 }
 
@@ -68,8 +70,8 @@ export async function makeTestHome(config: ConfigInput, root = ROOT): Promise<Te
       const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
       return texts.join('');
     },
-    async start(env = {}, memory, descriptors) {
-      const gateway = await startProcess(path, root, env, memory, descriptors);
+    async start(env = {}, memory, descriptors, further) {
+      const gateway = await startProcess(path, root, env, memory, descriptors, further);
       running.add(gateway);
       void gateway.exited.then(() => running.delete(gateway));
       return gateway;
@@ -89,8 +91,9 @@ async function startProcess(
   env: Readonly<Record<string, string>>,
   memory: MemoryLimit | undefined,
   descriptors: number | undefined,
+  further: readonly string[] = [],
 ): Promise<GatewayProcess> {
-  const command = [process.execPath, 'test/support/nanobot', 'gateway'] as const;
+  const command = [process.execPath, 'test/support/nanobot', 'gateway', ...further] as const;
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command] as const;
   const [program, ...args] = descriptors === undefined ? command : limited;
   const child = spawn(program, args, {
@@ -127,7 +130,9 @@ async function startProcess(
       fail(`left with code ${code}`);
     });
   });
-  const token = (await readFile(join(home, 'gateway-token'), 'utf8')).trim();
+  const config = JSON.parse(await readFile(join(home, 'config.json'), 'utf8'));
+  const folder: string = config.storage?.path ?? home;
+  const token = (await readFile(join(folder, 'gateway-token'), 'utf8')).trim();
   const skip = async (ms: number) => {
     const done = once(child, 'message');
     child.send({ skipMs: ms } satisfies Skip);

@@ -19,8 +19,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { findRunningGateway, type OpenedState, withOpenState } from '../../kernel/home-state.ts';
 import { ChannelError, NanobotError } from '../../kernel/message/errors.ts';
 import { accountName, accountOf, channelName, channelScope } from '../../kernel/message/ids.ts';
-import { verifyAudit } from '../../kernel/observe/audit.ts';
-import { AUDIT_SCOPE } from '../../kernel/observe/build-telemetry.ts';
+import { verifyChains } from '../../kernel/observe/build-telemetry.ts';
 import { isPermitted } from '../../lib/files/files.ts';
 import {
   isDirect,
@@ -194,7 +193,7 @@ export async function checkAccounts(
 }
 
 async function checkAudit(home: Home, { store }: OpenedState): Promise<Finding> {
-  const verdict = await verifyAudit(home.audit, store.scope(AUDIT_SCOPE));
+  const verdict = await verifyChains(home, store);
   if (verdict.kind === 'intact') return ok('audit', t`${verdict.entries} entries, all unchanged`);
   const { file, line, problem } = verdict;
   const remedy = t`Find out who can write to this file, keep a copy, then move audit*.jsonl away.`;

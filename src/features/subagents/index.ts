@@ -63,6 +63,8 @@ const MAX_STATUS_LINES = 5;
  */
 const PLACES = 200;
 const LIFETIME_MS = 86_400_000;
+/** Between two looks for subagents of processes that are gone. */
+const RECOVER_MS = 10_000;
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, bus, sessions, measuring, rows, add } = kernel;
@@ -70,7 +72,8 @@ export function install(kernel: Kernel): void {
   const settings = () => live.config.agents.subagents;
   const subagents = openSubagents(rows);
   const { runs } = subagents;
-  const service = createSubagentService({ subagents, bus, clock, log });
+  const isShared = kernel.store.shared !== undefined;
+  const service = createSubagentService({ subagents, bus, clock, log, isShared });
   const votes = new Votes(rows, (vote) =>
     measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
   );
@@ -94,6 +97,7 @@ export function install(kernel: Kernel): void {
   const starts = createSubagentStarts({ runs, service, terms, clock, settings });
   const series = createSubagentSeries({
     ...{ runs, service, log, votes },
+    ...(isShared ? { lead: bus.lead } : {}),
     voting: () => live.config.agents.voting,
     childOf: (...child) => starts.childOf(...child),
   });
@@ -121,10 +125,20 @@ export function install(kernel: Kernel): void {
       ...(await calibrator.lines()).slice(0, MAX_STATUS_LINES),
     ],
   });
+  /** Also what a process leaves that dies while this one goes on. */
+  async function recovering(leading: AbortSignal): Promise<void> {
+    while (!leading.aborted) {
+      await service.recover();
+      await clock.sleep(RECOVER_MS, leading).catch(() => undefined);
+    }
+  }
   add.task({
     name: 'helpers',
-    isOnce: true,
     async run(signal) {
+      if (isShared) {
+        await Promise.all([bus.lead('subagents', recovering, signal), series.run(signal)]);
+        return;
+      }
       await service.recover();
       await series.run(signal);
     },

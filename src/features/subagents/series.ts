@@ -29,6 +29,8 @@ type SubagentSeriesDeps = {
   readonly runs: Rows<SubagentRun>;
   readonly service: Pick<SubagentService, 'begin' | 'end' | 'over'>;
   readonly log: Logger;
+  /** Of several processes one drives a series; absent: there is only one. */
+  readonly lead?: MessageBus['lead'];
   readonly votes: Pick<Votes, 'note'>;
   voting(): VotingConfig;
   /**
@@ -115,7 +117,11 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
 
   async function toItsEnd(id: string): Promise<void> {
     try {
-      while (!closing.signal.aborted && (await advance(id)));
+      const toEnd = async (signal: AbortSignal) => {
+        while (!signal.aborted && (await advance(id)));
+      };
+      const { lead = (_name, run, signal) => run(signal, 0) } = deps;
+      await lead(`series ${id}`, toEnd, closing.signal);
     } catch (error) {
       if (closing.signal.aborted) return;
       log.error('series of subagents stopped', { subagent: id, error });

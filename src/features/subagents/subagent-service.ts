@@ -39,6 +39,8 @@ type SubagentServiceDeps = {
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Turns of subagents may end in another process. */
+  readonly isShared?: boolean;
 };
 
 type SubagentEnd = {
@@ -54,7 +56,11 @@ const KEEP_MS = 7 * 86_400_000;
 
 export type SubagentService = ReturnType<typeof createSubagentService>;
 
-export function createSubagentService({ subagents, bus, clock, log }: SubagentServiceDeps) {
+/** Between two looks for the end of a run of another process. */
+const LOOK_MS = 500;
+
+export function createSubagentService(deps: SubagentServiceDeps) {
+  const { subagents, bus, clock, log, isShared = false } = deps;
   const { runs } = subagents;
   const ends = new Map<string, PromiseWithResolvers<void>>();
   /** Number of waiting turns by run; they learn of the end by waiting. */
@@ -179,8 +185,11 @@ export function createSubagentService({ subagents, bus, clock, log }: SubagentSe
     async over(id: string): Promise<void> {
       const ending = ends.get(id) ?? Promise.withResolvers<void>();
       ends.set(id, ending);
-      if ((await runs.get(id))?.state !== 'running') resolveEnd(id);
-      return ending.promise;
+      for (;;) {
+        if ((await runs.get(id))?.state !== 'running') resolveEnd(id);
+        if (!isShared || !ends.has(id)) return ending.promise;
+        await Promise.race([ending.promise, clock.sleep(LOOK_MS)]);
+      }
     },
     /**
      * While `work` runs, its caller learns of the end of the runs that it returns; no message is

@@ -54,6 +54,7 @@ export function createSharedLeadership({ shared, clock, log }: SharedLeadershipD
   }
 
   function lose(resource: string): void {
+    if (led.get(resource)?.signal.aborted !== false) return;
     log.warn('another process leads this now', { resource });
     led.get(resource)?.abort(new Error('another process leads this'));
   }
@@ -82,9 +83,10 @@ export function createSharedLeadership({ shared, clock, log }: SharedLeadershipD
 
   async function next(signal: AbortSignal): Promise<void> {
     const waited = new AbortController();
-    using _hearing = shared.onNews(() => waited.abort());
+    const hearing = shared.onNews(() => waited.abort());
     const whole = AbortSignal.any([signal, waited.signal]);
     await clock.sleep(LOOK_MS, whole).catch(() => undefined);
+    hearing[Symbol.dispose]();
   }
 
   return (resource, run, signal) =>

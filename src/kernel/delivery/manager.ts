@@ -234,7 +234,11 @@ function hostFor(
     answers: async (key, message) => (await deps.arrivals(name, key, message)) === name,
     alert: (text) => deps.alert(name, text),
     tell: (text) => deps.tell(text, name),
-    state: deps.state.scope(channelScope({ channel: channel.name, account: channel.account })),
+    // A process that lost the account must not write its keys over those of the new leader.
+    state: deps.state.scope(
+      channelScope({ channel: channel.name, account: channel.account }),
+      channel.isEverywhere === true ? undefined : name,
+    ),
     clock: deps.clock,
     media: deps.media,
   };

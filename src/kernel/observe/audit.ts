@@ -281,7 +281,7 @@ export class AuditFile implements EffectLog, AsyncDisposable {
 // Reads the audit from its first line to its last: whether it is unchanged, and which effects began
 // without a recorded end.
 
-type AuditVerdict =
+export type AuditVerdict =
   | {
       readonly kind: 'intact';
       readonly entries: number;

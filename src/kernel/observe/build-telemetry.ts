@@ -3,19 +3,21 @@
 // the outcome of the tools they requested.
 
 import { createHash } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { Context, SpanContext } from '@opentelemetry/api';
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from '../../lib/logger.ts';
 import { readProxy } from '../../lib/net/address-rules.ts';
 import { routed } from '../../lib/net/proxies.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { StateStore } from '../bus/store/store.ts';
-import type { Home } from '../config/files/home.ts';
+import type { EmbeddedStore, StateStore } from '../bus/store/store.ts';
+import { type Home, isShared } from '../config/files/home.ts';
 import type { LiveConfig } from '../config/files/live-config.ts';
 import type { ToolFailureKind } from '../message/errors.ts';
 import type { TurnId } from '../message/ids.ts';
 import type { AgentEvent } from '../message/message.ts';
-import { AuditFile } from './audit.ts';
+import { AuditFile, type AuditLine, type AuditVerdict, verifyAudit } from './audit.ts';
 import { createPrometheus, openMetricsFile } from './metrics.ts';
 import type {
   EffectLog,
@@ -127,6 +129,40 @@ class FollowedCalls implements Disposable {
 /** The scope of the end of the audit file in the store. */
 export const AUDIT_SCOPE = 'audit';
 
+type Chain = { readonly path: string; readonly scope: string };
+
+/** Several processes write one chain each. */
+export const auditScope = (home: Home): string =>
+  isShared(home) ? `${AUDIT_SCOPE}:${basename(dirname(home.audit))}` : AUDIT_SCOPE;
+
+/** All chains together. */
+export async function verifyChains(
+  home: Home,
+  store: Pick<EmbeddedStore, 'scope'>,
+): Promise<AuditVerdict> {
+  let entries = 0;
+  const unfinished: AuditLine[] = [];
+  for (const { path, scope } of await auditChains(home)) {
+    const verdict = await verifyAudit(path, store.scope(scope));
+    if (verdict.kind === 'broken') return verdict;
+    entries += verdict.entries;
+    unfinished.push(...verdict.unfinished);
+  }
+  return { kind: 'intact', entries, unfinished };
+}
+
+/** The chain of this home, or those of all processes that share their files. */
+export async function auditChains(home: Home): Promise<readonly Chain[]> {
+  const own = { path: home.audit, scope: auditScope(home) };
+  if (!isShared(home)) return [own];
+  const folder = dirname(dirname(home.audit));
+  const names = (await readdir(folder).catch((): string[] => [])).toSorted();
+  return names.map((name) => ({
+    path: join(folder, name, basename(home.audit)),
+    scope: `${AUDIT_SCOPE}:${name}`,
+  }));
+}
+
 type TelemetryParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
@@ -156,7 +192,7 @@ export async function buildTelemetry(
     const { proxy } = live.config.network;
     sinks.push(resources.use(await openSpans({ ...otel, proxy }, { clock, log })));
   }
-  const state = store.scope(AUDIT_SCOPE);
+  const state = store.scope(auditScope(home));
   const telemetry: Telemetry = {
     record(record) {
       for (const sink of sinks) sink.record(record);

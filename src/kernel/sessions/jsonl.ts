@@ -50,6 +50,8 @@ type JsonlSessionStoreDeps = {
   readonly policy: () => SessionPolicy;
 };
 
+/** Of a write, while other processes write to the same conversation. */
+const MAX_TRIES = 50;
 const HOT_LIMITS = { maxTails: 2000, maxBytes: 32_000_000 };
 
 /** Creates the folder when it is missing. */
@@ -288,7 +290,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     key: SessionKey,
     write: (row: NewEntryRow | undefined, epoch: number | undefined) => Promise<boolean>,
   ): Promise<boolean> {
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       const tail = this.#hot.get(key);
       const ahead = tail?.ahead;
       const row = ahead && { session: key, ...ahead.lines };
@@ -305,7 +307,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
       } catch (error) {
         if (!(error instanceof StaleEntriesError) || ahead === undefined) throw error;
         this.#hot.forget(key);
-        if (ahead.entries.length === 0) throw error;
+        if (ahead.entries.length === 0 || tries > MAX_TRIES) throw error;
         await this.#append(key, ahead.entries, ahead.epoch);
       }
     }

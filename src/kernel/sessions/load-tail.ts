@@ -59,7 +59,7 @@ export async function tailOfRows(folder: string, rows: readonly EntryRow[]): Pro
   if (newest === undefined || name === undefined) return new SessionTail(NOTHING);
   const own = rows.filter(({ file }) => file === newest.file);
   const scan = scanText(own.map(({ text }) => text).join(''));
-  return toTail(folder, name, scan, scan.size);
+  return toTail(folder, name, scan, newest.place + Buffer.byteLength(newest.text));
 }
 
 async function toTail(

@@ -28,8 +28,9 @@ import type {
   QueuedMessage,
 } from '../bus.ts';
 import { putRows, type Transaction } from './key-value.ts';
+import { leads } from './nodes.ts';
 import { stopAnswers } from './outbound.ts';
-import { LeadLostError, leads } from './shared.ts';
+import { LeadLostError } from './shared.ts';
 import type { BusStore } from './store.ts';
 
 export function accept(

@@ -4,8 +4,9 @@
 import type { Clock } from '../../../lib/time/clock.ts';
 import { accept, cancel, neededMedia, readCursor, setAttachments } from './inbound.ts';
 import { expire, get, list, put, putMany, type Sql, swap, type Transaction } from './key-value.ts';
+import * as nodes from './nodes.ts';
 import * as outbound from './outbound.ts';
-import * as shared from './shared.ts';
+import { LeadLostError } from './shared.ts';
 import type { EmbeddedStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import {
@@ -66,6 +67,7 @@ type Operations = Omit<
   | 'revision'
   | 'changedOutside'
   | 'shared'
+  | 'nodes'
   | 'sharedEntries'
   | typeof Symbol.asyncDispose
 >;
@@ -134,15 +136,26 @@ export function bindOperations(
     neededMedia: read(neededMedia),
     gc: (windowMs) => collectGarbage(write(sweep), clock.now() - windowMs),
     forgetTexts: write(forgetTexts),
-    scope: (name) => ({
-      get: (key) => read(get)(name, key),
-      set: (key, value) => write(put)(name, key, value),
-      setMany: (rows) => write(putMany)(name, rows),
-      swap: (row, others) => write(swap)(name, row, others),
-      delete: (key) => write(put)(name, key, undefined),
-      list: (prefix, options = {}) => read(list)(name, prefix, options),
-      expire: (prefix, before) => write(expire)(name, prefix, before),
-    }),
+    scope: (name, ledBy) => {
+      const change = <Args extends readonly unknown[], T>(
+        operation: (tx: Transaction, scope: string, ...args: Args) => T,
+      ) =>
+        write((tx: Transaction, ...args: Args) => {
+          if (ledBy !== undefined && !nodes.leads(tx, ledBy)) {
+            throw new LeadLostError(ledBy);
+          }
+          return operation(tx, name, ...args);
+        });
+      return {
+        get: (key) => read(get)(name, key),
+        set: change(put),
+        setMany: change(putMany),
+        swap: change(swap),
+        delete: (key) => change(put)(key, undefined),
+        list: (prefix, options = {}) => read(list)(name, prefix, options),
+        expire: change(expire),
+      };
+    },
   };
 }
 
@@ -161,15 +174,15 @@ export function sharedOperations(driver: Driver, clock: Clock, owner: string) {
   const read = bound((work) => driver.read(work));
   const write = bound((work) => driver.write(work));
   return {
-    lead: write(shared.lead),
-    release: write(shared.release),
-    isLeading: read(shared.leads),
-    isTurnDue: read(shared.isTurnDue),
-    newsOfTurns: read(shared.newsOfTurns),
-    held: read(shared.heldTurns),
-    turns: read(shared.turnsByOwner),
+    lead: write(nodes.lead),
+    release: write(nodes.release),
+    isLeading: read(nodes.leads),
+    isTurnDue: read(nodes.isTurnDue),
+    newsOfTurns: read(nodes.newsOfTurns),
+    held: read(nodes.heldTurns),
+    nodes: read(nodes.listNodes),
     bury: write((tx: Transaction, owners: readonly string[]) => {
-      for (const dead of owners) shared.removeNode(tx, dead);
+      for (const dead of owners) nodes.removeNode(tx, dead);
       return takeOver(tx);
     }),
     takeOver: write(takeOver),

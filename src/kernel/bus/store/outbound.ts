@@ -21,7 +21,7 @@ import {
 } from '../../message/message.ts';
 import type { SentText, TakenBack } from '../bus.ts';
 import type { SqlValue, Transaction } from './key-value.ts';
-import { leads } from './shared.ts';
+import { leads } from './nodes.ts';
 import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
 
 export function queue(tx: Transaction, message: OutboundMessage): 'queued' | 'duplicate' {

@@ -26,7 +26,7 @@ import type {
   QueuedMessage,
   RowChange,
 } from '../bus.ts';
-import type { SharedStore } from './shared.ts';
+import type { NodeReport, SharedStore } from './shared.ts';
 
 export type KeyValueEntry = { readonly key: string; readonly value: string };
 /** An undefined value deletes. */
@@ -66,8 +66,11 @@ export interface KeyValueStore {
 }
 
 export interface StateStore {
-  /** Scopes never see each other's keys. */
-  scope(name: string): KeyValueStore;
+  /**
+   * Scopes never see each other's keys. `ledBy`: only the process that leads it may write.
+   * @throws LeadLostError on a write of another one
+   */
+  scope(name: string, ledBy?: string): KeyValueStore;
 }
 
 /** A claimed turn; writes under a lost hold change nothing. */
@@ -272,6 +275,8 @@ export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDis
   revision(scope?: string): number;
   /** Absent: this process is the only one that runs turns and channels. */
   readonly shared?: SharedStore;
+  /** The processes that share the store; absent: nothing is shared. */
+  nodes?(): Promise<readonly NodeReport[]>;
 }
 
 /** The scope of the report of a recovery that the owners have not got yet, and its key. */

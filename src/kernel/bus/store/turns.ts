@@ -14,8 +14,8 @@ import {
 import type { LiveDraft, QueuedMessage } from '../bus.ts';
 import { pendingAfter, queuedMessage } from './inbound.ts';
 import type { Transaction } from './key-value.ts';
+import { freeLeads, isNode } from './nodes.ts';
 import { queueing } from './outbound.ts';
-import { freeLeads, isNode } from './shared.ts';
 import {
   type ClaimedTurn,
   type Claims,

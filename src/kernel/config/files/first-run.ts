@@ -56,7 +56,7 @@ export async function openHome(
 
 /** Folders, a minimal configuration and the schema that editors read beside it. */
 async function ensureHome(home: Home, env: Environment): Promise<readonly string[]> {
-  for (const folder of [home.root, home.sessions, home.logs]) {
+  for (const folder of [home.root, home.sessions, home.logs, dirname(home.audit)]) {
     await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
   }
   const notes = [...(await makePrivate(home.root, PRIVATE_FOLDER, env))];

@@ -1,7 +1,7 @@
 // Where the state of a user is: one folder, `~/.nanobot` unless NANOBOT_HOME moves it.
 
-import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { findPackageJSON } from 'node:module';
 import { homedir } from 'node:os';
@@ -75,7 +75,23 @@ export function withSharedFiles(home: Home): Home {
   const shared = sharedFolder(home);
   if (shared === '') return home;
   const names = ['workspace', 'sessions', 'media', 'token'] as const;
-  return { ...home, ...Object.fromEntries(names.map((name) => [name, join(shared, NAMES[name])])) };
+  const folders = Object.fromEntries(names.map((name) => [name, join(shared, NAMES[name])]));
+  return { ...home, ...folders, audit: join(shared, 'audit', ownName(home), NAMES.audit) };
+}
+
+/** Of the audit chain of this home, among those of the others. */
+function ownName(home: Home): string {
+  const path = join(home.root, 'process-id');
+  try {
+    writeFileSync(path, `${randomUUID()}\n`, { flag: 'wx', mode: 0o600 });
+  } catch {
+    // There is one, or the home cannot be written, which is reported elsewhere.
+  }
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return 'unknown';
+  }
 }
 
 export const isShared = (home: Home) => home.sessions !== join(home.root, NAMES.sessions);

@@ -6,7 +6,7 @@ import type { Logger } from '../../../../lib/logger.ts';
 import { backoffMs, type Clock, systemClock } from '../../../../lib/time/clock.ts';
 import { accountName } from '../../../message/ids.ts';
 import type { LiveUpdate } from '../../../message/message.ts';
-import type { NodeReport, NodeSelf, SharedStore } from '../shared.ts';
+import type { NodeSelf, SharedStore } from '../shared.ts';
 import type { Connection } from './connection.ts';
 import { isDatabaseError } from './connection.ts';
 
@@ -282,17 +282,6 @@ export function createMembership(deps: MembershipDeps) {
       offsetMs: () => offsetMs,
       isConnected: () => !isCut,
     } satisfies Partial<SharedStore>,
-    /** Of all processes, without their turns. */
-    reports: (): readonly Omit<NodeReport, 'turns'>[] =>
-      known.map((row) => ({
-        ...selfOf(row),
-        owner: row.owner,
-        startedAt: row.started_at,
-        silentMs: row.silent,
-        isDraining: row.is_draining === 1,
-        isSelf: row.owner === owner,
-        leads: [...leaders].flatMap(([resource, by]) => (by === row.owner ? resource : [])).sort(),
-      })),
     noteLeader(resource: string, by: string | undefined): void {
       if (by === undefined) leaders.delete(resource);
       else leaders.set(resource, by);

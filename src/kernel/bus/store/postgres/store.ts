@@ -97,7 +97,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   return {
     server: `${server} (PostgreSQL ${version}, schema ${NEWEST_SCHEMA})`,
     ...bindOperations(commits, clock, owner, isShared),
-    ...(entries === undefined ? {} : { sharedEntries: entries.shared }),
+    ...(entries === undefined ? {} : { sharedEntries: entries.shared, nodes: entries.nodes }),
     ...(joined === undefined ? {} : { shared: joined.shared }),
     revision: news.revision,
     changedOutside() {
@@ -168,17 +168,13 @@ async function join(deps: JoinDeps, self: NodeSelf) {
     isTurnDue: run.isTurnDue,
     newsOfTurns: run.newsOfTurns,
     held: run.held,
-    async nodes() {
-      const turns = await run.turns();
-      return membership.reports().map((node) => ({ ...node, turns: turns.get(node.owner) ?? 0 }));
-    },
   };
   return { shared, leave: () => membership.leave() };
 }
 
 /** Conversations that several processes write. */
 function shareEntries({ url, owner, clock, commits }: Omit<JoinDeps, 'server' | 'log' | 'news'>) {
-  const { end, rows, adopt, dropMoved } = sharedOperations(commits, clock, owner);
+  const { end, rows, adopt, dropMoved, nodes } = sharedOperations(commits, clock, owner);
   const lanes = createLanes();
   let connection: Connection | undefined;
   async function alone<T>(work: () => Promise<T>): Promise<T> {
@@ -194,6 +190,7 @@ function shareEntries({ url, owner, clock, commits }: Omit<JoinDeps, 'server' | 
     }
   }
   return {
+    nodes,
     shared: {
       ...{ end, rows, adopt, dropMoved },
       alone: <T>(work: () => Promise<T>) => lanes.run('files', () => alone(work)),
