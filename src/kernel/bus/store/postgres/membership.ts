@@ -50,8 +50,6 @@ type Row = {
   readonly connected: string;
 };
 
-export type Membership = ReturnType<typeof createMembership>;
-
 export function createMembership(deps: MembershipDeps) {
   const { owner, clock, log } = deps;
   const startedAt = clock.now();
