@@ -3,27 +3,10 @@
 
 import { Command } from 'commander';
 import { channelLine, type ReportedChannel } from '../channels/channel-lines.ts';
-import type { CredentialFlags } from '../channels/email/setup.ts';
-import type { Asker } from '../features/setup/asker.ts';
-import { defined } from '../lib/json/json.ts';
+import type { LoginFlags } from '../features/setup/channel-steps.ts';
 import { t } from '../lib/texts.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
-import type { Step } from './onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal, textTable } from './terminal.ts';
-
-type LoginFlags = {
-  readonly token?: string;
-  readonly phone?: string;
-  readonly self?: boolean;
-  readonly allow?: readonly string[];
-  readonly pairWait?: number;
-  readonly email?: string;
-  readonly account?: string;
-  readonly appId?: string;
-  readonly appSecret?: string;
-  readonly domain?: string;
-  readonly device?: boolean;
-} & CredentialFlags;
 
 const LOCAL_NAMES = ['web', 'terminal'];
 
@@ -113,50 +96,14 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   await assertKnown(name);
   await assertAccount(name, flags.account);
   const { openHome } = await import('../kernel/config/files/first-run.ts');
+  const { channelStep } = await import('../features/setup/channel-steps.ts');
   const { createAsker, settleAll } = await import('./onboard/asker.ts');
   await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive);
-  await settleAll(asker, [await stepOf(terminal, asker, name, flags)]);
+  await settleAll(asker, [await channelStep(terminal, asker, name, flags)]);
   const { findRunningGateway } = await import('../kernel/home-state.ts');
   if ((await findRunningGateway(terminal.home)) !== undefined) return;
   asker.say(t`The agent answers only while the gateway is running. Start it: nanobot gateway`);
-}
-
-async function stepOf(
-  terminal: Terminal,
-  asker: Asker,
-  name: string,
-  flags: LoginFlags,
-): Promise<readonly [title: string, step: Step]> {
-  const { token, phone, self, allow, appId, appSecret, domain, account, pairWait } = flags;
-  if (name === 'telegram') {
-    const { setUpTelegram } = await import('../channels/telegram/setup.ts');
-    const given = { telegram: token ?? '', ...defined({ pairWait }) };
-    return ['Telegram', (again) => setUpTelegram(terminal, asker, given, again)];
-  }
-  if (name === 'whatsapp') {
-    const { setUpWhatsApp } = await import('../channels/whatsapp/setup.ts');
-    const said = { whatsappPhone: phone, whatsappSelf: self, whatsappAllow: allow, pairWait };
-    const given = { whatsapp: true, ...defined(said) };
-    return ['WhatsApp', () => setUpWhatsApp(terminal, asker, given)];
-  }
-  if (name === 'lark') {
-    const { setUpLark } = await import('../channels/lark/setup.ts');
-    const said = { larkAppId: appId, larkAppSecret: appSecret, larkDomain: domain, pairWait };
-    const given = { lark: true, ...defined(said) };
-    return ['Lark', (again) => setUpLark(terminal, asker, given, again)];
-  }
-  const { setUpEmail } = await import('../channels/email/setup.ts');
-  const { accountId } = await import('../kernel/message/ids.ts');
-  const { account: _, device, ...rest } = flags;
-  const which = account === undefined ? {} : { account: accountId(account) };
-  const given = {
-    ...rest,
-    ...which,
-    ...defined({ emailDevice: device }),
-    email: flags.email ?? '',
-  };
-  return [t`Mail`, () => setUpEmail(terminal, asker, given)];
 }
 
 async function restart(terminal: Terminal, name: string) {

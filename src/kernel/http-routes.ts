@@ -117,6 +117,31 @@ export function endpoint<
   return Object.assign(handle, { schemas });
 }
 
+/** A stream of the documented API: what `run` yields for one request. */
+export function streamed<
+  Event extends object,
+  Params extends z.ZodObject = typeof NOTHING,
+  Body extends z.ZodType = typeof NOTHING,
+>(
+  schemas: Pick<RouteSchemas, 'summary'> & {
+    readonly answer: z.ZodType<Event>;
+    readonly params?: Params;
+    readonly body?: Body;
+  },
+  run: (
+    params: z.output<Params>,
+    body: z.output<Body>,
+    signal: AbortSignal,
+  ) => AsyncIterable<Event>,
+): RouteHandler {
+  const handle = ({ params, body }: RouteRequest) => {
+    const asked = valid(schemas.params ?? NOTHING, params) as z.output<Params>;
+    const sent = valid(schemas.body ?? NOTHING, body ?? {}) as z.output<Body>;
+    return { events: (signal: AbortSignal) => run(asked, sent, signal) };
+  };
+  return Object.assign(handle, { schemas: { ...schemas, isStream: true as const } });
+}
+
 /** How often the state behind a stream is looked at. */
 const LOOK_MS = 1000;
 

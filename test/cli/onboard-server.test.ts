@@ -28,6 +28,10 @@ test('is proved with its address, model and key before it is saved', async () =>
     during: (_message, work) => work(),
     say: () => {},
     warn: (text) => void warnings.push(text),
+    link: () => {},
+    logIn: () => Promise.reject(new Error('no account is linked here')),
+    untilStopped: (work) => work(new AbortController().signal),
+    later: '',
   };
   const homeFiles = homeOf({ NANOBOT_HOME: home.path });
   const terminal = { ...createTerminal(process), env: {}, home: homeFiles };

@@ -11,15 +11,18 @@ import { LOCAL_OWNER, type LocalChannel } from '../../src/channels/local-channel
 import { createLocalChannel } from '../../src/channels/web/durable-channel.ts';
 import { type RuleControl, ruleRoutes } from '../../src/features/approvals/allow-rules.ts';
 import { type PeopleControl, peopleRoutes } from '../../src/features/people/people-routes.ts';
+import { setupRoutes } from '../../src/features/setup/setup-routes.ts';
 import { lendingRoutes } from '../../src/features/spending/lending-routes.ts';
 import { type Access, openAccess } from '../../src/http/access.ts';
 import type { Health, HttpServerOptions } from '../../src/http/routes.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { createRegistries } from '../../src/kernel/contributions.ts';
 import type { RouteName } from '../../src/kernel/http-routes.ts';
 import { channelName } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { createMemoryHost, createMemoryStore, type MemoryHost } from '../support/memory-host.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 
@@ -97,6 +100,7 @@ function routesOf({
   rules = noRules,
   spending,
   status = demoStatus,
+  clock = systemClock,
 }: HttpRigOptions) {
   const { add, contributed } = createRegistries();
   for (const handlers of [
@@ -104,6 +108,11 @@ function routesOf({
     peopleRoutes(people),
     ruleRoutes({ standing: rules, owner: LOCAL_OWNER, audit: { note: () => undefined } }),
     lendingRoutes(spending ?? { reserve: noMoney }),
+    setupRoutes({
+      ...{ home: homeOf({ NANOBOT_HOME: '/nowhere' }), env: {}, clock, channels: control },
+      model: () => ({ name: status().model, isDemo: false }),
+      ...{ audit: { note: () => undefined }, log: silentLogger, redact: (text) => text },
+    }),
     { 'GET /api/status': async () => ({ body: status() }) },
   ]) {
     add.routes(Object.keys(handlers) as RouteName[], async () => handlers);

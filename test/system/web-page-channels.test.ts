@@ -1,5 +1,5 @@
-// The page's panel of channels in a real browser: their state in words, and linking an account by a
-// QR code or a typed code. The gateway behind it is scripted, so every step can be held.
+// The channels of the setup in a real browser: their state in words, and linking an account by a QR code
+// or a typed code. The gateway behind it is scripted, so every step can be held.
 
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,7 +13,8 @@ const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: the web page's channels (${absent})`);
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
-const LINK = '[data-action="link pigeon"]';
+const LINK = '[data-channel="pigeon"] button:text-is("Link")';
+const MARKED = '#pages a.news';
 const QR = '.login-qr';
 const soon = () => Date.now() + 60_000;
 
@@ -23,8 +24,8 @@ const running = (name: string): ChannelView => ({
 });
 
 async function openPanel(rig: PageRig) {
-  await rig.page.click('#channels-button');
-  await rig.page.waitForSelector('.channel');
+  await rig.page.goto(`${rig.address}/#/setup`);
+  await rig.page.waitForSelector('.channel-card');
 }
 
 /** Opens the login of the pigeon; its first step is the test's to give. */
@@ -58,7 +59,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
     const control = scriptedControl(off('dove'), carrier, running('pigeon'));
     await using rig = await openPage({ browser, control });
     await openPanel(rig);
-    const texts = await rig.page.locator('.channel').allInnerTexts();
+    const texts = await rig.page.locator('.channel-card').allInnerTexts();
     expect(texts.map((text) => text.split('\n').filter((line) => line !== ''))).toEqual([
       ['DOVE', 'Off', 'Turn it on with: nanobot channels login dove'],
       ['CARRIER', 'Trying again: no wind', 'Restart'],
@@ -72,7 +73,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
   it('link by a QR code that can be read, is renewed, and gives way to success', async () => {
     const control = scriptedControl(unlinked('pigeon'));
     await using rig = await openPage({ browser, control });
-    await rig.page.waitForSelector('#channels-button.news');
+    await rig.page.waitForSelector(MARKED);
     await openLogin(rig, control);
     control.step({ kind: 'show_qr', qr: 'https://example.org/#first', expiresAt: soon() });
     await eventually(async () => expect(await shownQr(rig)).toBe('https://example.org/#first'));
@@ -88,9 +89,10 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
     control.step({ kind: 'done', account: '+491511234567' });
     await rig.page.waitForSelector('text=PIGEON is linked: +491511234567');
     await rig.page.click('text=Done');
-    await rig.page.waitForSelector('.channel >> text=On as +491511234567');
+    await rig.page.waitForSelector('.channel-card >> text=On as +491511234567');
     expect(await rig.page.locator(LINK).count()).toBe(0);
-    await rig.page.waitForSelector('#channels-button:not(.news)');
+    await rig.page.click('#pages a[href="#/chat"]');
+    await rig.page.waitForSelector('#pages a[href="#/setup"]:not(.news)');
     expect(rig.problems).toEqual([]);
   });
 
@@ -114,9 +116,8 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
   });
 
   it.each([
-    ['Escape', (rig: PageRig) => rig.page.keyboard.press('Escape')],
-    ['Back', (rig: PageRig) => rig.page.click('[aria-label="Back to the channels"]')],
-    ['Close', (rig: PageRig) => rig.page.click('[aria-label="Close"]')],
+    ['Close', (rig: PageRig) => rig.page.click('text=Close')],
+    ['going to another view', (rig: PageRig) => rig.page.click('#pages a[href="#/chat"]')],
     ['leaving the page', (rig: PageRig) => rig.page.goto('about:blank')],
   ])('give an attempt up by %s', async (_name, leave) => {
     const control = scriptedControl(unlinked('pigeon'));
@@ -157,27 +158,26 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
   it('can be used with the keyboard alone, and the focus comes back', async () => {
     const control = scriptedControl(off('dove'), unlinked('pigeon'));
     await using rig = await openPage({ browser, control });
-    await rig.page.focus('#channels-button');
-    await rig.page.keyboard.press('Enter');
-    await rig.page.waitForSelector('.channel');
-    await rig.page.keyboard.press('Tab');
-    expect(await rig.page.evaluate('document.activeElement.textContent')).toBe('Link');
+    await openPanel(rig);
+    await rig.page.focus(LINK);
     await rig.page.keyboard.press('Enter');
     await eventually(async () => expect(control.logins).toHaveLength(1));
-    await rig.page.keyboard.press('Escape');
-    expect(await rig.page.evaluate('document.activeElement.id')).toBe('channels-button');
+    await rig.page.focus('text=Close');
+    await rig.page.keyboard.press('Enter');
+    await eventually(async () =>
+      expect(await rig.page.evaluate('document.activeElement.textContent')).toBe('Link'),
+    );
   });
 
   it('fit a phone', async () => {
     const control = scriptedControl(off('dove'), unlinked('pigeon'));
     await using rig = await openPage({ browser, control, context: PHONE });
-    await rig.page.tap('.menu');
     await openLogin(rig, control);
     control.step({ kind: 'show_qr', qr: 'https://example.org/#qr', expiresAt: soon() });
     control.step({ kind: 'show_code', code: 'K7QX4M2P', phoneNumber: '491511234567' });
     await rig.page.waitForSelector('.login-typed');
     expect(await rig.page.evaluate('document.documentElement.scrollWidth')).toBe(360);
-    const body = rig.page.locator('.channels-body');
+    const body = rig.page.locator('#console');
     expect(await body.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
   });
 });

@@ -15,7 +15,8 @@ const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: linking WhatsApp on the web page (${absent})`);
 
 const LONG_MS = 120_000;
-const LINK = '[data-action="link whatsapp"]';
+const CARD = '[data-channel="whatsapp"]';
+const LINK = `${CARD} button:text-is("Link")`;
 
 describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => {
   let browser: Browser;
@@ -41,7 +42,8 @@ describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => 
     const gateway = await home.start(trustVariables(server));
     const page = await browser.newPage();
     await page.goto(gateway.link);
-    await page.click('#channels-button');
+    await page.waitForSelector('.welcome');
+    await page.goto(`${gateway.address}/#/setup`);
     await page.click(LINK);
     return page;
   }
@@ -54,10 +56,10 @@ describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => 
       const page = await openLogin(home);
       await scan(page, (qr) => phone.scan(qr));
       await page.click('text=Done');
-      await page.waitForSelector('.channel >> text=On as +491511234567');
+      await page.waitForSelector(`${CARD} .channel-state >> text=On as +491511234567`);
       await phone.online();
       await phone.unlink();
-      await page.waitForSelector('.channel-state >> text=logged this device out');
+      await page.waitForSelector(`${CARD} .channel-state >> text=logged this device out`);
       await page.click(LINK);
       await scan(page, (qr) => phone.scan(qr));
       expect(phone.counts.registrations).toBe(2);
@@ -73,8 +75,8 @@ describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => 
       const phone = await server.phone({ number: '491517654321' });
       const page = await openLogin(home);
       await shownCode(page);
-      await page.click('[aria-label="Back to the channels"]');
-      await page.waitForSelector('.channel-state >> text=/linked/i');
+      await page.click('text=Close');
+      await page.waitForSelector(`${CARD} .channel-state >> text=/linked/i`);
       await page.click(LINK);
       await phone.typesCode(await shownCode(page));
       await page.waitForSelector('text=WhatsApp is linked: +491517654321');

@@ -3,9 +3,15 @@
 // saved by its name.
 
 import { isDeepStrictEqual } from 'node:util';
-import { CommandFailure, EXIT, type Terminal, untilStopped } from '../../cli/terminal.ts';
-import type { Asker } from '../../features/setup/asker.ts';
-import { currentConfig, type Settings, save, tryOut } from '../../features/setup/asker.ts';
+import { CommandFailure, EXIT } from '../../cli/terminal.ts';
+import {
+  type Asker,
+  currentConfig,
+  type Settings,
+  type SetupHost,
+  save,
+  tryOut,
+} from '../../features/setup/asker.ts';
 import type { JsonValue } from '../../kernel/config/json.ts';
 import { findRunningGateway, withOpenState } from '../../kernel/home-state.ts';
 import {
@@ -51,7 +57,7 @@ export type EmailFlags = CredentialFlags & {
 };
 
 export async function setUpEmail(
-  terminal: Terminal,
+  host: SetupHost,
   asker: Asker,
   flags: EmailFlags,
   isRetry = false,
@@ -60,19 +66,19 @@ export async function setUpEmail(
   const isWanted = isRetry || flags.email !== undefined;
   if (!isWanted && !(await asker.confirm(t`Connect a mailbox?`, false))) return undefined;
   const { account = DEFAULT_ACCOUNT } = flags;
-  const before = mailboxesOf((await currentConfig(terminal)).channels.email).get(account);
-  const settings = await mailSettings(terminal, asker, flags, account);
-  const { channels } = await tryOut(terminal, settings);
+  const before = mailboxesOf((await currentConfig(host)).channels.email).get(account);
+  const settings = await mailSettings(host, asker, flags, { account, isRetry });
+  const { channels } = await tryOut(host, settings);
   const mailbox = mailboxesOf(channels.email).get(account) ?? channels.email;
-  await withOpenState(terminal.home, terminal.clock, async ({ store }) => {
+  await withOpenState(host.home, host.clock, async ({ store }) => {
     const rows = store.scope(channelScope({ channel: EMAIL, account }));
     if (usesOAuth2(mailbox) && mailbox.oauth2.refreshToken === '') {
-      await grantAccess(terminal, asker, mailbox, rows, flags.emailDevice === true);
+      await grantAccess(host, asker, mailbox, rows, flags.emailDevice === true);
     }
     await prove(asker, mailbox, rows);
   });
-  await save(terminal, settings);
-  if (isDeepStrictEqual(before, mailbox)) await restartRunning(terminal, account);
+  await save(host, settings);
+  if (isDeepStrictEqual(before, mailbox)) await restartRunning(host, account);
   return t`email ${mailbox.from || mailbox.username}`;
 }
 
@@ -89,16 +95,16 @@ async function prove(asker: Asker, email: EmailConfig, state: GrantRows): Promis
 }
 
 /** A channel that stopped for want of a login starts again; changed settings restart it anyway. */
-async function restartRunning(terminal: Terminal, account: AccountId): Promise<void> {
-  if ((await findRunningGateway(terminal.home)) === undefined) return;
+async function restartRunning(host: SetupHost, account: AccountId): Promise<void> {
+  if ((await findRunningGateway(host.home)) === undefined) return;
   const { restartRemote, runningGateway } = await import('../../cli/login/remote-login.ts');
   const name = accountName({ channel: EMAIL, account });
-  await restartRemote(await runningGateway(terminal), name);
+  await restartRemote(await runningGateway(host), name);
 }
 
 /** The owner of the mailbox consents, in a browser or on another device; the tokens are stored. */
 async function grantAccess(
-  { env, clock }: Terminal,
+  { env, clock }: SetupHost,
   asker: Asker,
   { oauth2: settings, imapHost, username, proxy }: EmailConfig,
   rows: GrantRows,
@@ -113,14 +119,12 @@ async function grantAccess(
   const say = (text: string) => asker.say(text);
   const consent = { settings, provider, username, proxy, clock, say };
   const usesDevice = onDevice || (provider.deviceUrl !== '' && !hasBrowser(env, process.platform));
-  const grant = await untilStopped(
-    () => undefined,
-    (stop) => {
-      const signal = AbortSignal.any([stop, AbortSignal.timeout(CONSENT_TIMEOUT_MS)]);
-      if (usesDevice) return consentOnDevice({ ...consent, signal });
-      return consentInBrowser({ ...consent, signal }, pastedBy(asker));
-    },
-  ).catch(notGranted);
+  const work = (stop: AbortSignal) => {
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(CONSENT_TIMEOUT_MS)]);
+    if (usesDevice) return consentOnDevice({ ...consent, signal });
+    return consentInBrowser({ ...consent, signal }, pastedBy(asker));
+  };
+  const grant = await asker.untilStopped(work).catch(notGranted);
   await keepGrant(rows, settings, username, grant);
 }
 
@@ -144,21 +148,21 @@ function pastedBy(asker: Asker) {
     });
 }
 
-/** Whether a browser on this machine can be reached by the person at this terminal. */
-function hasBrowser(env: Terminal['env'], platform: string): boolean {
+/** Whether a browser on this machine can be reached by its user. */
+function hasBrowser(env: SetupHost['env'], platform: string): boolean {
   const has = (name: string) => (env[name] ?? '') !== '';
   if (has('SSH_CONNECTION')) return false;
   return platform !== 'linux' || has('DISPLAY') || has('WAYLAND_DISPLAY') || has('WSL_DISTRO_NAME');
 }
 
 async function mailSettings(
-  terminal: Terminal,
+  host: SetupHost,
   asker: Asker,
   flags: EmailFlags,
-  account: AccountId,
+  { account, isRetry }: { readonly account: AccountId; readonly isRetry: boolean },
 ): Promise<Settings> {
   const path = accountPath({ channel: EMAIL, account });
-  const { email } = (await currentConfig(terminal)).channels;
+  const { email } = (await currentConfig(host)).channels;
   const written = mailboxesOf(email).get(account);
   const known = written ?? { ...mailboxSchema.parse({}), accounts: {} };
   const initial = known.from || known.username;
@@ -183,12 +187,13 @@ async function mailSettings(
   const allowFrom = await allowed(asker, flags, known.allowFrom);
   return {
     ...prefixed(path, servers),
-    ...(await credentialSettings(terminal, asker, flags, {
+    ...(await credentialSettings(host, asker, flags, {
       path,
       variables: account === DEFAULT_ACCOUNT ? 'EMAIL' : `EMAIL_${upperCase(account)}`,
       imapHost: servers.imapHost,
       written: known,
       before: address === initial ? known : undefined,
+      isRetry,
     })),
     [`${path}.enabled`]: true,
     [`${path}.from`]: address,
@@ -309,19 +314,21 @@ type CredentialContext = {
   readonly written: EmailConfig;
   /** The same, if it is of this mailbox. */
   readonly before: EmailConfig | undefined;
+  /** The login failed before: a configured password is asked for again. */
+  readonly isRetry: boolean;
 };
 
 async function credentialSettings(
-  terminal: Terminal,
+  host: SetupHost,
   asker: Asker,
   flags: CredentialFlags,
   context: CredentialContext,
 ): Promise<Settings> {
-  const login = await loginKind(terminal, asker, flags, context);
+  const login = await loginKind(host, asker, flags, context);
   const settings =
     login === 'password'
-      ? await passwordSettings(terminal, asker, flags, context)
-      : await oauth2Settings(terminal, asker, flags, context, login);
+      ? await passwordSettings(host, asker, flags, context)
+      : await oauth2Settings(host, asker, flags, context, login);
   // An empty value removes what is configured; nothing is written if nothing is.
   const { password, oauth2 } = context.written;
   const written = { password, ...oauth2 };
@@ -337,7 +344,7 @@ type LoginKind = 'password' | 'consent' | 'refreshToken';
  * the person.
  */
 async function loginKind(
-  { env }: Terminal,
+  { env }: SetupHost,
   asker: Asker,
   flags: CredentialFlags,
   { imapHost, before, variables }: CredentialContext,
@@ -362,7 +369,7 @@ async function loginKind(
 }
 
 async function oauth2Settings(
-  { env }: Terminal,
+  { env }: SetupHost,
   asker: Asker,
   flags: CredentialFlags,
   { imapHost, before, path, variables }: CredentialContext,
@@ -426,16 +433,17 @@ async function endpointSettings(
 }
 
 async function passwordSettings(
-  { env }: Terminal,
+  { env }: SetupHost,
   asker: Asker,
   flags: CredentialFlags,
-  { before, path, variables }: CredentialContext,
+  { before, path, variables, isRetry }: CredentialContext,
 ): Promise<Settings> {
   const message = t`Password (an app password, if the provider has them)`;
   const source = { given: flags.emailPassword, variable: `${variables}_PASSWORD`, env };
+  const known = isRetry && asker.interactive ? '' : (before?.password ?? '');
   return {
     [`${path}.oauth2.refreshToken`]: '',
-    ...(await secretSetting(`${path}.password`, source, before?.password ?? '', () =>
+    ...(await secretSetting(`${path}.password`, source, known, () =>
       asker.secret({ message, flag: '--email-password' }),
     )),
   };
@@ -444,7 +452,7 @@ async function passwordSettings(
 type SecretSource = {
   readonly given: string | undefined;
   readonly variable: string;
-  readonly env: Terminal['env'];
+  readonly env: SetupHost['env'];
 };
 
 async function secretSetting(

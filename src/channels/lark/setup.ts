@@ -1,10 +1,8 @@
 // Onboarding of Lark: app id and secret, tested by asking Lark for its bot, and a pairing text
 // whose first sender becomes the owner.
 
-import { offerPairing } from '../../cli/onboard/asker.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import type { Asker } from '../../features/setup/asker.ts';
-import { currentConfig, save } from '../../features/setup/asker.ts';
+import { type Asker, currentConfig, type SetupHost, save } from '../../features/setup/asker.ts';
+import { offerPairing } from '../../features/setup/pairing.ts';
 import { t } from '../../lib/texts.ts';
 import { type LarkCredentials, type ProvenLarkBot, proveLark } from '../channel-setup.ts';
 
@@ -29,24 +27,24 @@ const HOW_TO =
 type Credentials = Omit<LarkCredentials, 'proxy'>;
 
 export async function setUpLark(
-  terminal: Terminal,
+  host: SetupHost,
   asker: Asker,
   flags: LarkFlags,
   isRetry = false,
 ): Promise<string | undefined> {
   if (flags.lark === false) return undefined;
-  const { lark: known } = (await currentConfig(terminal)).channels;
+  const { lark: known } = (await currentConfig(host)).channels;
   const isWanted = isRetry || flags.lark === true || flags.larkAppId !== undefined;
   if (!isWanted && !(await asker.confirm(t`Connect Lark (Feishu)?`, false))) return undefined;
   const appId = flags.larkAppId ?? known.appId;
   const appSecret =
     flags.larkAppSecret ??
-    terminal.env[SECRET_VARIABLE] ??
+    host.env[SECRET_VARIABLE] ??
     (appId === known.appId ? known.appSecret : '');
   const domain = flags.larkDomain ?? known.domain;
   const given = isRetry ? { appId: '', appSecret: '', domain } : { appId, appSecret, domain };
-  const proved = await proveAndSave(terminal, asker, await completed(asker, given));
-  await offerPairing(terminal, asker, {
+  const proved = await proveAndSave(host, asker, await completed(asker, given));
+  await offerPairing(host, asker, {
     channel: 'lark',
     request:
       t`In Lark, search for the bot "${proved.name}" and send it this line. ` +
@@ -69,11 +67,11 @@ async function completed(asker: Asker, { appId, appSecret, domain }: Credentials
 }
 
 async function proveAndSave(
-  terminal: Terminal,
+  host: SetupHost,
   asker: Asker,
   credentials: Credentials,
 ): Promise<ProvenLarkBot> {
-  const { lark: known } = (await currentConfig(terminal)).channels;
+  const { lark: known } = (await currentConfig(host)).channels;
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const bot = await asker.during(
     t`Checking the app with Lark`,
@@ -82,17 +80,17 @@ async function proveAndSave(
   );
   const { appId, appSecret, domain } = credentials;
   const isKept = appSecret === known.appSecret;
-  await save(terminal, {
+  await save(host, {
     'channels.lark.enabled': true,
     'channels.lark.appId': appId,
     'channels.lark.domain': domain,
     // A configured value may be a reference to the environment, and stays.
-    ...(isKept ? {} : { 'channels.lark.appSecret': secretText(terminal, appSecret) }),
+    ...(isKept ? {} : { 'channels.lark.appSecret': secretText(host, appSecret) }),
   });
   return bot;
 }
 
 /** A secret from the environment is saved as a reference, not copied. */
-function secretText({ env }: Terminal, secret: string): string {
+function secretText({ env }: SetupHost, secret: string): string {
   return env[SECRET_VARIABLE] === secret ? `\${${SECRET_VARIABLE}}` : secret;
 }

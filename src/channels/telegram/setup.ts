@@ -1,10 +1,15 @@
 // Onboarding of Telegram: the bot's token, tested by asking Telegram for its bot, and a link whose
 // first tap makes its sender the owner.
 
-import { offerPairing } from '../../cli/onboard/asker.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import type { Asker } from '../../features/setup/asker.ts';
-import { currentConfig, type Settings, save, tryOut } from '../../features/setup/asker.ts';
+import {
+  type Asker,
+  currentConfig,
+  type Settings,
+  type SetupHost,
+  save,
+  tryOut,
+} from '../../features/setup/asker.ts';
+import { offerPairing } from '../../features/setup/pairing.ts';
 import { ChannelError } from '../../kernel/message/errors.ts';
 import { readProxy } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
@@ -24,20 +29,20 @@ export type TelegramFlags = {
 const HOW_TO = t`Telegram: open https://t.me/BotFather, send /newbot, answer its two questions and copy the token.`;
 
 export async function setUpTelegram(
-  terminal: Terminal,
+  host: SetupHost,
   asker: Asker,
   flags: TelegramFlags,
   isRetry = false,
 ): Promise<string | undefined> {
   if (flags.telegram === false) return undefined;
-  const { token: known } = (await currentConfig(terminal)).channels.telegram;
+  const { token: known } = (await currentConfig(host)).channels.telegram;
   const wanted =
     isRetry ||
     flags.telegram !== undefined ||
     (await asker.confirm(t`Connect Telegram?`, known !== ''));
   if (!wanted) return undefined;
-  const bot = await provedBot(terminal, asker, isRetry ? '' : flags.telegram || known);
-  await offerPairing(terminal, asker, {
+  const bot = await provedBot(host, asker, isRetry ? '' : flags.telegram || known);
+  await offerPairing(host, asker, {
     channel: 'telegram',
     request: t`Open this link on your phone and tap Start. The first person who does becomes the owner:`,
     sign: t`the tap`,
@@ -47,15 +52,15 @@ export async function setUpTelegram(
   return `Telegram @${bot.username}`;
 }
 
-async function provedBot(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
-  if (given !== '') return proveAndSave(terminal, asker, given);
+async function provedBot(host: SetupHost, asker: Asker, given: string): Promise<ProvenBot> {
+  if (given !== '') return proveAndSave(host, asker, given);
   asker.say(HOW_TO);
   const token = await asker.secret({ message: t`Bot token`, flag: '--telegram' });
-  return proveAndSave(terminal, asker, token);
+  return proveAndSave(host, asker, token);
 }
 
-async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
-  const { telegram } = (await currentConfig(terminal)).channels;
+async function proveAndSave(host: SetupHost, asker: Asker, given: string): Promise<ProvenBot> {
+  const { telegram } = (await currentConfig(host)).channels;
   const { token: known } = telegram;
   const through = (settings: Settings, channel: TelegramConfig) =>
     asker.during(
@@ -68,13 +73,13 @@ async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Pr
     );
   const { bot, settings } = await through({}, telegram).catch(async (error: unknown) => {
     const proxied = await askProxy(asker, error);
-    return through(proxied, (await tryOut(terminal, proxied)).channels.telegram);
+    return through(proxied, (await tryOut(host, proxied)).channels.telegram);
   });
-  await save(terminal, {
+  await save(host, {
     ...settings,
     'channels.telegram.enabled': true,
     // A configured value may be a reference to the environment, and stays.
-    ...(given === known ? {} : { 'channels.telegram.token': tokenText(terminal, given) }),
+    ...(given === known ? {} : { 'channels.telegram.token': tokenText(host, given) }),
   });
   return bot;
 }
@@ -97,6 +102,6 @@ async function askProxy(asker: Asker, error: unknown): Promise<Settings> {
 const PROXY_FORM = t`Start with http://, https://, socks5:// or socks5h://, and end with the port.`;
 
 /** A token from the environment is saved as a reference, not copied. */
-function tokenText({ env }: Terminal, token: string): string {
+function tokenText({ env }: SetupHost, token: string): string {
   return env[TOKEN_VARIABLE] === token ? `\${${TOKEN_VARIABLE}}` : token;
 }

@@ -2,11 +2,14 @@
 // then, for a number of the agent's own, a link whose first message makes its sender the owner.
 
 import { numberEntries } from '../../cli/flag-values.ts';
-import { logIn } from '../../cli/login/log-in.ts';
-import { offerPairing } from '../../cli/onboard/asker.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import type { Asker } from '../../features/setup/asker.ts';
-import { currentConfig, type Settings, save } from '../../features/setup/asker.ts';
+import {
+  type Asker,
+  currentConfig,
+  type Settings,
+  type SetupHost,
+  save,
+} from '../../features/setup/asker.ts';
+import { offerPairing } from '../../features/setup/pairing.ts';
 import { t } from '../../lib/texts.ts';
 import { linkWhatsApp } from '../channel-setup.ts';
 import { isAllowEntry, normaliseAllowed, phoneDigits } from './rules/jid.ts';
@@ -36,7 +39,7 @@ const WORDS = {
 };
 
 export async function setUpWhatsApp(
-  terminal: Terminal,
+  host: SetupHost,
   asker: Asker,
   flags: WhatsAppFlags,
   isRetry = false,
@@ -44,14 +47,14 @@ export async function setUpWhatsApp(
   if (flags.whatsapp === false) return undefined;
   const isWanted = isRetry || flags.whatsapp === true;
   if (!isWanted && !(await asker.confirm(t`Connect WhatsApp?`, false))) return undefined;
-  const { whatsapp: known } = (await currentConfig(terminal)).channels;
+  const { whatsapp: known } = (await currentConfig(host)).channels;
   asker.warn(RISK);
   const settings = await askSettings(asker, flags, known);
-  await save(terminal, prefixed(settings));
+  await save(host, prefixed(settings));
   const { phoneNumber } = settings;
-  const { home, env, clock } = terminal;
+  const { home, env, clock } = host;
   const login = phoneNumber === '' ? {} : { phoneNumber };
-  const account = await logIn(terminal, {
+  const account = await asker.logIn({
     channel: CHANNEL,
     options: login,
     words: WORDS,
@@ -62,7 +65,7 @@ export async function setUpWhatsApp(
   if (settings.selfChat) {
     asker.say(t`The agent answers in your chat with yourself ("Message yourself").`);
   } else {
-    await pairOwner(terminal, asker, account, flags);
+    await pairOwner(host, asker, account, flags);
   }
   return t`WhatsApp ${account}`;
 }
@@ -145,14 +148,14 @@ async function accountNumber(
 }
 
 async function pairOwner(
-  terminal: Terminal,
+  host: SetupHost,
   asker: Asker,
   account: string,
   { pairWait }: WhatsAppFlags,
 ): Promise<void> {
   const number = /\d{8,15}/.exec(account)?.[0];
   if (number === undefined) return;
-  await offerPairing(terminal, asker, {
+  await offerPairing(host, asker, {
     channel: CHANNEL,
     request: t`Open this link on your own phone and send the prepared message. The first person who does becomes the owner:`,
     sign: t`the message`,

@@ -1,19 +1,14 @@
 // Connects a channel's account from a terminal, through the running gateway or without one: the
 // progress on screen, and clean-up after Ctrl+C.
 
-import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
+import type { LoginStep } from '../../channels/channel.ts';
+import type { AccountLogin, SetupHost } from '../../features/setup/asker.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { findRunningGateway } from '../../kernel/home-state.ts';
 import { type QrMatrix, qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import { t } from '../../lib/texts.ts';
 import { CommandFailure, EXIT, type Terminal, untilStopped } from '../terminal.ts';
 import { remoteGateway, remoteLogin } from './remote-login.ts';
-
-/** Instructions for the codes shown, in the terms of the platform. */
-type LoginWords = {
-  readonly scan: string;
-  readonly type: string;
-};
 
 type LoginView = {
   readonly qr?: QrMatrix | undefined;
@@ -24,7 +19,7 @@ type LoginView = {
 export type Room = { readonly columns: number; readonly rows: number };
 
 type LoginLook = {
-  readonly words: LoginWords;
+  readonly words: AccountLogin['words'];
   /** Undefined where nothing limits it, as in a file. */
   readonly room: Room | undefined;
   readonly colors: boolean;
@@ -111,11 +106,11 @@ const ESCAPE = '\u001B';
 const CLEAR_BELOW = `${ESCAPE}[0J`;
 
 /** Disposing erases what is shown, where possible. */
-export function createLoginScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+export function createLoginScreen(terminal: Terminal, words: AccountLogin['words']): LoginScreen {
   return terminal.interactive ? placedScreen(terminal, words) : writtenScreen(terminal, words);
 }
 
-function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+function placedScreen(terminal: Terminal, words: AccountLogin['words']): LoginScreen {
   const { output, clock } = terminal;
   let view: LoginView = {};
   let height = 0;
@@ -154,7 +149,7 @@ function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
   };
 }
 
-function writtenScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+function writtenScreen(terminal: Terminal, words: AccountLogin['words']): LoginScreen {
   const bold = (text: string) => text;
   const colors = terminal.output.isTTY === true;
   const look = { words, room: undefined, colors, bold };
@@ -183,21 +178,11 @@ function after(view: LoginView, step: LoginStep): LoginView {
   }
 }
 
-type LogIn = {
-  readonly channel: string;
-  readonly options: LoginOptions;
-  readonly words: LoginWords;
-  /** Settings were just saved, for which a running gateway restarts the channel. */
-  readonly isRestarting: boolean;
-  /** The login where no gateway runs. */
-  alone(signal: AbortSignal): AsyncIterable<LoginStep>;
-};
-
 /**
  * Returns the connected account.
  * @throws CommandFailure with reason and remedy, or where the person stopped it
  */
-export async function logIn(terminal: Terminal, login: LogIn): Promise<string> {
+export async function logIn(terminal: Terminal, login: AccountLogin): Promise<string> {
   const screen = createLoginScreen(terminal, login.words);
   const onStop = () => {
     screen[Symbol.dispose]();
@@ -214,12 +199,12 @@ export async function logIn(terminal: Terminal, login: LogIn): Promise<string> {
 /** The last step; undefined where the person stopped it. */
 async function follow(
   terminal: Terminal,
-  login: LogIn,
+  login: AccountLogin,
   screen: LoginScreen,
   signal: AbortSignal,
 ): Promise<LoginStep | undefined> {
   try {
-    for await (const step of stepsOf(terminal, login, signal)) {
+    for await (const step of loginSteps(terminal, login, signal)) {
       if (signal.aborted) return undefined;
       if (step.kind === 'done' || step.kind === 'failed') return step;
       screen.show(step);
@@ -240,9 +225,10 @@ async function follow(
  */
 const TAKE_UP_MS = 2500;
 
-async function* stepsOf(
-  { home, env, clock }: Terminal,
-  { channel, options, isRestarting, alone }: LogIn,
+/** By the running gateway, else without one. */
+export async function* loginSteps(
+  { home, env, clock }: SetupHost,
+  { channel, options, isRestarting, alone }: AccountLogin,
   signal: AbortSignal,
 ): AsyncGenerator<LoginStep> {
   const running = await findRunningGateway(home);

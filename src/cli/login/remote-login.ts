@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { readServerEvents } from '../../channels/terminal/attached.ts';
+import type { SetupHost } from '../../features/setup/asker.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import {
   authorization,
@@ -13,7 +14,7 @@ import {
 } from '../../kernel/home-state.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
+import { CommandFailure, EXIT } from '../terminal.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 /**
@@ -121,7 +122,7 @@ export async function remoteDecision(
 }
 
 /** @throws CommandFailure where none runs in this home */
-export async function runningGateway({ home, env, clock }: Terminal): Promise<RemoteGateway> {
+export async function runningGateway({ home, env, clock }: SetupHost): Promise<RemoteGateway> {
   const running = await findRunningGateway(home);
   if (running === undefined) {
     throw new CommandFailure(

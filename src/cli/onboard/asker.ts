@@ -3,31 +3,24 @@
 
 import * as prompts from '@clack/prompts';
 import {
-  issueOwnerCode,
-  knownOwner,
-  type OwnerWait,
-  waitForOwner,
-} from '../../features/people/owner-pairing.ts';
-import type { Asker, Question } from '../../features/setup/asker.ts';
-import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
-import type { Approval } from '../../kernel/people/people-rows.ts';
+  type Asker,
+  problemOfAnswer,
+  type Question,
+  SetupCancelled,
+  type Step,
+  setupProblem,
+} from '../../features/setup/asker.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
 import { qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import { t } from '../../lib/texts.ts';
-import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
+import { CommandFailure, EXIT, type Terminal, untilStopped } from '../terminal.ts';
 
 export function createAsker(terminal: Terminal, interactive: boolean): Asker {
   return interactive ? personAsker(terminal) : scriptAsker(terminal);
 }
 
-/** The person pressed Ctrl+C at a question, or ended the setup. */
-class SetupCancelled extends NanobotError {
-  override readonly name = 'SetupCancelled';
-  constructor() {
-    super('setup_cancelled', t`Setup cancelled.`);
-  }
-}
-
-function personAsker({ typed }: Terminal): Asker {
+function personAsker(terminal: Terminal): Asker {
+  const { typed } = terminal;
   /** The last answer to each question, offered again where its step is repeated. */
   const before = new Map<string, string>();
   return {
@@ -88,6 +81,11 @@ function personAsker({ typed }: Terminal): Asker {
     },
     say: (text) => prompts.log.message(typed(text)),
     warn: (text) => prompts.log.warn(typed(text)),
+    link(text, address) {
+      prompts.log.message(typed(`${text}\n${address}`));
+      if (address.startsWith('https:')) showQrCode(terminal, address);
+    },
+    ...stoppable(terminal),
   };
 }
 
@@ -113,16 +111,22 @@ function scriptAsker(terminal: Terminal): Asker {
     },
     say: (text) => terminal.tell(text),
     warn: (text) => terminal.note(text),
+    link: (text, address) => terminal.tell(`${text}\n${address}`),
+    ...stoppable(terminal),
   };
 }
 
-function validator({ optional, check }: Question) {
-  return (answer: string | undefined) => {
-    const text = (answer ?? '').trim();
-    if (text !== '') return check?.(text);
-    return optional === true ? undefined : t`Enter a value.`;
+/** What Ctrl+C ends. */
+function stoppable(terminal: Terminal): Pick<Asker, 'logIn' | 'untilStopped' | 'later'> {
+  return {
+    logIn: async (login) => (await import('../login/log-in.ts')).logIn(terminal, login),
+    untilStopped: (work) => untilStopped(() => undefined, work),
+    later: t`Ctrl+C: later`,
   };
 }
+
+const validator = (question: Question) => (answer: string | undefined) =>
+  problemOfAnswer(question, (answer ?? '').trim());
 
 /** @throws SetupCancelled where the person pressed Ctrl+C */
 function answered<Value>(answer: Value | typeof prompts.CANCEL_SYMBOL): Value {
@@ -135,9 +139,6 @@ function answered<Value>(answer: Value | typeof prompts.CANCEL_SYMBOL): Value {
 // The steps of the setup. A step that fails or is cancelled can be repeated or skipped, and
 // finished steps stay saved.
 
-/** `isRetry`: the earlier values failed. Resolves with what was set up; undefined: nothing. */
-export type Step = (isRetry: boolean) => Promise<string | undefined>;
-
 /**
  * Runs one step; with a person, until it is done, skipped or the setup is ended.
  *
@@ -149,7 +150,7 @@ export async function settle(asker: Asker, name: string, step: Step): Promise<st
       return await step(isRetry);
     } catch (error) {
       if (!(error instanceof NanobotError) || !asker.interactive) throw error;
-      if (!(error instanceof SetupCancelled)) asker.warn(problemOf(error));
+      if (!(error instanceof SetupCancelled)) asker.warn(setupProblem(error));
     }
     const next = await asker.choose(
       t`${name} is not set up.`,
@@ -186,52 +187,6 @@ export async function settleAll(
   }
 }
 
-const problemOf = (error: NanobotError) =>
-  (error instanceof ProviderError ? error.userText : undefined) ?? error.message;
-
-// Offers the pairing link of a channel: the first person who uses it becomes its owner.
-
-const PERSON_WAIT_SECS = 600;
-
-type OwnerOffer = {
-  readonly channel: string;
-  /** What to do with the link; ends before the link. */
-  readonly request: string;
-  /** What is awaited, as in "Waiting up to 60 s for the tap". */
-  readonly sign: string;
-  /** Seconds; a person waits ten minutes, a script not at all. */
-  readonly waitSecs?: number;
-  link(code: string): string;
-};
-
-/** In a script the link is printed and valid for half an hour. */
-export async function offerPairing(
-  terminal: Terminal,
-  asker: Asker,
-  offer: OwnerOffer,
-): Promise<void> {
-  const { home, env, clock } = terminal;
-  const { channel, request, sign } = offer;
-  const waitSecs = offer.waitSecs ?? (asker.interactive ? PERSON_WAIT_SECS : 0);
-  const wait: OwnerWait = { home, env, clock, channel };
-  const known = await knownOwner(wait);
-  if (known !== undefined) return asker.say(alreadyOwned(known));
-  const since = clock.now();
-  const link = offer.link(await issueOwnerCode(wait));
-  asker.say(`${request}\n${link}`);
-  if (asker.interactive && link.startsWith('https:')) showQrCode(terminal, link);
-  if (waitSecs <= 0) return;
-  const signal = AbortSignal.timeout(waitSecs * 1000);
-  await asker.during(
-    t`Waiting up to ${waitSecs} s for ${sign} (Ctrl+C: later; the link stays valid)`,
-    () => waitForOwner(wait, since, signal),
-    (owner) =>
-      owner === undefined
-        ? t`Not used yet. It stays valid for 30 minutes.`
-        : t`Paired with ${nameOf(owner)}.`,
-  );
-}
-
 /** For the camera of a phone, where the window has room for it. */
 function showQrCode({ output, env, print }: Terminal, link: string): void {
   const matrix = qrMatrix(link);
@@ -240,15 +195,4 @@ function showQrCode({ output, env, print }: Terminal, link: string): void {
   if (columns > width || rows >= height) return;
   const colors = (env['NO_COLOR'] ?? '') === '';
   for (const line of qrTerminalLines(matrix, { colors })) print(line);
-}
-
-const nameOf = ({ name, userId }: Approval) => (name === '' ? userId : name);
-
-/** A relinked account keeps its people; a second link would let in anybody who sees it. */
-function alreadyOwned(owner: Approval): string {
-  const { channel, userId } = owner;
-  return (
-    t`${nameOf(owner)} is already the owner. To change that, run ` +
-    t`\`nanobot pair revoke ${channel} ${userId}\`, then this command again.`
-  );
 }

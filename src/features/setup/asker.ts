@@ -1,6 +1,7 @@
 // CONTRACT between the steps of the setup and who runs them, in a terminal or on the web page: the
 // person who answers, and the draft of the configuration, saved only after verification.
 
+import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { checkConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
@@ -9,6 +10,8 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
 import type { JsonObject, JsonValue } from '../../kernel/config/json.ts';
 import { withValue } from '../../kernel/config/json-paths.ts';
+import { ConfigError, NanobotError, ProviderError } from '../../kernel/message/errors.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 export type Choice<Value extends string> = {
@@ -48,6 +51,51 @@ export interface Asker {
   ): Promise<Result>;
   say(text: string): void;
   warn(text: string): void;
+  /** Shown as a QR code as well, where there is room. */
+  link(text: string, address: string): void;
+  /** Follows the login of a channel's account. Resolves with the account. */
+  logIn(login: AccountLogin): Promise<string>;
+  /** The signal aborts when the person stops the setup. */
+  untilStopped<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
+  /** How to go on later while something is awaited, as in "Ctrl+C: later". */
+  readonly later: string;
+}
+
+/** An account that a person's phone links. */
+export type AccountLogin = {
+  readonly channel: string;
+  readonly options: LoginOptions;
+  /** Instructions for the codes shown, in the terms of the platform. */
+  readonly words: { readonly scan: string; readonly type: string };
+  /** Settings were just saved, for which a running gateway restarts the channel. */
+  readonly isRestarting: boolean;
+  /** The login where no gateway runs. */
+  alone(signal: AbortSignal): AsyncIterable<LoginStep>;
+};
+
+/** The problem of an answer; undefined where it is valid. */
+export function problemOfAnswer({ optional, check }: Question, answer: string): string | undefined {
+  if (answer !== '') return check?.(answer);
+  return optional === true ? undefined : t`Enter a value.`;
+}
+
+/** The person pressed Ctrl+C at a question, left the page, or ended the setup. */
+export class SetupCancelled extends NanobotError {
+  override readonly name = 'SetupCancelled';
+  constructor() {
+    super('setup_cancelled', t`Setup cancelled.`);
+  }
+}
+
+/** For the person who set something up. */
+export function setupProblem(error: NanobotError): string {
+  if (error instanceof ConfigError) {
+    const lines = error.problems.map(
+      ({ path, problem, remedy }) => `${path}: ${problem}. ${remedy}`,
+    );
+    return lines.join('\n');
+  }
+  return (error instanceof ProviderError ? error.userText : undefined) ?? error.message;
 }
 
 /** Where the setup runs. */
@@ -56,6 +104,9 @@ export type SetupHost = {
   readonly env: Environment;
   readonly clock: Clock;
 };
+
+/** `isRetry`: the earlier values failed. Resolves with what was set up; undefined: nothing. */
+export type Step = (isRetry: boolean) => Promise<string | undefined>;
 
 /** By dotted path. */
 export type Settings = Readonly<Record<string, JsonValue>>;

@@ -7,7 +7,7 @@ import type { Config } from '../../kernel/config/config.ts';
 import { configChange, isUnchanged } from '../../kernel/config/diff.ts';
 import { secretValues } from '../../kernel/config/secrets.ts';
 import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
-import { ConfigError, NanobotError, ProviderError } from '../../kernel/message/errors.ts';
+import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { defined } from '../../lib/json/json.ts';
 import { createRedactor } from '../../lib/text/redact.ts';
@@ -23,7 +23,7 @@ import {
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { isDemo } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import { currentConfig, type SetupHost, save, tryOut } from './asker.ts';
+import { currentConfig, type SetupHost, save, setupProblem, tryOut } from './asker.ts';
 import { modelSettings, proveModelOf } from './model-step.ts';
 import { connectedModel, listedModels, modelChoices } from './rules/views.ts';
 
@@ -47,10 +47,8 @@ export function modelRoutes({ config, models, audit, ...host }: ModelRoutesDeps)
 
   async function choices() {
     const { providers } = config();
-    const { defaultModel } = models.current();
-    const problem = problemOf(models.current());
     return {
-      current: { name: defaultModel, isDemo: isDemo(defaultModel), ...defined({ problem }) },
+      current: modelInUse(models.current()),
       found: (await findModels(env)).map(shownFound),
       vendors: CLOUD_VENDORS.map((each) => ({
         ...each,
@@ -119,13 +117,15 @@ function shownFound({ vendor, model, keyVariable }: FoundModel) {
   return { model, label: vendorOf(vendor).label, ...defined({ keyVariable }) };
 }
 
-function problemOf(models: ModelRegistry): string | undefined {
+export function modelInUse(models: ModelRegistry) {
+  const name = models.defaultModel;
+  const shown = { name, isDemo: isDemo(name) };
   try {
-    models.resolve(models.defaultModel);
-    return undefined;
+    models.resolve(name);
+    return shown;
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    return error.userText ?? error.message;
+    return { ...shown, problem: error.userText ?? error.message };
   }
 }
 
@@ -133,24 +133,15 @@ function problemOf(models: ModelRegistry): string | undefined {
 const masked = (draft: Config) => (error: unknown) => {
   if (!(error instanceof NanobotError)) throw error;
   const redact = createRedactor(secretValues(draft));
-  throw new Refusal(422, error.code, redact(error.userText ?? error.message));
+  throw new Refusal(422, error.code, redact(setupProblem(error)));
 };
 
 /** What was wrong with the values, as a refusal. */
-export async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
+async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof Refusal || !(error instanceof NanobotError)) throw error;
-    throw new Refusal(422, error.code, wordsOf(error));
+    throw new Refusal(422, error.code, setupProblem(error));
   }
-}
-
-export function wordsOf(error: NanobotError): string {
-  if (error instanceof ConfigError) {
-    return error.problems
-      .map(({ path, problem, remedy }) => `${path}: ${problem}. ${remedy}`)
-      .join('\n');
-  }
-  return error.userText ?? error.message;
 }

@@ -68,9 +68,9 @@ export function createApi() {
     return request(path, { method: 'GET' }, (response) => response.json());
   }
 
-  async function postJson(path, body) {
+  async function postJson(path, body, options = {}) {
     const headers = { 'content-type': 'application/json' };
-    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    const init = { method: 'POST', headers, body: JSON.stringify(body), ...options };
     return request(path, init, (response) => response.json());
   }
 
@@ -79,11 +79,11 @@ export function createApi() {
     return request(path, { method: 'GET', signal }, (response) => response.body);
   }
 
-  /** The steps of linking a channel's account; ending the request ends the attempt. */
-  async function openLogin(channel, options, signal) {
+  /** The events that answer a request; ending the request ends what it began. */
+  async function openPost(path, body, signal) {
     const headers = { 'content-type': 'application/json' };
-    const init = { method: 'POST', headers, body: JSON.stringify(options), signal };
-    return request(`${channelPath(channel)}/login`, init, (response) => response.body);
+    const init = { method: 'POST', headers, body: JSON.stringify(body), signal };
+    return request(path, init, (response) => response.body);
   }
 
   /** Uploads a file; returns the reference for a message. */
@@ -99,7 +99,7 @@ export function createApi() {
     return request(`/api/web/files/${media}`, init, (response) => response.blob());
   }
 
-  return { logIn, getJson, postJson, openStream, openLogin, upload, download };
+  return { logIn, getJson, postJson, openStream, openPost, upload, download };
 }
 
 async function attempt(path, { timeoutMs = REQUEST_TIMEOUT_MS, ...init }, token, read) {
@@ -134,8 +134,4 @@ async function problemOf(response) {
 
 export function chatPath(chat) {
   return `/api/web/chats/${encodeURIComponent(chat)}`;
-}
-
-export function channelPath(channel) {
-  return `/api/channels/${encodeURIComponent(channel)}`;
 }

@@ -2,7 +2,7 @@
 // except unsent messages, which outbox.js keeps.
 
 import { chatPath, createApi, RefusedError } from './api.js';
-import { createChannelsPanel } from './channels-panel.js';
+import { watchChannels } from './channel-notice.js';
 import { createChatList } from './chat-list.js';
 import { createComposer } from './composer.js';
 import { followChat } from './connection.js';
@@ -67,7 +67,7 @@ class App {
     byId('new-chat').addEventListener('click', () => this.#openNew());
     const panel = { onOpen: () => this.#drawer.close() };
     createPeoplePanel(this.#api, byId('people-place'), panel);
-    createChannelsPanel(this.#api, byId('channels-place'), panel);
+    watchChannels(this.#api);
     byId('skip').addEventListener('click', () => this.#composer.focus());
     window.addEventListener('hashchange', () => this.#followAddress());
     document.addEventListener('keydown', (event) => {

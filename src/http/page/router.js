@@ -4,6 +4,7 @@
 
 import { followStream } from './connection.js';
 import { element } from './element.js';
+import { readEvents } from './event-reader.js';
 import { t } from './texts.js';
 
 const VIEW = /^#\/(?!chat$)([a-z]+)/;
@@ -32,7 +33,7 @@ export function createRouter(api, place) {
   async function load(view) {
     try {
       const { mountConsole } = await import('./console/main.tsx');
-      shown ??= mountConsole({ api, follow: followStream }, place);
+      shown ??= mountConsole({ api, follow: followStream, readEvents }, place);
       if (VIEW.exec(location.hash)?.[1] === view) shown.showView(view);
     } catch {
       place.replaceChildren(

@@ -21,6 +21,7 @@ import {
   withDraft,
 } from './configuration-fields.ts';
 import { type Form, Sections } from './configuration-form.tsx';
+<<<<<<< HEAD
 import { Change, History } from './configuration-history.tsx';
 import {
   Page,
@@ -31,6 +32,10 @@ import {
   useLive,
   type ViewProps,
 } from './parts.tsx';
+=======
+import { Page, type PageParts, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { SetupTabs } from './setup-parts.tsx';
+>>>>>>> 57cacbb0 (Show the setup on the web page: models and channels by the steps of onboard; the panel of channels moves there)
 
 const CONFIGURATION = '/api/v1/configuration';
 const NO_DRAFT: Draft = new Map();
@@ -52,11 +57,7 @@ export function Configuration({ parts }: ViewProps) {
   }, [parts, schema, problem]);
   return (
     <Page title={t`Configuration`}>
-      <Tabs
-        label={t`Setup`}
-        shown="#/configuration"
-        links={[['#/configuration', t`Configuration`]]}
-      />
+      <SetupTabs shown="#/configuration" />
       <p class="view-problem" role="alert" hidden={problem.value === ''}>
         {problem.value}
       </p>

@@ -10,6 +10,7 @@ import { Operations } from './operations.tsx';
 import { Page, type PageParts, type ViewProps } from './parts.tsx';
 import { Schedules } from './schedules.tsx';
 import { Sessions } from './sessions.tsx';
+import { Setup } from './setup.tsx';
 import { Usage } from './usage.tsx';
 
 const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
@@ -18,6 +19,7 @@ const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
   operations: Operations,
   schedules: Schedules,
   sessions: Sessions,
+  setup: Setup,
   usage: Usage,
 };
 

@@ -17,9 +17,16 @@ type Listeners = {
 export type PageParts = {
   readonly api: {
     getJson(path: string): Promise<unknown>;
-    postJson(path: string, body: object): Promise<unknown>;
+    postJson(
+      path: string,
+      body: object,
+      options?: { readonly timeoutMs: number },
+    ): Promise<unknown>;
     openStream(path: string, signal: AbortSignal): Promise<ReadableStream>;
+    openPost(path: string, body: object, signal: AbortSignal): Promise<ReadableStream>;
   };
+  /** The events of a stream; undefined for a heartbeat. */
+  readEvents(body: ReadableStream): AsyncIterable<unknown>;
   follow(
     open: (signal: AbortSignal) => Promise<ReadableStream>,
     listeners: Listeners,

@@ -1,0 +1,161 @@
+// The setup over HTTP, with the rights of an owner: the state of the model and of each channel, and the
+// steps of `nanobot channels login`, whose questions are answered one after the other.
+
+import { z } from 'zod';
+import {
+  type ChannelControl,
+  type ChannelView,
+  channelRoutes,
+} from '../../channels/channel-routes.ts';
+import { CHANNELS } from '../../channels/index.ts';
+import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { mayHaveSeveral } from '../../kernel/config/config.ts';
+import { accountName } from '../../kernel/config/settings-fields.ts';
+import {
+  endpoint,
+  Refusal,
+  type RouteHandler,
+  type RouteHandlers,
+  type RouteRequest,
+  type RouteSchemas,
+  streamed,
+  watched,
+} from '../../kernel/http-routes.ts';
+import { accountOf } from '../../kernel/message/ids.ts';
+import type { AuditLog } from '../../kernel/observe/telemetry.ts';
+import { defined } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Redactor } from '../../lib/text/redact.ts';
+import { t } from '../../lib/texts.ts';
+import type { SetupHost } from './asker.ts';
+import { channelStep } from './channel-steps.ts';
+import { type OpenQuestions, pageStep } from './page-asker.ts';
+import { linkEvent, type SetupState, setupEvent, setupState } from './rules/views.ts';
+
+const MAX_ANSWER_CHARS = 10_000;
+
+type SetupRoutesDeps = SetupHost & {
+  readonly channels: ChannelControl;
+  model(): SetupState['model'];
+  readonly audit: AuditLog;
+  readonly log: Logger;
+  readonly redact: Redactor;
+};
+
+const oneAccount = z.object({ name: z.string().describe('email@work is a further account.') });
+const oneChannel = z.object({ name: z.enum(CHANNELS.map(({ name }) => name)) });
+const oneQuestion = z.object({ question: z.string().min(1).max(100) });
+
+export function setupRoutes(deps: SetupRoutesDeps) {
+  const { channels, model, audit, log, redact, ...host } = deps;
+  const open: OpenQuestions = new Map();
+  const linking = channelRoutes(channels, log);
+
+  const state = async () => ({
+    model: model(),
+    channels: channels.channels().map(shownChannel),
+  });
+
+  return {
+    'GET /api/v1/setup/events': watched(
+      {
+        summary: t`The model in use and the state of each channel, now and after each change`,
+        answer: setupState,
+      },
+      host.clock,
+      state,
+    ),
+    'POST /api/v1/setup/channels/:name': streamed(
+      {
+        summary: t`Set a channel up: its questions and progress, until it is connected`,
+        params: oneChannel,
+        body: z.strictObject({
+          account: accountName.exactOptional().describe('A further mailbox, by its short name.'),
+          anew: z.boolean().default(false).describe('Ask for new credentials.'),
+        }),
+        answer: setupEvent,
+      },
+      ({ name }, { account, anew }, signal) => {
+        if (account !== undefined && !mayHaveSeveral(name)) {
+          throw new Refusal(400, 'one_account', t`${name} has only one account.`);
+        }
+        const command = ['channels', 'login', name, ...(account === undefined ? [] : [account])];
+        audit.note({
+          kind: 'command',
+          fields: { command: command.join(' '), by: LOCAL_OWNER.id },
+        });
+        const deps = { ...host, open, log, redact };
+        return pageStep(
+          deps,
+          (asker) => channelStep(host, asker, name, defined({ account })),
+          anew,
+          signal,
+        );
+      },
+    ),
+    'POST /api/v1/setup/channels/:name/login': documented(
+      linking['POST /api/channels/:name/login'],
+      {
+        summary: t`Link an account by its owner’s phone: the codes to scan or to type`,
+        params: oneAccount,
+        body: z.strictObject({ phoneNumber: z.string().exactOptional() }),
+        answer: linkEvent,
+        isStream: true,
+      },
+    ),
+    'POST /api/v1/setup/channels/:name/restart': documented(
+      linking['POST /api/channels/:name/restart'],
+      {
+        summary: t`Start a channel again`,
+        params: oneAccount,
+        body: z.strictObject({}),
+        status: 202,
+        answer: z.object({ result: z.string() }),
+      },
+    ),
+    'POST /api/v1/setup/answers/:question': endpoint(
+      {
+        summary: t`Answer a question of the setup`,
+        params: oneQuestion,
+        body: z.strictObject({ answer: z.string().trim().max(MAX_ANSWER_CHARS) }),
+        answer: z.object({}),
+      },
+      ({ question }, { answer }) => {
+        const asked = open.get(question);
+        if (asked === undefined) {
+          throw new Refusal(404, 'not_found', t`This question is no longer open.`);
+        }
+        const problem = asked.problem(answer);
+        if (problem !== undefined) throw new Refusal(422, 'invalid_answer', problem);
+        open.delete(question);
+        asked.resolve(answer);
+        return {};
+      },
+    ),
+  } satisfies RouteHandlers;
+}
+
+/** The same handler, which validates by itself. */
+const documented = (handler: RouteHandler, schemas: RouteSchemas): RouteHandler =>
+  Object.assign((request: RouteRequest) => handler(request), { schemas });
+
+function shownChannel(
+  channel: ChannelView & { readonly enabled?: boolean },
+): SetupState['channels'][number] {
+  const { name, label, status, waiting, canLogIn, enabled } = channel;
+  const canSetUp = CHANNELS.some((one) => one.name === accountOf(name).channel);
+  const shown = { name, label, state: status.kind, canLogIn, canSetUp, ...defined({ waiting }) };
+  switch (status.kind) {
+    case 'running':
+      return { ...shown, ...defined({ account: status.account }) };
+    case 'degraded':
+      return { ...shown, reason: status.reason };
+    case 'stopped':
+      return { ...shown, reason: status.reason, remedy: status.remedy };
+    case 'off':
+      // What to do is the button, unless it is switched on and kept off.
+      return enabled === true || !canSetUp ? { ...shown, remedy: status.remedy } : shown;
+    case 'starting':
+      return shown;
+  }
+}

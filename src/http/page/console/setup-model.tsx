@@ -1,0 +1,327 @@
+// The model of the setup: what answers now, and connecting another: one that was found, a provider's with its
+// key, or a server's with its address. It is saved once it answered a test request.
+
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type {
+  ConnectedModel,
+  ListedModels,
+  ModelChoices,
+  SetupState,
+} from '../../../features/setup/rules/views.ts';
+import { type PageParts, problemText } from './parts.tsx';
+import { Spinner } from './setup-parts.tsx';
+
+const MODELS = '/api/v1/setup/models';
+const LOCAL = 'local/';
+const ADDRESS = 'http://127.0.0.1:8000/v1';
+
+type Wish = { readonly model?: string; readonly apiKey?: string; readonly apiBase?: string };
+type Said = { readonly text: string; readonly isProblem: boolean } | undefined;
+
+type Connecting = {
+  readonly connect: (wish: Wish) => Promise<void>;
+  readonly isBusy: boolean;
+};
+
+export function ModelCard({
+  parts,
+  model,
+}: {
+  readonly parts: PageParts;
+  readonly model: SetupState['model'];
+}) {
+  const choices = useSignal<ModelChoices | undefined>(undefined);
+  const said = useSignal<Said>(undefined);
+  const busy = useSignal('');
+  const isOpen = useSignal(false);
+  const isWanted = isOpen.value || model.isDemo || model.problem !== undefined;
+
+  async function look() {
+    try {
+      choices.value = (await parts.api.getJson(MODELS)) as ModelChoices;
+    } catch (error) {
+      said.value = { text: problemText(error), isProblem: true };
+    }
+  }
+
+  useEffect(() => {
+    if (isWanted) void look();
+  }, [isWanted]);
+
+  async function connect(wish: Wish) {
+    said.value = undefined;
+    busy.value = t`Sending a test request to ${wish.model ?? t`the model`}…`;
+    try {
+      const done = (await parts.api.postJson(MODELS, wish, {
+        timeoutMs: 75_000,
+      })) as ConnectedModel;
+      const text = t`${done.model} answered in ${done.latencyMs} ms. It answers from the next message on.`;
+      said.value = { text, isProblem: false };
+      isOpen.value = false;
+    } catch (error) {
+      said.value = { text: problemText(error), isProblem: true };
+    }
+    busy.value = '';
+  }
+
+  const connecting = { connect, isBusy: busy.value !== '' };
+  return (
+    <section class="card" aria-label={t`Model`}>
+      <h2>
+        {t`Model`}
+        {model.isDemo && <span class="badge bad">{t`demo, no AI model`}</span>}
+      </h2>
+      <p>
+        {model.isDemo
+          ? t`The built-in demo answers with fixed texts. Connect a real model: it is tested before it is saved.`
+          : t`Answers come from `}
+        {!model.isDemo && (
+          <b>
+            <bdi>{model.name}</bdi>
+          </b>
+        )}
+      </p>
+      {model.problem !== undefined && <p class="view-problem">{model.problem}</p>}
+      <p class="said-so" role="status" hidden={said.value?.isProblem !== false}>
+        {said.value?.isProblem === false && said.value.text}
+      </p>
+      <p class="view-problem" role="alert" hidden={said.value?.isProblem !== true}>
+        {said.value?.isProblem === true && said.value.text}
+      </p>
+      <p class="step-line working" role="status" hidden={busy.value === ''}>
+        {busy.value !== '' && <Spinner />} <span>{busy.value}</span>
+      </p>
+      {!isWanted && (
+        <div class="actions">
+          <button
+            type="button"
+            class="button"
+            onClick={() => {
+              said.value = undefined;
+              isOpen.value = true;
+            }}
+          >{t`Connect another model`}</button>
+        </div>
+      )}
+      {isWanted && choices.value !== undefined && (
+        <>
+          <Found found={choices.value.found} look={look} {...connecting} />
+          <WithKey vendors={choices.value.vendors} {...connecting} />
+          <OwnServer parts={parts} {...connecting} />
+        </>
+      )}
+    </section>
+  );
+}
+
+type FoundProps = Connecting & {
+  readonly found: ModelChoices['found'];
+  readonly look: () => Promise<void>;
+};
+
+function Found({ found, look, connect, isBusy }: FoundProps) {
+  return (
+    <div class="part">
+      <h3>{t`Found on this machine`}</h3>
+      {found.length === 0 && (
+        <p class="soft">
+          {t`No model server answers (Ollama, LM Studio, llama.cpp, vLLM), and no key is in the environment.`}
+        </p>
+      )}
+      <ul class="found">
+        {found.map(({ model, label, keyVariable }) => (
+          <li key={model}>
+            <span>
+              <bdi>{model}</bdi>{' '}
+              <span class="soft">
+                {keyVariable === undefined
+                  ? t`runs on this machine`
+                  : t`${label}, key in ${keyVariable}`}
+              </span>
+            </span>
+            <button
+              type="button"
+              class="button"
+              disabled={isBusy}
+              aria-label={t`Use ${model}`}
+              onClick={() => connect({ model })}
+            >{t`Use`}</button>
+          </li>
+        ))}
+      </ul>
+      <div class="actions">
+        <button type="button" class="button" disabled={isBusy} onClick={look}>
+          {t`Look again`}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function Fields(props: {
+  readonly title: string;
+  readonly onSubmit: (typed: FormData) => Promise<void>;
+  readonly isBusy: boolean;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <form
+      class="part answer"
+      aria-label={props.title}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (event.currentTarget instanceof HTMLFormElement) {
+          void props.onSubmit(new FormData(event.currentTarget));
+        }
+      }}
+    >
+      <h3>{props.title}</h3>
+      {props.children}
+      <div class="actions">
+        <button type="submit" class="button primary" disabled={props.isBusy}>
+          {t`Test and save`}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+const textIn = (typed: FormData, name: string) => String(typed.get(name) ?? '').trim();
+
+/** Without what was left empty. */
+const given = (wish: Wish): Wish =>
+  Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== ''));
+
+const keyField = (isRequired: boolean, hint: string) => (
+  <label>
+    {t`API key`}
+    <input
+      name="apiKey"
+      type="password"
+      required={isRequired}
+      autocomplete="new-password"
+      placeholder={hint}
+      spellcheck={false}
+    />
+  </label>
+);
+
+function WithKey({
+  vendors,
+  connect,
+  isBusy,
+}: Connecting & { readonly vendors: ModelChoices['vendors'] }) {
+  const chosen = useSignal(vendors[0]?.vendor ?? '');
+  const model = useRef<HTMLInputElement>(null);
+  const vendor = vendors.find((one) => one.vendor === chosen.value);
+  return (
+    <Fields
+      title={t`A provider, with an API key`}
+      isBusy={isBusy}
+      onSubmit={(typed) =>
+        connect(given({ model: textIn(typed, 'model'), apiKey: textIn(typed, 'apiKey') }))
+      }
+    >
+      <label>
+        {t`Provider`}
+        <select
+          value={chosen.value}
+          onChange={({ currentTarget }) => {
+            chosen.value = currentTarget.value;
+            const next = vendors.find((one) => one.vendor === currentTarget.value);
+            if (model.current !== null) model.current.value = next?.defaultModel ?? '';
+          }}
+        >
+          {vendors.map((one) => (
+            <option key={one.vendor} value={one.vendor}>
+              {one.label}
+            </option>
+          ))}
+        </select>
+      </label>
+      {keyField(
+        vendor?.hasKey !== true,
+        vendor?.hasKey === true ? t`leave empty to keep the key that is saved` : '',
+      )}
+      <label>
+        {t`Model`}
+        <input
+          ref={model}
+          name="model"
+          required
+          defaultValue={vendor?.defaultModel ?? ''}
+          autocomplete="off"
+          autocapitalize="none"
+          spellcheck={false}
+        />
+      </label>
+    </Fields>
+  );
+}
+
+function OwnServer({ parts, connect, isBusy }: Connecting & { readonly parts: PageParts }) {
+  const models = useSignal<readonly string[] | undefined>(undefined);
+  const problem = useSignal('');
+  const form = useRef<HTMLDivElement>(null);
+
+  async function list() {
+    const fields = form.current?.closest('form');
+    if (fields === null || fields === undefined) return;
+    const typed = new FormData(fields);
+    problem.value = '';
+    try {
+      const asked = given({ apiBase: textIn(typed, 'apiBase'), apiKey: textIn(typed, 'apiKey') });
+      const found = (await parts.api.postJson(`${MODELS}/listed`, asked)) as ListedModels;
+      models.value = found.models;
+      if (found.models.length === 0) problem.value = t`The server lists no models; enter the name.`;
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+  }
+
+  return (
+    <details>
+      <summary>{t`My own server, with an OpenAI-compatible API`}</summary>
+      <Fields
+        title={t`My own server`}
+        isBusy={isBusy}
+        onSubmit={(typed) => {
+          const name = textIn(typed, 'model');
+          const model = name.startsWith(LOCAL) ? name : `${LOCAL}${name}`;
+          const [apiBase, apiKey] = [textIn(typed, 'apiBase'), textIn(typed, 'apiKey')];
+          return connect(given({ model, apiBase, apiKey }));
+        }}
+      >
+        <label>
+          {t`Address`}
+          <input name="apiBase" type="url" required placeholder={ADDRESS} autocomplete="off" />
+        </label>
+        {keyField(false, t`leave empty if the server needs none`)}
+        <label>
+          {t`Model`}
+          <input name="model" required list="server-models" autocomplete="off" />
+        </label>
+        <datalist id="server-models">
+          {models.value?.map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
+        <div ref={form} class="actions">
+          <button type="button" class="button" onClick={list}>{t`List its models`}</button>
+          {models.value !== undefined && models.value.length > 0 && (
+            <span
+              class="soft"
+              role="status"
+            >{t`Choose one in the field: ${models.value.length}`}</span>
+          )}
+        </div>
+        <p class="problem" role="alert">
+          {problem.value}
+        </p>
+      </Fields>
+    </details>
+  );
+}
