@@ -21,21 +21,9 @@ import {
   withDraft,
 } from './configuration-fields.ts';
 import { type Form, Sections } from './configuration-form.tsx';
-<<<<<<< HEAD
 import { Change, History } from './configuration-history.tsx';
-import {
-  Page,
-  type PageParts,
-  problemText,
-  Shown,
-  Tabs,
-  useLive,
-  type ViewProps,
-} from './parts.tsx';
-=======
 import { Page, type PageParts, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
 import { SetupTabs } from './setup-parts.tsx';
->>>>>>> 57cacbb0 (Show the setup on the web page: models and channels by the steps of onboard; the panel of channels moves there)
 
 const CONFIGURATION = '/api/v1/configuration';
 const NO_DRAFT: Draft = new Map();
