@@ -2,12 +2,6 @@
 
 import type { Approval } from '../../kernel/people/people-rows.ts';
 import { t } from '../../lib/texts.ts';
-import {
-  issueOwnerCode,
-  knownOwner,
-  type OwnerWait,
-  waitForOwner,
-} from '../people/owner-pairing.ts';
 import type { Asker, SetupHost } from './asker.ts';
 
 const PERSON_WAIT_SECS = 600;
@@ -32,7 +26,8 @@ export async function offerPairing(
   const { home, env, clock } = host;
   const { channel, request, sign } = offer;
   const waitSecs = offer.waitSecs ?? (asker.interactive ? PERSON_WAIT_SECS : 0);
-  const wait: OwnerWait = { home, env, clock, channel };
+  const { issueOwnerCode, knownOwner, waitForOwner } = await import('../people/owner-pairing.ts');
+  const wait = { home, env, clock, channel };
   const known = await knownOwner(wait);
   if (known !== undefined) return asker.say(alreadyOwned(known));
   const since = clock.now();
