@@ -3,7 +3,7 @@
 
 import { Command } from 'commander';
 import { channelLine, type ReportedChannel } from '../channels/channel-lines.ts';
-import type { LoginFlags } from '../features/setup/channel-steps.ts';
+import type { LoginFlags } from '../channels/channel-steps.ts';
 import { t } from '../lib/texts.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
 import { CommandFailure, EXIT, type Terminal, textTable } from './terminal.ts';
@@ -96,7 +96,7 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   await assertKnown(name);
   await assertAccount(name, flags.account);
   const { openHome } = await import('../kernel/config/files/first-run.ts');
-  const { channelStep } = await import('../features/setup/channel-steps.ts');
+  const { channelStep } = await import('../channels/channel-steps.ts');
   const { createAsker, settleAll } = await import('./onboard/asker.ts');
   await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive);

@@ -7,6 +7,7 @@ import {
   type ChannelView,
   channelRoutes,
 } from '../../channels/channel-routes.ts';
+import { channelStep } from '../../channels/channel-steps.ts';
 import { CHANNELS } from '../../channels/index.ts';
 import { LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { mayHaveSeveral } from '../../kernel/config/config.ts';
@@ -28,7 +29,6 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import { t } from '../../lib/texts.ts';
 import type { SetupHost } from './asker.ts';
-import { channelStep } from './channel-steps.ts';
 import { type OpenQuestions, pageStep } from './page-asker.ts';
 import { linkEvent, type SetupState, setupEvent, setupState } from './rules/views.ts';
 

@@ -71,7 +71,7 @@ function ChannelCard({ parts, channel, isNext }: CardProps) {
   };
   const over = () => {
     task.value = undefined;
-    setTimeout(() => card.current?.querySelector<HTMLButtonElement>('.actions button')?.focus());
+    setTimeout(() => card.current?.querySelector<HTMLButtonElement>('fieldset>button')?.focus());
   };
 
   async function restart() {

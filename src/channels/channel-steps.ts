@@ -1,9 +1,9 @@
 // The step of the setup for one channel, by the channel's name.
 
-import type { CredentialFlags } from '../../channels/email/setup.ts';
-import { defined } from '../../lib/json/json.ts';
-import { t } from '../../lib/texts.ts';
-import type { Asker, SetupHost, Step } from './asker.ts';
+import type { Asker, SetupHost, Step } from '../features/setup/asker.ts';
+import { defined } from '../lib/json/json.ts';
+import { t } from '../lib/texts.ts';
+import type { CredentialFlags } from './email/setup.ts';
 
 export type LoginFlags = {
   readonly token?: string;
@@ -27,24 +27,24 @@ export async function channelStep(
 ): Promise<readonly [title: string, step: Step]> {
   const { token, phone, self, allow, appId, appSecret, domain, account, pairWait } = flags;
   if (name === 'telegram') {
-    const { setUpTelegram } = await import('../../channels/telegram/setup.ts');
+    const { setUpTelegram } = await import('./telegram/setup.ts');
     const given = { telegram: token ?? '', ...defined({ pairWait }) };
     return ['Telegram', (again) => setUpTelegram(host, asker, given, again)];
   }
   if (name === 'whatsapp') {
-    const { setUpWhatsApp } = await import('../../channels/whatsapp/setup.ts');
+    const { setUpWhatsApp } = await import('./whatsapp/setup.ts');
     const said = { whatsappPhone: phone, whatsappSelf: self, whatsappAllow: allow, pairWait };
     const given = { whatsapp: true, ...defined(said) };
     return ['WhatsApp', () => setUpWhatsApp(host, asker, given)];
   }
   if (name === 'lark') {
-    const { setUpLark } = await import('../../channels/lark/setup.ts');
+    const { setUpLark } = await import('./lark/setup.ts');
     const said = { larkAppId: appId, larkAppSecret: appSecret, larkDomain: domain, pairWait };
     const given = { lark: true, ...defined(said) };
     return ['Lark', (again) => setUpLark(host, asker, given, again)];
   }
-  const { setUpEmail } = await import('../../channels/email/setup.ts');
-  const { accountId } = await import('../../kernel/message/ids.ts');
+  const { setUpEmail } = await import('./email/setup.ts');
+  const { accountId } = await import('../kernel/message/ids.ts');
   const { account: _, device, ...rest } = flags;
   const which = account === undefined ? {} : { account: accountId(account) };
   const given = {
