@@ -156,6 +156,7 @@ function shownChannel(
       // What to do is the button, unless it is switched on and kept off.
       return enabled === true || !canSetUp ? { ...shown, remedy: status.remedy } : shown;
     case 'starting':
+    case 'elsewhere':
       return shown;
   }
 }

@@ -90,7 +90,9 @@ export const setupEvent = z.discriminatedUnion('kind', [
 const shownChannel = z.object({
   name: z.string().describe('email@work is a further account.'),
   label: z.string(),
-  state: z.enum(['off', 'starting', 'running', 'degraded', 'stopped']),
+  state: z
+    .enum(['off', 'starting', 'running', 'elsewhere', 'degraded', 'stopped'])
+    .describe('elsewhere: another process of the gateway runs it.'),
   account: z.string().exactOptional().describe('Connected as.'),
   reason: z.string().exactOptional(),
   remedy: z.string().exactOptional(),

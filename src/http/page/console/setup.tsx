@@ -126,6 +126,7 @@ function State({ channel }: Pick<CardProps, 'channel'>) {
     off: t`Off`,
     starting: t`Starting…`,
     running: account === undefined ? t`On` : t`On as ${account}`,
+    elsewhere: t`Run by another process`,
     degraded: t`Trying again: ${reason}`,
     stopped: capital(reason),
   };
