@@ -73,26 +73,9 @@ async function show(
   terminal: Terminal,
   { limit, json }: { readonly limit: number; readonly json?: boolean },
 ) {
-  const { auditLines, readLine } = await import('../kernel/observe/audit.ts');
-  const { auditChains } = await import('../kernel/observe/build-telemetry.ts');
-  const chains = await auditChains(terminal.home);
-  const ofEach = await Promise.all(
-    chains.map(async ({ path }) => {
-      const last: string[] = [];
-      for await (const { text } of auditLines(path)) {
-        if (text === '') continue;
-        last.push(text);
-        if (last.length > limit) last.shift();
-      }
-      return last;
-    }),
-  );
-  const timeOf = (text: string) => readLine(text)?.at ?? '';
-  const all = ofEach.flat();
-  const newest =
-    chains.length < 2
-      ? all
-      : all.toSorted((one, other) => (timeOf(one) < timeOf(other) ? -1 : 1)).slice(-limit);
+  const { readLine } = await import('../kernel/observe/audit.ts');
+  const { newestEntries } = await import('../kernel/observe/build-telemetry.ts');
+  const newest = await newestEntries(terminal.home, limit);
   const entries = newest.map((text) => (json === true ? undefined : readLine(text)));
   const names = await chatNames(terminal, entries.flatMap(sessionOf));
   for (const [at, entry] of entries.entries()) {

@@ -10,6 +10,7 @@ import { CommandFailure, confirmOrStop, EXIT, type Terminal } from './terminal.t
 type DoctorFlags = {
   readonly live?: boolean;
   readonly fix?: boolean;
+  readonly only?: string;
   readonly yes?: boolean;
   readonly json?: boolean;
 };
@@ -26,6 +27,7 @@ export function doctorCommand(terminal: Terminal): Command {
       t`also send a test request to the model, the voice servers and the embedding model`,
     )
     .option('--fix', t`show what can be fixed without losing anything, and fix it`)
+    .option('--only <check>', t`with --fix: only what this check found`)
     .option('-y, --yes', t`with --fix: do not ask`)
     .option('--json', t`print as JSON`)
     .action((flags: DoctorFlags) => runDoctor(terminal, flags));
@@ -34,16 +36,18 @@ export function doctorCommand(terminal: Terminal): Command {
 async function runDoctor(terminal: Terminal, flags: DoctorFlags): Promise<void> {
   const { examine } = await import('./doctor/checks.ts');
   const json = flags.json === true;
+  let failures: Failures = new Map();
   const show = (found: readonly Finding[]) => {
-    if (json) terminal.printJson(found.map(asJson));
+    if (json) terminal.printJson(found.map((finding) => asJson(finding, failures)));
     else for (const finding of found) printFinding(terminal, finding);
   };
   const before = await examine(terminal, flags.live === true);
-  const fixable = flags.fix === true ? before.filter(isFixable) : [];
+  const isWanted = ({ check }: Finding) => flags.only === undefined || flags.only === check;
+  const fixable = flags.fix === true ? before.filter(isFixable).filter(isWanted) : [];
   if (!json || fixable.length === 0) show(before);
   let findings = before;
   if (fixable.length > 0) {
-    await applyFixes(terminal, fixable, flags.yes === true);
+    failures = await applyFixes(terminal, fixable, flags.yes === true);
     findings = await examine(terminal, flags.live === true);
     show(findings);
   } else if (flags.fix === true) {
@@ -57,15 +61,27 @@ async function runDoctor(terminal: Terminal, flags: DoctorFlags): Promise<void> 
 type Fixable = Trouble & { readonly fix: NonNullable<Trouble['fix']> };
 const isFixable = (finding: Finding): finding is Fixable => finding.fix !== undefined;
 
+/** Why a fix failed, by its text. */
+type Failures = ReadonlyMap<string, string>;
+
 /** Fields are documented in docs/operate/run.md. */
-const asJson = ({ fix, ...finding }: Finding) => ({
-  ...finding,
-  fixable: fix !== undefined,
-  ...(fix === undefined ? {} : { fix: fix.text }),
-});
+const asJson = ({ fix, ...finding }: Finding, failures: Failures) => {
+  const notFixed = fix && failures.get(fix.text);
+  return {
+    ...finding,
+    fixable: fix !== undefined,
+    ...(fix === undefined ? {} : { fix: fix.text }),
+    ...(notFixed === undefined ? {} : { notFixed }),
+  };
+};
 
 /** One after the other; one that fails does not keep the others from being done. */
-async function applyFixes(terminal: Terminal, fixable: readonly Fixable[], yes: boolean) {
+async function applyFixes(
+  terminal: Terminal,
+  fixable: readonly Fixable[],
+  yes: boolean,
+): Promise<Failures> {
+  const failures = new Map<string, string>();
   terminal.note(t`These can be fixed now:`);
   for (const { check, fix } of fixable)
     terminal.note(`  ${check.padEnd(CHECK_COLUMNS)} ${fix.text}`);
@@ -78,10 +94,13 @@ async function applyFixes(terminal: Terminal, fixable: readonly Fixable[], yes: 
       );
     } catch (error) {
       const [reason = ''] = explainError(error, terminal.env, terminal.home);
-      const text = t`not fixed: ${reason.replace(/^nanobot: /, '')}`;
+      const why = reason.replace(/^nanobot: /, '');
+      failures.set(fix.text, why);
+      const text = t`not fixed: ${why}`;
       terminal.note(`${terminal.style('red', SIGNS.fail)} ${check.padEnd(CHECK_COLUMNS)} ${text}`);
     }
   }
+  return failures;
 }
 
 function printFinding(terminal: Terminal, { check, level, text, remedy }: Finding) {

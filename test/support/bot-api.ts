@@ -305,6 +305,10 @@ class Simulator implements BotApi {
     this.#ledger.open(chatId).isBlocked = true;
   }
 
+  unblock(chatId: number): void {
+    this.#ledger.open(chatId).isBlocked = false;
+  }
+
   jumpTo(updateId: number): void {
     this.#ledger.jumpTo(updateId);
   }

@@ -26,6 +26,7 @@ import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib
 import type { Logger } from '../../lib/logger.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { createChannelHistory } from './channel-history.ts';
 
 const INTERVAL_MS = 60_000;
 
@@ -46,6 +47,24 @@ export async function install(kernel: Kernel): Promise<void> {
   const fallback = createFallback({ ...common, bus, persons: people.persons, log });
   add.arrival(outages.arrived);
   const configured = kernel.use(CONFIGURED_CHANNELS);
+  const history = await createChannelHistory(store.scope('outages'), clock);
+  const since = clock.now();
+  add.routes(
+    [
+      'GET /api/v1/operations/events',
+      'POST /api/v1/dead/retry',
+      'POST /api/v1/dead/drop',
+      'POST /api/v1/doctor',
+      'POST /api/v1/doctor/fix',
+      'GET /api/v1/audit',
+      'POST /api/v1/audit/verify',
+      'GET /api/v1/logs/events',
+    ],
+    async () =>
+      (await import('./operations-routes.ts')).operationsRoutes({
+        ...{ kernel, configured, history, since },
+      }),
+  );
   add.routes(['POST /api/selftest'], async () =>
     (await import('./self-test.ts')).selfTestRoutes(kernel, configured),
   );
@@ -54,6 +73,7 @@ export async function install(kernel: Kernel): Promise<void> {
     async run(signal) {
       while (!signal.aborted) {
         await outages.check();
+        await history.look(configured.channels());
         await fallback.check();
         await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
       }

@@ -352,7 +352,7 @@ type FoundLine = {
 };
 
 /** Oldest first. */
-export async function* auditLines(path: string): AsyncGenerator<FoundLine> {
+async function* auditLines(path: string): AsyncGenerator<FoundLine> {
   for (const file of [...(await olderFiles(path)), path]) {
     if (!(await stat(file).catch(() => undefined))?.isFile()) continue;
     let line = 0;
@@ -367,4 +367,15 @@ export async function* auditLines(path: string): AsyncGenerator<FoundLine> {
     }
     if (rest !== '') yield { file, line: line + 1, text: rest, isWhole: false };
   }
+}
+
+/** The newest entries as they are written, oldest first. */
+export async function newestAuditLines(path: string, limit: number): Promise<readonly string[]> {
+  const newest: string[] = [];
+  for await (const { text } of auditLines(path)) {
+    if (text === '') continue;
+    newest.push(text);
+    if (newest.length > limit) newest.shift();
+  }
+  return newest;
 }

@@ -17,7 +17,14 @@ import type { LiveConfig } from '../config/files/live-config.ts';
 import type { ToolFailureKind } from '../message/errors.ts';
 import type { TurnId } from '../message/ids.ts';
 import type { AgentEvent } from '../message/message.ts';
-import { AuditFile, type AuditLine, type AuditVerdict, verifyAudit } from './audit.ts';
+import {
+  AuditFile,
+  type AuditLine,
+  type AuditVerdict,
+  newestAuditLines,
+  readLine,
+  verifyAudit,
+} from './audit.ts';
 import { createPrometheus, openMetricsFile } from './metrics.ts';
 import type {
   EffectLog,
@@ -151,8 +158,21 @@ export async function verifyChains(
   return { kind: 'intact', entries, unfinished };
 }
 
+/** The newest entries of all chains as they are written, oldest first. */
+export async function newestEntries(home: Home, limit: number): Promise<readonly string[]> {
+  const chains = await auditChains(home);
+  const ofEach = await Promise.all(chains.map(({ path }) => newestAuditLines(path, limit)));
+  const [only, ...others] = ofEach;
+  if (others.length === 0) return only ?? [];
+  const timeOf = (text: string) => readLine(text)?.at ?? '';
+  return ofEach
+    .flat()
+    .toSorted((one, other) => (timeOf(one) < timeOf(other) ? -1 : 1))
+    .slice(-limit);
+}
+
 /** The chain of this home, or those of all processes that share their files. */
-export async function auditChains(home: Home): Promise<readonly Chain[]> {
+async function auditChains(home: Home): Promise<readonly Chain[]> {
   const own = { path: home.audit, scope: auditScope(home) };
   if (!isShared(home)) return [own];
   const folder = dirname(dirname(home.audit));

@@ -1,13 +1,301 @@
 // Operations: whether the gateway is well, and what its owner does about it.
 
+import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
+import type { OperationsState } from '../../../features/health/rules/views.ts';
+import { Audit } from './audit.tsx';
 import { Backups } from './backups.tsx';
-import { Page, type ViewProps } from './parts.tsx';
+import { ChannelHealth } from './channel-health.tsx';
+import { Log } from './log.tsx';
+import {
+  Moment,
+  namedInAddress,
+  Page,
+  problemText,
+  Shown,
+  Tabs,
+  useLive,
+  type ViewProps,
+} from './parts.tsx';
+
+const HOME = '#/operations';
+const LINKS = [
+  [HOME, t`Overview`],
+  [`${HOME}/log`, t`Log`],
+  [`${HOME}/audit`, t`Audit`],
+] as const;
 
 export function Operations({ parts }: ViewProps) {
+  const named = namedInAddress();
+  const shown = named === 'log' || named === 'audit' ? named : undefined;
   return (
     <Page title={t`Operations`}>
-      <Backups parts={parts} />
+      <Tabs
+        label={t`Parts of operations`}
+        shown={shown === undefined ? HOME : `${HOME}/${shown}`}
+        links={LINKS}
+      />
+      {shown === 'log' && <Log parts={parts} />}
+      {shown === 'audit' && <Audit parts={parts} />}
+      {shown === undefined && <Overview parts={parts} />}
     </Page>
+  );
+}
+
+type Act = (path: string, body: object) => Promise<void>;
+type CardProps = { readonly state: OperationsState; readonly act: Act };
+
+function Overview({ parts }: ViewProps) {
+  const live = useLive<OperationsState>(parts, '/api/v1/operations/events');
+  const problem = useSignal('');
+  async function act(path: string, body: object) {
+    problem.value = '';
+    try {
+      await parts.api.postJson(path, body);
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+  }
+  return (
+    <>
+      <p class="view-problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      <Shown
+        live={live}
+        show={(state) => (
+          <>
+            <Gateway state={state} />
+            {state.deadCount > 0 && <SetAside state={state} act={act} />}
+            <ChannelHealth channels={state.channels} since={state.since} />
+            <Doctor state={state} act={act} />
+          </>
+        )}
+      />
+      <Backups parts={parts} />
+    </>
+  );
+}
+
+function Gateway({ state: { version, since, update, queue } }: Pick<CardProps, 'state'>) {
+  const { waiting, running, toSend, oldestAt } = queue;
+  return (
+    <section class="card" aria-label={t`Gateway`}>
+      <h2>{t`Gateway`}</h2>
+      {update !== undefined && (
+        <p class="said-so">
+          {t`Version ${update.version} is available. Install it on the gateway’s machine: nanobot update`}{' '}
+          {update.homepage !== undefined && (
+            <a href={update.homepage} rel="noreferrer" target="_blank">{t`What changed`}</a>
+          )}
+        </p>
+      )}
+      <dl class="facts">
+        <dt>{t`Version`}</dt>
+        <dd>{version}</dd>
+        <dt>{t`Running since`}</dt>
+        <dd>
+          <Moment at={since} />
+        </dd>
+        <dt>{t`Messages`}</dt>
+        <dd>
+          {t`${waiting} waiting, ${running} being answered, ${toSend} to send`}
+          {oldestAt !== undefined && (
+            <span class="detail">
+              {t`The oldest waits since`} <Moment at={oldestAt} />
+            </span>
+          )}
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+function SetAside({ state: { dead, deadCount }, act }: CardProps) {
+  const isSure = useSignal(false);
+  const dropText = t`Delete all ${deadCount} for good?`;
+  return (
+    <section class="card" aria-label={t`Messages set aside`}>
+      <h2>
+        {t`Messages set aside`} <span class="badge bad">{deadCount}</span>
+      </h2>
+      <p class="soft">{t`They could not be answered or delivered. Retry them when the cause is gone.`}</p>
+      <ul class="backups">
+        {dead.map((letter) => (
+          <DeadLetter key={letter.id} letter={letter} act={act} />
+        ))}
+      </ul>
+      {deadCount > dead.length && (
+        <p class="soft">{t`The oldest ${dead.length} are shown; the buttons below are for all.`}</p>
+      )}
+      <fieldset class="actions" aria-label={t`About all`}>
+        {isSure.value ? (
+          <>
+            <span>{dropText}</span>
+            <button
+              type="button"
+              class="button"
+              onClick={() => act('/api/v1/dead/drop', { all: true })}
+            >
+              {t`Delete`}
+            </button>
+            <button
+              type="button"
+              class="button"
+              onClick={() => {
+                isSure.value = false;
+              }}
+            >
+              {t`Keep`}
+            </button>
+          </>
+        ) : (
+          <>
+            <button
+              type="button"
+              class="button primary"
+              onClick={() => act('/api/v1/dead/retry', { all: true })}
+            >
+              {t`Retry all`}
+            </button>
+            <button
+              type="button"
+              class="button"
+              onClick={() => {
+                isSure.value = true;
+              }}
+            >
+              {t`Delete all…`}
+            </button>
+          </>
+        )}
+      </fieldset>
+    </section>
+  );
+}
+
+type LetterProps = { readonly letter: OperationsState['dead'][number]; readonly act: Act };
+
+function DeadLetter({ letter, act }: LetterProps) {
+  const { id, direction, session, state, reason, attempts, excerpt, at } = letter;
+  const way = direction === 'inbound' ? t`not answered` : t`not delivered`;
+  const ids = { ids: [id] };
+  return (
+    <li data-dead={id}>
+      <span>
+        <a href={`#/sessions/${encodeURIComponent(session)}`}>
+          <bdi>{session}</bdi>
+        </a>
+        {': '}
+        <bdi>{excerpt}</bdi>
+        <span class="detail soft">
+          {state === 'unknown' ? t`maybe delivered` : way}, {t`attempts: ${attempts}`},{' '}
+          <Moment at={at} />
+        </span>
+        <span class="detail problem">
+          <bdi>{reason}</bdi>
+        </span>
+      </span>
+      <span class="actions">
+        <button type="button" class="button" onClick={() => act('/api/v1/dead/retry', ids)}>
+          {t`Retry`}
+        </button>
+        <button type="button" class="button" onClick={() => act('/api/v1/dead/drop', ids)}>
+          {t`Delete`}
+        </button>
+      </span>
+    </li>
+  );
+}
+
+const LEVELS = { ok: t`fine`, warn: t`look at it`, fail: t`broken` } as const;
+
+function Doctor({ state: { doctor }, act }: CardProps) {
+  const { running, at, findings = [], problem } = doctor;
+  const trouble = findings.filter(({ level }) => level !== 'ok');
+  const fine = findings.filter(({ level }) => level === 'ok');
+  return (
+    <section class="card" aria-label={t`Check-up`}>
+      <h2>
+        {t`Check-up`}
+        {at !== undefined && running === undefined && (
+          <span class="soft detail">
+            <Moment at={at} />
+          </span>
+        )}
+      </h2>
+      {at === undefined && running === undefined && (
+        <p class="soft">{t`Checks files, settings, channels and the model, and says what to do.`}</p>
+      )}
+      {running !== undefined && (
+        <p class="said-so" role="status">
+          {running === 'check'
+            ? t`The checks are running.`
+            : t`It is being fixed and checked again.`}
+        </p>
+      )}
+      {problem !== undefined && <p class="view-problem">{problem}</p>}
+      {findings.length > 0 && trouble.length === 0 && <p>{t`Everything is fine.`}</p>}
+      <ul class="backups">
+        {trouble.map((finding) => (
+          <Trouble
+            key={`${finding.check} ${finding.text}`}
+            finding={finding}
+            isBusy={running !== undefined}
+            fix={() => act('/api/v1/doctor/fix', { check: finding.check })}
+          />
+        ))}
+      </ul>
+      {fine.length > 0 && (
+        <details>
+          <summary>{t`Fine: ${fine.length}`}</summary>
+          <ul class="backups">
+            {fine.map(({ check, text }) => (
+              <li key={`${check} ${text}`}>
+                <span>
+                  <span class="soft">{check}</span> <bdi>{text}</bdi>
+                </span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      <div class="actions">
+        <button
+          type="button"
+          class="button"
+          disabled={running !== undefined}
+          onClick={() => act('/api/v1/doctor', {})}
+        >
+          {at === undefined ? t`Check now` : t`Check again`}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+type TroubleProps = {
+  readonly finding: NonNullable<OperationsState['doctor']['findings']>[number];
+  readonly isBusy: boolean;
+  readonly fix: () => Promise<void>;
+};
+
+function Trouble({ finding, isBusy, fix }: TroubleProps) {
+  const { check, level, text, remedy, fix: what, notFixed } = finding;
+  return (
+    <li data-check={check}>
+      <span>
+        <span class={level === 'fail' ? 'badge bad' : 'badge'}>{LEVELS[level]}</span>{' '}
+        <span class="soft">{check}</span> <bdi>{text}</bdi>
+        {remedy !== undefined && <span class="detail soft">{remedy}</span>}
+        {what !== undefined && <span class="detail">{t`The fix: ${what}`}</span>}
+        {notFixed !== undefined && <span class="detail problem">{t`Not fixed: ${notFixed}`}</span>}
+      </span>
+      {what !== undefined && (
+        <button type="button" class="button" disabled={isBusy} onClick={fix}>
+          {t`Fix`}
+        </button>
+      )}
+    </li>
   );
 }

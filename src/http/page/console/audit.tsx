@@ -1,0 +1,115 @@
+// Operations, audit: every action with effects, newest first, and whether the record is unchanged.
+
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { AuditList, AuditVerdict } from '../../../features/health/rules/views.ts';
+import { LineWindow } from './line-window.tsx';
+import { problemText, type ViewProps } from './parts.tsx';
+
+const AUDIT = '/api/v1/audit';
+const MAX_ROW_CHARS = 400;
+
+export function Audit({ parts }: ViewProps) {
+  const list = useSignal<AuditList | undefined>(undefined);
+  const verdict = useSignal<AuditVerdict | undefined>(undefined);
+  const problem = useSignal('');
+
+  async function load() {
+    try {
+      list.value = (await parts.api.getJson(AUDIT)) as AuditList;
+      problem.value = '';
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+  }
+  useEffect(() => {
+    void load();
+  }, [parts]);
+
+  async function verify() {
+    problem.value = '';
+    verdict.value = { kind: 'running' };
+    try {
+      while (verdict.value.kind === 'running') {
+        verdict.value = (await parts.api.postJson(`${AUDIT}/verify`, {})) as AuditVerdict;
+      }
+    } catch (error) {
+      verdict.value = undefined;
+      problem.value = problemText(error);
+    }
+    await load();
+  }
+
+  const { isOn = true, entries = [] } = list.value ?? {};
+  return (
+    <section class="log" aria-label={t`Audit`}>
+      <p class="soft">
+        {t`Tool calls with effects, approvals, letters, changes of people and of the configuration: a chain in which each entry carries the hash of the one before.`}
+      </p>
+      {!isOn && <p class="view-problem">{t`Nothing is recorded: telemetry.audit is false.`}</p>}
+      <p class="view-problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      {verdict.value !== undefined && <Verdict verdict={verdict.value} />}
+      <div class="actions">
+        <button
+          type="button"
+          class="button primary"
+          disabled={verdict.value?.kind === 'running'}
+          onClick={verify}
+        >
+          {t`Verify all entries`}
+        </button>
+      </div>
+      <LineWindow
+        label={t`Entries of the audit, newest first`}
+        count={entries.length}
+        before={0}
+        followsEnd={false}
+        row={(index) => <Entry entry={entries[index]} />}
+      />
+    </section>
+  );
+}
+
+function Verdict({ verdict }: { readonly verdict: AuditVerdict }) {
+  if (verdict.kind === 'running') {
+    return (
+      <p class="said-so" role="status">
+        {t`The entries are being read.`}
+      </p>
+    );
+  }
+  if (verdict.kind === 'broken') {
+    return (
+      <p class="view-problem" role="alert">
+        <bdi>{t`${verdict.file}, line ${verdict.line}: ${verdict.problem}`}</bdi>
+      </p>
+    );
+  }
+  const { entries, unfinished } = verdict;
+  return (
+    <p class="said-so" role="status">
+      {t`${entries} entries, all unchanged.`}{' '}
+      {unfinished > 0 && t`Calls without a recorded outcome: ${unfinished}.`}
+    </p>
+  );
+}
+
+function Entry({ entry }: { readonly entry: AuditList['entries'][number] | undefined }) {
+  if (entry === undefined) return null;
+  const fields = Object.entries(entry.fields)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ');
+  return (
+    <div class="log-row">
+      <span class="log-head">
+        <span class="soft">{new Date(entry.at).toLocaleString()}</span> {entry.kind}
+      </span>
+      <span class="log-head soft">
+        <bdi>{fields.slice(0, MAX_ROW_CHARS)}</bdi>
+      </span>
+    </div>
+  );
+}
