@@ -100,6 +100,8 @@ export type BotApi = AsyncDisposable & {
   fail(rule: FaultRule): ArmedFault;
   setWebhook(url: string): void;
   block(chatId: number): void;
+  /** Undoes `block`. */
+  unblock(chatId: number): void;
   /** The next update gets this id. */
   jumpTo(updateId: number): void;
   /** Gives another token; the old one is refused from now on. */
