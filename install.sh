@@ -104,7 +104,9 @@ fetch() {
 
 npm_install() {
   what=${NANOBOT_PACKAGE:-$package@${NANOBOT_VERSION:-latest}}
-  set -- install --prefix "$work/program" --no-audit --no-fund --loglevel=error
+  set -- install --prefix "$work/program" --no-audit --no-fund --no-update-notifier --loglevel=error
+  # Nothing stays of it in ~/.npm.
+  if [ -z "${npm_config_cache:-}" ]; then set -- "$@" --cache "$work/cache"; fi
   if [ -n "${NANOBOT_REGISTRY:-}" ]; then set -- "$@" --registry "$NANOBOT_REGISTRY"; fi
   mkdir "$work/program"
   PATH=$(dirname "$node"):$PATH "$npm" "$@" "$what" || fail "npm cannot install $what; nothing is changed"

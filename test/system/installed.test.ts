@@ -2,22 +2,12 @@
 // real systemd, and removing it leaves nothing but the home.
 
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import {
-  cp,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  realpath,
-  rm,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeNodeMirror } from '../support/node-mirror.ts';
 import { startUserSystemd, type UserSystemd } from '../support/systemd.ts';
 
 const SCRIPT = join(import.meta.dirname, '../../install.sh');
@@ -40,25 +30,6 @@ const run = (program: string, ...args: readonly string[]): Promise<Ran> =>
 const nanobot = (...args: readonly string[]) => run(join(home, '.local/bin/nanobot'), ...args);
 const install = (...args: readonly string[]) => run('/bin/sh', SCRIPT, ...args);
 
-/** What a mirror of Node holds, made of this machine's Node and npm. */
-async function makeMirror(mirror: string): Promise<void> {
-  const release = join(mirror, 'latest-v24.x');
-  const name = `node-${process.version}-linux-${process.arch}`;
-  await mkdir(join(folder, name, 'bin'), { recursive: true });
-  await mkdir(release, { recursive: true });
-  await cp(process.execPath, join(folder, name, 'bin/node'));
-  const npm = await realpath((await execute('sh', ['-c', 'command -v npm'])).stdout.trim());
-  const modules = join(folder, name, 'lib/node_modules/npm');
-  await cp(dirname(dirname(npm)), modules, { recursive: true });
-  await symlink('../lib/node_modules/npm/bin/npm-cli.js', join(folder, name, 'bin/npm'));
-  const file = join(release, `${name}.tar.gz`);
-  await execute('tar', ['-I', 'gzip -1', '-cf', file, '-C', folder, name]);
-  const sum = createHash('sha256')
-    .update(await readFile(file))
-    .digest('hex');
-  await writeFile(join(release, 'SHASUMS256.txt'), `${sum}  ${name}.tar.gz\n`);
-}
-
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-installed-'));
   home = join(folder, "ann's home 100%");
@@ -69,7 +40,7 @@ beforeAll(async () => {
     const { stdout } = await execute('sh', ['-c', `command -v ${tool}`]);
     await symlink(stdout.trim(), join(bin, tool));
   }
-  await makeMirror(join(folder, 'mirror'));
+  await makeNodeMirror(join(folder, 'mirror'));
   const cache = (await execute('npm', ['config', 'get', 'cache'])).stdout.trim();
   env = {
     ...{ PATH: bin, HOME: home, NANOBOT_PACKAGE: TARBALL, npm_config_cache: cache },

@@ -399,7 +399,8 @@ function needRoot({ isSystem }: ServiceManager, { home }: Terminal, action: stri
   const { uid } = userInfo();
   if (!isSystem || uid === 0 || process.platform === 'win32') return;
   const program = `${process.execPath} ${process.argv[1]}`;
-  const line = `sudo env PATH="$PATH" NANOBOT_HOME=${realPathOf(home.root)} ${program} service ${action}`;
+  // What Node compiles would stay in the home of root.
+  const line = `sudo env NODE_DISABLE_COMPILE_CACHE=1 PATH="$PATH" NANOBOT_HOME=${realPathOf(home.root)} ${program} service ${action}`;
   throw new CommandFailure(EXIT.failure, t`a service of the machine needs root. Run: ${line}`);
 }
 

@@ -56,10 +56,9 @@ Environment=XDG_CACHE_HOME=%C/${name}
 PrivateTmp=yes
 ProtectControlGroups=yes
 ProtectKernelModules=yes
-ProtectHostname=yes
 CapabilityBoundingSet=
-# bubblewrap, the sandbox of the agent's programs, makes name spaces and mounts /proc in them:
-# RestrictNamespaces, ProtectKernelTunables, ProtectKernelLogs and ProtectProc would prevent that.`;
+# bubblewrap, the sandbox of the agent's programs, makes name spaces, names its own host and mounts /proc:
+# RestrictNamespaces, ProtectHostname, ProtectKernelTunables, ProtectKernelLogs and ProtectProc prevent that.`;
 
 /** Pure. `isSystem`: for the manager of the system, not for that of one user. */
 export function systemdUnit(

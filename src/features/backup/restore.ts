@@ -4,7 +4,7 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { constants, mkdir, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -16,7 +16,7 @@ import { isJsonObject, readJson } from '../../kernel/config/json.ts';
 import { valueAt, withValue } from '../../kernel/config/json-paths.ts';
 import { isAlive } from '../../kernel/home-state.ts';
 import { type Instance, readInstance, writeInstance } from '../../kernel/instance.ts';
-import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
+import { isPermitted, syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { type Counts, type ListHead, listHeadShape, type UnpackOptions, unpack } from './pack.ts';
@@ -38,6 +38,7 @@ export async function findSnapshot(place: Place, id: string | undefined): Promis
 }
 
 const FOLDER_MODE = 0o700;
+const OURS = constants.R_OK | constants.W_OK | constants.X_OK;
 
 /** Writes the files of the back-up into an empty folder. */
 async function fill(folder: string, snapshot: Snapshot, options: UnpackOptions): Promise<ListHead> {
@@ -174,7 +175,8 @@ async function stage(options: RestoreOptions, snapshot: Snapshot): Promise<Plan>
     before?.id === snapshot.home && before.moved === undefined && before.held === undefined;
   const isHeld = takesOver !== true && !isSameHome;
   const at = new Date().toISOString();
-  const isHere = head.host === hostname() && existsSync(head.root);
+  // Of another user it is as invisible as of another machine.
+  const isHere = head.host === hostname() && (await isPermitted(head.root, OURS));
   const original = isHere && head.root !== (await realpath(into.root)) ? head.root : undefined;
   const { files, bytes } = snapshot;
   const plan: Plan = {

@@ -87,7 +87,10 @@ function updatable(prefix: string, link: string, isToPackage: boolean): Found {
       const partial = join(prefix, 'versions', `.${version}`);
       await rm(partial, { recursive: true, force: true });
       await mkdir(partial, { recursive: true });
-      await runNpm(partial, `${programName()}@${version}`, env, signal);
+      const cache = join(prefix, 'versions', '.npm-cache');
+      const options = { npm_config_cache: cache, ...env };
+      await runNpm(partial, `${programName()}@${version}`, options, signal);
+      await rm(cache, { recursive: true, force: true });
       await rename(partial, folderOf(version));
       await syncFolder(join(prefix, 'versions'));
     },
