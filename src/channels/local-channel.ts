@@ -85,12 +85,15 @@ export const CHOICE_TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
 
 export type LocalChat = {
   readonly chat: string;
-  /** First words of the first message. */
+  /** First words of the first message, unless the person chose another. */
   readonly title: string;
   readonly updatedAt: number;
   /** Sequence number of the newest message. */
   readonly lastSeq: number;
 };
+
+/** What a person changes about a chat. */
+export type LocalChatChange = { readonly title?: string; readonly isArchived?: boolean };
 
 /** A file as a message names it. */
 export type LocalFileRef = { readonly media: MediaId; readonly name: string };
@@ -144,7 +147,9 @@ export interface LocalChannel {
    */
   events(chat: string, afterSeq: number, signal: AbortSignal): AsyncIterable<LocalEvent>;
   /** Newest first. @throws ChannelClosedError while the gateway starts */
-  chats(limit: number): Promise<readonly LocalChat[]>;
+  chats(limit: number, which?: 'open' | 'archived'): Promise<readonly LocalChat[]>;
+  /** False if there is no such chat. @throws LocalNameError, ChannelClosedError */
+  changeChat(chat: string, change: LocalChatChange): Promise<boolean>;
 }
 
 // The local channels as identities of one person: the holder of the gateway's token or of a login

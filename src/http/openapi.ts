@@ -18,12 +18,17 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => {
   return rest;
 };
 
-/** Loads the code of all these routes. */
-export async function openApiDocument(routes: readonly Route[]) {
+/** Loads the code of all these routes; `own`: those of the server itself. */
+export async function openApiDocument(
+  routes: readonly Route[],
+  own: Readonly<Record<string, RouteSchemas>>,
+) {
   const paths: Record<string, Record<string, object>> = {};
-  for (const { name, load } of routes) {
+  const all = new Map<string, RouteSchemas | undefined>(Object.entries(own));
+  for (const { name, load } of routes)
+    if (name.includes(PREFIX)) all.set(name, (await load()).schemas);
+  for (const [name, schemas] of all) {
     const [method = '', path = ''] = name.split(' ');
-    const { schemas } = path.startsWith(PREFIX) ? await load() : {};
     if (schemas === undefined) continue;
     const documented = path.replaceAll(PARAMETER, '{$1}');
     paths[documented] = { ...paths[documented], [method.toLowerCase()]: operationOf(schemas) };

@@ -6,9 +6,7 @@ import multipart from '@fastify/multipart';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import {
-  CHOICE_TOKEN,
   ChannelClosedError,
-  LOCAL_CHAT_NAME,
   type LocalChannel,
   type LocalEvent,
   type LocalFiles,
@@ -18,11 +16,20 @@ import { Refusal, type Route, valid } from '../kernel/http-routes.ts';
 import { MediaError } from '../kernel/media/media.ts';
 import { sizeWords } from '../kernel/message/attachment.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
-import { mediaId, messageId, type TurnId } from '../kernel/message/ids.ts';
+import { mediaId, type TurnId } from '../kernel/message/ids.ts';
 import type { LiveUpdate } from '../kernel/message/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
+import {
+  changeBody,
+  chatBody,
+  chatParams,
+  chatsQuery,
+  eventsQuery,
+  messageBody,
+  seq,
+} from './chat-schemas.ts';
 
 /** Size of the form around the file. */
 const FORM_BYTES = 10_000;
@@ -80,7 +87,8 @@ function refuse(error: unknown, maxBytes: number): never {
 
 // The chat API of one local channel, the same for the web page and for terminals:
 //
-// GET  /api/<channel>/chats                    newest first
+// GET  /api/<channel>/chats                    newest first; ?which=archived
+// POST /api/<channel>/chats/<chat>             {title?, isArchived?}
 // GET  /api/<channel>/chats/<chat>/events      server-sent events after ?after= or Last-Event-ID
 // POST /api/<channel>/chats/<chat>/messages    {clientId, text, press?, files?} or, to change an
 //                                              earlier one, {clientId, text, amends}; 202
@@ -96,52 +104,20 @@ type ChatRoutesOptions = {
 };
 
 const MAX_CHATS = 200;
-const MAX_FILES = 10;
-const MAX_FILE_NAME_CHARS = 500;
-const MAX_ID_CHARS = 300;
-
-const name = z.string().regex(LOCAL_CHAT_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"');
-const seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
-const chatParams = z.object({ chat: name });
-const eventsQuery = z.object({
-  after: seq.optional(),
-  live: z.enum(['whole', 'delta']).default('whole'),
-});
-const file = z.strictObject({
-  media: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, 'is not a file name')
-    .transform(mediaId),
-  name: z.string().max(MAX_FILE_NAME_CHARS),
-});
-const amends = z.strictObject({
-  id: z.string().min(1).max(MAX_ID_CHARS).transform(messageId),
-  kind: z.enum(['edited', 'withdrawn']),
-});
-const changeBody = z
-  .strictObject({ clientId: name, text: z.string(), amends })
-  .refine(({ text, amends: { kind } }) => (text.trim() !== '') === (kind === 'edited'), {
-    path: ['text'],
-    message: t`is the new text of an edited message; a deleted one has none`,
-  });
-const messageBody = z
-  .strictObject({
-    clientId: name,
-    text: z.string(),
-    press: z.string().regex(CHOICE_TOKEN, 'is not a token of a choice').exactOptional(),
-    files: z.array(file).min(1).max(MAX_FILES).exactOptional(),
-  })
-  .refine(({ text, files }) => text.trim() !== '' || files !== undefined, {
-    path: ['text'],
-    message: t`is empty`,
-  });
-
 export function addChatRoutes(app: FastifyInstance, path: string, options: ChatRoutesOptions) {
   const { localChannel, stop } = options;
 
-  app.get(path, async (_request, reply) => {
+  app.get(path, async (request, reply) => {
+    const { which } = valid(chatsQuery, request.query);
     reply.header('cache-control', 'no-store');
-    return { chats: await localChannel.chats(MAX_CHATS) };
+    return { chats: await localChannel.chats(MAX_CHATS, which) };
+  });
+
+  app.post(`${path}/:chat`, async (request, reply) => {
+    const { chat } = valid(chatParams, request.params);
+    if (!(await localChannel.changeChat(chat, valid(chatBody, request.body))))
+      throw new Refusal(404, 'not_found', t`There is no such chat.`);
+    return reply.code(200).send({ result: 'changed' });
   });
 
   app.get(`${path}/:chat/events`, (request, reply) => follow(request, reply, options));

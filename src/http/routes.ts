@@ -26,6 +26,8 @@ import { addLoginRoutes, createGate, type UnprovenConnections } from './authenti
 import { addChatRoutes, addContributedRoutes, addFileRoutes, failureReply } from './replies.ts';
 
 const MAX_BODY_BYTES = 1_048_576;
+/** Its chats are part of the documented API. */
+const PAGE_CHANNEL = 'web';
 
 const SECURITY_HEADERS = {
   contentSecurityPolicy: {
@@ -36,6 +38,7 @@ const SECURITY_HEADERS = {
       styleSrc: ["'self'"],
       connectSrc: ["'self'"],
       imgSrc: ["'self'", 'data:'],
+      mediaSrc: ['data:'],
       manifestSrc: ["'self'"],
       baseUri: ["'none'"],
       formAction: ["'none'"],
@@ -192,19 +195,21 @@ export async function createRoutes(
   app.get('/api/v1/openapi.json', async (_request, reply) => {
     const { openApiDocument } = await import('./openapi.ts');
     reply.header('cache-control', 'no-store');
-    return openApiDocument(options.routes);
+    const { CHAT_ROUTES } = await import('./chat-schemas.ts');
+    return openApiDocument(options.routes, CHAT_ROUTES);
   });
   addLoginRoutes(app, options);
   addContributedRoutes(app, options.routes, { clock: options.clock, closing });
   for (const [name, localChannel] of Object.entries(options.localChannels)) {
-    addChatRoutes(app, `/api/${name}/chats`, {
-      localChannel,
-      clock: options.clock,
-      stop: (chat) => options.stop(name, chat),
-      closing,
-    });
-    if (localChannel.files !== undefined)
-      addFileRoutes(app, `/api/${name}/files`, localChannel.files);
+    for (const base of [`/api/${name}`, ...(name === PAGE_CHANNEL ? ['/api/v1'] : [])]) {
+      addChatRoutes(app, `${base}/chats`, {
+        localChannel,
+        clock: options.clock,
+        stop: (chat) => options.stop(name, chat),
+        closing,
+      });
+      if (localChannel.files !== undefined) addFileRoutes(app, `${base}/files`, localChannel.files);
+    }
   }
   await app.ready();
   return app.routing;

@@ -9,11 +9,17 @@ import { defined } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { discoverWhereNeeded } from './credentials.ts';
+import { createCredentials, discoverWhereNeeded } from './credentials.ts';
 import { discoverLocalModels, listModels } from './local-servers.ts';
 import type { ModelHandle } from './provider.ts';
-import { createModelRegistry } from './registry.ts';
-import { CLOUD_ORDER, defaultModelOf, prefixOf, splitModelName } from './rules/model-names.ts';
+import { createModelRegistry, type VendorRegistry } from './registry.ts';
+import {
+  CLOUD_ORDER,
+  defaultModelOf,
+  fastModelOf,
+  prefixOf,
+  splitModelName,
+} from './rules/model-names.ts';
 import { vendorOf } from './vendors.ts';
 
 type ModelProof = {
@@ -88,6 +94,27 @@ export type ServerAddress = { readonly apiBase: string; readonly apiKey: string 
 export function modelsOf(server: ServerAddress): Promise<readonly string[]> {
   const signal = AbortSignal.timeout(LISTING_DEADLINE_MS);
   return listModels(server, LISTING_DEADLINE_MS, signal);
+}
+
+/** The names of models that can be used as things stand: the default first, then by their vendor. */
+export async function usableModels(
+  config: Config,
+  env: Environment,
+  registry: Pick<VendorRegistry, 'defaultModel' | 'localServers'>,
+): Promise<readonly string[]> {
+  const { accessTo } = createCredentials(config, env, []);
+  const keyed = CLOUD_ORDER.filter((vendor) => accessTo(vendor) !== undefined).flatMap((vendor) => [
+    defaultModelOf(vendor),
+    fastModelOf(vendor) ?? '',
+  ]);
+  const local = registry.localServers().map(async ({ vendor, ...server }) => {
+    const names = await modelsOf(server).catch(() => []);
+    return names.map((model) => `${prefixOf(vendor)}/${model}`);
+  });
+  const { fallbackModels, fastModel } = config.agents.defaults;
+  const named = [registry.defaultModel, ...fallbackModels, fastModel];
+  const all = [...named, ...keyed, ...(await Promise.all(local)).flat()];
+  return [...new Set(all.filter((name) => name !== ''))];
 }
 
 /** The environment variable that holds the vendor's key. */

@@ -20,6 +20,7 @@ export function chromiumAbsent(): string | undefined {
   return existsSync(EXECUTABLE) ? undefined : `Chromium is not installed at ${EXECUTABLE}`;
 }
 
-export function launchChromium(): Promise<Browser> {
-  return chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
+/** `more`: arguments of the program. */
+export function launchChromium(...more: readonly string[]): Promise<Browser> {
+  return chromium.launch({ executablePath: EXECUTABLE, args: [...ARGUMENTS, ...more] });
 }

@@ -68,6 +68,12 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
       await page.waitForSelector('.live', { state: 'detached' });
       await page.reload();
       await eventually(async () => expect(await said.count()).toBe(3));
+      const call = page.locator('.said .tools .done details');
+      await call.locator('summary').click();
+      await call.locator('pre').first().waitFor();
+      const inside = await call.locator('.tool-opened').innerText();
+      expect(inside).toMatch(/Arguments\s+\{\}\s+Result after \d+\.\d s\s+\S/);
+      expect(inside).toMatch(/The whole answer: .*sim-1 · .* tokens/);
       model.assertDone();
       await page.close();
     },

@@ -23,6 +23,7 @@ import {
   LOCAL_CHAT_NAME,
   type LocalAmendment,
   type LocalChat,
+  type LocalChatChange,
   type LocalEvent,
   LocalNameError,
 } from '../local-channel.ts';
@@ -40,6 +41,7 @@ const KEY_DIGITS = 16;
 const TITLE_ROWS = 10;
 const INTENTS = 'intent/';
 const RECENT = 'recent/';
+const ARCHIVED = 'archived/';
 
 const inKey = (value: number) => String(value).padStart(KEY_DIGITS, '0');
 /** Different each time: the outcome may change. */
@@ -52,7 +54,9 @@ const saidKey = (chat: string, seq: number) => `${saidPrefix(chat)}${inKey(seq)}
 const changeKey = (chat: string, id: MessageId) => `change/${chat}/${id}`;
 const idKey = (chat: string, id: MessageId) => `id/${chat}/${id}`;
 const intentKey = ({ chat, id }: Pick<Intent, 'chat' | 'id'>) => `${INTENTS}${chat}/${id}`;
-const recentKey = (chat: string, at: number) => `${RECENT}${inKey(at)}/${chat}`;
+/** Where a chat stands in the list of its kind. */
+const listKey = (chat: string, { updatedAt, isArchived }: Pick<Head, 'updatedAt' | 'isArchived'>) =>
+  `${isArchived === true ? ARCHIVED : RECENT}${inKey(updatedAt)}/${chat}`;
 
 type AlsoChanged = {
   readonly title?: string;
@@ -125,10 +129,11 @@ export class ChatLog {
       title: also.title ?? head?.title ?? titleFor(said),
       updatedAt,
       lastSeq: seq,
+      ...(head?.isNamed === true ? { isNamed: true } : {}),
     };
     await this.#state.setMany([
-      ...(head === undefined ? [] : [{ key: recentKey(chat, head.updatedAt), value: undefined }]),
-      { key: recentKey(chat, updatedAt), value: chat },
+      ...(head === undefined ? [] : [{ key: listKey(chat, head), value: undefined }]),
+      { key: listKey(chat, next), value: chat },
       { key: headKey(chat), value: JSON.stringify(next) },
       { key: saidKey(chat, seq), value: JSON.stringify(said) },
       { key: idKey(chat, said.id), value: String(seq) },
@@ -162,7 +167,8 @@ export class ChatLog {
 
   /** The chat's title, if it was made of the text that changes. */
   async #titleBehind(chat: string, earlier: NumberedSaid, change: Said) {
-    if ((await this.#head(chat))?.title !== titleFor(earlier)) return undefined;
+    const head = await this.#head(chat);
+    if (head?.isNamed === true || head?.title !== titleFor(earlier)) return undefined;
     if (change.text !== '') return titleFor(change);
     const { said } = await this.read(chat, 0, TITLE_ROWS);
     return (
@@ -215,13 +221,34 @@ export class ChatLog {
     return { said, through: numbered.at(-1)?.seq ?? afterSeq };
   }
 
-  async chats(limit: number): Promise<readonly LocalChat[]> {
-    const rows = await this.#state.list(RECENT, { limit, newestFirst: true });
+  async chats(limit: number, which: 'open' | 'archived' = 'open'): Promise<readonly LocalChat[]> {
+    const prefix = which === 'open' ? RECENT : ARCHIVED;
+    const rows = await this.#state.list(prefix, { limit, newestFirst: true });
     const heads = await Promise.all(rows.map(({ value }) => this.#head(value)));
     return rows.flatMap(({ value: chat }, index) => {
       const head = heads[index];
-      return head === undefined ? [] : [{ chat, ...head }];
+      if (head === undefined) return [];
+      const { title, updatedAt, lastSeq } = head;
+      return [{ chat, title, updatedAt, lastSeq }];
     });
+  }
+
+  /** Renames or archives a chat; a new message brings an archived one back. False if there is none. */
+  async changeChat(chat: string, { title, isArchived }: LocalChatChange): Promise<boolean> {
+    const head = await this.#head(chat);
+    if (head === undefined) return false;
+    const { isArchived: before = false, ...kept } = head;
+    const next: Head = {
+      ...kept,
+      ...(title === undefined ? {} : { title: titleOf(title), isNamed: true }),
+      ...((isArchived ?? before) ? { isArchived: true } : {}),
+    };
+    await this.#state.setMany([
+      { key: listKey(chat, head), value: undefined },
+      { key: listKey(chat, next), value: chat },
+      { key: headKey(chat), value: JSON.stringify(next) },
+    ]);
+    return true;
   }
 
   async #head(chat: string): Promise<Head | undefined> {
@@ -316,6 +343,9 @@ const headSchema = z.object({
   title: z.string(),
   updatedAt: z.number(),
   lastSeq: z.number(),
+  /** The person chose the title. */
+  isNamed: z.boolean().exactOptional(),
+  isArchived: z.boolean().exactOptional(),
 });
 export type Head = z.infer<typeof headSchema>;
 

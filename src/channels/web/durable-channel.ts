@@ -31,6 +31,7 @@ import {
   ChannelClosedError,
   type LocalChannel,
   type LocalChat,
+  type LocalChatChange,
   type LocalEvent,
   type LocalFile,
   type LocalFileRef,
@@ -194,9 +195,15 @@ class DurableLocalChannel implements Channel, LocalChannel {
     }
   }
 
-  async chats(limit: number): Promise<readonly LocalChat[]> {
+  async chats(limit: number, which?: 'open' | 'archived'): Promise<readonly LocalChat[]> {
     const { log } = await this.#openedSoon();
-    return log.chats(limit);
+    return log.chats(limit, which);
+  }
+
+  async changeChat(chat: string, change: LocalChatChange): Promise<boolean> {
+    checkNames(chat);
+    const { log } = await this.#openedSoon();
+    return this.#lanes.run(chat, () => log.changeChat(chat, change));
   }
 
   /** Hands the message to the bus, then logs it; both recognise a repeat. */

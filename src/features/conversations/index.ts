@@ -1,13 +1,16 @@
 // Installs the chat commands about conversations: state, reset, compaction and explanations.
 
 import { AGENT } from '../../agent/install.ts';
+import { MODEL_SERVERS, MODELS } from '../../agent/models.ts';
 import { configuredAccount } from '../../channels/index.ts';
+import { LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { chatTitle } from '../../channels/web/chat-log.ts';
 import type { Command } from '../../kernel/commands/command-access.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { accountName, channelScope, type SessionKey, turnId } from '../../kernel/message/ids.ts';
-import { chatRefOf, sessionOf } from '../../kernel/message/message.ts';
+import { type ChatRef, chatRefOf, sessionOf } from '../../kernel/message/message.ts';
 import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
+import { LOCAL_MODELS } from '../local-models/index.ts';
 import { MEMORY } from '../memory/index.ts';
 import { MODE_SERVICE } from '../modes/index.ts';
 import { PLANS } from '../plans/index.ts';
@@ -59,6 +62,7 @@ export function install(kernel: Kernel): void {
     }),
   );
   addSessionRoutes(kernel);
+  addChatSettings(kernel);
 }
 
 function addSessionRoutes(kernel: Kernel) {
@@ -95,6 +99,7 @@ function addSessionRoutes(kernel: Kernel) {
       'GET /api/v1/sessions/:session/events',
       'GET /api/v1/sessions/:session/turns/:before',
       'GET /api/v1/sessions/:session/before-reset/:beforeReset/turns/:before',
+      'GET /api/v1/sessions/:session/export',
       'POST /api/v1/sessions/search',
       'POST /api/v1/sessions/:session/take-over',
       'POST /api/v1/sessions/:session/hand-back',
@@ -117,6 +122,46 @@ function addSessionRoutes(kernel: Kernel) {
 /** Questions of the agent to the person, which nobody waits for any more. */
 async function dropQuestions({ questions }: Kernel, session: SessionKey): Promise<void> {
   for (const kind of ['ask', 'fallback']) await questions.drop(kind, session);
+}
+
+function addChatSettings(kernel: Kernel) {
+  const { add, people, settings, live, env, measuring } = kernel;
+  const { persons, routes } = people;
+  const { current: models } = kernel.use(MODELS);
+  const servers = kernel.use(MODEL_SERVERS);
+  const personIn = (chat: ChatRef) => persons.author({ chat, sender: LOCAL_OWNER });
+  add.routes(
+    [
+      'GET /api/v1/chats/:chat/settings',
+      'POST /api/v1/chats/:chat/settings',
+      'GET /api/v1/models',
+      'GET /api/v1/commands',
+    ],
+    async () => {
+      const { chatSettingsRoutes } = await import('./chat-settings.ts');
+      const { COMMAND_LIST } = await import('../command-list.ts');
+      const { setApprovals } = await import('../people/index.ts');
+      const { chosenEngines } = await import('../voice/index.ts');
+      const { usableModels } = await import('../../providers/model-setup.ts');
+      return chatSettingsRoutes({
+        ...{ settings, models, local: kernel.use(LOCAL_MODELS), audit: measuring.audit },
+        modes: kernel.use(MODE_SERVICE),
+        defaults: () => live.defaults,
+        sessionOf: routes.sessionOf,
+        commands: COMMAND_LIST,
+        modelNames: () => usableModels(live.config, env, servers.current()),
+        hears: () => chosenEngines(live.config, env).transcription !== undefined,
+        approvals: {
+          of: personIn,
+          async set(chat, policy) {
+            const person = await personIn(chat);
+            if (person === undefined) return false;
+            return (await setApprovals(persons, person.id, policy)) !== undefined;
+          },
+        },
+      });
+    },
+  );
 }
 
 async function openCare({ live, clock, home, store, sessionFiles, use }: Kernel) {

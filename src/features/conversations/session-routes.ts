@@ -23,6 +23,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { timelineOf } from './rules/timeline.ts';
 import {
   answeredBy,
+  exportedSession,
   messageTrace,
   type SessionList,
   type SessionTurns,
@@ -67,7 +68,7 @@ type Cost = {
 };
 
 type SessionRoutesDeps = {
-  readonly care: Pick<SessionCare, 'page' | 'search' | 'complete'>;
+  readonly care: Pick<SessionCare, 'page' | 'search' | 'complete' | 'export'>;
   readonly sessions: Pick<SessionStore, 'earlier' | 'turn'>;
   readonly bus: Pick<MessageBus, 'trace'>;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
@@ -170,6 +171,18 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
         answer: sessionTurns,
       },
       ({ session, ...part }) => turnsOf(session, part),
+    ),
+    'GET /api/v1/sessions/:session/export': endpoint(
+      {
+        summary: t`A whole conversation as text, also what is archived`,
+        ...{ params: oneSession, answer: exportedSession },
+      },
+      async ({ session }) => {
+        await care.complete();
+        note('export', session);
+        const pieces = await Array.fromAsync(care.export(sessionKey(session), 'md'));
+        return { name: `${session.replaceAll(/[^\w.-]+/g, '-')}.md`, text: pieces.join('') };
+      },
     ),
     'POST /api/v1/sessions/search': endpoint(
       {
@@ -286,6 +299,11 @@ const outcomeOf = ({ outcome, isTakenOver }: TurnEndEntry) =>
 function stepsOf(entries: readonly TranscriptEntry[]): ShownStep[] {
   const results = new Map<string, ToolEntry>();
   for (const entry of entries) if (entry.role === 'tool') results.set(entry.callId, entry);
+  const called = new Set<string>(
+    entries.flatMap((entry) =>
+      entry.role === 'assistant' ? entry.toolCalls.map((call) => call.id) : [],
+    ),
+  );
   const said = new Set<string>();
   return entries.flatMap((entry): ShownStep[] => {
     if (entry.role === 'user') return [saidBefore(entry)];
@@ -294,6 +312,9 @@ function stepsOf(entries: readonly TranscriptEntry[]): ShownStep[] {
       const missing = entry.answers.filter((answer) => !said.has(answer.trim()));
       return missing.map((text) => saidByAgent(text, entry.at));
     }
+    // An approved call runs in the turn after the one that asked for it.
+    if (entry.role === 'tool' && !called.has(entry.callId))
+      return [toolStep({ id: entry.callId, name: entry.name, arguments: '' }, entry.at, entry)];
     if (entry.role !== 'assistant') return [];
     said.add(entry.text.trim());
     const text =
@@ -322,11 +343,13 @@ const saidByAgent = (text: string, at: number): ShownStep => ({
 });
 
 const toolStep = (
-  call: { readonly name: string; readonly arguments: string },
+  call: { readonly id: string; readonly name: string; readonly arguments: string },
   at: number,
   result: ToolEntry | undefined,
 ): ShownStep => ({
-  ...{ kind: 'tool', at, name: call.name, arguments: headOf(call.arguments, MAX_SHOWN_CHARS) },
+  ...{ kind: 'tool', at, call: call.id, name: call.name },
+  arguments: headOf(call.arguments, MAX_SHOWN_CHARS),
+  ...given('tookMs', result && Math.max(0, result.at - at)),
   ...{ status: result?.status ?? 'running', isUntrusted: result?.isForeign === true },
   ...given('result', result && headOf(result.whole ?? result.text, MAX_SHOWN_CHARS)),
 });

@@ -1,4 +1,4 @@
-// The chat commands that set how answers are made, `/status`, and `/stop`.
+// Installs the chat commands that set how answers are made, `/status`, and `/stop`.
 //
 // `/stop` and the stop button of the web page end the answer, the waiting messages and the
 // subagents of the conversation. Workflows and job runs that were started in the chat are listed
@@ -8,27 +8,23 @@ import { MODELS } from '../../agent/models.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import {
   CONVERSATION,
-  COSTS,
   type Command,
-  type CommandOrigin,
   type CommandTable,
   commandsOf,
 } from '../../kernel/commands/command-access.ts';
-import { QUEUE_MODES, type QueueMode } from '../../kernel/config/settings-fields.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { statusCommands, statusReport } from '../../kernel/status.ts';
-import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { ModelRegistry } from '../../providers/provider.ts';
 import { LOCAL_MODELS } from '../local-models/index.ts';
 import { JOBS } from '../schedule/index.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS } from '../workflows/index.ts';
+import { modelCommands } from './model-commands.ts';
 
 /** Ends the answer in a chat and what belongs to it. */
 export const STOP = port<(chat: ChatRef) => Promise<void>>('stop');
@@ -173,122 +169,3 @@ const leftWords = (left: readonly string[]) =>
 
 const some = (count: number, words: (count: number) => string) =>
   count === 0 ? undefined : words(count);
-
-// /model, /think and /queue: how the answers of one conversation are made, from its next message
-// on.
-
-const THINK_ON_TOKENS = 10_000;
-const THINK_MIN_TOKENS = 1024;
-const THINK_MAX_TOKENS = 128_000;
-
-export const MODEL_COMMANDS = {
-  model: {
-    summary: t`show or change the model`,
-    usage: '/model [name | default]',
-    access: COSTS,
-    timing: 'in_order',
-  },
-  think: {
-    summary: t`show or change how much the model thinks`,
-    usage: '/think [on | off | tokens]',
-    access: COSTS,
-    timing: 'in_order',
-  },
-  queue: {
-    summary: t`what happens to messages sent during an answer`,
-    usage: '/queue [steer | followup | collect | interrupt]',
-    access: COSTS,
-    timing: 'in_order',
-  },
-} satisfies CommandTable;
-
-/** The values for a conversation without settings of its own. */
-type TurnDefaults = {
-  readonly thinkingBudget: number;
-  readonly queueMode: QueueMode;
-};
-
-type ModelCommandDeps = {
-  readonly settings: SessionSettingsStore;
-  models(): ModelRegistry;
-  turnDefaults(): TurnDefaults;
-  readonly local: {
-    /** The local-only check of conversations. */
-    readonly only: {
-      /** Why this model may not be used there. */
-      refusal(session: SessionKey, model: string): Promise<{ readonly text: string } | undefined>;
-    };
-    warmUp(model: string): void;
-  };
-};
-
-export function modelCommands(deps: ModelCommandDeps): readonly Command[] {
-  return commandsOf(MODEL_COMMANDS, {
-    model: (origin, argument) => changeModel(origin, argument, deps),
-    think: (origin, argument) => changeThinking(origin, argument, deps),
-    queue: (origin, argument) => changeQueue(origin, argument, deps),
-  });
-}
-
-async function changeModel({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
-  const chosen = await deps.settings.get(session);
-  const current = chosen.model ?? deps.models().defaultModel;
-  if (argument === '') return t`The model is ${current}. Change it with /model <name>.`;
-  if (argument === 'default') {
-    await deps.settings.set(session, withoutModel(chosen));
-    return t`The model is ${deps.models().defaultModel} again.`;
-  }
-  const handle = deps.models().resolve(argument);
-  const refused = await deps.local.only.refusal(session, handle.name);
-  if (refused !== undefined) return refused.text;
-  await deps.settings.set(session, { ...withoutModel(chosen), model: argument });
-  deps.local.warmUp(argument);
-  return t`From the next message on the model is ${handle.name}.`;
-}
-
-function withoutModel(chosen: SessionSettings): SessionSettings {
-  const { model: _model, beforeLocal: _before, ...rest } = chosen;
-  return rest;
-}
-
-async function changeThinking(
-  { session }: CommandOrigin,
-  argument: string,
-  deps: ModelCommandDeps,
-) {
-  const chosen = await deps.settings.get(session);
-  if (argument === '') {
-    const budget = chosen.thinkingBudget ?? deps.turnDefaults().thinkingBudget;
-    return budget === 0 ? t`Thinking is off.` : t`Thinking is on, up to ${budget} tokens.`;
-  }
-  const budget = thinkingBudgetOf(argument);
-  if (budget === undefined) return t`Usage: /think on, /think off or /think <tokens>.`;
-  await deps.settings.set(session, { ...chosen, thinkingBudget: budget });
-  return budget === 0 ? t`Thinking is off.` : t`Thinking is on, up to ${budget} tokens.`;
-}
-
-function thinkingBudgetOf(argument: string): number | undefined {
-  if (argument === 'off') return 0;
-  if (argument === 'on') return THINK_ON_TOKENS;
-  if (!/^\d+$/.test(argument)) return undefined;
-  const tokens = Number(argument);
-  return tokens === 0 ? 0 : Math.min(THINK_MAX_TOKENS, Math.max(THINK_MIN_TOKENS, tokens));
-}
-
-const QUEUE_WORDS: Readonly<Record<QueueMode, string>> = {
-  steer: t`Messages sent during an answer join it.`,
-  followup: t`Messages sent during an answer wait; each gets an answer of its own.`,
-  collect: t`Messages sent during an answer wait; one answer for all of them follows.`,
-  interrupt: t`A message sent during an answer stops it; the answer starts anew with all messages.`,
-};
-
-async function changeQueue({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
-  const chosen: SessionSettings = await deps.settings.get(session);
-  const wanted = QUEUE_MODES.find((each) => each === argument);
-  if (wanted !== undefined) {
-    await deps.settings.set(session, { ...chosen, queueMode: wanted });
-    return QUEUE_WORDS[wanted];
-  }
-  const mode = chosen.queueMode ?? deps.turnDefaults().queueMode;
-  return t`Messages sent during an answer: ${mode}. Change it with /queue steer, followup, collect or interrupt.`;
-}

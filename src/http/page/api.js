@@ -91,12 +91,12 @@ export function createApi() {
     const body = new FormData();
     body.append('file', file, file.name);
     const init = { method: 'POST', body, signal, timeoutMs: FILE_TIMEOUT_MS };
-    return (await request('/api/web/files', init, (response) => response.json())).file;
+    return (await request('/api/v1/files', init, (response) => response.json())).file;
   }
 
   async function download(media) {
     const init = { method: 'GET', timeoutMs: FILE_TIMEOUT_MS };
-    return request(`/api/web/files/${media}`, init, (response) => response.blob());
+    return request(`/api/v1/files/${media}`, init, (response) => response.blob());
   }
 
   return { logIn, getJson, postJson, openStream, openPost, upload, download };
@@ -133,5 +133,5 @@ async function problemOf(response) {
 }
 
 export function chatPath(chat) {
-  return `/api/web/chats/${encodeURIComponent(chat)}`;
+  return `/api/v1/chats/${encodeURIComponent(chat)}`;
 }

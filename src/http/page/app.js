@@ -3,13 +3,15 @@
 
 import { chatPath, createApi, RefusedError } from './api.js';
 import { watchChannels } from './channel-notice.js';
-import { createChatList } from './chat-list.js';
-import { createComposer } from './composer.js';
+import { createChatList } from './chat/chat-list.tsx';
+import { createComposer } from './chat/composer.tsx';
+import { createFileView } from './chat/file-view.ts';
+import { createPalette } from './chat/palette.tsx';
+import { createTurnLoader } from './chat/tool-steps.tsx';
 import { followChat } from './connection.js';
 import { createConversation } from './conversation.js';
 import { createDrawer } from './drawer.js';
 import { element, iconButton } from './element.js';
-import { createFileView } from './file-view.js';
 import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
 import { createPeoplePanel } from './people-panel.js';
@@ -37,27 +39,21 @@ class App {
   #refreshTimer;
   #place = createScrollKeeper(byId('scroll'), byId('to-end'));
   #showFiles = createFileView(this.#api, (change) => this.#place.keepPlace(change));
+  #loadTurn = createTurnLoader(this.#api);
   #drawer = createDrawer();
-  #list = createChatList(this.#api, byId('chats'), { onOpen: () => this.#drawer.close() });
+  #list = createChatList(this.#api, byId('chat-list'), {
+    onOpen: () => this.#drawer.close(),
+    onChange: () => this.#showTitle(),
+  });
   #outbox = createOutbox(this.#api, {
     onWaiting: (message, reason) => this.#shown(message)?.stillUnsent(message, reason),
     onRefused: (message, reason) => this.#shown(message)?.refused(message, reason),
   });
   #router = createRouter(this.#api, byId('console'));
-  #composer = createComposer(
-    {
-      form: byId('composer'),
-      field: byId('text'),
-      buttons: byId('buttons'),
-      note: byId('composer-note'),
-      files: byId('composer-files'),
-    },
-    {
-      onSend: (text, files) => this.#send(text, { files }),
-      onStop: () => this.#stop(),
-      upload: (file, signal) => this.#api.upload(file, signal),
-    },
-  );
+  #composer = createComposer(this.#api, byId('composer'), {
+    onSend: (text, files) => this.#send(text, { files }),
+    onStop: () => this.#stop(),
+  });
 
   async start() {
     await this.#logIn();
@@ -69,6 +65,12 @@ class App {
     createPeoplePanel(this.#api, byId('people-place'), panel);
     watchChannels(this.#api);
     byId('skip').addEventListener('click', () => this.#composer.focus());
+    createPalette({
+      api: this.#api,
+      chats: () => this.#list.all(),
+      onNew: () => this.#openNew(),
+      onCommand: (text) => this.#write(text),
+    });
     window.addEventListener('hashchange', () => this.#followAddress());
     document.addEventListener('keydown', (event) => {
       if (event.key === 'Escape' && !event.isComposing) this.#escape();
@@ -125,6 +127,7 @@ class App {
       onPress: (label, press) => this.#send(label, { press }),
       onChange: (amends, text) => this.#change(text, amends),
       showFiles: this.#showFiles,
+      loadTurn: this.#loadTurn,
     });
     this.#open = { chat, controller, conversation, hasHistory: lastSeq > 0 };
     if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
@@ -137,6 +140,7 @@ class App {
     this.#showWelcome();
     this.#place.scrollToEnd();
     this.#drawer.close();
+    this.#composer.openChat(chat);
     this.#composer.focus();
     this.#follow(this.#open, afterSeq);
   }
@@ -179,6 +183,12 @@ class App {
     conversation.addUnsent(message);
     this.#showWelcome();
     this.#place.scrollToEnd();
+  }
+
+  /** Puts a command into the message field of the chat. */
+  #write(text) {
+    if (this.#router.isElsewhere()) location.hash = '#/chat';
+    this.#composer.takeBack(text);
   }
 
   #change(text, amends) {

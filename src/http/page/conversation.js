@@ -1,9 +1,10 @@
 // The messages of one chat in order; below them the running turns; at the end the unsent messages.
 // Events may come again after a reconnect; a message is shown once.
 
+import { createToolSteps } from './chat/tool-steps.tsx';
 import { createChoices } from './choices.js';
 import { element } from './element.js';
-import { createLiveTurn, dots, toolList } from './live-turn.js';
+import { createLiveTurn, dots } from './live-turn.js';
 import { createMarkdownView } from './markdown-view.js';
 import { agentMessage, unsentMessage } from './message.js';
 import { createPersonMessage } from './person-message.js';
@@ -18,6 +19,7 @@ const STALE_MS = 1500;
 
 export function createConversation({
   showFiles,
+  loadTurn,
   keepPlace,
   onAnswering,
   onTakeBack,
@@ -128,8 +130,9 @@ export function createConversation({
   }
 
   /** Adds what the live view of the turn showed. */
-  function addEnd(node, { tools, kind }) {
-    if (node.querySelector('.tools') === null) node.prepend(toolList(tools));
+  function addEnd(node, { turn, tools, kind }) {
+    if (node.querySelector('.tools') === null)
+      node.prepend(createToolSteps(turn, loadTurn, tools).node);
     if (kind !== 'stopped' || node.querySelector('.activity') !== null) return;
     node.querySelector('footer').before(element('p', { className: 'activity' }, t`Stopped.`));
   }
@@ -148,7 +151,7 @@ export function createConversation({
   }
 
   function startTurn(turnId) {
-    const turn = createLiveTurn(keepPlace);
+    const turn = createLiveTurn(turnId, { keepPlace, loadTurn });
     turns.set(turnId, turn);
     live.append(turn.node);
     return turn;

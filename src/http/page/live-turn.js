@@ -1,17 +1,16 @@
 // A running turn as one growing message: the agent's activity, and the answer so far.
 
-import { element, icon } from './element.js';
+import { createToolSteps } from './chat/tool-steps.tsx';
+import { element } from './element.js';
 import { createMarkdownView } from './markdown-view.js';
 import { messageFoot } from './message.js';
 import { t } from './texts.js';
 
-const TOOL_STATES = { running: 'running', ok: 'done', failed: 'failed', waiting: 'asks' };
-
-export function createLiveTurn(onChange) {
-  const tools = toolList([]);
+export function createLiveTurn(turnId, { keepPlace, loadTurn }) {
+  const tools = createToolSteps(turnId, loadTurn);
   const body = element('div', { className: 'body' });
   const activity = element('p', { className: 'activity' }, dots());
-  const node = element('article', { className: 'message agent live' }, tools, body, activity);
+  const node = element('article', { className: 'message agent live' }, tools.node, body, activity);
   const view = createMarkdownView(body);
   let markdown = '';
   let isStopped = false;
@@ -21,13 +20,8 @@ export function createLiveTurn(onChange) {
   function draw() {
     drawing ??= requestAnimationFrame(() => {
       drawing = undefined;
-      onChange(() => view.grow(markdown));
+      keepPlace(() => view.grow(markdown));
     });
-  }
-
-  function showTools(list) {
-    tools.hidden = list.length === 0;
-    tools.replaceChildren(...list.map(toolLine));
   }
 
   function showActivity({ phase, notice, result }) {
@@ -59,7 +53,7 @@ export function createLiveTurn(onChange) {
     /** Applies a difference to what this connection sent before. */
     apply(delta) {
       markdown = markdown.slice(0, delta.keep) + delta.append;
-      if (delta.tools !== undefined) showTools(delta.tools);
+      if (delta.tools !== undefined) tools.show(delta.tools);
       showActivity(delta);
       draw();
     },
@@ -79,7 +73,7 @@ export function createLiveTurn(onChange) {
     /** Shows how the turn ended, if this connection missed it. */
     ended({ kind, tools: list }) {
       isStopped = kind === 'stopped';
-      showTools(list);
+      tools.show(list);
     },
     /** The turn ended without an answer. */
     close() {
@@ -88,33 +82,6 @@ export function createLiveTurn(onChange) {
       node.classList.remove('live');
     },
   };
-}
-
-/** The calls of a turn, in order. */
-export function toolList(list) {
-  const props = { className: 'tools', hidden: list.length === 0, aria: { label: t`Tools used` } };
-  return element('ul', props, ...list.map(toolLine));
-}
-
-function toolLine({ name, detail, status, preview = '' }) {
-  const state = TOOL_STATES[status] ?? 'running';
-  const mark = state === 'running' ? element('span', { className: 'spinner' }) : icon(state);
-  const isWaiting = state === 'asks';
-  return element(
-    'li',
-    { className: state },
-    mark,
-    element('span', { className: 'tool-name' }, name),
-    element('span', { className: 'tool-detail', title: detail }, detail),
-    isWaiting || preview === ''
-      ? undefined
-      : element('span', { className: 'tool-preview', title: preview }, preview),
-    element(
-      'span',
-      { className: isWaiting ? '' : 'unseen' },
-      isWaiting ? t`waiting for approval` : state,
-    ),
-  );
 }
 
 /** Three moving dots while the agent thinks. */

@@ -31,13 +31,11 @@ function demoNotice() {
     'div',
     { className: 'notice' },
     element('strong', {}, t`This is the built-in demo, not an AI model.`),
-    element('p', {}, t`Connect a real model on the machine where nanobot runs, then restart it:`),
     element(
-      'ul',
+      'p',
       {},
-      element('li', {}, t`set a key, such as `, element('code', {}, 'ANTHROPIC_API_KEY=…')),
-      element('li', {}, t`or start Ollama, LM Studio or llama.cpp`),
-      element('li', {}, t`or run `, element('code', {}, 'nanobot onboard'), t`, which guides you`),
+      t`Connect a real model with a key, or a model server on this machine. It is tested first, and answers without a restart.`,
     ),
+    element('a', { href: '#/setup', className: 'button primary' }, t`Connect a model`),
   );
 }

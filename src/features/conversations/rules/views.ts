@@ -34,9 +34,14 @@ const step = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('tool'),
     at: moment,
+    call: z.string().describe('Id of the call.'),
     name: z.string(),
     arguments: z.string(),
     result: z.string().exactOptional().describe('Absent while it runs.'),
+    tookMs: z
+      .number()
+      .exactOptional()
+      .describe('From the request of the model to the result, with the calls before it.'),
     status: z.enum(['running', 'ok', 'failed', 'unknown']),
     isUntrusted: z.boolean(),
   }),
@@ -66,6 +71,11 @@ export const sessionTurns = z.object({
     .describe('Absent where it cannot be taken over.'),
 });
 export const answeredBy = sessionTurns.pick({ answeredBy: true }).required();
+
+export const exportedSession = z.object({
+  name: z.string().describe('For a file.'),
+  text: z.string().describe('Markdown.'),
+});
 
 export const searchHits = z.object({
   hits: z.array(
@@ -105,3 +115,4 @@ export type ShownTurn = z.infer<typeof shownTurn>;
 export type ShownStep = z.infer<typeof step>;
 export type SearchHits = z.infer<typeof searchHits>;
 export type MessageTrace = z.infer<typeof messageTrace>;
+export type ExportedSession = z.output<typeof exportedSession>;

@@ -9,9 +9,10 @@ import type {
   ShownStep,
   ShownTurn,
 } from '../../../features/conversations/rules/views.ts';
-import { Moment, moneyText, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { Moment, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
 import { OwnAnswer, TakeOver } from './take-over.tsx';
 import { Life } from './timeline.tsx';
+import { ToolDetails, type ToolStep, turnFacts } from './tool-details.tsx';
 
 export const SESSIONS = '/api/v1/sessions';
 
@@ -150,18 +151,15 @@ type TurnProps = ViewProps & {
 };
 
 function Turn({ turn, reset, currency, parts }: TurnProps) {
-  const { steps, outcome, models, calls, tokens, micros } = turn;
+  const { steps, outcome } = turn;
   const asked = steps.flatMap((step) => (step.kind === 'said' && step.message) || []);
   const facts = [
     ...(outcome === undefined ? [t`in progress`] : []),
     ...(outcome === 'recorded' ? [t`not answered by the agent`] : []),
     ...(outcome === 'failed' ? [t`failed`] : []),
     ...(outcome === 'stopped' ? [t`stopped`] : []),
-    ...models,
-    ...(calls === 0 ? [] : [calls === 1 ? t`1 model call` : t`${calls} model calls`]),
-    ...(tokens === 0 ? [] : [t`${tokens.toLocaleString()} tokens`]),
-    ...(micros === 0 ? [] : [moneyText(micros, currency)]),
-  ];
+    turnFacts(turn, currency),
+  ].filter((fact) => fact !== '');
   return (
     <li class="turn">
       {reset !== undefined && <Reset at={reset} />}
@@ -199,14 +197,14 @@ function Step({ step }: { readonly step: ShownStep }) {
   );
 }
 
-const STATES: Readonly<Record<Extract<ShownStep, { kind: 'tool' }>['status'], string>> = {
+const STATES: Readonly<Record<ToolStep['status'], string>> = {
   running: t`running`,
   ok: t`done`,
   failed: t`failed`,
   unknown: t`interrupted: it is not known whether it had an effect`,
 };
 
-function ToolCall({ step }: { readonly step: Extract<ShownStep, { kind: 'tool' }> }) {
+function ToolCall({ step }: { readonly step: ToolStep }) {
   return (
     <details class="tool-call">
       <summary>
@@ -214,23 +212,7 @@ function ToolCall({ step }: { readonly step: Extract<ShownStep, { kind: 'tool' }
         <span class={step.status === 'failed' ? 'problem' : 'soft'}>{STATES[step.status]}</span>
         {step.isUntrusted && <span class="badge">{t`untrusted`}</span>}
       </summary>
-      <p class="soft">{t`Arguments`}</p>
-      <pre dir="auto">{readable(step.arguments)}</pre>
-      {step.result !== undefined && (
-        <>
-          <p class="soft">{t`Result`}</p>
-          <pre dir="auto">{step.result}</pre>
-        </>
-      )}
+      <ToolDetails step={step} />
     </details>
   );
-}
-
-/** JSON with line breaks; invalid JSON as the model wrote it. */
-function readable(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }

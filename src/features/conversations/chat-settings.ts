@@ -1,0 +1,144 @@
+// The settings of a chat of the page over HTTP: those of /model, /think, /mode and /approvals, set by the
+// functions behind these commands; and what the message field completes.
+
+import { z } from 'zod';
+import { LOCAL_CHAT_NAME, LOCAL_OWNER } from '../../channels/local-channel.ts';
+import type { PersonRecord } from '../../kernel/access/person.ts';
+import type { ApprovalPolicy } from '../../kernel/access/rights.ts';
+import type { CommandInfo } from '../../kernel/commands/command-access.ts';
+import { AGENT_MODES, type AgentMode } from '../../kernel/config/settings-fields.ts';
+import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, type SessionKey } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import type { AuditLog } from '../../kernel/observe/telemetry.ts';
+import { t } from '../../lib/texts.ts';
+import { chooseMode } from '../modes/index.ts';
+import { chooseModel, type ModelChoiceDeps, thinkingWithin } from './model-commands.ts';
+import {
+  type ChangedChatSettings,
+  type ChatSettings,
+  changedChatSettings,
+  chatSettings,
+  commandFacts,
+  modelNames,
+} from './rules/chat-views.ts';
+
+const oneChat = z.object({
+  chat: z.string().regex(LOCAL_CHAT_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"'),
+});
+
+type ChatSettingsDeps = ModelChoiceDeps & {
+  readonly defaults: () => { readonly thinkingBudget: number };
+  readonly modes: {
+    configured(): AgentMode;
+    problems(mode: AgentMode): Promise<readonly string[]>;
+  };
+  sessionOf(chat: ChatRef): Promise<SessionKey>;
+  readonly approvals: {
+    /** The owner as a person of this chat. */
+    of(chat: ChatRef): Promise<Pick<PersonRecord, 'approvals'> | undefined>;
+    /** False where the owner is no known person yet. */
+    set(chat: ChatRef, policy: ApprovalPolicy | 'auto'): Promise<boolean>;
+  };
+  /** Whether voice messages are transcribed. */
+  hears(): boolean;
+  /** That need no further setup. */
+  modelNames(): Promise<readonly string[]>;
+  readonly commands: readonly CommandInfo[];
+  readonly audit: AuditLog;
+};
+
+export function chatSettingsRoutes(deps: ChatSettingsDeps) {
+  const { settings, models, modes, audit } = deps;
+
+  async function view(chat: ChatRef): Promise<ChatSettings> {
+    const chosen = await settings.get(await deps.sessionOf(chat));
+    const { approvals } = (await deps.approvals.of(chat)) ?? {};
+    const shownModes = AGENT_MODES.map(async (name) => ({
+      name,
+      problems: [...(await modes.problems(name))],
+    }));
+    return {
+      ...given('model', chosen.model),
+      defaultModel: models().defaultModel,
+      ...given('thinking', chosen.thinkingBudget),
+      defaultThinking: deps.defaults().thinkingBudget,
+      ...given('mode', chosen.mode),
+      defaultMode: modes.configured(),
+      modes: await Promise.all(shownModes),
+      hears: deps.hears(),
+      ...given('approvals', approvals),
+    };
+  }
+
+  async function change(chat: ChatRef, changed: ChangedChatSettings): Promise<void> {
+    const session = await deps.sessionOf(chat);
+    const { model, thinking, mode, approvals } = changed;
+    if (model !== undefined) await changeModel(session, model, deps);
+    if (thinking !== undefined) {
+      const { thinkingBudget: _dropped, ...rest } = await settings.get(session);
+      const budget = thinking === 'default' ? {} : { thinkingBudget: thinkingWithin(thinking) };
+      await settings.set(session, { ...rest, ...budget });
+    }
+    if (mode !== undefined) await chooseMode(session, mode, settings);
+    if (approvals !== undefined) {
+      audit.note({
+        kind: 'command',
+        fields: { command: `approvals ${approvals}`, by: LOCAL_OWNER.id },
+      });
+      if (!(await deps.approvals.set(chat, approvals)))
+        throw new Refusal(409, 'unknown_person', t`Write a first message, then choose this.`);
+    }
+  }
+
+  return {
+    'GET /api/v1/chats/:chat/settings': endpoint(
+      {
+        ...{ summary: t`How the answers of a chat of the page are made`, params: oneChat },
+        answer: chatSettings,
+      },
+      ({ chat }) => view(webChat(chat)),
+    ),
+    'POST /api/v1/chats/:chat/settings': endpoint(
+      {
+        summary: t`Change how its answers are made, from the next message on`,
+        ...{ params: oneChat, body: changedChatSettings, answer: chatSettings },
+      },
+      async ({ chat }, changed) => {
+        await change(webChat(chat), changed);
+        return view(webChat(chat));
+      },
+    ),
+    'GET /api/v1/models': endpoint(
+      { summary: t`Models that can be chosen`, answer: modelNames },
+      async () => ({ models: [...(await deps.modelNames())] }),
+    ),
+    'GET /api/v1/commands': endpoint(
+      { summary: t`The chat commands of an owner`, answer: commandFacts },
+      () => ({
+        commands: deps.commands.map(({ name, summary, usage }) => ({
+          ...{ name, summary },
+          ...given('usage', usage),
+        })),
+      }),
+    ),
+  } satisfies RouteHandlers;
+}
+
+const webChat = (chat: string): ChatRef => ({
+  channel: channelName('web'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId(chat),
+});
+
+async function changeModel(session: SessionKey, model: string, deps: ModelChoiceDeps) {
+  const set = await chooseModel(session, model, deps).catch((error: unknown) => {
+    if (!(error instanceof ProviderError)) throw error;
+    throw new Refusal(400, 'unknown_model', error.userText ?? error.message);
+  });
+  if (set.kind === 'refused') throw new Refusal(409, 'local_only', set.text);
+}
+
+const given = <Name extends string, T>(name: Name, value: T | undefined) =>
+  (value === undefined ? {} : { [name]: value }) as { readonly [key in Name]?: T };

@@ -1,0 +1,308 @@
+// The list of chats: titles, the time of the last message, which have news; search, and what can be done
+// with one: rename, export, archive.
+
+import { signal, useSignal } from '@preact/signals';
+import { render } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { ExportedSession, SearchHits } from '../../../features/conversations/rules/views.ts';
+import { type Api, IconButton, reasonOf } from './parts.tsx';
+
+const CHATS = '/api/v1/chats';
+const REFRESH_MS = 30_000;
+const SEEN_KEY = 'nanobot.seen';
+const DAY_MS = 86_400_000;
+const SAVE_MS = 60_000;
+const MAX_TITLE_CHARS = 60;
+/** Fewer letters are in too many messages. */
+const MIN_SEARCHED_CHARS = 3;
+
+const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const dayFormat = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
+
+export type Chat = {
+  readonly chat: string;
+  readonly title: string;
+  readonly updatedAt: number;
+  readonly lastSeq: number;
+};
+
+type ListApi = Pick<Api, 'getJson' | 'postJson'>;
+
+export function createChatList(
+  api: ListApi,
+  place: HTMLElement,
+  { onOpen, onChange }: { onOpen(): void; onChange(): void },
+) {
+  const chats = signal<readonly Chat[]>([]);
+  const archived = signal<readonly Chat[] | undefined>(undefined);
+  const current = signal<string | undefined>(undefined);
+  const seen = signal(readSeen());
+
+  function noteSeen() {
+    const known = { ...seen.value };
+    for (const { chat, lastSeq } of chats.value) {
+      if (chat === current.value || known[chat] === undefined) known[chat] = lastSeq;
+    }
+    seen.value = known;
+    localStorage.setItem(SEEN_KEY, JSON.stringify(known));
+  }
+
+  async function refresh() {
+    chats.value = ((await api.getJson(CHATS)) as { chats: Chat[] }).chats;
+    if (archived.value !== undefined) await showArchived();
+    noteSeen();
+    onChange();
+  }
+
+  async function showArchived() {
+    const found = (await api.getJson(`${CHATS}?which=archived`)) as { chats: Chat[] };
+    archived.value = found.chats;
+  }
+
+  function ChatList() {
+    const words = useSignal('');
+    const hits = useSignal<SearchHits['hits']>([]);
+    const typed = words.value.trim();
+    const isFound = ({ title }: Chat) => title.toLowerCase().includes(typed.toLowerCase());
+    useEffect(() => {
+      hits.value = [];
+      if (typed.length < MIN_SEARCHED_CHARS) return;
+      let isOver = false;
+      void searchTexts(api, typed).then((found) => {
+        if (!isOver) hits.value = found;
+      });
+      return () => {
+        isOver = true;
+      };
+    }, [typed]);
+    const rows = (list: readonly Chat[], isArchived: boolean) =>
+      list.map((one) => (
+        <Row
+          key={one.chat}
+          {...{ api, chat: one, isArchived, refresh, onOpen }}
+          isCurrent={one.chat === current.value}
+          hasNews={
+            one.chat !== current.value && one.lastSeq > (seen.value[one.chat] ?? one.lastSeq)
+          }
+        />
+      ));
+    return (
+      <>
+        <input
+          type="search"
+          class="chat-search"
+          dir="auto"
+          autocomplete="off"
+          placeholder={t`Search chats`}
+          aria-label={t`Search chats`}
+          value={words.value}
+          onInput={({ currentTarget }) => {
+            words.value = currentTarget.value;
+          }}
+        />
+        <ul id="chats">{rows(chats.value.filter(isFound), false)}</ul>
+        {hits.value.length > 0 && (
+          <>
+            <h2 class="chat-heading">{t`In messages`}</h2>
+            <ul class="chat-hits">
+              {hits.value.map(({ session, at, snippet }) => (
+                <li key={`${session} ${at} ${snippet}`}>
+                  <a href={`#${chatOf(session)}`} onClick={onOpen}>
+                    <bdi>{snippet}</bdi>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+        {archived.value === undefined ? (
+          <button type="button" class="chat-archive" onClick={showArchived}>
+            {t`Archived chats`}
+          </button>
+        ) : (
+          <>
+            <h2 class="chat-heading">{t`Archived chats`}</h2>
+            {archived.value.length === 0 && <p class="chat-none">{t`None`}</p>}
+            <ul class="chats-archived">{rows(archived.value.filter(isFound), true)}</ul>
+          </>
+        )}
+      </>
+    );
+  }
+
+  render(<ChatList />, place);
+  return {
+    refresh,
+    /** Refreshes while the page is visible; an unreachable gateway is asked again later. */
+    keepFresh() {
+      setInterval(() => {
+        if (document.visibilityState === 'visible') refresh().catch(() => undefined);
+      }, REFRESH_MS);
+    },
+    select(chat: string) {
+      current.value = chat;
+      noteSeen();
+    },
+    all: () => chats.value,
+    find: (chat: string) =>
+      [...chats.value, ...(archived.value ?? [])].find((one) => one.chat === chat),
+    newest: () => chats.value[0],
+  };
+}
+
+const chatOf = (session: string) => /^web:([^#]+)/.exec(session)?.[1] ?? '';
+
+async function searchTexts(api: ListApi, words: string): Promise<SearchHits['hits']> {
+  try {
+    const { hits } = (await api.postJson('/api/v1/sessions/search', { words })) as SearchHits;
+    return hits.filter(({ session }) => chatOf(session) !== '');
+  } catch {
+    // The titles are found all the same.
+    return [];
+  }
+}
+
+type RowProps = {
+  readonly api: ListApi;
+  readonly chat: Chat;
+  readonly isCurrent: boolean;
+  readonly hasNews: boolean;
+  readonly isArchived: boolean;
+  refresh(): Promise<void>;
+  onOpen(): void;
+};
+
+function Row({ api, chat: one, isCurrent, hasNews, isArchived, refresh, onOpen }: RowProps) {
+  const { chat, title, updatedAt } = one;
+  const shown = useSignal<'row' | 'actions' | 'rename'>('row');
+  const problem = useSignal('');
+  const isOpen = shown.value !== 'row';
+  const name = title === '' ? t`Untitled` : title;
+
+  async function act(work: () => Promise<unknown>) {
+    problem.value = '';
+    try {
+      await work();
+      shown.value = 'row';
+      await refresh();
+    } catch (error) {
+      problem.value = reasonOf(error);
+    }
+  }
+  const change = (changed: object) => act(() => api.postJson(`${CHATS}/${chat}`, changed));
+
+  return (
+    <li
+      class={isOpen ? 'opened' : ''}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape' || !isOpen) return;
+        event.stopPropagation();
+        shown.value = 'row';
+      }}
+    >
+      <div class="chat-row">
+        <a
+          href={`#${chat}`}
+          class={hasNews ? 'news' : ''}
+          aria-current={isCurrent ? 'page' : undefined}
+          onClick={onOpen}
+        >
+          <span class="chat-title" dir="auto">
+            {name}
+          </span>
+          <time dateTime={new Date(updatedAt).toISOString()}>{momentText(updatedAt)}</time>
+        </a>
+        <IconButton
+          icon="more"
+          label={t`Rename, export or archive ${name}`}
+          class="small"
+          pressed={isOpen}
+          onClick={() => {
+            shown.value = isOpen ? 'row' : 'actions';
+          }}
+        />
+      </div>
+      {shown.value === 'actions' && (
+        <div class="chat-actions">
+          <button
+            type="button"
+            class="button"
+            onClick={() => {
+              shown.value = 'rename';
+            }}
+          >{t`Rename`}</button>
+          <button type="button" class="button" onClick={() => act(() => exportChat(api, chat))}>
+            {t`Export`}
+          </button>
+          <button type="button" class="button" onClick={() => change({ isArchived: !isArchived })}>
+            {isArchived ? t`Bring back` : t`Archive`}
+          </button>
+        </div>
+      )}
+      {shown.value === 'rename' && (
+        <Rename title={title} onRename={(now) => change({ title: now })} />
+      )}
+      {problem.value !== '' && (
+        <p class="problem" role="alert">
+          {problem.value}
+        </p>
+      )}
+    </li>
+  );
+}
+
+type RenameProps = { readonly title: string; onRename(now: string): Promise<void> };
+
+function Rename({ title, onRename }: RenameProps) {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.select(), []);
+  return (
+    <form
+      class="chat-actions"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const now = field.current?.value.trim() ?? '';
+        if (now !== '') void onRename(now);
+      }}
+    >
+      <input
+        ref={field}
+        dir="auto"
+        class="chat-name"
+        maxLength={MAX_TITLE_CHARS}
+        defaultValue={title}
+        aria-label={t`New title`}
+      />
+      <button type="submit" class="button primary">
+        {t`Save`}
+      </button>
+    </form>
+  );
+}
+
+async function exportChat(api: ListApi, chat: string) {
+  const path = `/api/v1/sessions/${encodeURIComponent(`web:${chat}`)}/export`;
+  const { name, text } = (await api.getJson(path)) as ExportedSession;
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type: 'text/markdown' }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), SAVE_MS);
+}
+
+function momentText(at: number): string {
+  const isToday = Date.now() - at < DAY_MS && new Date(at).getDate() === new Date().getDate();
+  return (isToday ? timeFormat : dayFormat).format(at);
+}
+
+function readSeen(): Readonly<Record<string, number>> {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(SEEN_KEY) ?? '{}');
+    return typeof stored === 'object' && stored !== null
+      ? (stored as Readonly<Record<string, number>>)
+      : {};
+  } catch {
+    return {};
+  }
+}

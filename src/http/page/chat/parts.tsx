@@ -1,0 +1,54 @@
+// What the parts of the chat share: icons, buttons, the calls of the API.
+
+import { t } from '/texts.js';
+
+export type UploadedFile = {
+  readonly media: string;
+  readonly name: string;
+  readonly mimeType: string;
+  readonly sizeBytes: number;
+};
+
+/** Of api.js. */
+export type Api = {
+  getJson(path: string): Promise<unknown>;
+  postJson(path: string, body: object): Promise<unknown>;
+  upload(file: File, signal: AbortSignal): Promise<UploadedFile>;
+};
+
+export function Icon({ name }: { readonly name: string }) {
+  return (
+    <svg class="icon" aria-hidden="true">
+      <use href={`/icons.svg#${name}`} />
+    </svg>
+  );
+}
+
+export function IconButton(props: {
+  readonly icon: string;
+  readonly label: string;
+  readonly onClick: () => void;
+  readonly class?: string;
+  readonly disabled?: boolean;
+  readonly hidden?: boolean;
+  readonly pressed?: boolean;
+}) {
+  const { icon, label, onClick } = props;
+  return (
+    <button
+      type="button"
+      class={`icon-button ${props.class ?? ''}`.trim()}
+      title={label}
+      aria-label={label}
+      aria-pressed={props.pressed}
+      disabled={props.disabled ?? false}
+      hidden={props.hidden ?? false}
+      onClick={onClick}
+    >
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+export const reasonOf = (error: unknown): string =>
+  error instanceof Error ? error.message : t`The gateway could not be reached. Try again.`;

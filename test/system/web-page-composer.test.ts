@@ -1,0 +1,224 @@
+// The message field of the web page before the whole program: how the answers of a chat are made, the
+// commands behind a slash, what is typed and not sent, files that are dropped and pasted.
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chatSettings, commandFacts } from '../../src/features/conversations/rules/chat-views.ts';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import {
+  type ApiCall,
+  callApi,
+  fits,
+  HOSTILE,
+  openConsole,
+  SIZES,
+  THEMES,
+} from '../support/console-page.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
+import { eventually } from '../support/web-page.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: the message field of the web page (${absent})`);
+
+const ADA = 1001;
+
+describe.skipIf(absent !== undefined)('the message field of the web page', () => {
+  let browser: Browser;
+  let world: TelegramWorld;
+
+  beforeAll(async () => {
+    const [port = 0] = await freePorts(1);
+    world = await startTelegramWorld({
+      respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
+      config: {
+        gateway: { port },
+        agents: { defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] } },
+      },
+      pair: { [ADA]: 'owner' },
+    });
+    // A microphone that hears beeps.
+    browser = await launchChromium(
+      '--use-fake-device-for-media-stream',
+      '--use-fake-ui-for-media-stream',
+    );
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
+  const settingsOf = async (chat: string) =>
+    chatSettings.parse((await api(`/api/v1/chats/${chat}/settings`)).body);
+
+  async function openChat(chat: string, options = {}) {
+    const rig = await openConsole(browser, world.gateway, '#/schedules', options);
+    await rig.page.goto(`${world.gateway.address}/#${chat}`);
+    await rig.page.waitForSelector('.chat-options-button');
+    return rig;
+  }
+
+  it('sets the model, the thinking, the mode and the approvals as the commands do', async () => {
+    await using rig = await openChat('options');
+    const { page } = rig;
+    const button = page.locator('.chat-options-button');
+    await eventually(async () => expect(await button.innerText()).toMatch(/^openai\/sim-1/));
+    await page.fill('#text', '/model');
+    await page.press('#text', 'Enter');
+    await page.waitForSelector('.said .agent >> text=The model is openai/sim-1');
+    await button.click();
+    expect(await page.evaluate('document.activeElement.placeholder')).toBe('openai/sim-1');
+    await page.waitForSelector('#model-names option[value="openai/sim-2"]', { state: 'attached' });
+    await page.getByRole('combobox', { name: 'Model', exact: true }).fill('openai/sim-2');
+    await page.keyboard.press('Enter');
+    await eventually(async () => expect(await button.innerText()).toMatch(/^openai\/sim-2/));
+    await page
+      .getByRole('combobox', { name: 'Thinking', exact: true })
+      .selectOption({ label: 'Normal (10,000 tokens)' });
+    await eventually(async () => expect(await button.innerText()).toMatch(/thinking/));
+    await page.getByRole('combobox', { name: 'Approvals', exact: true }).selectOption('strict');
+    await page.getByRole('combobox', { name: 'Mode', exact: true }).selectOption('inline');
+    await eventually(async () =>
+      expect(await settingsOf('options')).toMatchObject({
+        ...{ model: 'openai/sim-2', thinking: 10_000, mode: 'inline', approvals: 'strict' },
+      }),
+    );
+    await page.getByRole('combobox', { name: 'Model', exact: true }).fill('nobody/nothing');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.chat-options-panel [role="alert"] >> text=nobody/nothing');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.chat-options-panel', { state: 'detached' });
+    await page.fill('#text', '/model');
+    await page.press('#text', 'Enter');
+    await page.waitForSelector('.said .agent >> text=The model is openai/sim-2');
+    await page.fill('#text', '/think off');
+    await page.press('#text', 'Enter');
+    await page.waitForSelector('.said .agent >> text=Thinking is off.');
+    expect((await settingsOf('options')).thinking).toBe(0);
+    expect((await settingsOf('another')).model).toBeUndefined();
+    await api('/api/v1/chats/options/settings', { approvals: 'auto', model: 'default' });
+    const { approvals, model } = await settingsOf('options');
+    expect([approvals, model]).toEqual([undefined, undefined]);
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('refuses what no model, mode or policy is, and changes nothing', async () => {
+    for (const body of [
+      { model: 'nobody/nothing' },
+      { model: '' },
+      { mode: 'turbo' },
+      { thinking: -1 },
+      { approvals: 'never' },
+      { other: 1 },
+    ]) {
+      const { status } = await api('/api/v1/chats/refused/settings', body);
+      expect([body, status]).toEqual([body, 400]);
+    }
+    expect((await api('/api/v1/chats/..%2Fx/settings')).status).toBe(400);
+    const { model, mode, thinking } = await settingsOf('refused');
+    expect([model, mode, thinking]).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('lists the commands behind a slash, chosen by the keyboard', async () => {
+    const { commands } = commandFacts.parse((await api('/api/v1/commands')).body);
+    expect(commands.map(({ name }) => name)).toContain('model');
+    await using rig = await openChat('slash');
+    const { page } = rig;
+    await page.focus('#text');
+    await page.keyboard.type('/sta');
+    await page.waitForSelector('.completions >> text=/status');
+    await page.keyboard.press('Tab');
+    expect(await page.inputValue('#text')).toMatch(/^\/sta(?:rt|tus)/);
+    await page.fill('#text', '/s');
+    await page.waitForSelector('.completions [aria-selected="true"]');
+    const second = await page.locator('.completions code').nth(1).innerText();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    expect((await page.inputValue('#text')).trim()).toBe(second);
+    await page.fill('#text', '/no-such');
+    await page.waitForSelector('.completions', { state: 'hidden' });
+    await page.fill('#text', '/he');
+    await page.waitForSelector('.completions >> text=/help');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.completions', { state: 'hidden' });
+    await page.fill('#text', '/help');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.said .agent >> text=This conversation');
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('keeps what is typed for each chat, over a reload too, until it is sent', async () => {
+    await using rig = await openChat('draft');
+    const { page } = rig;
+    await page.fill('#text', `half a thought ${HOSTILE}`);
+    await page.goto(`${world.gateway.address}/#other`);
+    await eventually(async () => expect(await page.inputValue('#text')).toBe(''));
+    await page.goto(`${world.gateway.address}/#draft`);
+    await page.reload();
+    await eventually(async () =>
+      expect(await page.inputValue('#text')).toBe(`half a thought ${HOSTILE}`),
+    );
+    await page.press('#text', 'Enter');
+    await page.waitForSelector('.said .agent >> text=You said: half a thought');
+    await page.reload();
+    await page.waitForSelector('.said .agent');
+    expect(await page.inputValue('#text')).toBe('');
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('attaches what is dropped on the page and pasted', async () => {
+    await using rig = await openChat('files');
+    const { page } = rig;
+    for (const type of ['drop', 'paste']) {
+      await page.evaluate(`{
+        const data = new DataTransfer();
+        data.items.add(new File(['some text'], '${type}.txt', { type: 'text/plain' }));
+        const Kind = '${type}' === 'drop' ? DragEvent : ClipboardEvent;
+        const carried = { bubbles: true, cancelable: true, dataTransfer: data, clipboardData: data };
+        document.getElementById('text').dispatchEvent(new Kind('${type}', carried));
+      }`);
+      await page.waitForSelector(`#composer-files .file >> text=${type}.txt`);
+    }
+    await eventually(async () =>
+      expect(await page.locator('#composer-files >> text=9 bytes').count()).toBe(2),
+    );
+    await page.press('#text', 'Enter');
+    await eventually(async () => expect(await page.locator('.said .person .file').count()).toBe(2));
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('records a voice message, which can be played after it was sent', async () => {
+    await using rig = await openChat('voice', { permissions: ['microphone'] });
+    const { page } = rig;
+    await page.getByRole('button', { name: 'Record a voice message' }).click();
+    await page.getByRole('button', { name: /End the recording \([1-9]\d* s\)/ }).click();
+    await page.waitForSelector('#composer-files .file >> text=voice-message.wav');
+    await page.waitForSelector('#composer-files .file >> text=/kB$/');
+    await page.press('#text', 'Enter');
+    const player = page.locator('.said .person audio');
+    await player.waitFor();
+    await eventually(async () =>
+      expect(await player.evaluate((sound: HTMLAudioElement) => sound.duration)).toBeGreaterThan(0),
+    );
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('fits each screen with its options and its list of commands open', async () => {
+    for (const viewport of SIZES) {
+      await using rig = await openChat('fits', { viewport, bypassCSP: true });
+      const { page } = rig;
+      for (const colorScheme of THEMES) {
+        await page.emulateMedia({ colorScheme });
+        await page.fill('#text', '/');
+        await page.waitForSelector('.completions >> text=/help');
+        await fits(page, `composer-commands-${viewport.width}-${colorScheme}`);
+        await page.fill('#text', '');
+        await page.click('.chat-options-button');
+        await fits(page, `composer-options-${viewport.width}-${colorScheme}`);
+        await page.keyboard.press('Escape');
+      }
+    }
+  });
+});
