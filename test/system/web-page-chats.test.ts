@@ -66,7 +66,7 @@ describe.skipIf(absent !== undefined)('the chats of the web page', () => {
     await row.getByRole('button', { name: /^Rename, export or archive/ }).click();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      row.getByRole('button', { name: 'Export' }).click(),
+      row.getByRole('button', { name: 'Export', exact: true }).click(),
     ]);
     expect(download.suggestedFilename()).toBe('web-garden.md');
     expect(await readFile(await download.path(), 'utf8')).toContain('You said: where do');
@@ -80,14 +80,14 @@ describe.skipIf(absent !== undefined)('the chats of the web page', () => {
     await eventually(async () => expect(await page.innerText('#title')).toMatch(/^Tulips </));
     await renamed.hover();
     await renamed.getByRole('button', { name: /^Rename, export or archive/ }).click();
-    await renamed.getByRole('button', { name: 'Archive' }).click();
+    await renamed.getByRole('button', { name: 'Archive', exact: true }).click();
     await renamed.waitFor({ state: 'detached' });
     await page.reload();
     await page.click('text=Archived chats');
     const archived = page.locator('.chats-archived li', { hasText: 'Tulips' });
     await archived.hover();
     await archived.getByRole('button', { name: /^Rename, export or archive/ }).click();
-    await archived.getByRole('button', { name: 'Bring back' }).click();
+    await archived.getByRole('button', { name: 'Bring back', exact: true }).click();
     await renamed.waitFor();
     expect(rig.problems).toEqual([]);
   });
@@ -158,6 +158,7 @@ describe.skipIf(absent !== undefined)('the chats of the web page', () => {
       await row.getByRole('button', { name: /^Rename, export or archive/ }).click();
       await fits(page, `chats-actions-${viewport.width}`);
       await page.keyboard.press('ControlOrMeta+k');
+      await page.keyboard.type('help');
       await page.waitForSelector('#places >> text=/help');
       await fits(page, `chats-jump-${viewport.width}`);
     }
