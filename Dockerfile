@@ -29,7 +29,7 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 RUN useradd --uid 1000 --user-group --create-home node
-RUN install -d -o node -g node -m 0700 /data \
+RUN install -d -o node -g node -m 0700 /data /srv/nanobot \
  && ln -s /app/bin/nanobot.js /usr/local/bin/nanobot
 COPY --from=runtime /usr/local/bin/node /usr/local/bin/
 COPY --from=runtime /app/node_modules ./node_modules
