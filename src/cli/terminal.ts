@@ -82,7 +82,7 @@ export function createTerminal(process: NodeJS.Process): Terminal {
   const typed = typedCommands(env, process.argv[1]);
   return {
     env,
-    home: withSharedFiles(homeOf(env)),
+    home: withSharedFiles(homeOf(env), env),
     clock: systemClock,
     input: stdin,
     output: stdout,

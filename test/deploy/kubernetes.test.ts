@@ -76,13 +76,29 @@ it('refuses a manifest that Kubernetes would refuse', async () => {
   expect(() => checked(text)).toThrow(/terminationGracePeriodSeconds/);
 });
 
-it('has a configuration that the program accepts', async () => {
+const SECRETS = {
+  DATABASE_URL: 'postgres://nanobot:secret@127.0.0.1:1/nanobot',
+  NANOBOT_GATEWAY_TOKEN: 'a-token-of-more-than-thirty-two-characters',
+};
+
+async function accepts(config: string, env: Readonly<Record<string, string>>): Promise<void> {
   await using home = await temporaryHome();
-  await writeFile(join(home.path, 'config.json'), values().config);
-  const env = { DATABASE_URL: 'postgres://nanobot:secret@127.0.0.1:1/nanobot' };
-  const { code, stdout, stderr } = await runNanobot(['config', 'validate'], {
-    home: home.path,
-    env,
-  });
-  expect({ code, stdout, stderr }).toMatchObject({ code: 0 });
+  await writeFile(join(home.path, 'config.json'), config, { mode: 0o600 });
+  const { code, stderr } = await runNanobot(['config', 'validate'], { home: home.path, env });
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+}
+
+it('has a configuration that the program accepts', () => accepts(values().config, SECRETS));
+
+it('has a Compose profile whose processes the program accepts', async () => {
+  const text = readFileSync(join(DEPLOY, '../docker-compose.yml'), 'utf8');
+  const { services } = parse(text, { merge: true });
+  const inProfile = Object.entries<{ profiles?: readonly string[]; command?: readonly string[] }>(
+    services,
+  ).filter(([, { profiles }]) => profiles?.includes('postgres'));
+  expect(inProfile.map(([name]) => name)).toEqual(['channels', 'workers', 'database']);
+  expect(services.channels.command).toContain('channels');
+  expect(services.workers.command).toContain('workers');
+  const { environment } = services.workers;
+  await accepts('{}', { ...environment, ...SECRETS });
 });

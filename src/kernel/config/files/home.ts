@@ -7,7 +7,8 @@ import { findPackageJSON } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
-import { readJson } from '../json.ts';
+import { type Environment, withVariables } from '../environment.ts';
+import { isJsonObject, type JsonObject, readJson } from '../json.ts';
 import { valueAt } from '../json-paths.ts';
 
 /** Names of the files and folders below the root. */
@@ -71,8 +72,8 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
  * With the folders that several processes share in place of its own (storage.path), read by itself,
  * because commands find them beside a configuration that is invalid elsewhere.
  */
-export function withSharedFiles(home: Home): Home {
-  const shared = sharedFolder(home);
+export function withSharedFiles(home: Home, env: Environment): Home {
+  const shared = sharedFolder(home, env);
   if (shared === '') return home;
   const names = ['workspace', 'sessions', 'media', 'token'] as const;
   const folders = Object.fromEntries(names.map((name) => [name, join(shared, NAMES[name])]));
@@ -96,13 +97,17 @@ function ownName(home: Home): string {
 
 export const isShared = (home: Home) => home.sessions !== join(home.root, NAMES.sessions);
 
-function sharedFolder(home: Home): string {
+function sharedFolder(home: Home, env: Environment): string {
+  const path = valueAt(withVariables(configOf(home), env), 'storage.path');
+  return typeof path === 'string' ? path : '';
+}
+
+function configOf(home: Home): JsonObject {
   try {
     const { value } = readJson(readFileSync(home.config, 'utf8'));
-    const path = valueAt(value, 'storage.path');
-    return typeof path === 'string' ? path : '';
+    return isJsonObject(value) ? value : {};
   } catch {
-    return '';
+    return {};
   }
 }
 
