@@ -1,9 +1,11 @@
 // Memory and skills on the web page: notes edited after a look at the difference, an edit made meanwhile
 // elsewhere; a skill reviewed, added, changed, accepted and removed.
 
+import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { noteFolders } from '../../src/features/memory/rules/views.ts';
@@ -18,11 +20,14 @@ import {
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
+import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: memory and skills on the web page (${absent})`);
 
+const ADA = 1001;
+const execute = promisify(execFile);
 const MEMORY = `# Memory\n\n- The boat is red.\n- ${HOSTILE}\n`;
 const SKILL = `---\ndescription: Brews tea. ${HOSTILE.split(' \u202E')[0]}\n---\n\nBoil ${LONG_WORD} water.\n`;
 
@@ -34,7 +39,9 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
   beforeAll(async () => {
     const [port = 0] = await freePorts(1);
     world = await startTelegramWorld({
+      respond: echo,
       config: { gateway: { port } },
+      pair: { [ADA]: 'owner' },
       files: {
         'memory/MEMORY.md': MEMORY,
         'people/p-0a1b/memory/MEMORY.md': 'Likes tea.\n',
@@ -93,10 +100,10 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     await using rig = await open('#/memory');
     const { page, problems } = rig;
     await press(page, 'Add a skill');
-    await page.fill('form.card input', join(skill, 'nothing'));
+    await page.fill('[aria-describedby="where-hint"]', join(skill, 'nothing'));
     await press(page, 'Review it');
     await page.waitForSelector('form [role="alert"] >> text=cannot find');
-    await page.fill('form.card input', join(skill, 'brew-tea'));
+    await page.fill('[aria-describedby="where-hint"]', join(skill, 'brew-tea'));
     await press(page, 'Review it');
     await page.waitForSelector('form h3 >> text=brew-tea');
     await writeFile(join(skill, 'brew-tea/SKILL.md'), `${SKILL}And more.\n`);
@@ -120,15 +127,87 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     expect(problems).toEqual([]);
   });
 
+  it('switches a skill off and on, and pins it', async () => {
+    await using rig = await open('#/memory');
+    const { page } = rig;
+    const card = '[data-skill="web-research"]';
+    const prompt = async (words: string) => {
+      await world.asks(ADA, words, new RegExp(words));
+      return world.lastBody();
+    };
+    expect(await prompt('before')).toContain('- web-research:');
+    await press(page, 'Switch off', card);
+    await page.waitForSelector(`${card} .badge >> text=switched off`);
+    expect(await prompt('while off')).not.toContain('web-research');
+    await page.click(`${card} summary`);
+    await page.waitForSelector(`${card} pre:not(:text("Loading"))`);
+    expect(await world.nanobot('skills', 'list')).toMatch(/web-research +shipped +switched off/);
+    await world.nanobot('skills', 'enable', 'web-research');
+    await page.reload();
+    await press(page, 'Pin to every prompt', card);
+    await page.waitForSelector(`${card} .badge >> text=in every prompt`);
+    expect(await prompt('pinned')).toContain('## web-research');
+    await press(page, 'Only when needed', card);
+    await page.waitForSelector(`${card} >> text=Pin to every prompt`);
+  });
+
+  it('adds a skill from an archive of the device, after a review', async () => {
+    const archive = join(skill, 'brew-tea.tar.gz');
+    await execute('tar', ['-czf', archive, '-C', skill, 'brew-tea']);
+    await using rig = await open('#/memory');
+    const { page, problems } = rig;
+    await press(page, 'Add a skill');
+    await page.setInputFiles('.view [type="file"]', archive);
+    await press(page, 'Review it');
+    await page.waitForSelector('form h3 >> text=brew-tea');
+    await press(page, 'Add brew-tea');
+    const card = '[data-skill="brew-tea"]';
+    await page.waitForSelector(`${card} >> text=brew-tea.tar.gz`);
+    await press(page, 'Remove…', card);
+    await press(page, 'Remove it for good', card);
+    await page.waitForSelector(card, { state: 'detached' });
+    expect(problems).toEqual([]);
+  });
+
+  it('erases words from notes and conversations for good, after a look at them', async () => {
+    await world.asks(ADA, 'the code of my safe is 7391', /7391/);
+    await world.asks(ADA, 'something else', /something else/);
+    await using rig = await open('#/memory');
+    const { page, problems } = rig;
+    await page.click('summary >> text=Erase something for good');
+    await page.fill('[name="words"]', 'safe 7391');
+    await press(page, 'Find it');
+    await page.waitForSelector('form li >> text=the code of my safe');
+    await press(page, 'Delete for good');
+    await page.waitForSelector('[role="status"] >> text=Forgotten:');
+    const exported = await world.nanobot('sessions', 'export', `telegram:${ADA}`);
+    expect(exported).toContain('something else');
+    expect(exported).not.toContain('7391');
+    await page.fill('[name="words"]', '7391');
+    await press(page, 'Find it');
+    await page.waitForSelector('text=Nothing that is kept contains all of these words.');
+    const refusals = await Promise.all([
+      api('/api/v1/forget', { folder: '../', words: 'a', id: 'x' }),
+      api('/api/v1/forget', { folder: '', words: ' ', id: 'x' }),
+      api('/api/v1/forget/find', { folder: '', words: 'x' }, { authorization: 'Bearer none' }),
+    ]);
+    expect(refusals.map(({ status }) => status)).toEqual([400, 400, 401]);
+    expect(problems).toEqual([]);
+  });
+
   it('fits each screen in both themes, without a serious finding of axe', async () => {
     const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway);
     const note = `#/memory/${encodeURIComponent('memory/MEMORY.md')}`;
     await fitsIn('#/memory', 'memory-list', async (page) => {
       await page.waitForSelector('.cards .card');
     });
+    await fitsIn('#/memory', 'memory-erase', async (page) => {
+      await page.click('summary >> text=Erase something for good');
+      await page.fill('[name="words"]', LONG_WORD);
+    });
     await fitsIn('#/memory', 'memory-review', async (page) => {
       await press(page, 'Add a skill');
-      await page.fill('form.card input', join(skill, 'brew-tea'));
+      await page.fill('[aria-describedby="where-hint"]', join(skill, 'brew-tea'));
       await press(page, 'Review it');
       await page.waitForSelector('form h3');
     });

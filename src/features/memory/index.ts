@@ -43,7 +43,7 @@ import {
   scopeOfNotes,
 } from './notes.ts';
 import {
-  type Asking,
+  type AskedFrom,
   conversationsData,
   createForgetting,
   createHandedOut,
@@ -131,7 +131,7 @@ export async function install(kernel: Kernel): Promise<void> {
   const whose = { persons: () => persons, localChats };
   const closedTo = (session: SessionKey) => only.closedTo(session);
   const past = createPastSessions({ index, indexing, sessions, clock, closedTo, ...whose });
-  const chatsOf = ({ message, session, person }: Asking) =>
+  const chatsOf = ({ message, session, person }: AskedFrom) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);
   const { media } = kernel;
   const limit = maxFileBytes(kernel);
@@ -170,10 +170,16 @@ export async function install(kernel: Kernel): Promise<void> {
   add.task(reflectionTask(kernel, reflecting, () => reflection.stamp(OWNER_TURN.notes)));
   add.command(...memoryCommands(service, reflecting));
   add.routes(
-    ['GET /api/v1/memory', 'GET /api/v1/memory/:path', 'POST /api/v1/memory/:path'],
+    [
+      'GET /api/v1/memory',
+      'GET /api/v1/memory/:path',
+      'POST /api/v1/memory/:path',
+      'POST /api/v1/forget/find',
+      'POST /api/v1/forget',
+    ],
     async () =>
       (await import('./memory-routes.ts')).memoryRoutes({
-        ...{ reader, persons, isOn: isEnabled, audit: kernel.measuring.audit },
+        ...{ reader, persons, isOn: isEnabled, audit: kernel.measuring.audit, service },
       }),
   );
   kernel.provide(PROVENANCE, createProvenance(store.scope(PROVENANCE_SCOPE), workspace));

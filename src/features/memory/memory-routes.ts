@@ -11,8 +11,16 @@ import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts'
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { t } from '../../lib/texts.ts';
+import type { MemoryService } from './memory-service.ts';
 import { listNotes, MAX_NOTE_BYTES, type NoteReader, readNote } from './notes.ts';
-import { noteFolders, shownNote } from './rules/views.ts';
+import {
+  forgetDone,
+  forgetPlaces,
+  forgetRequest,
+  forgetSearch,
+  noteFolders,
+  shownNote,
+} from './rules/views.ts';
 
 const PLACE = new RegExp(`^(?:(?:${PEOPLE_FOLDER}|${GROUPS_FOLDER})/[\\w-]+/)?memory/`);
 const FILE = /(?:^|\/)memory\/(?:MEMORY|\d{4}-\d{2}-\d{2}|sessions\/SESSION_[\w-]+)\.md$/;
@@ -30,10 +38,11 @@ type MemoryRoutesDeps = {
   readonly reader: NoteReader;
   readonly persons: { list(): Promise<readonly Pick<Person, 'id' | 'name'>[]> };
   readonly audit: AuditLog;
+  readonly service: Pick<MemoryService, 'findIn' | 'eraseIn'>;
   isOn(): boolean;
 };
 
-export function memoryRoutes({ reader, persons, audit, isOn }: MemoryRoutesDeps) {
+export function memoryRoutes({ reader, persons, audit, isOn, service }: MemoryRoutesDeps) {
   const { files, workspace } = reader;
 
   async function foldersIn(parent: string): Promise<readonly string[]> {
@@ -104,6 +113,28 @@ export function memoryRoutes({ reader, persons, audit, isOn }: MemoryRoutesDeps)
       async ({ path }, { text, version }) => {
         await save(path, text, version);
         return read(path);
+      },
+    ),
+    'POST /api/v1/forget/find': endpoint(
+      {
+        summary: t`Where words are kept about a person: notes, conversations, queues`,
+        ...{ body: forgetSearch, answer: forgetPlaces },
+      },
+      async (_params, { folder, words }) => {
+        const { places, count } = await service.findIn(folder, words);
+        return { count, places: [...places] };
+      },
+    ),
+    'POST /api/v1/forget': endpoint(
+      {
+        summary: t`Erase all of it for good, as /forget does`,
+        ...{ body: forgetRequest, answer: forgetDone },
+      },
+      async (_params, { folder, words, id }) => {
+        const text = await service.eraseIn(folder, words, `page/${id}`);
+        // The audit does not keep what was to be forgotten.
+        audit.note({ kind: 'command', fields: { command: 'forget', by: LOCAL_OWNER.id, folder } });
+        return { text };
       },
     ),
   } satisfies RouteHandlers;

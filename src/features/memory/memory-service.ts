@@ -8,7 +8,13 @@ import {
   commandsOf,
   PERSONAL,
 } from '../../kernel/commands/command-access.ts';
-import { type InboundMessage, idsOf, sessionOf } from '../../kernel/message/message.ts';
+import {
+  type InboundMessage,
+  idsOf,
+  sessionKeyOf,
+  sessionOf,
+} from '../../kernel/message/message.ts';
+import { NOTICES } from '../../kernel/owners.ts';
 import { LIFETIME_MS, type QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
@@ -35,6 +41,7 @@ type Part = Parameters<DataExport['handOutPart']> extends [Asking, ...infer Rest
 export const FORGET_SUBJECT = 'forget';
 
 const LISTED = 12;
+const LISTED_ON_PAGE = 200;
 const FORGET_HINT = t`Usage: /forget <words that occur there>, e.g. /forget the name of my doctor`;
 const NOTHING = t`Nothing I keep about you contains all of these words. Files of the workspace are not searched.`;
 const GONE = t`This was already decided.`;
@@ -43,6 +50,14 @@ export function createMemoryService(deps: MemoryServiceDeps) {
   const { personOf, kept, handOut, forgetting, questions } = deps;
   async function askingOf(message: InboundMessage): Promise<Asking> {
     return { message, session: sessionOf(message), person: await personOf(message) };
+  }
+
+  /** The person's conversations; of a group, whose chat its folder does not tell, the notes alone. */
+  async function reachIn(notes: string) {
+    const here = sessionKeyOf(NOTICES);
+    const asked = { message: { chat: NOTICES }, session: here, person: { notes } };
+    const { chats } = await kept.reachOf(asked);
+    return { notes, chats: notes === '' ? chats : chats.filter((chat) => chat !== here) };
   }
 
   return {
@@ -77,6 +92,16 @@ export function createMemoryService(deps: MemoryServiceDeps) {
       const lines = places.map(({ where, text }) => `- ${where}: ${text}`);
       const more = count - places.length;
       return [...lines, ...(more > 0 ? [t`- and ${more} more`] : [])].join('\n');
+    },
+    /** What erasing these words would delete of the person of a folder, for an owner. */
+    async findIn(folder: string, words: string) {
+      return kept.find({ ...(await reachIn(folder)), words }, LISTED_ON_PAGE);
+    },
+    /** Erases them, also after a kill; returns what was done. `id`: a repeat is one request. */
+    async eraseIn(folder: string, words: string, id: string): Promise<string> {
+      const reach = { ...(await reachIn(folder)), words };
+      await forgetting.keep(id, { reach, chat: NOTICES });
+      return (await forgetting.decided(id)) ?? GONE;
     },
     handler: {
       async answer({ rest }, { action }) {

@@ -63,7 +63,7 @@ type ForgettingDeps = {
   /** The data that features store of conversations. */
   personalData(): readonly PersonalData[];
   /** The person's chats, without topics. */
-  chatsOf(asking: Asking): Promise<readonly string[]>;
+  chatsOf(asking: AskedFrom): Promise<readonly string[]>;
 };
 
 const SNIPPET_CHARS = 80;
@@ -86,7 +86,7 @@ export function createForgetting(deps: ForgettingDeps) {
   }
 
   return {
-    async reachOf(asking: Asking): Promise<DataReach> {
+    async reachOf(asking: AskedFrom): Promise<DataReach> {
       const { notes } = asking.person;
       return { notes, chats: await withThoseBelow(await deps.chatsOf(asking), notes === '') };
     },
@@ -166,6 +166,11 @@ export type Asking = {
   readonly message: InboundMessage;
   readonly session: SessionKey;
   readonly person: TurnPerson;
+};
+
+/** Whose data, asked in which chat. */
+export type AskedFrom = Pick<Asking, 'session' | 'person'> & {
+  readonly message: Pick<InboundMessage, 'chat'>;
 };
 
 /** The scope of an erase request, stored until it is answered. */

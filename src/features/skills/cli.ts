@@ -59,6 +59,22 @@ function addChanging(command: Command, terminal: Terminal) {
     .description(t`accept the current version of a changed skill`)
     .argument('<name>', NAME)
     .action((name: string) => accept(terminal, name));
+  const choices = [
+    ['enable', t`let the agent use a skill again`, { isOff: false }],
+    ['disable', t`keep a skill without using it`, { isOff: true }],
+    ['pin', t`put a skill in every prompt`, { isAlways: true }],
+    ['unpin', t`let the agent read a skill only when needed`, { isAlways: false }],
+  ] as const;
+  for (const [name, description, change] of choices) {
+    command
+      .command(name)
+      .description(description)
+      .argument('<name>', NAME)
+      .action(async (skill: string) => {
+        await (await open(terminal)).choose(skill, change);
+        terminal.print(t`Done. It counts from the next message on.`);
+      });
+  }
   command
     .command('remove')
     .description(t`delete a skill from the workspace`)
@@ -90,6 +106,8 @@ function stateText({ state, isAlways }: Skill): string {
       return isAlways ? t`always in use` : 'ready';
     case 'lacking':
       return t`missing: ${state.missing.join(', ')}`;
+    case 'off':
+      return t`switched off`;
     case 'changed':
       return t`changed since it was added`;
     case 'broken':

@@ -15,6 +15,7 @@ export async function checkSkills({ home, env, clock }: Machine): Promise<readon
 function findingOf({ name, state }: Skill): Finding | undefined {
   switch (state.kind) {
     case 'ready':
+    case 'off':
       return undefined;
     case 'lacking':
       return ok('skills', t`${name} is not available; missing: ${state.missing.join(', ')}`);

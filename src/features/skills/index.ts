@@ -14,6 +14,7 @@ import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-f
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { parseYaml, YamlError } from '../../lib/yaml.ts';
+import { chosenSkills, createSkillChoices } from './choices.ts';
 import {
   readManifest,
   type SkillManifest,
@@ -292,6 +293,7 @@ export function install(kernel: Kernel): void {
       'POST /api/v1/skills/review',
       'POST /api/v1/skills/:name/accept',
       'POST /api/v1/skills/:name/remove',
+      'POST /api/v1/skills/:name/choose',
     ],
     async () => {
       const { skillRoutes } = await import('./skill-routes.ts');
@@ -305,14 +307,19 @@ export function install(kernel: Kernel): void {
 export const skillsFolder = (workspace: string) => join(workspace, SKILLS_FOLDER);
 
 type SkillsParts = {
-  readonly home: Pick<Home, 'root' | 'skillPins'>;
+  readonly home: Pick<Home, 'root' | 'skillPins' | 'skillChoices'>;
   readonly env: Environment;
   readonly clock: Clock;
   readonly workspace: () => string;
 };
 
 /** The skills of a home, for the agent and for maintenance commands. */
-export function openSkills({ home, env, clock, workspace }: SkillsParts): Skills {
+/** As the agent uses them. */
+export const openSkills = (parts: SkillsParts): Skills =>
+  chosenSkills(openAllSkills(parts), createSkillChoices(parts.home.skillChoices));
+
+/** Also those that are switched off. */
+export function openAllSkills({ home, env, clock, workspace }: SkillsParts): Skills {
   return createSkillCatalog({
     files: createGuardedFiles({ forbidden: [home.root] }),
     pins: createSkillPinRows(home.skillPins),

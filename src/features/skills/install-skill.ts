@@ -163,6 +163,10 @@ export async function findSkill(
   return fromArchive(await download(place, safeFetch, signal), place);
 }
 
+/** `source`: the name of the archive. @throws SkillError */
+export const findInArchive = (archive: Uint8Array, source: string): Promise<FoundSkill> =>
+  fromArchive(archive, { source, folder: '' });
+
 async function readBounded(path: string, bytes: number): Promise<Uint8Array> {
   if (!ARCHIVE.test(path)) {
     throw new SkillError(

@@ -35,6 +35,16 @@ const where = z
     'A folder or a .tar.gz file on the gateway’s machine, a URL, or owner/repository/folder.',
   );
 
+/** In bytes of base64. */
+const MAX_ARCHIVE_CHARS = 900_000;
+const place = z.union([
+  z.strictObject({ where }),
+  z.strictObject({
+    archive: z.base64().min(1).max(MAX_ARCHIVE_CHARS).describe('A .tar or .tar.gz file.'),
+    name: z.string().min(1).max(MAX_WHERE_CHARS).describe('Of the file.'),
+  }),
+]);
+
 type SkillRoutesDeps = {
   /** Reads where the workspace is. */
   care(): Promise<SkillMaintenance>;
@@ -49,8 +59,11 @@ export function skillRoutes({ care, audit }: SkillRoutesDeps) {
     });
   const list = async () => ({ skills: (await (await care()).skills.list()).map(skillView) });
 
-  async function look(from: string) {
-    const { found, review } = await (await care()).look(from, AbortSignal.timeout(LOOK_MS));
+  async function look(from: z.output<typeof place>) {
+    const { found, review } =
+      'where' in from
+        ? await (await care()).look(from.where, AbortSignal.timeout(LOOK_MS))
+        : await (await care()).lookInto(Buffer.from(from.archive, 'base64'), from.name);
     const known = await (await care()).skills.list();
     return {
       found,
@@ -82,22 +95,22 @@ export function skillRoutes({ care, audit }: SkillRoutesDeps) {
     'POST /api/v1/skills/review': endpoint(
       {
         summary: t`Fetch and review a skill without adding it`,
-        body: z.strictObject({ where }),
+        body: z.strictObject({ from: place }),
         answer: skillReview,
       },
-      (_params, { where: from }) => explained(async () => (await look(from)).view),
+      (_params, { from }) => explained(async () => (await look(from)).view),
     ),
     'POST /api/v1/skills': endpoint(
       {
         summary: t`Add a reviewed skill to the workspace`,
         body: z.strictObject({
-          where,
+          from: place,
           version: z.string().max(100),
           replace: z.boolean().default(false),
         }),
         ...{ answer: shownSkill, status: 201 },
       },
-      (_params, { where: from, version, replace }) =>
+      (_params, { from, version, replace }) =>
         explained(async () => {
           const { found, view } = await look(from);
           if (view.version !== version) {
@@ -118,6 +131,24 @@ export function skillRoutes({ care, audit }: SkillRoutesDeps) {
         explained(async () => {
           await (await care()).accept(name);
           note('accept', name);
+          return one(name);
+        }),
+    ),
+    'POST /api/v1/skills/:name/choose': endpoint(
+      {
+        summary: t`Switch a skill on or off, or pin it: in every prompt, or only when needed`,
+        params: oneSkill,
+        body: z.strictObject({
+          isOff: z.boolean().exactOptional(),
+          isAlways: z.boolean().exactOptional(),
+        }),
+        answer: shownSkill,
+      },
+      ({ name }, change) =>
+        explained(async () => {
+          await (await care()).choose(name, change);
+          const chosen = Object.entries(change).map(([key, value]) => `${key}=${value}`);
+          note('choose', name, ...chosen);
           return one(name);
         }),
     ),

@@ -22,6 +22,8 @@ export type SkillState =
   | { readonly kind: 'lacking'; readonly missing: readonly string[] }
   /** Its SKILL.md differs from the one that was reviewed when it was added. */
   | { readonly kind: 'changed' }
+  /** Switched off by the owner. */
+  | { readonly kind: 'off' }
   | { readonly kind: 'broken'; readonly problem: string };
 
 export type Skill = {
@@ -139,6 +141,8 @@ function lineOf({ name, description, isAlways, state }: Skill): string {
       return `- **${name}**${isAlways ? t` (always in use)` : ''}: ${description}`;
     case 'lacking':
       return t`- **${name}** (missing: ${state.missing.join(', ')}): ${description}`;
+    case 'off':
+      return t`- **${name}** (switched off)`;
     case 'changed':
       return t`- **${name}** (not in use: changed since it was added)`;
     case 'broken':

@@ -28,5 +28,25 @@ export const shownNote = z.object({
   isReadOnly: z.boolean().describe('Extracts of conversations.'),
 });
 
+const folder = z
+  .string()
+  .regex(/^(?:(?:people|groups)\/[\w-]+\/)?$/)
+  .describe('Whose: as in the list of notes.');
+const words = z.string().trim().min(1).max(500).describe('All occur in what is meant.');
+export const forgetSearch = z.strictObject({ folder, words });
+export const forgetRequest = forgetSearch.extend({
+  id: z
+    .string()
+    .regex(/^[\w-]{1,64}$/)
+    .describe('Of the request: a repeat is the same one.'),
+});
+export const forgetPlaces = z.object({
+  count: z.number(),
+  places: z.array(z.object({ where: z.string(), text: z.string() })).describe('The first of them.'),
+});
+export const forgetDone = z.object({ text: z.string().describe('What was deleted.') });
+
+export type ForgetPlaces = z.infer<typeof forgetPlaces>;
+export type ForgetDone = z.infer<typeof forgetDone>;
 export type NoteFolders = z.infer<typeof noteFolders>;
 export type ShownNote = z.infer<typeof shownNote>;

@@ -8,7 +8,7 @@ export const shownSkill = z.object({
   origin: z.enum(['workspace', 'shipped']),
   source: z.string().exactOptional().describe('Where an added skill came from.'),
   isAlways: z.boolean().describe('In every prompt.'),
-  state: z.enum(['ready', 'lacking', 'changed', 'broken']),
+  state: z.enum(['ready', 'lacking', 'changed', 'broken', 'off']),
   problem: z.string().exactOptional().describe('What is missing or broken.'),
 });
 export const skillList = z.object({ skills: z.array(shownSkill) });

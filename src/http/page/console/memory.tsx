@@ -1,20 +1,20 @@
 // Memory and skills: what is remembered about whom, edited as text with the difference shown before it is
-// saved; skills with their state, added after a review.
+// saved, and erased for good.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { t } from '/texts.js';
-import type { NoteFolders, ShownNote } from '../../../features/memory/rules/views.ts';
 import type {
-  ShownSkill,
-  SkillList,
-  SkillReview,
-  SkillText,
-} from '../../../features/skills/rules/views.ts';
-import { Ago, namedInAddress, Page, problemText, type ViewProps } from './parts.tsx';
+  ForgetDone,
+  ForgetPlaces,
+  NoteFolders,
+  ShownNote,
+} from '../../../features/memory/rules/views.ts';
+import { Ago, namedInAddress, Page, problemText, useRead, type ViewProps } from './parts.tsx';
+import { Skills } from './skills.tsx';
 
 const MEMORY = '/api/v1/memory';
-const SKILLS = '/api/v1/skills';
+const FORGET = '/api/v1/forget';
 const LONG_TERM = 'memory/MEMORY.md';
 
 const addressOf = (path: string) => `#/memory/${encodeURIComponent(path)}`;
@@ -31,26 +31,8 @@ export function Memory({ parts }: ViewProps) {
   );
 }
 
-/** Reads once, and again when asked to. */
-function useRead<T>({ api }: ViewProps['parts'], path: string) {
-  const found = useSignal<T | undefined>(undefined);
-  const problem = useSignal('');
-  const read = async () => {
-    try {
-      found.value = (await api.getJson(path)) as T;
-      problem.value = '';
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-  };
-  useEffect(() => {
-    void read();
-  }, [path]);
-  return { found, problem, read };
-}
-
 function Notes({ parts }: ViewProps) {
-  const { found, problem } = useRead<NoteFolders>(parts, MEMORY);
+  const { found, problem, read } = useRead<NoteFolders>(parts, MEMORY);
   const [owners, ...others] = found.value?.folders ?? [];
   return (
     <section class="section" aria-labelledby="notes">
@@ -66,9 +48,7 @@ function Notes({ parts }: ViewProps) {
       )}
       {owners !== undefined && (
         <>
-          <p class="soft">
-            {t`What is remembered of you is text that you can change. To erase something from notes and conversations for good, write /forget and its words in a chat.`}
-          </p>
+          <p class="soft">{t`What is remembered of you is text that you can change.`}</p>
           <NoteRows notes={owners.notes} />
           {!owners.notes.some(({ path }) => path === LONG_TERM) && (
             <p>
@@ -85,7 +65,127 @@ function Notes({ parts }: ViewProps) {
           <NoteRows notes={notes} />
         </details>
       ))}
+      {found.value !== undefined && (
+        <details>
+          <summary>{t`Erase something for good`}</summary>
+          <Erase folders={found.value.folders} parts={parts} done={read} />
+        </details>
+      )}
     </section>
+  );
+}
+
+type EraseProps = ViewProps & {
+  readonly folders: NoteFolders['folders'];
+  readonly done: () => Promise<void>;
+};
+
+function Erase({ folders, parts, done }: EraseProps) {
+  const form = useRef<HTMLFormElement>(null);
+  const places = useSignal<ForgetPlaces | undefined>(undefined);
+  const said = useSignal('');
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  const id = useRef(crypto.randomUUID());
+
+  async function ask(what: 'find' | 'erase') {
+    const given = new FormData(form.current ?? undefined);
+    const asked = { folder: String(given.get('folder')), words: String(given.get('words')) };
+    isBusy.value = true;
+    problem.value = '';
+    said.value = '';
+    try {
+      if (what === 'find') {
+        places.value = (await parts.api.postJson(`${FORGET}/find`, asked)) as ForgetPlaces;
+      } else {
+        const sent = { ...asked, id: id.current };
+        said.value = ((await parts.api.postJson(FORGET, sent)) as ForgetDone).text;
+        id.current = crypto.randomUUID();
+        places.value = undefined;
+        form.current?.reset();
+        await done();
+      }
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    isBusy.value = false;
+  }
+
+  const found = places.value;
+  return (
+    <form
+      class="card"
+      ref={form}
+      aria-label={t`Erase something for good`}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void ask('find');
+      }}
+      onInput={() => {
+        places.value = undefined;
+      }}
+    >
+      <p class="soft">
+        {t`Searches the notes, conversations and queues of one person for entries that contain all of the words, and deletes them, as /forget does in a chat.`}
+      </p>
+      <label>
+        {t`Of whom`}
+        <select name="folder">
+          {folders.map(({ folder, name }) => (
+            <option key={folder} value={folder}>
+              {folder === '' ? t`you` : (name ?? folder)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {t`Words that occur there`}
+        <input name="words" required maxLength={500} autocomplete="off" dir="auto" />
+      </label>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+      <p class="said-so" role="status" hidden={said.value === ''}>
+        {said.value}
+      </p>
+      {found !== undefined && (
+        <div class="section" role="status">
+          <h3>
+            {found.count === 0
+              ? t`Nothing that is kept contains all of these words.`
+              : found.count === 1
+                ? t`1 entry would be deleted:`
+                : t`${found.count} entries would be deleted:`}
+          </h3>
+          <ul>
+            {found.places.map(({ where, text }) => (
+              <li key={`${where} ${text}`}>
+                <bdi>{text}</bdi>{' '}
+                <span class="soft">
+                  <bdi>{where}</bdi>
+                </span>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      <div class="actions">
+        {found === undefined || found.count === 0 ? (
+          <button type="submit" class="button primary" disabled={isBusy.value}>
+            {t`Find it`}
+          </button>
+        ) : (
+          <button
+            type="button"
+            class="button primary"
+            disabled={isBusy.value}
+            onClick={() => ask('erase')}
+          >
+            {t`Delete for good`}
+          </button>
+        )}
+      </div>
+    </form>
   );
 }
 
@@ -256,251 +356,5 @@ function Difference({ before, after }: { readonly before: string; readonly after
         </>
       )}
     </div>
-  );
-}
-
-const STATES: Readonly<Record<ShownSkill['state'], string>> = {
-  ready: t`ready`,
-  lacking: t`something is missing`,
-  changed: t`changed since it was added`,
-  broken: t`broken`,
-};
-
-function Skills({ parts }: ViewProps) {
-  const { found, problem, read } = useRead<SkillList>(parts, SKILLS);
-  const said = useSignal('');
-  const isAdding = useSignal(false);
-  const opener = useRef<HTMLButtonElement>(null);
-
-  async function change(name: string, what: 'accept' | 'remove') {
-    said.value = '';
-    try {
-      await parts.api.postJson(`${SKILLS}/${encodeURIComponent(name)}/${what}`, {});
-      said.value =
-        what === 'accept' ? t`${name} is accepted as it is now.` : t`${name} was removed.`;
-      await read();
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    opener.current?.focus();
-  }
-
-  async function added(name: string) {
-    said.value = t`${name} is added. The agent can use it from the next message on.`;
-    isAdding.value = false;
-    await read();
-    opener.current?.focus();
-  }
-
-  return (
-    <section class="section" aria-labelledby="skills">
-      <div class="view-head">
-        <h2 id="skills">{t`Skills`}</h2>
-        <button
-          ref={opener}
-          type="button"
-          class="button"
-          aria-expanded={isAdding.value}
-          onClick={() => {
-            isAdding.value = !isAdding.value;
-          }}
-        >
-          {t`Add a skill`}
-        </button>
-      </div>
-      <p class="soft">{t`Instructions for kinds of tasks. The agent follows them like your own; they give it no additional rights.`}</p>
-      {isAdding.value && <AddSkill parts={parts} added={added} />}
-      <p class="said-so" role="status" hidden={said.value === ''}>
-        {said.value}
-      </p>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
-      <ul class="cards">
-        {found.value?.skills.map((skill) => (
-          <SkillCard key={skill.name} skill={skill} parts={parts} change={change} />
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-type SkillCardProps = ViewProps & {
-  readonly skill: ShownSkill;
-  readonly change: (name: string, what: 'accept' | 'remove') => Promise<void>;
-};
-
-function SkillCard({ skill, parts, change }: SkillCardProps) {
-  const { name, description, origin, source, isAlways, state, problem } = skill;
-  const isSure = useSignal(false);
-  return (
-    <li class="card" data-skill={name}>
-      <h3>
-        <bdi>{name}</bdi>{' '}
-        <span class={state === 'ready' || state === 'lacking' ? 'badge' : 'badge bad'}>
-          {STATES[state]}
-        </span>
-        {isAlways && <span class="badge">{t`in every prompt`}</span>}
-      </h3>
-      <p dir="auto">{description}</p>
-      {problem !== undefined && <p class="soft">{t`Missing: ${problem}`}</p>}
-      <SkillTextView name={name} parts={parts} />
-      {origin === 'workspace' && (
-        <>
-          {source !== undefined && (
-            <p class="soft">
-              {t`From`} <bdi>{source}</bdi>
-            </p>
-          )}
-          <fieldset class="actions" aria-label={t`About ${name}`}>
-            {state === 'changed' && (
-              <button type="button" class="button" onClick={() => change(name, 'accept')}>
-                {t`Accept as it is now`}
-              </button>
-            )}
-            {isSure.value ? (
-              <>
-                <button type="button" class="button" onClick={() => change(name, 'remove')}>
-                  {t`Remove it for good`}
-                </button>
-                <button
-                  type="button"
-                  class="button"
-                  onClick={() => {
-                    isSure.value = false;
-                  }}
-                >
-                  {t`Keep`}
-                </button>
-              </>
-            ) : (
-              <button
-                type="button"
-                class="button"
-                onClick={() => {
-                  isSure.value = true;
-                }}
-              >
-                {t`Remove…`}
-              </button>
-            )}
-          </fieldset>
-        </>
-      )}
-    </li>
-  );
-}
-
-function SkillTextView({ name, parts }: ViewProps & { readonly name: string }) {
-  const shown = useSignal('');
-  return (
-    <details
-      onToggle={({ currentTarget }) => {
-        if (!currentTarget.open) return;
-        parts.api.getJson(`${SKILLS}/${encodeURIComponent(name)}`).then(
-          (found) => {
-            const { text, others } = found as SkillText;
-            shown.value = others.length === 0 ? text : `${text}\n\n${others.join('\n')}`;
-          },
-          (error) => {
-            shown.value = problemText(error);
-          },
-        );
-      }}
-    >
-      <summary>{t`Text`}</summary>
-      <pre dir="auto">{shown.value === '' ? t`Loading…` : shown.value}</pre>
-    </details>
-  );
-}
-
-type AddSkillProps = ViewProps & { readonly added: (name: string) => Promise<void> };
-
-function AddSkill({ parts, added }: AddSkillProps) {
-  const review = useSignal<SkillReview | undefined>(undefined);
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
-  const where = useRef<HTMLInputElement>(null);
-  useEffect(() => where.current?.focus(), []);
-
-  async function work(task: (from: string) => Promise<void>) {
-    isBusy.value = true;
-    problem.value = '';
-    try {
-      await task(where.current?.value.trim() ?? '');
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
-  const look = (event: SubmitEvent) => {
-    event.preventDefault();
-    void work(async (from) => {
-      review.value = (await parts.api.postJson(`${SKILLS}/review`, { where: from })) as SkillReview;
-    });
-  };
-  const add = () =>
-    work(async (from) => {
-      const { version, isThere, name } = review.value ?? {};
-      // What was refused is reviewed again.
-      review.value = undefined;
-      await parts.api.postJson(SKILLS, { where: from, version, replace: isThere });
-      await added(name ?? '');
-    });
-
-  const found = review.value;
-  return (
-    <form class="card" aria-label={t`Add a skill`} onSubmit={look}>
-      <label>
-        {t`Where it is`}
-        <input
-          ref={where}
-          required
-          autocomplete="off"
-          placeholder="owner/repository/folder"
-          aria-describedby="where-hint"
-          onInput={() => {
-            review.value = undefined;
-          }}
-        />
-      </label>
-      <p class="soft" id="where-hint">
-        {t`A folder or .tar.gz file on the machine of the gateway, a URL of one, or a folder on GitHub. Nothing of it is run.`}
-      </p>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
-      {found !== undefined && (
-        <div class="section" role="status">
-          <h3>
-            <bdi>{found.name}</bdi>
-          </h3>
-          <p dir="auto">{found.description}</p>
-          <ul>
-            {found.remarks.map((remark) => (
-              <li key={remark}>{remark}</li>
-            ))}
-            {found.files.map(({ path, bytes }) => (
-              <li key={path}>
-                <bdi>{path}</bdi>, {t`${bytes.toLocaleString()} bytes`}
-              </li>
-            ))}
-          </ul>
-          <pre dir="auto">{found.text}</pre>
-          {found.isThere && <p>{t`It replaces the skill of this name.`}</p>}
-        </div>
-      )}
-      <div class="actions">
-        {found === undefined ? (
-          <button type="submit" class="button primary" disabled={isBusy.value}>
-            {t`Review it`}
-          </button>
-        ) : (
-          <button type="button" class="button primary" disabled={isBusy.value} onClick={add}>
-            {t`Add ${found.name}`}
-          </button>
-        )}
-      </div>
-    </form>
   );
 }

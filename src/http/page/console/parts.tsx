@@ -73,6 +73,24 @@ export function useLive<T>({ api, follow }: PageParts, path: string): ReadonlySi
   return live;
 }
 
+/** Reads once, and again when asked to. */
+export function useRead<T>({ api }: PageParts, path: string) {
+  const found = useSignal<T | undefined>(undefined);
+  const problem = useSignal('');
+  const read = async () => {
+    try {
+      found.value = (await api.getJson(path)) as T;
+      problem.value = '';
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+  };
+  useEffect(() => {
+    void read();
+  }, [path]);
+  return { found, problem, read };
+}
+
 function lostText(problem: unknown): string {
   const isRefused = problem instanceof Error && problem.name === 'RefusedError';
   return isRefused ? problem.message : t`Connection lost, reconnecting…`;

@@ -40,6 +40,8 @@ const NAMES = {
   audit: 'audit.jsonl',
   /** The content of installed skills when they were added. */
   skillPins: 'skills.json',
+  /** Which skills are switched off or always in use. */
+  skillChoices: 'skill-choices.json',
   /** The newest version in the registry, as last asked for. */
   newest: 'newest-version.json',
   /** The update of the program that is under way, or the last one. */

@@ -1,0 +1,319 @@
+// Skills with their state: switched on and off, pinned, looked at, and added after a review from a folder,
+// a repository or an archive.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type {
+  ShownSkill,
+  SkillList,
+  SkillReview,
+  SkillText,
+} from '../../../features/skills/rules/views.ts';
+import { problemText, useRead, type ViewProps } from './parts.tsx';
+
+const SKILLS = '/api/v1/skills';
+
+type SkillChoice = { readonly isOff?: boolean; readonly isAlways?: boolean };
+type SkillPlace = { readonly where: string } | { readonly archive: string; readonly name: string };
+
+async function placeOf(
+  where: HTMLInputElement | null,
+  archive: HTMLInputElement | null,
+): Promise<SkillPlace> {
+  const file = archive?.files?.[0];
+  if (file === undefined) return { where: where?.value.trim() ?? '' };
+  const address = await new Promise<string>((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+  return { archive: address.slice(address.indexOf(',') + 1), name: file.name };
+}
+
+const STATES: Readonly<Record<ShownSkill['state'], string>> = {
+  ready: t`ready`,
+  lacking: t`something is missing`,
+  changed: t`changed since it was added`,
+  broken: t`broken`,
+  off: t`switched off`,
+};
+
+export function Skills({ parts }: ViewProps) {
+  const { found, problem, read } = useRead<SkillList>(parts, SKILLS);
+  const said = useSignal('');
+  const isAdding = useSignal(false);
+  const opener = useRef<HTMLButtonElement>(null);
+
+  async function change(name: string, what: 'accept' | 'remove') {
+    said.value = '';
+    try {
+      await parts.api.postJson(`${SKILLS}/${encodeURIComponent(name)}/${what}`, {});
+      said.value =
+        what === 'accept' ? t`${name} is accepted as it is now.` : t`${name} was removed.`;
+      await read();
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    opener.current?.focus();
+  }
+
+  async function choose(name: string, what: SkillChoice) {
+    said.value = '';
+    try {
+      await parts.api.postJson(`${SKILLS}/${encodeURIComponent(name)}/choose`, what);
+      said.value = t`Saved. It counts from the next message on.`;
+      await read();
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+  }
+
+  async function added(name: string) {
+    said.value = t`${name} is added. The agent can use it from the next message on.`;
+    isAdding.value = false;
+    await read();
+    opener.current?.focus();
+  }
+
+  return (
+    <section class="section" aria-labelledby="skills">
+      <div class="view-head">
+        <h2 id="skills">{t`Skills`}</h2>
+        <button
+          ref={opener}
+          type="button"
+          class="button"
+          aria-expanded={isAdding.value}
+          onClick={() => {
+            isAdding.value = !isAdding.value;
+          }}
+        >
+          {t`Add a skill`}
+        </button>
+      </div>
+      <p class="soft">{t`Instructions for kinds of tasks. The agent follows them like your own; they give it no additional rights.`}</p>
+      {isAdding.value && <AddSkill parts={parts} added={added} />}
+      <p class="said-so" role="status" hidden={said.value === ''}>
+        {said.value}
+      </p>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+      <ul class="cards">
+        {found.value?.skills.map((skill) => (
+          <SkillCard key={skill.name} skill={skill} parts={parts} change={change} choose={choose} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+type SkillCardProps = ViewProps & {
+  readonly skill: ShownSkill;
+  readonly change: (name: string, what: 'accept' | 'remove') => Promise<void>;
+  readonly choose: (name: string, what: SkillChoice) => Promise<void>;
+};
+
+function SkillCard({ skill, parts, change, choose }: SkillCardProps) {
+  const { name, description, origin, source, isAlways, state, problem } = skill;
+  const isSure = useSignal(false);
+  return (
+    <li class="card" data-skill={name}>
+      <h3>
+        <bdi>{name}</bdi>{' '}
+        <span class={state === 'changed' || state === 'broken' ? 'badge bad' : 'badge'}>
+          {STATES[state]}
+        </span>
+        {isAlways && <span class="badge">{t`in every prompt`}</span>}
+      </h3>
+      <p dir="auto">{description}</p>
+      {problem !== undefined && <p class="soft">{t`Missing: ${problem}`}</p>}
+      <SkillTextView name={name} parts={parts} />
+      <fieldset class="actions" aria-label={t`Use of ${name}`}>
+        <button
+          type="button"
+          class="button"
+          onClick={() => choose(name, { isOff: state !== 'off' })}
+        >
+          {state === 'off' ? t`Switch on` : t`Switch off`}
+        </button>
+        <button
+          type="button"
+          class="button"
+          onClick={() => choose(name, { isAlways: !isAlways })}
+        >
+          {isAlways ? t`Only when needed` : t`Pin to every prompt`}
+        </button>
+      </fieldset>
+      {origin === 'workspace' && (
+        <>
+          {source !== undefined && (
+            <p class="soft">
+              {t`From`} <bdi>{source}</bdi>
+            </p>
+          )}
+          <fieldset class="actions" aria-label={t`About ${name}`}>
+            {state === 'changed' && (
+              <button type="button" class="button" onClick={() => change(name, 'accept')}>
+                {t`Accept as it is now`}
+              </button>
+            )}
+            {isSure.value ? (
+              <>
+                <button type="button" class="button" onClick={() => change(name, 'remove')}>
+                  {t`Remove it for good`}
+                </button>
+                <button
+                  type="button"
+                  class="button"
+                  onClick={() => {
+                    isSure.value = false;
+                  }}
+                >
+                  {t`Keep`}
+                </button>
+              </>
+            ) : (
+              <button
+                type="button"
+                class="button"
+                onClick={() => {
+                  isSure.value = true;
+                }}
+              >
+                {t`Remove…`}
+              </button>
+            )}
+          </fieldset>
+        </>
+      )}
+    </li>
+  );
+}
+
+function SkillTextView({ name, parts }: ViewProps & { readonly name: string }) {
+  const shown = useSignal('');
+  return (
+    <details
+      onToggle={({ currentTarget }) => {
+        if (!currentTarget.open) return;
+        parts.api.getJson(`${SKILLS}/${encodeURIComponent(name)}`).then(
+          (found) => {
+            const { text, others } = found as SkillText;
+            shown.value = others.length === 0 ? text : `${text}\n\n${others.join('\n')}`;
+          },
+          (error) => {
+            shown.value = problemText(error);
+          },
+        );
+      }}
+    >
+      <summary>{t`Text`}</summary>
+      <pre dir="auto">{shown.value === '' ? t`Loading…` : shown.value}</pre>
+    </details>
+  );
+}
+
+type AddSkillProps = ViewProps & { readonly added: (name: string) => Promise<void> };
+
+function AddSkill({ parts, added }: AddSkillProps) {
+  const review = useSignal<SkillReview | undefined>(undefined);
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  const where = useRef<HTMLInputElement>(null);
+  const archive = useRef<HTMLInputElement>(null);
+  useEffect(() => where.current?.focus(), []);
+
+  async function work(task: (from: SkillPlace) => Promise<void>) {
+    isBusy.value = true;
+    problem.value = '';
+    try {
+      await task(await placeOf(where.current, archive.current));
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    isBusy.value = false;
+  }
+  const look = (event: SubmitEvent) => {
+    event.preventDefault();
+    void work(async (from) => {
+      review.value = (await parts.api.postJson(`${SKILLS}/review`, { from })) as SkillReview;
+    });
+  };
+  const add = () =>
+    work(async (from) => {
+      const { version, isThere, name } = review.value ?? {};
+      // What was refused is reviewed again.
+      review.value = undefined;
+      await parts.api.postJson(SKILLS, { from, version, replace: isThere });
+      await added(name ?? '');
+    });
+
+  const found = review.value;
+  return (
+    <form class="card" aria-label={t`Add a skill`} onSubmit={look}>
+      <label>
+        {t`Where it is`}
+        <input
+          ref={where}
+          autocomplete="off"
+          placeholder="owner/repository/folder"
+          aria-describedby="where-hint"
+          onInput={() => {
+            review.value = undefined;
+          }}
+        />
+      </label>
+      <label>
+        {t`Or an archive from this device (.tar or .tar.gz, up to 650 KB)`}
+        <input
+          ref={archive}
+          type="file"
+          accept=".tar,.tgz,.gz"
+          onInput={() => {
+            review.value = undefined;
+          }}
+        />
+      </label>
+      <p class="soft" id="where-hint">
+        {t`A folder or .tar.gz file on the machine of the gateway, a URL of one, or a folder on GitHub. Nothing of it is run.`}
+      </p>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+      {found !== undefined && (
+        <div class="section" role="status">
+          <h3>
+            <bdi>{found.name}</bdi>
+          </h3>
+          <p dir="auto">{found.description}</p>
+          <ul>
+            {found.remarks.map((remark) => (
+              <li key={remark}>{remark}</li>
+            ))}
+            {found.files.map(({ path, bytes }) => (
+              <li key={path}>
+                <bdi>{path}</bdi>, {t`${bytes.toLocaleString()} bytes`}
+              </li>
+            ))}
+          </ul>
+          <pre dir="auto">{found.text}</pre>
+          {found.isThere && <p>{t`It replaces the skill of this name.`}</p>}
+        </div>
+      )}
+      <div class="actions">
+        {found === undefined ? (
+          <button type="submit" class="button primary" disabled={isBusy.value}>
+            {t`Review it`}
+          </button>
+        ) : (
+          <button type="button" class="button primary" disabled={isBusy.value} onClick={add}>
+            {t`Add ${found.name}`}
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
