@@ -64,10 +64,15 @@ const noChannels: ChannelControl = {
 const noMoney = async () => ({ kind: 'refused', text: 'Nothing is left.' }) as const;
 
 const nobody: PeopleControl = {
-  people: async () => ({ strangers: [], questions: [], policies: [], persons: [], personCount: 0 }),
+  people: async () => ({
+    ...{ unknownSenders: [], questions: [], policies: [], persons: [], personCount: 0 },
+  }),
   decide: async () => undefined,
   answer: async () => 'This can no longer be answered.',
   setApprovals: async () => undefined,
+  set: async () => undefined,
+  unlink: async () => undefined,
+  merge: async () => undefined,
 };
 const noRules: RuleControl = { list: async () => [], takeBack: async () => 0 };
 
@@ -105,8 +110,11 @@ function routesOf({
   const { add, contributed } = createRegistries();
   for (const handlers of [
     channelRoutes(control, silentLogger),
-    peopleRoutes(people),
-    ruleRoutes({ standing: rules, owner: LOCAL_OWNER, audit: { note: () => undefined } }),
+    peopleRoutes(people, systemClock),
+    ruleRoutes({
+      ...{ standing: rules, owner: LOCAL_OWNER, clock: systemClock },
+      audit: { note: () => undefined },
+    }),
     lendingRoutes(spending ?? { reserve: noMoney }),
     setupRoutes({
       ...{ home: homeOf({ NANOBOT_HOME: '/nowhere' }), env: {}, clock, channels: control },

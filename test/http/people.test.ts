@@ -9,8 +9,8 @@ import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
 import { startHttp } from './http-rig.ts';
 
 const EVE = '666';
-const UNKNOWN_SENDERS = '/api/people/strangers';
-const ANSWERS = '/api/people/answers';
+const UNKNOWN_SENDERS = '/api/v1/people/unknown-senders';
+const ANSWERS = '/api/v1/people/answers';
 
 /** Eve has knocked, and the owner was asked on the door last used. */
 async function knocked() {
@@ -33,7 +33,7 @@ async function knocked() {
     rig,
     http,
     audited,
-    view: async () => JSON.parse((await http.ask('/api/people')).body),
+    view: async () => JSON.parse((await http.ask('/api/v1/people')).body),
     async [Symbol.asyncDispose]() {
       await http.close();
       await rig[Symbol.asyncDispose]();
@@ -44,15 +44,15 @@ async function knocked() {
 describe('the view of people', () => {
   it('tells who waits, with what they wrote, and who is known', async () => {
     await using test = await knocked();
-    const answer = await test.http.ask('/api/people');
+    const answer = await test.http.ask('/api/v1/people');
     expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'no-store']);
     const view = JSON.parse(answer.body);
-    expect(view.strangers).toMatchObject([
+    expect(view.unknownSenders).toMatchObject([
       { channel: 'chat', userId: EVE, name: 'Name 666', excerpt: 'let <b>me</b> in', messages: 1 },
     ]);
     expect(view.questions).toEqual([]);
     expect(view.persons).toMatchObject([
-      { name: 'Name 1', role: 'owner', doors: [{ channel: 'chat', ids: ['1'] }] },
+      { name: 'Name 1', role: 'owner', channels: [{ channel: 'chat', ids: ['1'] }] },
     ]);
     expect(view.personCount).toBe(1);
   });
@@ -92,7 +92,7 @@ describe('a decision about somebody who waits', () => {
       ]);
       expect(await test.rig.queued()).toEqual(queued);
       expect(await test.rig.people.pairing.roleOf('chat', [EVE])).toBe(role);
-      expect((await test.view()).strangers).toEqual([]);
+      expect((await test.view()).unknownSenders).toEqual([]);
       expect(await test.rig.questions.open()).toEqual([]);
       const again = await test.http.post(UNKNOWN_SENDERS, body);
       expect([again.status, again.body]).toEqual([404, expect.stringContaining('already decided')]);
@@ -153,7 +153,7 @@ describe('how much is asked about somebody', () => {
   it('is changed for roles and groups too', async () => {
     await using test = await knocked();
     const set = (id: string, approvals: string) =>
-      test.http.post('/api/people/approvals', { id, approvals });
+      test.http.post('/api/v1/people/approvals', { id, approvals });
     expect((await set('owners', 'strict')).status).toBe(200);
     expect((await set('telegram:-7', 'open')).status).toBe(200);
     expect((await set('nowhere:-7', 'open')).status).toBe(404);
@@ -172,7 +172,7 @@ describe('how much is asked about somebody', () => {
     const [{ id = '', approvals = '' }] = (await test.view()).persons;
     expect(approvals).toBe('auto');
     const set = async (fields: object) => {
-      const { status, body } = await test.http.post('/api/people/approvals', fields);
+      const { status, body } = await test.http.post('/api/v1/people/approvals', fields);
       return [status, JSON.parse(body).result ?? JSON.parse(body).error.message];
     };
     expect(await set({ id, approvals: 'strict' })).toEqual([

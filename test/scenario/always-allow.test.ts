@@ -146,25 +146,25 @@ describe('on the web page', () => {
     await says('b', /^Result: (?!Not run).*page-one/s);
   }, 60_000);
 
-  it('the panel of people allows for good what was asked at another door', async () => {
+  it('the page of people allows for good what was asked at another door', async () => {
     const call = { argv: ['echo', 'from-the-panel'] };
     const { address, credentials } = world.gateway;
     await ask('/new', /New conversation/);
     await isAsked(call);
-    const view = await fetch(`${address}/api/people`, { headers: credentials });
+    const view = await fetch(`${address}/api/v1/people`, { headers: credentials });
     const { questions: open } = (await view.json()) as { questions: readonly PageEvent[] };
     const [question] = open.filter(({ markdown }) => markdown?.includes('from-the-panel'));
     const token = question?.choices?.find(({ label }) => label === 'Always allow')?.token;
     const headers = { ...credentials, 'content-type': 'application/json' };
     const body = JSON.stringify({ token });
     const before = bot(OWNER).length;
-    await fetch(`${address}/api/people/answers`, { method: 'POST', headers, body });
+    await fetch(`${address}/api/v1/people/answers`, { method: 'POST', headers, body });
     await hears(OWNER, /^Seen: .*from-the-panel/s, before);
     await ask('/new', /New conversation/);
     expect(await ask(run(call), /^Result: /)).toContain('from-the-panel');
   }, 60_000);
 
-  it('the panel lists it and revokes it, which is in the audit', async () => {
+  it('the page lists it and revokes it, which is in the audit', async () => {
     const call = { argv: ['echo', 'revoked-there'] };
     const { address, credentials } = world.gateway;
     await ask('/new', /New conversation/);
@@ -173,15 +173,15 @@ describe('on the web page', () => {
     await press('Always allow', /Allowed, and exactly this call always/);
     await hears(OWNER, /^Seen: .*revoked-there/s, before);
     const rules = async () => {
-      const answer = await fetch(`${address}/api/approvals`, { headers: credentials });
+      const answer = await fetch(`${address}/api/v1/approvals/rules`, { headers: credentials });
       const view = (await answer.json()) as { rules: readonly { id: string; about: string }[] };
       return view.rules.filter(({ about }) => about.includes('revoked-there'));
     };
     const [rule] = await rules();
     const headers = { ...credentials, 'content-type': 'application/json' };
     const revoke = async () => {
-      const body = JSON.stringify({ id: rule?.id });
-      return fetch(`${address}/api/approvals/revoke`, { method: 'POST', headers, body });
+      const path = `/api/v1/approvals/rules/${rule?.id}/revoke`;
+      return fetch(`${address}${path}`, { method: 'POST', headers, body: '{}' });
     };
     expect([(await revoke()).status, (await revoke()).status]).toEqual([200, 404]);
     expect(await rules()).toEqual([]);

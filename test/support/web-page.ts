@@ -7,8 +7,6 @@ import type { AddressInfo } from 'node:net';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
 import type { ChannelControl } from '../../src/channels/channel-routes.ts';
-import type { RuleControl } from '../../src/features/approvals/allow-rules.ts';
-import type { PeopleControl } from '../../src/features/people/people-routes.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { answer, picture, sendContext } from '../channels/local/local-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';
@@ -47,10 +45,6 @@ export type PageOptions = {
   readonly context?: BrowserContextOptions;
   /** The channels of the panel; none unless given. */
   readonly control?: ChannelControl;
-  /** The people of the panel; nobody unless given. */
-  readonly people?: PeopleControl;
-  /** The allow rules of the panel; none unless given. */
-  readonly rules?: RuleControl;
   /** Said before the page is opened. */
   readonly prepare?: (http: HttpRig) => Promise<void>;
 };
@@ -65,8 +59,6 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
     clock: systemClock,
     status: () => ({ model, channels: [], storeWaitMs: 0 }),
     ...(options.control === undefined ? {} : { control: options.control }),
-    ...(options.people === undefined ? {} : { people: options.people }),
-    ...(options.rules === undefined ? {} : { rules: options.rules }),
   });
   await options.prepare?.(http);
   const proxy = await startFaultProxy({ port: http.port });

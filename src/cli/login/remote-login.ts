@@ -112,12 +112,12 @@ export async function remoteDecision(
   label: string,
 ): Promise<string> {
   const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-  const people = await ask(gateway, '/api/people', signal);
+  const people = await ask(gateway, '/api/v1/people', signal);
   const { questions } = questionsSchema.parse(await people.json());
   const asked = questions.find(({ id }) => id === question);
   const choice = asked?.choices.find((one) => one.label === label);
   if (choice === undefined) throw new CommandFailure(EXIT.notFound, t`this was already decided`);
-  const answer = await ask(gateway, '/api/people/answers', signal, { token: choice.token });
+  const answer = await ask(gateway, '/api/v1/people/answers', signal, { token: choice.token });
   return z.object({ result: z.string() }).parse(await answer.json()).result;
 }
 

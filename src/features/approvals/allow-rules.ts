@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
-import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
+import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
@@ -23,6 +23,7 @@ import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
+import { oneRule, type RuleList, revoked, ruleList } from './rules/views.ts';
 
 /** The properties that two calls share if one rule covers both. */
 export type AllowedCall = {
@@ -304,9 +305,7 @@ function asMessage(sender: PersonSender, chat: ChatRef, now: number): InboundMes
   return { id: messageId('standing'), chat, sender, addressing: 'direct', text: '', ...times };
 }
 
-// Allow rules over HTTP:
-//   GET  /api/approvals          {rules}
-//   POST /api/approvals/revoke   {id} of a rule; {result: words}
+// Allow rules over HTTP.
 
 export type RuleControl = Pick<AllowRules, 'list' | 'takeBack'>;
 
@@ -315,30 +314,44 @@ type RuleRoutesDeps = {
   /** The sender in whose name decisions are made. */
   readonly owner: PersonSender;
   readonly audit: AuditLog;
+  readonly clock: Pick<Clock, 'sleep'>;
 };
 
 /** Of what a rule covers. */
 const MAX_ABOUT_CHARS = 300;
-const revokeBody = z.strictObject({ id: z.string().regex(/^[0-9a-f]{64}$/, 'is not an id') });
 
-/** Texts are untrusted and never markup, except `asker`, which is Markdown. */
-export function ruleRoutes({ standing, owner, audit }: RuleRoutesDeps) {
+export function ruleRoutes({ standing, owner, audit, clock }: RuleRoutesDeps) {
+  const shown = async (): Promise<RuleList> => {
+    const rules = (await standing.list()).map(({ yes, until, used }) => {
+      const { id, tool, access, asker, givenAt } = yes;
+      return {
+        ...{ id, tool, access, asker, givenAt, uses: used?.uses ?? 0 },
+        about: shownText(headOf(yes.about, MAX_ABOUT_CHARS)),
+        ...(until === ALWAYS ? {} : { until }),
+        ...(used === undefined ? {} : { lastUsedAt: used.lastAt }),
+      };
+    });
+    return { rules };
+  };
   return {
-    async 'GET /api/approvals'() {
-      const rules = (await standing.list()).map(({ yes, until, used }) => {
-        const { id, tool, asker } = yes;
-        const about = shownText(headOf(yes.about, MAX_ABOUT_CHARS));
-        return { id, tool, about, asker, until: endWords(until), uses: used?.uses ?? 0 };
-      });
-      return { body: { rules } };
-    },
-    async 'POST /api/approvals/revoke'({ body }) {
-      const { id } = valid(revokeBody, body);
-      if ((await standing.takeBack(id)) !== 1)
-        throw new Refusal(404, 'not_found', t`There is no such allow rule any more.`);
-      const fields = { subject: 'standing', action: 'revoked', about: id, by: owner.id };
-      audit.note({ kind: 'approval', fields });
-      return { body: { result: t`Allow rule revoked.` } };
-    },
+    'GET /api/v1/approvals/rules': endpoint(
+      { summary: t`The allow rules in force`, answer: ruleList },
+      shown,
+    ),
+    'GET /api/v1/approvals/rules/events': watched(
+      { summary: t`The allow rules in force, now and after each change`, answer: ruleList },
+      clock,
+      shown,
+    ),
+    'POST /api/v1/approvals/rules/:id/revoke': endpoint(
+      { summary: t`Revoke an allow rule`, params: oneRule, answer: revoked },
+      async ({ id }) => {
+        if ((await standing.takeBack(id)) !== 1)
+          throw new Refusal(404, 'not_found', t`There is no such allow rule any more.`);
+        const fields = { subject: 'standing', action: 'revoked', about: id, by: owner.id };
+        audit.note({ kind: 'approval', fields });
+        return { result: t`Allow rule revoked.` };
+      },
+    ),
   } satisfies RouteHandlers;
 }

@@ -75,8 +75,19 @@ export async function install(kernel: Kernel): Promise<void> {
   add.answers('approval', approvals.handler, 'approval');
   add.answers(ASK_SUBJECT, asks.handler);
   add.personalData(standing);
-  add.routes(['GET /api/approvals', 'POST /api/approvals/revoke'], async () =>
-    ruleRoutes({ standing, owner: LOCAL_OWNER, audit: kernel.measuring.audit }),
+  add.routes(
+    [
+      'GET /api/v1/approvals/rules',
+      'GET /api/v1/approvals/rules/events',
+      'POST /api/v1/approvals/rules/:id/revoke',
+    ],
+    async () =>
+      ruleRoutes({
+        standing,
+        owner: LOCAL_OWNER,
+        audit: kernel.measuring.audit,
+        clock: kernel.clock,
+      }),
   );
   kernel.provide(APPROVED_CALLS, approvals);
   add.callGuard({

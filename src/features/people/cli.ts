@@ -5,41 +5,13 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import { CommandFailure, EXIT, type Terminal, textTable, withState } from '../../cli/terminal.ts';
-import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
-import {
-  CONVERSATIONS,
-  type Conversations,
-  chatsOf,
-  languageTag,
-  limitWords,
-  PERSON_LIMITS,
-  type Person,
-  type PersonRecord,
-  personChannelOf,
-  readLimit,
-  withChoice,
-  withLimit,
-} from '../../kernel/access/person.ts';
-import { APPROVAL_POLICIES, type ApprovalPolicy } from '../../kernel/access/rights.ts';
-import { sessionKeyOf } from '../../kernel/message/message.ts';
+import { ADMITTED_ROLES } from '../../kernel/access/admission.ts';
+import { CONVERSATIONS, limitWords, type Person } from '../../kernel/access/person.ts';
+import { APPROVAL_POLICIES } from '../../kernel/access/rights.ts';
 import { PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import type { People } from '../../kernel/people/people.ts';
 import { t } from '../../lib/texts.ts';
-import { isTimeZone, quietHoursOf } from '../../lib/time/zone-time.ts';
-
-/** As commander passes them; the other flags are limits. */
-type SetFlags = {
-  readonly name?: string;
-  readonly role?: AdmittedRole;
-  readonly channel?: string;
-  /** The earlier name of `channel`. */
-  readonly door?: string;
-  readonly conversations?: Conversations;
-  readonly [flag: string]: string | undefined;
-};
-
-/** Resets a setting. */
-const AUTOMATIC = 'auto';
+import { type PersonFlags, SettingError, setPerson } from './person-settings.ts';
 
 const WHO = t`id from "people list", id on a channel, or name`;
 
@@ -83,7 +55,7 @@ export function peopleCommand(terminal: Terminal): Command {
     .option('--messages-per-day <n>', t`messages per day on all channels; 0: no limit`)
     .option('--tokens-per-day <n>', t`model tokens per day; 0: no limit`)
     .option('--money-per-day <amount>', t`model cost per day; 0: no limit`)
-    .action((typed: string, flags: SetFlags) => setPerson(terminal, typed, flags));
+    .action((typed: string, flags: PersonFlags) => change(terminal, typed, flags));
   command
     .command('merge')
     .description(t`merge two people: the first gets the channels of the second`)
@@ -132,94 +104,13 @@ async function showPerson(terminal: Terminal, typed: string, json: boolean) {
   for (const line of textTable(rows)) terminal.print(line);
 }
 
-async function setPerson(terminal: Terminal, typed: string, flags: SetFlags) {
-  const changes = changesOf(flags);
-  await withState(terminal, async ({ people }) => {
-    const { id, doors, name } = await theOne(people, typed);
-    await people.persons.change(id, (record) =>
-      changes.reduce((changed, change) => change(changed), record),
-    );
-    if (flags.role !== undefined) await people.pairing.approveAll({ doors, name }, flags.role);
+async function change(terminal: Terminal, typed: string, flags: PersonFlags) {
+  await withState(terminal, async ({ people }) =>
+    setPerson(people, await theOne(people, typed), flags),
+  ).catch((error: unknown) => {
+    throw error instanceof SettingError ? new CommandFailure(EXIT.usage, error.message) : error;
   });
   terminal.note(t`Changed.`);
-}
-
-type Change = (record: PersonRecord) => PersonRecord;
-
-/** By flag: the field, its parser, and the error text for an invalid value. */
-const CHOICES = {
-  language: ['language', languageTag, () => t`Unknown language. Try: de, en, fr`],
-  timezone: ['timeZone', zoneNamed, (typed) => t`Unknown time zone ${typed}. Try: Europe/Berlin`],
-  approvals: [
-    'approvals',
-    policyNamed,
-    (typed) => t`Unknown policy ${typed}. Try: ${APPROVAL_POLICIES.join(', ')}`,
-  ],
-  quiet: ['quietHours', quietHoursOf, (typed) => t`Invalid hours ${typed}. Try: 22:00-07:00`],
-} as const satisfies Readonly<
-  Record<
-    string,
-    readonly [
-      field: keyof PersonRecord,
-      read: (typed: string) => string | undefined,
-      problem: (typed: string) => string,
-    ]
-  >
->;
-
-function policyNamed(typed: string): ApprovalPolicy | undefined {
-  return APPROVAL_POLICIES.find((policy) => policy === typed);
-}
-
-function zoneNamed(typed: string): string | undefined {
-  return isTimeZone(typed) ? typed : undefined;
-}
-
-/** @throws CommandFailure where nothing is to be changed or a value is invalid */
-function changesOf(flags: SetFlags): readonly Change[] {
-  const { name, role, conversations } = flags;
-  const channel = flags.channel ?? flags.door;
-  const changes: Change[] = [];
-  if (name !== undefined) changes.push((record) => ({ ...record, name }));
-  for (const [flag, [field, read, problem]] of Object.entries(CHOICES)) {
-    const typed = flags[flag];
-    if (typed === undefined) continue;
-    const value = typed === AUTOMATIC ? undefined : read(typed);
-    if (typed !== AUTOMATIC && value === undefined) {
-      throw new CommandFailure(EXIT.usage, problem(typed));
-    }
-    changes.push((record) => withChoice(record, field, value));
-  }
-  if (channel !== undefined) changes.push((record) => withPreferredChannel(record, channel));
-  if (conversations !== undefined) {
-    changes.push((record) => withConversations(record, conversations));
-  }
-  changes.push(...limitChanges(flags));
-  if (changes.length === 0 && role === undefined) {
-    throw new CommandFailure(
-      EXIT.usage,
-      t`nothing to change: give at least one option, see --help`,
-    );
-  }
-  return changes;
-}
-
-/** @throws CommandFailure where the person does not have this channel */
-function withPreferredChannel(record: PersonRecord, typed: string): PersonRecord {
-  const channel = personChannelOf(record, typed);
-  if (channel === undefined && typed !== AUTOMATIC) {
-    throw new CommandFailure(EXIT.usage, t`this person has no channel ${typed}`);
-  }
-  return withChoice(record, 'preferredDoor', channel?.channel);
-}
-
-/** @throws CommandFailure where there is nothing to share yet */
-function withConversations(record: PersonRecord, conversations: Conversations): PersonRecord {
-  if (conversations === 'each')
-    return { ...withChoice(record, 'session', undefined), conversations };
-  const [chat] = chatsOf(record);
-  if (chat === undefined) throw new CommandFailure(EXIT.usage, t`this person has no chat yet`);
-  return { ...record, conversations, session: record.session ?? sessionKeyOf(chat) };
 }
 
 async function mergeTwo(terminal: Terminal, first: string, second: string) {
@@ -266,22 +157,4 @@ async function theOne({ persons }: People, typed: string): Promise<Person> {
   if (others.length === 0) return person;
   const ids = [person, ...others].map(({ id }) => id).join(', ');
   throw new CommandFailure(EXIT.usage, t`several people match; use one of the ids: ${ids}`);
-}
-
-/** @throws CommandFailure where the value of a limit is invalid */
-function limitChanges(flags: SetFlags): readonly Change[] {
-  return PERSON_LIMITS.flatMap((limit) => {
-    // As commander spells it.
-    const flag = limit.name.replace(/-(\w)/g, (_dash, letter: string) => letter.toUpperCase());
-    const typed = flags[flag];
-    if (typed === undefined) return [];
-    const value = readLimit(limit, typed);
-    if (typed !== AUTOMATIC && value === undefined) {
-      throw new CommandFailure(EXIT.usage, t`"${typed}" is not a number of ${limit.words}`);
-    }
-    return [
-      (record: PersonRecord) =>
-        withChoice(record, 'limits', withLimit(record.limits, limit, value)),
-    ];
-  });
 }

@@ -54,7 +54,8 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { MEMORY } from '../memory/index.ts';
 import { peopleCommands } from './people-commands.ts';
 
-export { AUTOMATIC, setApprovals, setGeneralApprovals, withPerson } from './person-commands.ts';
+export { setApprovals, setGeneralApprovals, withPerson } from './person-commands.ts';
+export { AUTOMATIC } from './rules/views.ts';
 
 /** Group messages that are not addressed to the agent. */
 export const GROUP_TALK = port<GroupBuffer>('group talk');
@@ -92,16 +93,21 @@ export function install(kernel: Kernel): void {
   add.command(...peopleCommands({ bus, people, mediumOf, notesOf, approvalsFor }));
   add.routes(
     [
-      'GET /api/people',
-      'POST /api/people/strangers',
-      'POST /api/people/answers',
-      'POST /api/people/approvals',
+      'GET /api/v1/people',
+      'GET /api/v1/people/events',
+      'POST /api/v1/people/unknown-senders',
+      'POST /api/v1/people/answers',
+      'POST /api/v1/people/approvals',
+      'POST /api/v1/people/:id',
+      'POST /api/v1/people/:id/unlink',
+      'POST /api/v1/people/:id/merge',
     ],
     async () => {
       const { createPeopleService, peopleRoutes } = await import('./people-routes.ts');
       const configured = () => live.config.tools;
       return peopleRoutes(
         createPeopleService({ people, questions, configured, owner: LOCAL_OWNER, audit }),
+        clock,
       );
     },
   );

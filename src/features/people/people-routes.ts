@@ -1,17 +1,9 @@
 // People over HTTP: unknown senders, open questions and known people; and an owner's decisions
 // about them, by the same handlers as buttons, numbers and commands.
-//   GET  /api/people                {`strangers`, questions, policies, persons, personCount}
-//   POST `/api/people/strangers`     {channel, userId, action}; {result: words}
-//   POST /api/people/answers        {token} of a choice; {result: words}
-//   POST /api/people/approvals      {id, approvals} of a person, role or group: a policy, or auto; {result: words}
 
-import { z } from 'zod';
-import {
-  APPROVAL_POLICIES,
-  type ApprovalPolicy,
-  type ToolPolicies,
-} from '../../kernel/access/rights.ts';
-import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
+import type { Person } from '../../kernel/access/person.ts';
+import type { ApprovalPolicy, ToolPolicies } from '../../kernel/access/rights.ts';
+import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { personId } from '../../kernel/message/ids.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
@@ -26,20 +18,31 @@ import {
 } from '../../kernel/people/unknown-senders.ts';
 import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
+import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { POLICY_ROLES, policyRowOf, setApprovals, setGeneralApprovals } from './person-commands.ts';
+import { type PersonFlags, SettingError, setPerson } from './person-settings.ts';
 import {
   AUTOMATIC,
-  POLICY_ROLES,
-  policyRowOf,
-  setApprovals,
-  setGeneralApprovals,
-} from './person-commands.ts';
+  channelOfPerson,
+  decided,
+  onePerson,
+  otherPerson,
+  type PeopleView,
+  peopleView,
+  personSettings,
+  policyChange,
+  questionAnswer,
+  type ShownPerson,
+  unknownSenderDecision,
+} from './rules/views.ts';
 
 /** Further persons are only counted. */
 const MAX_SHOWN_PERSONS = 200;
 
 type PeopleServiceDeps = {
-  readonly people: Pick<People, 'strangers' | 'decisions' | 'persons' | 'peopleRows'>;
+  readonly people: Pick<People, 'strangers' | 'decisions' | 'persons' | 'peopleRows' | 'pairing'>;
   configured(): ToolPolicies;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
   /** The sender in whose name decisions are made. */
@@ -48,12 +51,14 @@ type PeopleServiceDeps = {
 };
 
 export type PeopleControl = ReturnType<typeof createPeopleService>;
-export type PeopleView = Awaited<ReturnType<PeopleControl['people']>>;
 
 export function createPeopleService(deps: PeopleServiceDeps) {
   const { people, questions, owner, audit } = deps;
   const { strangers, decisions, persons, peopleRows } = people;
   const answers = createUnknownSenderAnswers({ strangers, decisions });
+
+  const note = (subject: string, about: string, action: string) =>
+    audit.note({ kind: 'person', fields: { subject, about, action, by: owner.id } });
 
   /** Of the roles, and of the groups with a policy of their own. */
   async function policies() {
@@ -70,14 +75,14 @@ export function createPeopleService(deps: PeopleServiceDeps) {
 
   return {
     /** Times are epoch milliseconds; names and texts are untrusted and never markup. */
-    async people() {
+    async people(): Promise<PeopleView> {
       const [waiting, open, known] = await Promise.all([
         strangers.list(),
         questions.open(),
         persons.list(),
       ]);
       return {
-        strangers: waiting.map(({ channel, userId, name, excerpt, lastAt, heldMessages }) => {
+        unknownSenders: waiting.map(({ channel, userId, name, excerpt, lastAt, heldMessages }) => {
           return { channel, userId, name, excerpt, at: lastAt, messages: heldMessages };
         }),
         questions: open.filter(isForOwners).map(({ chat, choices, ...question }) => {
@@ -88,15 +93,7 @@ export function createPeopleService(deps: PeopleServiceDeps) {
           return { id, channel, markdown, askedAt, expiresAt, choices: shown };
         }),
         policies: await policies(),
-        persons: known.slice(0, MAX_SHOWN_PERSONS).map(({ id, name, role, doors, approvals }) => {
-          const ways = doors.map(({ channel, ids }) => ({
-            channel: String(channel),
-            ids: ids.map(String),
-          }));
-          const policy =
-            role === 'owner' || role === 'trusted' ? (approvals ?? AUTOMATIC) : undefined;
-          return { id: String(id), name, role: role ?? 'unknown', doors: ways, approvals: policy };
-        }),
+        persons: known.slice(0, MAX_SHOWN_PERSONS).map(shownPerson),
         /** Of all persons; the list may be shorter. */
         personCount: known.length,
       };
@@ -119,10 +116,63 @@ export function createPeopleService(deps: PeopleServiceDeps) {
       const words =
         (await setGeneralApprovals(peopleRows, id, policy)) ??
         (await setApprovals(persons, personId(id), policy));
-      const fields = { subject: 'approvals', about: id, action: policy, by: owner.id };
-      if (words !== undefined) audit.note({ kind: 'person', fields });
+      if (words !== undefined) note('approvals', id, policy);
       return words;
     },
+
+    /** What was done; undefined where nobody has this id. @throws Refusal where a value is invalid */
+    async set(id: string, flags: PersonFlags): Promise<string | undefined> {
+      const person = await persons.get(id);
+      if (person === undefined) return undefined;
+      await setPerson(people, person, flags).catch((error: unknown) => {
+        throw error instanceof SettingError
+          ? new Refusal(400, error.code, `${error.message}.`)
+          : error;
+      });
+      note('settings', id, Object.keys(flags).join(' '));
+      return t`Changed.`;
+    },
+
+    /** In the words for the owner; undefined where nobody has this id. */
+    async unlink(id: string, channel: string): Promise<string | undefined> {
+      if ((await persons.get(id)) === undefined) return undefined;
+      switch (await persons.unlink(personId(id), channel)) {
+        case 'done':
+          note('unlinked', id, channel);
+          return t`${channel} is disconnected.`;
+        case 'only':
+          return t`This is their only channel.`;
+        case 'needed':
+          return t`They were let in on ${channel}; without it they would lose the other channels. Let them in on another one first.`;
+        case 'unknown':
+          return t`They have no channel ${channel}.`;
+      }
+    },
+
+    /** The first gets the channels of the second; undefined where one of them is unknown. */
+    async merge(id: string, other: string): Promise<string | undefined> {
+      const [one, second] = await Promise.all([persons.get(id), persons.get(other)]);
+      if (one === undefined || second === undefined) return undefined;
+      const merged = await persons.merge(one.id, second);
+      if (merged === undefined) return t`Both are the same person already.`;
+      note('merged', id, other);
+      return t`They are one person now: ${merged.doors.map(({ channel }) => channel).join(', ')}.`;
+    },
+  };
+}
+
+function shownPerson(person: Person): ShownPerson {
+  const { id, name, role, doors, approvals, conversations, limits = {} } = person;
+  const { language, timeZone, quietHours, preferredDoor: preferredChannel } = person;
+  const hasPolicy = role === 'owner' || role === 'trusted';
+  return {
+    ...{ id: String(id), name, role: role ?? 'unknown', conversations, limits: { ...limits } },
+    channels: doors.map(({ channel, ids }) => ({
+      channel: String(channel),
+      ids: ids.map(String),
+    })),
+    ...defined({ language, timeZone, quietHours, preferredChannel }),
+    ...(hasPolicy ? { approvals: approvals ?? AUTOMATIC } : {}),
   };
 }
 
@@ -130,37 +180,63 @@ export function createPeopleService(deps: PeopleServiceDeps) {
 const isForOwners = ({ approvers, subject }: OpenQuestion) =>
   approvers === 'owners' && !subject.startsWith(`${UNKNOWN_SENDER_SUBJECT}:`);
 
-const MAX_ID_CHARS = 320;
-const policyBody = z.strictObject({
-  id: z.string().min(1).max(MAX_ID_CHARS),
-  approvals: z.enum([...APPROVAL_POLICIES, AUTOMATIC]),
-});
-const decisionBody = z.strictObject({
-  channel: z.string().regex(/^[a-z0-9-]{1,64}$/, 'is not a name'),
-  userId: z.string().min(1).max(MAX_ID_CHARS),
-  action: z.enum(['once', 'allow', 'block', 'drop']),
-});
-const answerBody = z.strictObject({
-  token: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'is not a valid choice'),
-});
-
-export function peopleRoutes(people: PeopleControl) {
+export function peopleRoutes(people: PeopleControl, clock: Pick<Clock, 'sleep'>) {
+  const known = (result: string | undefined) => {
+    if (result !== undefined) return { result };
+    throw new Refusal(404, 'not_found', t`This person is not known any more.`);
+  };
   return {
-    'GET /api/people': async () => ({ body: await people.people() }),
-    async 'POST /api/people/strangers'({ body }) {
-      const { channel, userId, action } = valid(decisionBody, body);
-      const result = await people.decide(channel, userId, action);
-      if (result !== undefined) return { body: { result } };
-      throw new Refusal(404, 'not_found', t`They no longer wait: this was already decided.`);
-    },
-    async 'POST /api/people/answers'({ body }) {
-      return { body: { result: await people.answer(valid(answerBody, body).token) } };
-    },
-    async 'POST /api/people/approvals'({ body }) {
-      const { id, approvals } = valid(policyBody, body);
-      const result = await people.setApprovals(id, approvals);
-      if (result !== undefined) return { body: { result } };
-      throw new Refusal(404, 'not_found', t`This person is not known any more.`);
-    },
+    'GET /api/v1/people': endpoint(
+      { summary: t`Who waits, what waits for an approval, and who is known`, answer: peopleView },
+      () => people.people(),
+    ),
+    'GET /api/v1/people/events': watched(
+      { summary: t`The same, now and after each change`, answer: peopleView },
+      clock,
+      () => people.people(),
+    ),
+    'POST /api/v1/people/unknown-senders': endpoint(
+      {
+        summary: t`Let an unknown sender in, once or from now on, block them, or answer yourself`,
+        ...{ body: unknownSenderDecision, answer: decided },
+      },
+      async (_params, { channel, userId, action }) => {
+        const result = await people.decide(channel, userId, action);
+        if (result !== undefined) return { result };
+        throw new Refusal(404, 'not_found', t`They no longer wait: this was already decided.`);
+      },
+    ),
+    'POST /api/v1/people/answers': endpoint(
+      { summary: t`Answer a question by a choice of it`, body: questionAnswer, answer: decided },
+      async (_params, { token }) => ({ result: await people.answer(token) }),
+    ),
+    'POST /api/v1/people/approvals': endpoint(
+      {
+        summary: t`Set how much is asked about a person, a role or a group`,
+        ...{ body: policyChange, answer: decided },
+      },
+      async (_params, { id, approvals }) => known(await people.setApprovals(id, approvals)),
+    ),
+    'POST /api/v1/people/:id': endpoint(
+      {
+        summary: t`Change the settings of a person`,
+        ...{ params: onePerson, body: personSettings, answer: decided },
+      },
+      async ({ id }, settings) => known(await people.set(id, settings)),
+    ),
+    'POST /api/v1/people/:id/unlink': endpoint(
+      {
+        summary: t`Disconnect a channel from a person`,
+        ...{ params: onePerson, body: channelOfPerson, answer: decided },
+      },
+      async ({ id }, { channel }) => known(await people.unlink(id, channel)),
+    ),
+    'POST /api/v1/people/:id/merge': endpoint(
+      {
+        summary: t`Make another person the same one`,
+        ...{ params: onePerson, body: otherPerson, answer: decided },
+      },
+      async ({ id }, other) => known(await people.merge(id, other.id)),
+    ),
   } satisfies RouteHandlers;
 }

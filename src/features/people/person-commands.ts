@@ -31,9 +31,7 @@ import type { PeopleRows } from '../../kernel/people/people-rows.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import { t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
-
-/** Resets a choice. */
-export const AUTOMATIC = 'auto';
+import { AUTOMATIC } from './rules/views.ts';
 
 export const PERSON_COMMANDS = {
   me: {

@@ -14,7 +14,7 @@ import { createDrawer } from './drawer.js';
 import { element, iconButton } from './element.js';
 import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
-import { createPeoplePanel } from './people-panel.js';
+import { followWaiting } from './people-news.js';
 import { createRouter } from './router.js';
 import { createScrollKeeper } from './scroll-keeper.js';
 import { t } from './texts.js';
@@ -61,8 +61,7 @@ class App {
       iconButton('plus', t`New chat`, () => this.#openNew(), 'new-chat-icon'),
     );
     byId('new-chat').addEventListener('click', () => this.#openNew());
-    const panel = { onOpen: () => this.#drawer.close() };
-    createPeoplePanel(this.#api, byId('people-place'), panel);
+    followWaiting(this.#api);
     watchChannels(this.#api);
     byId('skip').addEventListener('click', () => this.#composer.focus());
     createPalette({

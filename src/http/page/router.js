@@ -5,10 +5,13 @@
 import { followStream } from './connection.js';
 import { element } from './element.js';
 import { readEvents } from './event-reader.js';
+import { createMarkdownView } from './markdown-view.js';
 import { t } from './texts.js';
 
 const VIEW = /^#\/(?!chat$)([a-z]+)/;
 const CLASS = 'in-console';
+
+const drawMarkdown = (container, text) => createMarkdownView(container).finish(text);
 
 export function createRouter(api, place) {
   let shown;
@@ -33,7 +36,7 @@ export function createRouter(api, place) {
   async function load(view) {
     try {
       const { mountConsole } = await import('./console/main.tsx');
-      shown ??= mountConsole({ api, follow: followStream, readEvents }, place);
+      shown ??= mountConsole({ api, follow: followStream, readEvents, drawMarkdown }, place);
       if (VIEW.exec(location.hash)?.[1] === view) shown.showView(view);
     } catch {
       place.replaceChildren(

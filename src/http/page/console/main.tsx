@@ -8,6 +8,7 @@ import { Configuration } from './configuration.tsx';
 import { Memory } from './memory.tsx';
 import { Operations } from './operations.tsx';
 import { Page, type PageParts, type ViewProps } from './parts.tsx';
+import { People } from './people.tsx';
 import { Schedules } from './schedules.tsx';
 import { Sessions } from './sessions.tsx';
 import { Setup } from './setup.tsx';
@@ -17,6 +18,7 @@ const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
   configuration: Configuration,
   memory: Memory,
   operations: Operations,
+  people: People,
   schedules: Schedules,
   sessions: Sessions,
   setup: Setup,

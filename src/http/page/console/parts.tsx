@@ -31,6 +31,8 @@ export type PageParts = {
     open: (signal: AbortSignal) => Promise<ReadableStream>,
     listeners: Listeners,
   ): Promise<void>;
+  /** Fills the element as the chat shows a message. */
+  drawMarkdown(container: HTMLElement, text: string): void;
 };
 
 export type ViewProps = { readonly parts: PageParts };

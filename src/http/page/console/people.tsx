@@ -1,0 +1,295 @@
+// People and approvals: who waits for a decision, what waits for an approval, the allow rules, and the
+// people with their roles, channels, approvals and limits.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { RuleList } from '../../../features/approvals/rules/views.ts';
+import type { PeopleView } from '../../../features/people/rules/views.ts';
+import {
+  Ago,
+  Moment,
+  Page,
+  type PageParts,
+  problemText,
+  Shown,
+  useLive,
+  type ViewProps,
+} from './parts.tsx';
+import { type Decide, PersonCard, PolicyChoice } from './person.tsx';
+
+const PEOPLE = '/api/v1/people';
+const RULES = '/api/v1/approvals/rules';
+
+const DECISIONS = [
+  ['once', t`Allow once`],
+  ['allow', t`Allow`],
+  ['block', t`Block`],
+  ['drop', t`Answer myself`],
+] as const;
+const ROLE_NAMES: Readonly<Record<string, string>> = {
+  owners: t`Owners`,
+  trusted: t`Trusted people`,
+};
+
+export function People({ parts }: ViewProps) {
+  const live = useLive<PeopleView>(parts, `${PEOPLE}/events`);
+  const rules = useLive<RuleList>(parts, `${RULES}/events`);
+  const said = useSignal('');
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  const answered = useRef<HTMLParagraphElement>(null);
+  const waiting = live.value.value;
+  const count = (waiting?.unknownSenders.length ?? 0) + (waiting?.questions.length ?? 0);
+  useEffect(() => {
+    if (waiting !== undefined)
+      document.dispatchEvent(new CustomEvent('waiting', { detail: count }));
+  }, [waiting, count]);
+
+  /** One decision at a time; the answer says what was done. */
+  const decide: Decide = async (path, body) => {
+    if (isBusy.value) return false;
+    isBusy.value = true;
+    said.value = '';
+    problem.value = '';
+    try {
+      const answer = (await parts.api.postJson(path, body)) as { readonly result: string };
+      said.value = answer.result;
+      return true;
+    } catch (error) {
+      problem.value = problemText(error);
+      return false;
+    } finally {
+      isBusy.value = false;
+    }
+  };
+  // What was pressed is gone with what it decided.
+  useEffect(() => {
+    if (said.value !== '' && document.activeElement === document.body) answered.current?.focus();
+  }, [said, live.value, rules.value]);
+
+  return (
+    <Page title={t`People`}>
+      <p class="said-so" role="status" tabIndex={-1} ref={answered} hidden={said.value === ''}>
+        {said.value}
+      </p>
+      <p class="view-problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      <Shown
+        live={live}
+        show={(people) => (
+          <>
+            <Waiting people={people} parts={parts} decide={decide} />
+            <Rules rules={rules.value.value?.rules ?? []} parts={parts} decide={decide} />
+            <Known people={people} decide={decide} />
+            <Policies policies={people.policies} decide={decide} />
+          </>
+        )}
+      />
+    </Page>
+  );
+}
+
+type PartProps = { readonly parts: PageParts; readonly decide: Decide };
+
+function Waiting({ people, parts, decide }: PartProps & { readonly people: PeopleView }) {
+  const { unknownSenders, questions } = people;
+  return (
+    <section class="section" aria-labelledby="waiting">
+      <h2 id="waiting">{t`Waiting for you`}</h2>
+      {unknownSenders.length + questions.length === 0 && (
+        <p class="soft">{t`Nobody is waiting.`}</p>
+      )}
+      <ul class="cards">
+        {unknownSenders.map((sender) => (
+          <UnknownSender
+            key={`${sender.channel} ${sender.userId}`}
+            sender={sender}
+            decide={decide}
+          />
+        ))}
+        {questions.map((question) => (
+          <Question key={question.id} question={question} parts={parts} decide={decide} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+type UnknownSenderProps = {
+  readonly sender: PeopleView['unknownSenders'][number];
+  readonly decide: Decide;
+};
+
+function UnknownSender({ sender, decide }: UnknownSenderProps) {
+  const { channel, userId, name, excerpt, at, messages } = sender;
+  const who = name === '' ? userId : name;
+  return (
+    <li class="card" data-sender={userId}>
+      <h3>
+        <bdi>{who}</bdi> <span class="badge">{t`unknown sender`}</span>
+      </h3>
+      <p class="soft">
+        {channel} <code>{userId}</code>
+      </p>
+      {excerpt !== '' && (
+        <blockquote>
+          <bdi>{excerpt}</bdi>
+        </blockquote>
+      )}
+      <p class="soft">
+        {messages > 1 && t`${messages} messages, `}
+        <Ago at={at} />
+      </p>
+      <fieldset class="actions" aria-label={t`About ${who}`}>
+        {DECISIONS.map(([action, label]) => (
+          <button
+            key={action}
+            type="button"
+            class="button"
+            onClick={() => decide(`${PEOPLE}/unknown-senders`, { channel, userId, action })}
+          >
+            {label}
+          </button>
+        ))}
+      </fieldset>
+      <p class="soft">
+        {t`Allow once answers what is there; Allow lets them in as a trusted person; Block refuses them silently from now on.`}
+      </p>
+    </li>
+  );
+}
+
+type QuestionProps = PartProps & { readonly question: PeopleView['questions'][number] };
+
+function Question({ question, parts, decide }: QuestionProps) {
+  const { id, channel, markdown, expiresAt, choices } = question;
+  return (
+    <li class="card" data-question={id}>
+      <Markdown text={markdown} parts={parts} />
+      <p class="soft">
+        {t`Asked on ${channel}, expires`} <Moment at={expiresAt} />
+      </p>
+      <fieldset class="actions" aria-label={t`Your answer`}>
+        {choices.map(({ label, token }) => (
+          <button
+            key={token}
+            type="button"
+            class="button"
+            onClick={() => decide(`${PEOPLE}/answers`, { token })}
+          >
+            {label}
+          </button>
+        ))}
+      </fieldset>
+    </li>
+  );
+}
+
+/** Drawn as in a chat: text nodes alone, no images, no links that run. */
+function Markdown({ text, parts }: { readonly text: string; readonly parts: PageParts }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (place.current !== null) parts.drawMarkdown(place.current, text);
+  }, [parts, text]);
+  return <div class="body" ref={place} />;
+}
+
+function Rules({ rules, parts, decide }: PartProps & RuleList) {
+  if (rules.length === 0) return null;
+  return (
+    <section class="section" aria-labelledby="rules">
+      <h2 id="rules">{t`Allow rules`}</h2>
+      <p class="soft">{t`What runs without a question while no untrusted content is in view.`}</p>
+      <ul class="cards">
+        {rules.map(({ id, tool, about, access, asker, givenAt, until, uses, lastUsedAt }) => (
+          <li key={id} class="card" data-rule={id}>
+            <h3>
+              <bdi>{tool}</bdi> <span class="badge">{access}</span>
+            </h3>
+            <pre dir="auto">{about}</pre>
+            <dl class="facts">
+              <dt>{t`Asked by`}</dt>
+              <dd>
+                <Markdown text={asker} parts={parts} />
+              </dd>
+              <dt>{t`Given`}</dt>
+              <dd>
+                <Moment at={givenAt} />
+              </dd>
+              <dt>{t`Ends`}</dt>
+              <dd>{until === undefined ? t`when it is revoked` : <Moment at={until} />}</dd>
+              <dt>{t`Used`}</dt>
+              <dd>
+                {uses === 0 ? t`not yet` : t`${uses} times`}
+                {lastUsedAt !== undefined && (
+                  <>
+                    {', '}
+                    <Ago at={lastUsedAt} />
+                  </>
+                )}
+              </dd>
+            </dl>
+            <fieldset class="actions" aria-label={t`About ${tool}`}>
+              <button
+                type="button"
+                class="button"
+                onClick={() => decide(`${RULES}/${id}/revoke`, {})}
+              >
+                {t`Revoke`}
+              </button>
+            </fieldset>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+type KnownProps = { readonly people: PeopleView; readonly decide: Decide };
+
+function Known({ people: { persons, personCount }, decide }: KnownProps) {
+  const more = personCount - persons.length;
+  return (
+    <section class="section" aria-labelledby="known">
+      <h2 id="known">{t`Known people`}</h2>
+      {persons.length === 0 && (
+        <p class="soft">
+          {t`Nobody was let in yet. Let people in by a code: nanobot pair, or /pair in a chat.`}
+        </p>
+      )}
+      <div class="settings">
+        {persons.map((person) => (
+          <PersonCard key={person.id} person={person} others={persons} decide={decide} />
+        ))}
+      </div>
+      {more > 0 && <p class="soft">{t`and ${more} more: nanobot people list`}</p>}
+    </section>
+  );
+}
+
+/** Of owners, of trusted people, and of groups. */
+function Policies({
+  policies,
+  decide,
+}: Pick<PeopleView, 'policies'> & { readonly decide: Decide }) {
+  return (
+    <section class="card" aria-labelledby="policies">
+      <h2 id="policies">{t`How much is asked`}</h2>
+      <p class="soft">
+        {t`normal: what can leave this machine or changes instructions. strict: every program, job and letter. open: nothing, unless untrusted content is in view.`}
+      </p>
+      {policies.map(({ id, approvals }) => (
+        <label key={id} class="policy" data-policy={id} for={`policy-${id}`}>
+          <bdi>{ROLE_NAMES[id] ?? id}</bdi>
+          <PolicyChoice
+            id={`policy-${id}`}
+            value={approvals}
+            choose={(chosen) => decide(`${PEOPLE}/approvals`, { id, approvals: chosen })}
+          />
+        </label>
+      ))}
+    </section>
+  );
+}
