@@ -32,8 +32,11 @@ const HASH = '#/people';
 
 /** Runs what the newest text says. */
 function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
+  const result = toolResults.at(-1)?.text;
   const order = RUN.exec(lastUserText)?.[1];
-  if (order === undefined || toolResults.length > 0) return { chunks: [`Seen: ${lastUserText}`] };
+  const isAllowed = lastUserText.startsWith('[An owner allowed');
+  if (!isAllowed && result !== undefined) return { chunks: [`Result: ${result}`] };
+  if (isAllowed || order === undefined) return { chunks: [`Seen: ${lastUserText}`] };
   return { toolCalls: [{ name: 'exec', arguments: JSON.parse(order) }] };
 }
 
@@ -80,7 +83,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     const shown = await page.innerText('[data-sender="666"]');
     for (const part of [`Eve ${SHOWN}`, 'telegram', '666', `Let me in ${SHOWN} **now**`])
       expect(shown).toContain(part);
-    await page.waitForSelector('#pages .news >> text=1 waiting for you');
+    await page.waitForSelector('#pages .news[aria-label="People: 1 waiting for you"]');
     await press(page, 'Allow');
     await page.waitForSelector('[role="status"] >> text=from now on');
     await page.waitForSelector('[data-sender]', { state: 'detached' });

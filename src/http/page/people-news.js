@@ -1,18 +1,16 @@
 // Marks the entry of people in the navigation while somebody waits for a decision.
 
-import { element } from './element.js';
 import { t } from './texts.js';
 
 const LOOK_MS = 30_000;
 
 export function followWaiting(api) {
   const link = document.querySelector('#pages [data-page="people"]');
-  const notice = element('span', { className: 'unseen' });
-  link.append(notice);
 
   function show(count) {
     link.classList.toggle('news', count > 0);
-    notice.textContent = count > 0 ? t`: ${count} waiting for you` : '';
+    if (count > 0) link.ariaLabel = t`People: ${count} waiting for you`;
+    else link.removeAttribute('aria-label');
   }
 
   async function look() {
