@@ -80,6 +80,8 @@ export function install(kernel: Kernel): void {
     new InboundAttachments({
       ...{ media, store, listening, clock, log, channel, random: Math.random },
       maxFileBytes: () => live.config.media.maxFileBytes,
+      isElsewhere: (account) =>
+        store.shared !== undefined && store.shared.leaderOf(account) !== store.shared.owner,
     }),
   );
   let isOwnerTold = false;

@@ -216,7 +216,7 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   proxies,
   timeZone,
   ({ store }) => databaseProblems(store),
-  ({ store, storage }) => storageProblems(storage.path, store.engine),
+  ({ store, storage, limits }) => storageProblems(storage.path, store.engine, limits.budget),
   ...FEATURE_CONFLICTS,
 ];
 

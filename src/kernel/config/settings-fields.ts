@@ -137,7 +137,11 @@ export const databaseProblems = ({ engine, url }: { engine: string; url: string 
   );
 
 /** The folder that several processes share. */
-export const storageProblems = (path: string, engine: string): Problems => [
+export const storageProblems = (
+  path: string,
+  engine: string,
+  budget: Readonly<Record<string, unknown>>,
+): Problems => [
   ...unless(
     path === '' || engine === 'postgres',
     'storage.path',
@@ -149,6 +153,14 @@ export const storageProblems = (path: string, engine: string): Problems => [
     'storage.path',
     t`"${path}" is no absolute path`,
     t`Set it to where the shared volume is mounted, e.g. /srv/nanobot.`,
+  ),
+  ...Object.entries(budget).flatMap(([name, limit]) =>
+    unless(
+      path === '' || !name.endsWith('PerDay') || limit === 0,
+      `limits.budget.${name}`,
+      t`budgets are not kept by several processes together yet`,
+      t`Set it to 0, or remove storage and run one process.`,
+    ),
   ),
 ];
 

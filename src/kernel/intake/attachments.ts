@@ -24,7 +24,9 @@ export type Listening = {
 
 type AttachmentsDeps = {
   readonly media: MediaStore;
-  readonly store: Pick<BusStore, 'setAttachments'>;
+  readonly store: Pick<BusStore, 'setAttachments'> & Partial<Pick<BusStore, 'inbound'>>;
+  /** Whether another process runs the account: it fetches what came there; absent: there is none. */
+  isElsewhere?(account: AccountName): boolean;
   /** Transcribes audio once it is stored. */
   readonly listening: Listening;
   readonly clock: Clock;
@@ -42,6 +44,8 @@ const AT_ONCE = 4;
 /** For one file, all tries together. */
 const DEADLINE_MS = 60_000;
 const TRIES = 3;
+/** Between two looks for what another process fetches. */
+const LOOK_MS = 300;
 const RETRY = { minMs: 1000, maxMs: 8000 };
 /** Messages whose outcome is cached: their turn may have read them before it was on disk. */
 const REMEMBERED = 500;
@@ -104,6 +108,8 @@ export class InboundAttachments implements AsyncDisposable {
   async #resolve(message: InboundMessage): Promise<readonly Attachment[]> {
     const { attachments = [], chat, id } = message;
     const { listening, store } = this.#deps;
+    const there = await this.#fetchedThere(message);
+    if (there !== undefined) return there;
     const resolved = await Promise.all(
       attachments.map(async (one) =>
         listening.listened(await this.#fetched(one, accountName(chat)), message, this.#stop.signal),
@@ -112,6 +118,20 @@ export class InboundAttachments implements AsyncDisposable {
     await listening.told(message, resolved);
     await store.setAttachments(id, resolved);
     return resolved;
+  }
+
+  /** What the process that runs the account has fetched; undefined where it does not in time. */
+  async #fetchedThere({ id, chat }: InboundMessage): Promise<readonly Attachment[] | undefined> {
+    const { clock, store, isElsewhere } = this.#deps;
+    const until = clock.monotonic() + DEADLINE_MS;
+    while (isElsewhere?.(accountName(chat)) === true && clock.monotonic() < until) {
+      const { attachments = [] } = (await store.inbound?.(id)) ?? {};
+      if (attachments.length > 0 && !attachments.some(({ content }) => content.kind === 'remote')) {
+        return attachments;
+      }
+      await clock.sleep(LOOK_MS, this.#stop.signal);
+    }
+    return undefined;
   }
 
   async #fetched(attachment: Attachment, channel: AccountName): Promise<Attachment> {
