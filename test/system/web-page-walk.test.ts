@@ -1,0 +1,91 @@
+// From an empty home to a working agent by the browser alone: a model connected, Telegram paired, the first
+// answer, a daily reminder, the cost, a back-up. The clicks are counted; docs/get-started.md names them.
+
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { startBotApi } from '../support/bot-api.ts';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { makeTestHome } from '../support/gateway-process.ts';
+import { say, startLlmServer } from '../support/llm-server.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: the walk by browser alone (${absent})`);
+
+const ADA = 1001;
+const GUIDE = join(import.meta.dirname, '../../docs/get-started.md');
+const LONG_MS = 240_000;
+
+it.skipIf(absent !== undefined)(
+  'model, Telegram, a reminder, the cost and a back-up need no shell, and as many clicks as the guide says',
+  async () => {
+    await using telegram = await startBotApi();
+    await using model = await startLlmServer({ respond: () => say('Hello Ada') });
+    // Only where the simulated services are.
+    await using home = await makeTestHome({
+      gateway: { port: 0 },
+      providers: { anthropic: { apiBase: model.url } },
+      channels: { telegram: { apiRoot: telegram.apiRoot } },
+    });
+    const gateway = await home.start();
+    const backups = await mkdtemp(join(tmpdir(), 'nanobot-walk-'));
+    const browser = await launchChromium();
+    const page = await browser.newPage();
+    let clicks = 0;
+    const click = async (selector: string) => {
+      clicks += 1;
+      await page.click(selector);
+    };
+    try {
+      await page.goto(gateway.link);
+      await page.waitForSelector('.welcome');
+
+      await click('#pages a[href="#/setup"]');
+      await click('form[aria-label="A provider, with an API key"] input[name=apiKey]');
+      await page.keyboard.type('sk-ant-key-of-the-walk');
+      await click('form[aria-label="A provider, with an API key"] button[type=submit]');
+      await page.waitForSelector('[role=status] >> text=/answered in \\d+ ms/');
+
+      const card = '[data-channel="telegram"]';
+      await click(`${card} button`);
+      await page.waitForSelector(`${card} input:focus`);
+      await page.keyboard.type(telegram.token);
+      await click(`${card} button[type=submit]`);
+      const link = (await page.getAttribute(`${card} .phone-link a`, 'href')) ?? '';
+      await page.waitForSelector(`${card} .channel-state >> text=/On as @/`);
+      telegram.say(ADA, `/start ${new URL(link).searchParams.get('start')}`);
+      await page.waitForSelector(`${card} >> text=/Paired with/`);
+      await click(`${card} button >> text=Done`);
+      telegram.say(ADA, 'Good morning');
+      await telegram.waitFor(() =>
+        telegram.chat(ADA).messages.find(({ text }) => text === 'Hello Ada'),
+      );
+
+      await click('#pages a[href="#/schedules"]');
+      await click('button >> text=New schedule');
+      await page.waitForSelector('input[name=when]:focus');
+      await page.keyboard.type('0 8 * * *');
+      await click('textarea[name=text]');
+      await page.keyboard.type('Drink water');
+      await click('form[aria-label="New schedule"] button[type=submit]');
+      await page.waitForSelector('.card >> text=Drink water');
+
+      await click('#pages a[href="#/usage"]');
+      await page.waitForSelector('section[aria-label="The last 30 days"]');
+
+      await click('#pages a[href="#/operations"]');
+      await click('input[name=to]');
+      await page.keyboard.type(backups);
+      await click('button >> text=Make the first back-up');
+      await page.waitForSelector('summary >> text=/Kept: 1/', { timeout: 90_000 });
+    } finally {
+      await browser.close();
+      await rm(backups, { recursive: true, force: true });
+    }
+    expect(telegram.violations).toEqual([]);
+    expect(readFileSync(GUIDE, 'utf8')).toContain(`${clicks} clicks`);
+  },
+  LONG_MS,
+);
