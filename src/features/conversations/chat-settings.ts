@@ -85,7 +85,7 @@ export function chatSettingsRoutes(deps: ChatSettingsDeps) {
     if (approvals !== undefined) {
       audit.note({
         kind: 'command',
-        fields: { command: `approvals ${approvals}`, by: LOCAL_OWNER.id },
+        fields: { command: ['approvals', approvals].join(' '), by: LOCAL_OWNER.id },
       });
       if (!(await deps.approvals.set(chat, approvals)))
         throw new Refusal(409, 'unknown_person', t`Write a first message, then choose this.`);

@@ -66,7 +66,8 @@ export function createComposer(api: Api, place: HTMLElement, { onSend, onStop }:
   }
 
   document.addEventListener('dragover', (event) => {
-    if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
+    if (event.dataTransfer?.types.some((type) => type.toLowerCase() === 'files'))
+      event.preventDefault();
   });
   document.addEventListener('drop', (event) => takeFiles(event, event.dataTransfer));
 
@@ -155,8 +156,9 @@ export function createComposer(api: Api, place: HTMLElement, { onSend, onStop }:
             <ChatOptions api={api} chat={chat.value} settings={settings} />
           )}
           <p id="keys">
-            <kbd>Enter</kbd> {t`sends`}, <kbd>Shift</kbd>+<kbd>Enter</kbd> {t`adds a line`},{' '}
-            <kbd>Esc</kbd> {t`stops an answer`}, <kbd>/</kbd> {t`lists commands`}
+            <kbd>{t`Enter`}</kbd> {t`sends`}, <kbd>{t`Shift`}</kbd>+<kbd>{t`Enter`}</kbd>{' '}
+            {t`adds a line`}, <kbd>{t`Esc`}</kbd> {t`stops an answer`}, <kbd>/</kbd>{' '}
+            {t`lists commands`}
           </p>
         </div>
       </>

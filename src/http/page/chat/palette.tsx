@@ -155,12 +155,12 @@ const pagesOf = (): readonly Place[] =>
 
 const chatsOf = (chats: readonly Chat[]): readonly Place[] =>
   chats.map(({ chat, title }) => ({
-    ...{ key: `chat ${chat}`, kind: t`chat`, text: title === '' ? t`Untitled` : title },
+    ...{ key: `chat/${chat}`, kind: t`chat`, text: title === '' ? t`Untitled` : title },
     go: goTo(`#${chat}`),
   }));
 
 const commandsOf = ({ commands }: CommandFacts, { onCommand }: PaletteParts): readonly Place[] =>
   commands.map(({ name, summary }) => ({
-    ...{ key: `command ${name}`, kind: t`command`, text: `/${name}`, detail: summary },
+    ...{ key: `command/${name}`, kind: t`command`, text: `/${name}`, detail: summary },
     go: () => onCommand(`/${name}`),
   }));
