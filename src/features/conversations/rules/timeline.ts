@@ -1,8 +1,10 @@
 // The life of a message as spans of time, for a chart: from its arrival over the model calls and tools of
 // its turn to the delivery of the answers. A call lasts from the end of what came before it.
 
-import type { Trace, TraceStep } from '../../../kernel/bus/bus.ts';
 import type { TranscriptEntry } from '../../../kernel/message/transcript.ts';
+
+type Step = { readonly at: number; readonly what: string };
+type Steps = { readonly steps: readonly Step[] };
 
 export type SpanKind = 'admitted' | 'waited' | 'model' | 'tool' | 'closed' | 'queued' | 'sent';
 
@@ -16,7 +18,7 @@ export type Span = {
 
 /** `entries`: those of the turn that answered it, as far as they are stored. */
 export function timelineOf(
-  { steps, answers }: Pick<Trace, 'steps' | 'answers'>,
+  { steps, answers }: Steps & { readonly answers: readonly Steps[] },
   entries: readonly TranscriptEntry[],
 ): readonly Span[] {
   const named = timesOf(steps);
@@ -40,7 +42,7 @@ export function timelineOf(
 }
 
 /** The last time of each kind of step: a retried one counts from its last try. */
-const timesOf = (steps: readonly TraceStep[]) => (wanted: string) =>
+const timesOf = (steps: readonly Step[]) => (wanted: string) =>
   steps.findLast(({ what }) => what === wanted)?.at;
 
 function between(

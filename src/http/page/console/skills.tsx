@@ -139,11 +139,7 @@ function SkillCard({ skill, parts, change, choose }: SkillCardProps) {
         >
           {state === 'off' ? t`Switch on` : t`Switch off`}
         </button>
-        <button
-          type="button"
-          class="button"
-          onClick={() => choose(name, { isAlways: !isAlways })}
-        >
+        <button type="button" class="button" onClick={() => choose(name, { isAlways: !isAlways })}>
           {isAlways ? t`Only when needed` : t`Pin to every prompt`}
         </button>
       </fieldset>
