@@ -3,7 +3,7 @@
 
 import { Command, Option } from 'commander';
 import { ChannelClosedError } from '../channels/local-channel.ts';
-import { NODE_ROLES, type NodeRole } from '../kernel/bus/store/shared.ts';
+import type { NodeRole } from '../kernel/bus/store/shared.ts';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { OpenedHome } from '../kernel/config/files/first-run.ts';
@@ -200,7 +200,7 @@ export function gatewayCommand(terminal: Terminal): Command {
     .option('-p, --port <port>', t`port of the web page; default: gateway.port`, parsePort)
     .addOption(
       new Option('--role <role>', t`with several processes on one PostgreSQL: what this one does`)
-        .choices([...NODE_ROLES])
+        .choices(['all', 'channels', 'workers'] satisfies NodeRole[])
         .default('all'),
     )
     .addOption(new Option('--trial', t`start in a copy of a home, answer once and end`).hideHelp())

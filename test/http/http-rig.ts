@@ -9,7 +9,7 @@ import type { Channel } from '../../src/channels/channel.ts';
 import { type ChannelControl, channelRoutes } from '../../src/channels/channel-routes.ts';
 import { LOCAL_OWNER, type LocalChannel } from '../../src/channels/local-channel.ts';
 import { createLocalChannel } from '../../src/channels/web/durable-channel.ts';
-import { type RuleControl, ruleRoutes } from '../../src/features/approvals/allow-rules.ts';
+import { type RuleControl, ruleRoutes } from '../../src/features/approvals/rule-routes.ts';
 import { type PeopleControl, peopleRoutes } from '../../src/features/people/people-routes.ts';
 import { setupRoutes } from '../../src/features/setup/setup-routes.ts';
 import { lendingRoutes } from '../../src/features/spending/lending-routes.ts';

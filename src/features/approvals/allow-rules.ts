@@ -7,23 +7,20 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
-import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
-import type { AuditLog, EffectLog } from '../../kernel/observe/telemetry.ts';
+import type { EffectLog } from '../../kernel/observe/telemetry.ts';
 import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { flag, kind, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { headOf } from '../../lib/text/cut.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
-import { oneRule, type RuleList, revoked, ruleList } from './rules/views.ts';
 
 /** The properties that two calls share if one rule covers both. */
 export type AllowedCall = {
@@ -115,7 +112,7 @@ const endOf = ({ givenAt, days, until }: AllowRule, configured: number) =>
 /** For people; a rule that applies until it is revoked has no day. */
 export const endWords = (until: number) =>
   until === ALWAYS ? t`until revoked` : t`until ${new Date(until).toISOString().slice(0, 10)}`;
-const ALWAYS = Number.MAX_SAFE_INTEGER;
+export const ALWAYS = Number.MAX_SAFE_INTEGER;
 
 /** The rules in force, oldest first. */
 export async function shownAllowRules(
@@ -303,55 +300,4 @@ function untilOf(term: Term, now: number, timeZone: string): number | undefined 
 function asMessage(sender: PersonSender, chat: ChatRef, now: number): InboundMessage {
   const times = { sentAt: now, receivedAt: now };
   return { id: messageId('standing'), chat, sender, addressing: 'direct', text: '', ...times };
-}
-
-// Allow rules over HTTP.
-
-export type RuleControl = Pick<AllowRules, 'list' | 'takeBack'>;
-
-type RuleRoutesDeps = {
-  readonly standing: RuleControl;
-  /** The sender in whose name decisions are made. */
-  readonly owner: PersonSender;
-  readonly audit: AuditLog;
-  readonly clock: Pick<Clock, 'sleep'>;
-};
-
-/** Of what a rule covers. */
-const MAX_ABOUT_CHARS = 300;
-
-export function ruleRoutes({ standing, owner, audit, clock }: RuleRoutesDeps) {
-  const shown = async (): Promise<RuleList> => {
-    const rules = (await standing.list()).map(({ yes, until, used }) => {
-      const { id, tool, access, asker, givenAt } = yes;
-      return {
-        ...{ id, tool, access, asker, givenAt, uses: used?.uses ?? 0 },
-        about: shownText(headOf(yes.about, MAX_ABOUT_CHARS)),
-        ...(until === ALWAYS ? {} : { until }),
-        ...(used === undefined ? {} : { lastUsedAt: used.lastAt }),
-      };
-    });
-    return { rules };
-  };
-  return {
-    'GET /api/v1/approvals/rules': endpoint(
-      { summary: t`The allow rules in force`, answer: ruleList },
-      shown,
-    ),
-    'GET /api/v1/approvals/rules/events': watched(
-      { summary: t`The allow rules in force, now and after each change`, answer: ruleList },
-      clock,
-      shown,
-    ),
-    'POST /api/v1/approvals/rules/:id/revoke': endpoint(
-      { summary: t`Revoke an allow rule`, params: oneRule, answer: revoked },
-      async ({ id }) => {
-        if ((await standing.takeBack(id)) !== 1)
-          throw new Refusal(404, 'not_found', t`There is no such allow rule any more.`);
-        const fields = { subject: 'standing', action: 'revoked', about: id, by: owner.id };
-        audit.note({ kind: 'approval', fields });
-        return { result: t`Allow rule revoked.` };
-      },
-    ),
-  } satisfies RouteHandlers;
 }

@@ -4,7 +4,7 @@
 import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
-import { APPROVAL_POLICIES } from '../../kernel/access/rights.ts';
+import { APPROVAL_POLICIES, AUTOMATIC } from '../../kernel/access/rights.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { ShownAllowRule } from './allow-rules.ts';
@@ -133,7 +133,7 @@ async function revoke(terminal: Terminal, id: string) {
 }
 
 async function policyOf(terminal: Terminal, whose?: string, typed?: string) {
-  const { AUTOMATIC, setGeneralApprovals } = await import('../people/index.ts');
+  const { setGeneralApprovals } = await import('../people/index.ts');
   const { chosenPolicies } = await import('../../kernel/people/people-rows.ts');
   if (whose === undefined) {
     const chosen = await withState(terminal, ({ people }) => chosenPolicies(people.peopleRows));
@@ -141,9 +141,7 @@ async function policyOf(terminal: Terminal, whose?: string, typed?: string) {
     if (chosen.size === 0) terminal.note(t`All policies are as configured.`);
     return;
   }
-  const policy = [...APPROVAL_POLICIES, AUTOMATIC as typeof AUTOMATIC].find(
-    (each) => each === typed,
-  );
+  const policy = [...APPROVAL_POLICIES, AUTOMATIC].find((each) => each === typed);
   if (policy === undefined)
     throw new CommandFailure(EXIT.usage, t`Type a policy: ${APPROVAL_POLICIES.join(', ')}, auto`);
   const words = await withState(terminal, ({ people }) =>

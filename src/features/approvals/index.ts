@@ -17,7 +17,7 @@ import type { TurnScope, TurnStage } from '../../kernel/turns/stages.ts';
 import { object } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
-import { type AllowRules, createAllowRules, openAllowRuleRows, ruleRoutes } from './allow-rules.ts';
+import { type AllowRules, createAllowRules, openAllowRuleRows } from './allow-rules.ts';
 import {
   APPROVAL_SUBJECT,
   APPROVALS_SCOPE,
@@ -82,7 +82,7 @@ export async function install(kernel: Kernel): Promise<void> {
       'POST /api/v1/approvals/rules/:id/revoke',
     ],
     async () =>
-      ruleRoutes({
+      (await import('./rule-routes.ts')).ruleRoutes({
         standing,
         owner: LOCAL_OWNER,
         audit: kernel.measuring.audit,

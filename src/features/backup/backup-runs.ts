@@ -2,7 +2,6 @@
 // and the web page share them.
 
 import type { Kernel } from '../../kernel/feature.ts';
-import { runOwnProgram } from '../../kernel/own-program.ts';
 import type { BackupEnd, BackupRun } from './rules/views.ts';
 
 export interface BackupRuns {
@@ -37,6 +36,7 @@ export function createBackupRuns({
       running = { ...what, since: clock.now() };
       try {
         const options = { home, env: { ...env, ...more }, signal };
+        const { runOwnProgram } = await import('../../kernel/own-program.ts');
         const { code, output, said } = await runOwnProgram(args, options);
         const text = code === 0 ? output.trim() : said;
         ended = { ...what, at: clock.now(), isOk: code === 0, text };

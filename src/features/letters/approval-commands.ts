@@ -1,7 +1,12 @@
 // The command `/approvals`: what waits for an approval, the allow rules, and the approval policy.
 
 import type { Person } from '../../kernel/access/person.ts';
-import { APPROVAL_POLICIES, type ApprovalPolicy, type Medium } from '../../kernel/access/rights.ts';
+import {
+  APPROVAL_POLICIES,
+  type ApprovalPolicy,
+  AUTOMATIC,
+  type Medium,
+} from '../../kernel/access/rights.ts';
 import {
   type Command,
   type CommandOrigin,
@@ -17,7 +22,7 @@ import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { type AllowRules, endWords, type ShownAllowRule, shortId } from '../approvals/index.ts';
-import { AUTOMATIC, setApprovals, setGeneralApprovals, withPerson } from '../people/index.ts';
+import { setApprovals, setGeneralApprovals, withPerson } from '../people/index.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {

@@ -55,7 +55,6 @@ import { MEMORY } from '../memory/index.ts';
 import { peopleCommands } from './people-commands.ts';
 
 export { setApprovals, setGeneralApprovals, withPerson } from './person-commands.ts';
-export { AUTOMATIC } from './rules/views.ts';
 
 /** Group messages that are not addressed to the agent. */
 export const GROUP_TALK = port<GroupBuffer>('group talk');

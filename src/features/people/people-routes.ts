@@ -2,7 +2,7 @@
 // about them, by the same handlers as buttons, numbers and commands.
 
 import type { Person } from '../../kernel/access/person.ts';
-import type { ApprovalPolicy, ToolPolicies } from '../../kernel/access/rights.ts';
+import { type ApprovalPolicy, AUTOMATIC, type ToolPolicies } from '../../kernel/access/rights.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { personId } from '../../kernel/message/ids.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
@@ -24,7 +24,6 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { POLICY_ROLES, policyRowOf, setApprovals, setGeneralApprovals } from './person-commands.ts';
 import { type PersonFlags, SettingError, setPerson } from './person-settings.ts';
 import {
-  AUTOMATIC,
   channelOfPerson,
   decided,
   onePerson,

@@ -14,7 +14,12 @@ import {
   personChannelOf,
   withChoice,
 } from '../../kernel/access/person.ts';
-import { type ApprovalPolicy, type Medium, POLICY_WORDS } from '../../kernel/access/rights.ts';
+import {
+  type ApprovalPolicy,
+  AUTOMATIC,
+  type Medium,
+  POLICY_WORDS,
+} from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import {
   type Command,
@@ -31,7 +36,6 @@ import type { PeopleRows } from '../../kernel/people/people-rows.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import { t } from '../../lib/texts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
-import { AUTOMATIC } from './rules/views.ts';
 
 export const PERSON_COMMANDS = {
   me: {

@@ -14,13 +14,12 @@ import {
   withChoice,
   withLimit,
 } from '../../kernel/access/person.ts';
-import { APPROVAL_POLICIES, type ApprovalPolicy } from '../../kernel/access/rights.ts';
+import { APPROVAL_POLICIES, type ApprovalPolicy, AUTOMATIC } from '../../kernel/access/rights.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { People } from '../../kernel/people/people.ts';
 import { t } from '../../lib/texts.ts';
 import { isTimeZone, quietHoursOf } from '../../lib/time/zone-time.ts';
-import { AUTOMATIC } from './rules/views.ts';
 
 /** As commander passes them; the other flags are limits. */
 export type PersonFlags = {

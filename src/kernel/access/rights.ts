@@ -45,6 +45,9 @@ export type Rights = Readonly<Record<ToolAccess, Permission>> & {
  */
 export type Reach = 'notes' | 'self' | 'machine' | 'outside';
 
+/** Resets a choice of a person. */
+export const AUTOMATIC = 'auto' as const;
+
 /** How often owners are asked; from the widest to the narrowest. */
 export const APPROVAL_POLICIES = ['open', 'normal', 'strict'] as const;
 export type ApprovalPolicy = (typeof APPROVAL_POLICIES)[number];

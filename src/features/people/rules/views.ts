@@ -11,11 +11,8 @@ const APPROVAL_POLICIES = ['strict', 'normal', 'open'] as const;
 const MAX_ID_CHARS = 320;
 const MAX_TEXT_CHARS = 200;
 
-/** Resets a choice. */
-export const AUTOMATIC = 'auto' as const;
-
 const policy = z
-  .enum([...APPROVAL_POLICIES, AUTOMATIC])
+  .enum([...APPROVAL_POLICIES, 'auto'])
   .describe('How much an owner is asked; auto: as configured.');
 const result = z.object({ result: z.string().describe('What was done, for people.') });
 

@@ -6,8 +6,7 @@ import type { SessionKey } from '../../message/ids.ts';
 import type { LiveUpdate } from '../../message/message.ts';
 
 /** What a process does: `channels` runs no turns, `workers` runs no accounts. */
-export const NODE_ROLES = ['all', 'channels', 'workers'] as const;
-export type NodeRole = (typeof NODE_ROLES)[number];
+export type NodeRole = 'all' | 'channels' | 'workers';
 
 /** How a process describes itself to the others. */
 export type NodeSelf = {
