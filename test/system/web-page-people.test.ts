@@ -157,6 +157,30 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     expect((await people()).policies).toContainEqual({ id: 'trusted', approvals: 'open' });
   });
 
+  it('fits each screen in both themes, without a serious finding of axe', async () => {
+    world.telegram.say({ id: 669, first_name: LONG_WORD.slice(0, 60) }, LONG_WORD);
+    const waiting = async () => (await people()).questions;
+    // The output of the program above is untrusted content: no longer rule is offered after it.
+    await world.asks(OWNER, '/new', /New conversation/);
+    const before = world.bot(OWNER).length;
+    asks('rule');
+    await expect.poll(async () => (await waiting()).length).toBe(1);
+    const [rule] = await waiting();
+    const token = rule?.choices.find(({ label }) => label === 'Always allow')?.token;
+    await api('/api/v1/people/answers', { token });
+    await world.hears(OWNER, /^Seen: .*It was run once/s, before);
+    asks(LONG_WORD);
+    await expect.poll(async () => (await waiting()).length).toBe(1);
+    const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway, HASH);
+    await fitsIn('people', async (page) => {
+      await page.waitForSelector('[data-rule]');
+    });
+    await fitsIn('people-one', async (page) => {
+      await page.locator('[data-person] > summary').first().click();
+      await page.locator('[data-person] > summary').first().scrollIntoViewIfNeeded();
+    });
+  });
+
   it('makes two people one, and takes a channel away again', async () => {
     const said = { clientId: 'c1', text: 'hello from the page' };
     await api('/api/web/chats/a/messages', said);
@@ -189,27 +213,5 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await world.restart();
     world.telegram.say({ id: 668, first_name: 'Carol' }, 'Anybody?');
     await page.waitForSelector('[data-sender="668"]');
-  });
-
-  it('fits each screen in both themes, without a serious finding of axe', async () => {
-    world.telegram.say({ id: 669, first_name: LONG_WORD.slice(0, 60) }, LONG_WORD);
-    const waiting = async () => (await people()).questions;
-    const before = world.bot(OWNER).length;
-    asks('rule');
-    await expect.poll(async () => (await waiting()).length).toBe(1);
-    const [rule] = await waiting();
-    const token = rule?.choices.find(({ label }) => label === 'Always allow')?.token;
-    await api('/api/v1/people/answers', { token });
-    await world.hears(OWNER, /^Seen: .*It was run once/s, before);
-    asks(LONG_WORD);
-    await expect.poll(async () => (await waiting()).length).toBe(1);
-    const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway, HASH);
-    await fitsIn('people', async (page) => {
-      await page.waitForSelector('[data-rule]');
-    });
-    await fitsIn('people-one', async (page) => {
-      await page.locator('[data-person] > summary').first().click();
-      await page.locator('[data-person] > summary').first().scrollIntoViewIfNeeded();
-    });
   });
 });
