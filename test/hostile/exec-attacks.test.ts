@@ -237,7 +237,8 @@ describe('a program that the agent runs', () => {
     const limits = {
       memoryMb: 400,
       maxProcesses: 30,
-      cpuSecs: 1,
+      // Python alone takes one to start on a slow machine.
+      cpuSecs: 4,
       maxFileMb: 50,
       maxDiskMb: 100,
       outputBytes: 50_000,
