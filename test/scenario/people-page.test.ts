@@ -14,15 +14,15 @@ it('a stranger who is let in on the page is answered, and known from then on', a
   await using world = await startTelegramWorld({ respond: echo });
   const { telegram, model, gateway } = world;
   const headers = { ...gateway.credentials, 'content-type': 'application/json' };
-  const view = async () => (await fetch(`${gateway.address}/api/people`, { headers })).json();
+  const view = async () => (await fetch(`${gateway.address}/api/v1/people`, { headers })).json();
   telegram.say(EVE, 'please say nonce-in');
   await expect
-    .poll(async () => (await view()).strangers, { timeout: 45_000 })
+    .poll(async () => (await view()).unknownSenders, { timeout: 45_000 })
     .toMatchObject([{ channel: 'telegram', userId: '701', excerpt: 'please say nonce-in' }]);
   expect(model.requests).toEqual([]);
 
   const body = JSON.stringify({ channel: 'telegram', userId: '701', action: 'allow' });
-  const path = `${gateway.address}/api/people/strangers`;
+  const path = `${gateway.address}/api/v1/people/unknown-senders`;
   const answer = await fetch(path, { method: 'POST', headers, body });
   expect([answer.status, (await answer.json()).result]).toEqual([
     200,
@@ -31,7 +31,7 @@ it('a stranger who is let in on the page is answered, and known from then on', a
   expect((await telegram.nextMessage(EVE)).text).toBe('nonce-in');
   telegram.say(EVE, 'please say nonce-again');
   expect((await telegram.nextMessage(EVE)).text).toBe('nonce-again');
-  expect((await view()).strangers).toEqual([]);
+  expect((await view()).unknownSenders).toEqual([]);
   expect(JSON.stringify((await view()).persons)).toContain('"701"');
 });
 

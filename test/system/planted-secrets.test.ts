@@ -31,7 +31,8 @@ const PLANTED = {
 const SECRETS = Object.values(PLANTED);
 
 /** What a person wrote into the home. */
-const MEANT_TO_BE_THERE = /^\/(config\.(last-good\.)?json|keys\/|workspace\/(notes\.txt|USER\.md))/;
+const MEANT_TO_BE_THERE =
+  /^\/(config\.(last-good\.)?json|config\.history\/|keys\/|workspace\/(notes\.txt|USER\.md))/;
 
 /** Every way a value could be written; `where` is named when one is found. */
 function expectNoSecret(where: string, text: string): void {
