@@ -60,7 +60,7 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
 
   const press = (page: Page, name: string) =>
     page.locator('.view').getByRole('button', { name, exact: true }).click();
-  const search = (page: Page, words: string) => page.fill('[type="search"]', words);
+  const search = (page: Page, words: string) => page.fill('.view [type="search"]', words);
   const field = (setting: string) => `[data-setting="${setting}"]`;
   const set = async (page: Page, setting: string, value: string) => {
     const control = page.locator(`${field(setting)} .setting-value > :is(input, textarea, select)`);

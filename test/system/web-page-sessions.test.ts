@@ -100,7 +100,7 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     const search = async (words: string) => {
       // The page focuses its heading when it opens.
       await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');
-      await page.fill('[type="search"]', words);
+      await page.fill('.view [type="search"]', words);
       await page.keyboard.press('Enter');
     };
     await search('and now');
@@ -110,7 +110,7 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await page.click('text=All conversations');
     await search('nobody said this');
     await page.waitForSelector('text=Nothing was found.');
-    await page.fill('[type="search"]', '');
+    await page.fill('.view [type="search"]', '');
     await page.waitForSelector('.rows a >> text=telegram:1001');
   });
 
