@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { AT_START, appliesAt } from '../../kernel/config/diff.ts';
 import { type Environment, settingVariables } from '../../kernel/config/environment.ts';
 import { EMPTY, newProblems, saveConfig } from '../../kernel/config/files/config-file.ts';
-import { configVersions } from '../../kernel/config/files/config-history.ts';
+import { configVersions, keepVersion } from '../../kernel/config/files/config-history.ts';
 import { configJsonSchema } from '../../kernel/config/files/config-schema.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
@@ -75,6 +75,9 @@ export function configurationRoutes({ live, home, env, clock }: ConfigurationRou
 
   async function history(): Promise<ConfigurationHistory> {
     const current = await text();
+    // The gateway keeps an edit of the file when it has loaded it, which may be after this request.
+    const { raw: edited, problems } = readRaw(current);
+    if (edited !== undefined && problems.length === 0) await keepVersion(home);
     const versions = (await configVersions(home)).map((one) => ({
       ...one,
       raw: readRaw(one.text).raw ?? {},
