@@ -210,6 +210,10 @@ describe.skipIf(!hasPostgres)('the schema in PostgreSQL', () => {
     await server.query(
       at,
       `INSERT INTO nanobot.key_value VALUES ('s', 'k', 'v', 1); DROP TABLE nanobot.installation;
+       DROP TABLE nanobot.leader, nanobot.node, nanobot.live_update;
+       DROP INDEX nanobot.session_entry_session, nanobot.session_entry_left, nanobot.outbound_sending;
+       ALTER TABLE nanobot.process DROP COLUMN written_at;
+       ALTER TABLE nanobot.session_entry DROP COLUMN in_file;
        UPDATE nanobot.schema_version SET version = 1`,
     );
     const open = () => openPostgresStore({ url: at, clock, log });
