@@ -9,7 +9,7 @@ export type Typed = (text: string) => string;
 const NPM_SCRIPTS = ['start', 'nanobot'];
 const COMMANDS = [
   'onboard import gateway service agent link telegram email whatsapp lark status usage doctor update selftest channels pair',
-  'support-bundle approvals people cron memory sessions skills agents cluster workflows specialists trace dead audit',
+  'support-bundle approvals people cron memory sessions skills agents nodes cluster workflows specialists trace dead audit',
   'eval replay tune mcp backup move store config help --help',
 ]
   .join(' ')

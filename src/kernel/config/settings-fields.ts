@@ -159,7 +159,7 @@ export const storageProblems = (
       path === '' || !name.endsWith('PerDay') || limit === 0,
       `limits.budget.${name}`,
       t`budgets are not kept by several processes together yet`,
-      t`Set it to 0, or remove storage and run one process.`,
+      t`Set it to 0, or remove storage and have one process only.`,
     ),
   ),
 ];
