@@ -34,7 +34,6 @@ export const ORDERS: Orders = {
   /** Wrappers of a turn, from the outside in. */
   stages: [
     'switched-off',
-    // Outside of those that restrict the agent: the innermost agent runs the turn.
     'taken-over',
     'workflows',
     'subagents',

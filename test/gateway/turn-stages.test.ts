@@ -58,7 +58,10 @@ test('each message goes through every stage in that order', async () => {
 
 test('a stage replaces what a turn is run with, and the later stages keep it', async () => {
   const permits = createPermits(9);
-  const replacing: TurnStage = { name: 'own', run: (given, next) => next(given, { permits }) };
+  const replacing: TurnStage = {
+    name: 'own',
+    run: (given, next) => next(given, () => ({ permits })),
+  };
   const stages = createTurnStages(['own', 'later'], [replacing, marking('later')]);
   const setups: unknown[] = [];
   await stages.around(async (_turn, given) => {
@@ -66,6 +69,24 @@ test('a stage replaces what a turn is run with, and the later stages keep it', a
     return { throughSeq: 1, outbound: [] };
   })(turn, setup);
   expect(setups).toEqual([{ agent: setup.agent, permits }]);
+});
+
+test('an inner stage changes the agent that an outer one gave, and both changes hold', async () => {
+  const naming = (name: string): TurnStage => ({
+    name,
+    run: (given, next) =>
+      next(given, ({ agent }) => ({
+        agent: { ...agent, names: [...namesOf(agent), name] } as Agent,
+      })),
+  });
+  const namesOf = (agent: Agent) => (agent as Agent & { names?: readonly string[] }).names ?? [];
+  const stages = createTurnStages(['outer', 'inner'], [naming('inner'), naming('outer')]);
+  let names: readonly string[] = [];
+  await stages.around(async (_turn, { agent }) => {
+    names = namesOf(agent);
+    return { throughSeq: 1, outbound: [] };
+  })(turn, setup);
+  expect(names).toEqual(['outer', 'inner']);
 });
 
 test('the first stage that has something to say of a message that is set aside says it', () => {

@@ -80,7 +80,6 @@ function addSessionRoutes(kernel: Kernel) {
   }
   const takeOver = createTakeOver({
     ...{ rows: kernel.rows, bus, sessions, clock, nameOf, changed, tell: kernel.owners.tell },
-    agent: kernel.use(AGENT),
     dropQuestions: (session) => dropQuestions(kernel, session),
     isThreaded: (channel) => kernel.mediumOf(channel) === 'mail',
     async isOthers(session) {

@@ -4,7 +4,6 @@
 // order of the conversation, and once however often the page repeats it. The agent sees it all when
 // the conversation is handed back.
 
-import type { Agent } from '../../agent/agent.ts';
 import { type MessageBus, type Turn, TurnTakenOver } from '../../kernel/bus/bus.ts';
 import { Refusal } from '../../kernel/http-routes.ts';
 import {
@@ -36,7 +35,6 @@ type TakeOverDeps = {
   readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
   readonly sessions: Pick<SessionStore, 'append' | 'load'>;
-  readonly agent: Agent;
   readonly clock: Pick<Clock, 'now'>;
   /** Whether a person other than the owner is there, on a channel that can be written on. */
   isOthers(session: SessionKey): Promise<boolean>;
@@ -121,14 +119,14 @@ export function createTakeOver(deps: TakeOverDeps) {
   }
 }
 
-type StageDeps = Pick<TakeOverDeps, 'agent' | 'sessions' | 'clock' | 'isThreaded'> & {
+type StageDeps = Pick<TakeOverDeps, 'sessions' | 'clock' | 'isThreaded'> & {
   readonly stops: Map<SessionKey, AbortController>;
   isTakenOver(session: SessionKey): Promise<boolean>;
   wrote(session: SessionKey, message: InboundMessage): Promise<void>;
 };
 
 function stageOf(deps: StageDeps): TurnStage {
-  const { agent, stops } = deps;
+  const { stops } = deps;
 
   /** Runs the turn; once the conversation is taken over, its messages are only recorded. */
   async function run(turn: Turn, next: NextStage): Promise<HandledTurn> {
@@ -137,12 +135,13 @@ function stageOf(deps: StageDeps): TurnStage {
     stops.set(turn.session, stop);
     try {
       if (await deps.isTakenOver(turn.session)) stop.abort(new TurnTakenOver(REASON));
-      const stopped: Agent = {
-        ...agent,
-        run: (input, context, signal) =>
-          agent.run(input, context, AbortSignal.any([signal, stop.signal])),
-      };
-      const result = await next(asNew(turn, stop.signal), { agent: stopped });
+      const result = await next(asNew(turn, stop.signal), ({ agent }) => ({
+        agent: {
+          ...agent,
+          run: (input, context, signal) =>
+            agent.run(input, context, AbortSignal.any([signal, stop.signal])),
+        },
+      }));
       if (!stop.signal.aborted || result.ending !== 'stopped') return result;
       await deps.wrote(turn.session, turn.messages[0].message);
       return { ...result, note: REASON };

@@ -1,15 +1,14 @@
 // Installs the subagents that turns start: their rows, their turns, and their commands.
 
 import type { Agent, TurnInput } from '../../agent/agent.ts';
-import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import type { Courier, Turn } from '../../kernel/bus/bus.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
-import type { HandledTurn, NextStage, TurnSetup, TurnStage } from '../../kernel/turns/stages.ts';
-import { createPermits } from '../../lib/async.ts';
+import type { HandledTurn, NextStage, TurnStage } from '../../kernel/turns/stages.ts';
+import { createPermits, type Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -148,8 +147,7 @@ export function install(kernel: Kernel): void {
     isOnce: true,
     run: (signal) => bus.deliver(unheard(log), { signal, concurrency: 1 }),
   });
-  const agent = confinedAgent(kernel.use(AGENT), turns);
-  add.stage(subagentsStage({ agent, permits: createPermits(PLACES) }, turns));
+  add.stage(subagentsStage(createPermits(PLACES), turns));
   kernel.provide(SUBAGENTS, { rows: subagents, service: shown, experience, votes });
 }
 
@@ -201,8 +199,7 @@ function confinedAgent(agent: Agent, deps: SubagentsStageDeps): Agent {
   };
 }
 
-/** @param setup with the restricted agent */
-function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
+function subagentsStage(permits: Permits, deps: SubagentsStageDeps): TurnStage {
   const { runs, service, sessions, log } = deps;
 
   async function run(turn: Turn, next: NextStage): Promise<HandledTurn> {
@@ -213,7 +210,10 @@ function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
     if (known === undefined || (isTask && known.state === 'cancelled')) {
       return { throughSeq: seq, outbound: [], note: t`the subagent was stopped` };
     }
-    const handled = await next(turn, setup);
+    const handled = await next(turn, ({ agent }) => ({
+      agent: confinedAgent(agent, deps),
+      permits,
+    }));
     const text = handled.outbound.map(({ markdown }) => markdown).join('\n\n');
     const isForeign = await isTaintedTurn(sessions, turn.session, turn.id);
     if (isTask) {

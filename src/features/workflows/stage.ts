@@ -38,7 +38,7 @@ export function workflowsStage(
 ) {
   return {
     run: async (turn: Turn, next: NextStage): Promise<HandledTurn> => ({
-      ...(await next(turn, setup)),
+      ...(await next(turn, () => setup)),
       outbound: [],
     }),
     async givenUp(id: string): Promise<void> {

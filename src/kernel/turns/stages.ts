@@ -18,8 +18,14 @@ export type HandledTurn = TurnResult & {
 /** What the dispatcher runs a turn with. */
 export type TurnSetup = { readonly agent: Agent; readonly permits: Permits };
 
-/** Runs the rest of the turn; `changed` replaces parts of the dispatcher's setup. */
-export type NextStage = (turn: Turn, changed?: Partial<TurnSetup>) => Promise<HandledTurn>;
+/**
+ * Runs the rest of the turn. `change` gets the setup that the outer stages have left and gives the parts
+ * that the inner ones get instead: a stage restricts what it was given and removes no restriction.
+ */
+export type NextStage = (
+  turn: Turn,
+  change?: (setup: TurnSetup) => Partial<TurnSetup>,
+) => Promise<HandledTurn>;
 
 export type TurnScope = {
   readonly session: SessionKey;
@@ -69,7 +75,7 @@ export function createTurnStages(order: readonly string[], given: readonly TurnS
         (inner, stage) => (turn, setup) =>
           stage.run === undefined
             ? inner(turn, setup)
-            : stage.run(turn, (later, changed) => inner(later, { ...setup, ...changed })),
+            : stage.run(turn, (later, change) => inner(later, { ...setup, ...change?.(setup) })),
         innermost,
       ),
     async arrival(
