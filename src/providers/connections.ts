@@ -6,11 +6,12 @@ import type { Config, ProviderName } from '../kernel/config/config.ts';
 import type { ProviderFailure } from '../kernel/message/errors.ts';
 import { defined } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { createAnthropicProvider } from './anthropic/anthropic.ts';
 import type { Access, Credentials } from './credentials.ts';
 import type { LocalFetch } from './local-servers.ts';
 import type { Peer } from './local-site.ts';
 import { createOpenaiProvider } from './openai/openai.ts';
+import type { LLMProvider } from './provider.ts';
+import { basedAt, type ProviderDeps } from './provider-call.ts';
 import {
   afterFailure,
   type BreakerPolicy,
@@ -112,7 +113,7 @@ function connectTo(
   { clock, timeouts, images, circuit }: ConnectionsDeps,
 ) {
   const row = vendorOf(vendor);
-  const create = row.dialect === 'anthropic' ? createAnthropicProvider : createOpenaiProvider;
+  const create = row.dialect === 'anthropic' ? anthropicProvider : createOpenaiProvider;
   const callTimeouts = {
     firstTokenMs: timeouts.firstTokenSecs * 1000,
     idleMs: timeouts.streamIdleSecs * 1000,
@@ -127,6 +128,26 @@ function connectTo(
     /** Vendors limit each model separately. */
     healthOf: remembered((_model: string) => new ProviderHealth(clock, circuit)),
     mannersOf: remembered((_model: string) => new Manners()),
+  };
+}
+
+const anthropicProvider = (deps: ProviderDeps) =>
+  loadedProvider({ name: deps.vendor.name, ...basedAt(deps.apiBase) }, async () =>
+    (await import('./anthropic/anthropic.ts')).createAnthropicProvider(deps),
+  );
+
+/** A provider whose module is loaded with the first call. */
+export function loadedProvider(
+  facts: Pick<LLMProvider, 'name' | 'base'>,
+  load: () => Promise<LLMProvider>,
+): LLMProvider {
+  let loaded: Promise<LLMProvider> | undefined;
+  return {
+    ...facts,
+    async *stream(request, signal) {
+      loaded ??= load();
+      yield* (await loaded).stream(request, signal);
+    },
   };
 }
 

@@ -151,7 +151,6 @@ function longText(): string {
 // The model when no real one is connected. It says that it is a demo and shows streaming and tools
 // by fixed rules.
 
-export const DEMO_CONTEXT_TOKENS = 32_768;
 /** Slow enough to be visible. */
 const WORD_MS = 12;
 const CHARS_PER_TOKEN = 4;

@@ -4,7 +4,6 @@
 import { z } from 'zod';
 import { defined, parseJson } from '../lib/json/json.ts';
 import { fetchThrough } from '../lib/net/proxies.ts';
-import { boundedBody } from '../lib/net/safe-fetch.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { LocalVendor, ServerSaid } from './rules/model-names.ts';
 import { LEAST_CONTEXT_TOKENS, MOST_CONTEXT_TOKENS } from './rules/provider-failure.ts';
@@ -357,6 +356,7 @@ export async function askLocal(
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       ...(asked === undefined ? {} : { method: 'POST', body: JSON.stringify(asked) }),
     });
+    const { boundedBody } = await import('../lib/net/safe-fetch.ts');
     const body = await boundedBody(response.body, MAX_BODY_BYTES);
     return { status: response.status, body: parseJson(body?.toString('utf8') ?? '') };
   } catch {

@@ -14,10 +14,10 @@ import {
   type Connection,
   type Connections,
   createConnections,
+  loadedProvider,
   ProviderHealth,
 } from './connections.ts';
 import { type Credentials, createCredentials, type Environment } from './credentials.ts';
-import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import { isHandedOn, type LocalServer } from './local-servers.ts';
 import {
   createLocalSites,
@@ -34,6 +34,7 @@ import {
   CLOUD_ORDER,
   capabilitiesOf,
   contextTokensOf,
+  DEMO_CONTEXT_TOKENS,
   DEMO_MODEL,
   fastModelOf,
   isDemo,
@@ -257,7 +258,9 @@ function demoCandidate(clock: Clock, circuit: BreakerPolicy): Candidate {
   return {
     name: DEMO_MODEL,
     model: 'demo',
-    provider: createDemoProvider({ clock }),
+    provider: loadedProvider({ name: 'demo' }, async () =>
+      (await import('./demo.ts')).createDemoProvider({ clock }),
+    ),
     vendor: { name: 'demo', label: t`The demo` },
     local: false,
     capabilities: capabilitiesOf({ name: DEMO_MODEL, local: false, overrides: [] }),

@@ -118,7 +118,9 @@ test('a gateway that npm started names commands that work there, in chats, over 
   };
   expect(gateway.output()).toContain('npm run nanobot -- link');
   expect(await fetched('/api/channels')).toContain('npm run nanobot -- channels login telegram');
-  expect(await fetched('/app.js')).toContain('npm run nanobot -- link');
+  const chunks = [...(await fetched('/built/app.js')).matchAll(/chunk-\w+\.js/g)];
+  const scripts = await Promise.all(chunks.map(([name]) => fetched(`/built/${name}`)));
+  expect(scripts.join()).toContain('npm run nanobot -- link');
   expect(await fetched('/api/login', { code: 'x'.repeat(43) })).toContain(
     'npm run nanobot -- link',
   );

@@ -71,7 +71,7 @@ describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
     expect(stdout).toContain(made?.id);
     await page.locator(`[data-backup="${made?.id}"]`).getByRole('button').click();
     await says(page, /is good: a gateway started on it/);
-    await page.waitForSelector('.backups >> text=tested');
+    await page.waitForSelector('#backups .backups >> text=tested');
     await press(page, 'Back up now');
     await expect.poll(async () => (await listed())[0]?.id, SLOW).not.toBe(made?.id);
     // The rule keeps one a day.
@@ -93,11 +93,11 @@ describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
     await using rig = await open();
     const { page } = rig;
     await page.waitForSelector('.facts >> text=only on request');
-    await page.locator('.backups').getByRole('button').click();
+    await page.locator('#backups .backups').getByRole('button').click();
     await page.locator('#backups .view-problem >> text=The passphrase is needed').waitFor(SLOW);
     await page.click('summary >> text=They are encrypted by a passphrase');
     await page.fill('.field-label [type="password"]', 'a long secret');
-    await page.locator('.backups').getByRole('button').click();
+    await page.locator('#backups .backups').getByRole('button').click();
     await says(page, /is good: a gateway started on it/);
     expect(await home.logs()).not.toContain('a long secret');
     await writeFile(join(folder, 'a-file'), '');
@@ -112,7 +112,7 @@ describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
   it('goes on after the gateway was killed', async () => {
     await using rig = await open();
     const { page } = rig;
-    await page.waitForSelector('.backups');
+    await page.waitForSelector('#backups .backups');
     await gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     gateway = await home.start();
@@ -152,7 +152,7 @@ describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
     await expect.poll(async () => (await api('/api/v1/backups')).body.place, SLOW).toBe(to);
     await expect.poll(listed, SLOW).toHaveLength(1);
     await fitsEachScreen(browser, gateway, '#/operations', 'backups', async (page) => {
-      await page.waitForSelector('.backups');
+      await page.waitForSelector('#backups .backups');
       await page.click('summary >> text=Change the place');
       await page.click('summary >> text="More"');
     });

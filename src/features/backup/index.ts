@@ -10,10 +10,11 @@ import { EVERY_PATTERN, KEEP_PATTERN } from '../../kernel/config/limits.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { gauge } from '../../kernel/observe/metrics.ts';
 import type { Gauge } from '../../kernel/observe/telemetry.ts';
+import { readOnce } from '../../lib/async.ts';
 import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { type BackupRuns, createBackupRuns } from './backup-runs.ts';
+import type { BackupRuns } from './backup-runs.ts';
 import type { Place } from './places.ts';
 
 export type { Created, CreateOptions } from './create.ts';
@@ -112,7 +113,7 @@ const REASON_CHARS = 500;
 
 export function install(kernel: Kernel): void {
   const { add, live, home, clock } = kernel;
-  const runs = createBackupRuns(kernel);
+  const runs = readOnce(async () => (await import('./backup-runs.ts')).createBackupRuns(kernel));
   add.task({ name: 'backups', isOnce: true, run: (signal) => keepBackups(kernel, runs, signal) });
   add.routes(
     [
@@ -121,7 +122,7 @@ export function install(kernel: Kernel): void {
       'POST /api/v1/backups',
       'POST /api/v1/backups/:id/verify',
     ],
-    async () => (await import('./backup-routes.ts')).backupRoutes(kernel, runs),
+    async () => (await import('./backup-routes.ts')).backupRoutes(kernel, await runs()),
   );
   add.status({
     async lines(origin) {
@@ -160,12 +161,16 @@ export async function lastBackupText(home: Home, now: number): Promise<string> {
   return [last, ...(made === undefined ? [] : [proved]), ...(problem ? [problem] : [])].join('; ');
 }
 
-async function keepBackups(kernel: Kernel, runs: BackupRuns, signal: AbortSignal): Promise<void> {
+async function keepBackups(
+  kernel: Kernel,
+  runs: () => Promise<BackupRuns>,
+  signal: AbortSignal,
+): Promise<void> {
   const { live, home, clock } = kernel;
   for (let wait = FIRST_LOOK_MS; !signal.aborted; wait = LOOK_MS) {
     await clock.sleep(wait, signal).catch(() => undefined);
     if (!signal.aborted && isDue(live.config.backup, await readRecord(home), clock.now())) {
-      await backUp(kernel, runs, signal);
+      await backUp(kernel, await runs(), signal);
     }
   }
 }

@@ -22,11 +22,11 @@ import {
   sessionOf,
 } from '../../kernel/message/message.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
+import { readOnce } from '../../lib/async.ts';
 import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { createChannelHistory } from './channel-history.ts';
 
 const INTERVAL_MS = 60_000;
 
@@ -47,7 +47,9 @@ export async function install(kernel: Kernel): Promise<void> {
   const fallback = createFallback({ ...common, bus, persons: people.persons, log });
   add.arrival(outages.arrived);
   const configured = kernel.use(CONFIGURED_CHANNELS);
-  const history = await createChannelHistory(store.scope('outages'), clock);
+  const history = readOnce(async () =>
+    (await import('./channel-history.ts')).createChannelHistory(store.scope('outages'), clock),
+  );
   const since = clock.now();
   add.routes(
     [
@@ -62,7 +64,8 @@ export async function install(kernel: Kernel): Promise<void> {
     ],
     async () =>
       (await import('./operations-routes.ts')).operationsRoutes({
-        ...{ kernel, configured, history, since },
+        ...{ kernel, configured, since },
+        history: await history(),
       }),
   );
   add.routes(['POST /api/selftest'], async () =>
@@ -73,9 +76,9 @@ export async function install(kernel: Kernel): Promise<void> {
     async run(signal) {
       while (!signal.aborted) {
         await outages.check();
-        await history.look(configured.channels());
         await fallback.check();
         await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
+        if (!signal.aborted) await (await history()).look(configured.channels());
       }
     },
   });

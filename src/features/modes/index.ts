@@ -19,7 +19,6 @@ import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { ModeParts } from './mode-kinds.ts';
 import type { ModeKinds, ModeService, Modes } from './modes.ts';
-import { createTraceFiles } from './trace-files.ts';
 
 export const MODES = port<Modes>('modes');
 export const MODE_SERVICE = port<ModeService>('mode desk');
@@ -30,18 +29,20 @@ export function install(kernel: Kernel): void {
   const spending = kernel.modelCalls;
   const { tell } = owners;
   const parts = { live, clock, log, home, settings, sessions, models, spending, tell };
-  const traces = createTraceFiles({ ...parts, traces: home.traces });
+  const traces = readOnce(async () =>
+    (await import('./trace-files.ts')).createTraceFiles({ ...parts, traces: home.traces }),
+  );
   const asked = Promise.withResolvers<void>();
   const load = readOnce(async () => {
     asked.resolve();
-    return (await import('./mode-kinds.ts')).createModeKinds(parts, traces);
+    return (await import('./mode-kinds.ts')).createModeKinds(parts, await traces());
   });
   const kinds = async () => (await load()).kinds;
   const configured = () => live.config.agents.mode;
   const { service, status } = shownModes(kinds, parts);
   kernel.provide(MODES, createModes(kinds, configured));
   kernel.provide(MODE_SERVICE, service);
-  add.personalData(traces);
+  add.personalData({ forget: async (...which) => (await traces()).forget(...which) });
   add.status({ lines: status });
   add.command(...modeCommands(service, settings));
   add.task({

@@ -258,3 +258,11 @@ export class ShortageError extends NanobotError {
     this.what = what;
   }
 }
+
+/** What this process led is led by another one: nothing was written. */
+export class LeadLostError extends NanobotError {
+  override readonly name = 'LeadLostError';
+  constructor(resource: string) {
+    super('lead_lost', `another process leads ${resource}`);
+  }
+}

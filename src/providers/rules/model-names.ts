@@ -9,6 +9,7 @@ import { CLOUD_ORDER, LOCAL_VENDORS, PROVIDER_NAMES, type ProviderName } from '.
 export { CLOUD_ORDER, LOCAL_VENDORS };
 
 export const DEMO_MODEL = 'demo/demo';
+export const DEMO_CONTEXT_TOKENS = 32_768;
 export const isDemo = (name: string) => name === 'demo' || name.startsWith('demo/');
 
 export type LocalVendor = (typeof LOCAL_VENDORS)[number];

@@ -175,9 +175,10 @@ export function createComposer(api: Api, place: HTMLElement, { onSend, onStop }:
     focus: () => field.current?.focus(),
     /** Shows what was typed for this chat before. */
     openChat(opened: string) {
+      // What was told before the first chat opened concerns no chat.
+      if (chat.value !== undefined) note.value = '';
       chat.value = opened;
       text.value = draftOf(opened);
-      note.value = '';
     },
     setAnswering(is: boolean) {
       isAnswering.value = is;

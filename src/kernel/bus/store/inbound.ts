@@ -3,7 +3,7 @@
 
 import { excerptOf } from '../../../lib/text/cut.ts';
 import type { Attachment } from '../../message/attachment.ts';
-import { BusFullError } from '../../message/errors.ts';
+import { BusFullError, LeadLostError } from '../../message/errors.ts';
 import {
   type AccountId,
   accountName,
@@ -30,7 +30,6 @@ import type {
 import { putRows, type Transaction } from './key-value.ts';
 import { leads } from './nodes.ts';
 import { stopAnswers } from './outbound.ts';
-import { LeadLostError } from './shared.ts';
 import type { BusStore } from './store.ts';
 
 export function accept(

@@ -2,11 +2,11 @@
 // transactions, the bus decides when to claim and retry.
 
 import type { Clock } from '../../../lib/time/clock.ts';
+import { LeadLostError } from '../../message/errors.ts';
 import { accept, cancel, neededMedia, readCursor, setAttachments } from './inbound.ts';
 import { expire, get, list, put, putMany, type Sql, swap, type Transaction } from './key-value.ts';
 import * as nodes from './nodes.ts';
 import * as outbound from './outbound.ts';
-import { LeadLostError } from './shared.ts';
 import type { EmbeddedStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import {

@@ -1,7 +1,6 @@
 // CONTRACT of a store on which several processes work: which of them live, and which leads what. A process that is taken for dead loses its turns and what it leads; what
 // it still writes under an old hold changes nothing.
 
-import { NanobotError } from '../../message/errors.ts';
 import type { SessionKey } from '../../message/ids.ts';
 import type { LiveUpdate } from '../../message/message.ts';
 
@@ -71,11 +70,3 @@ export type HeldTurn = { readonly session: SessionKey; readonly epoch: number };
 
 /** `stopped`: why it was cancelled. */
 export type TurnNews = { readonly session: SessionKey; readonly stopped: string | null };
-
-/** What this process led is led by another one: nothing was written. */
-export class LeadLostError extends NanobotError {
-  override readonly name = 'LeadLostError';
-  constructor(resource: string) {
-    super('lead_lost', `another process leads ${resource}`);
-  }
-}
