@@ -47,9 +47,12 @@ export async function install(kernel: Kernel): Promise<void> {
   const fallback = createFallback({ ...common, bus, persons: people.persons, log });
   add.arrival(outages.arrived);
   const configured = kernel.use(CONFIGURED_CHANNELS);
-  const history = readOnce(async () =>
-    (await import('./channel-history.ts')).createChannelHistory(store.scope('outages'), clock),
-  );
+  const history = readOnce(async () => {
+    const { createChannelHistory } = await import('./channel-history.ts');
+    const kept = await createChannelHistory(store.scope('outages'), clock);
+    await kept.look(configured.channels());
+    return kept;
+  });
   const since = clock.now();
   add.routes(
     [
