@@ -11,6 +11,7 @@ export const noSubagents = (): SpawnSubagents => ({
 });
 
 export const NO_SUBAGENTS: SubagentView = {
+  all: async () => [],
   lines: async () => [],
   atWork: async () => [],
   kill: async () => '',

@@ -3,6 +3,7 @@
 import type { WorkflowService } from '../../src/features/workflows/workflow-people.ts';
 
 export const NO_WORKFLOWS: WorkflowService = {
+  all: async () => [],
   list: async () => [],
   runs: async () => [],
   start: async () => ({ id: '', line: '' }),

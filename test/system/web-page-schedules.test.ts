@@ -1,10 +1,13 @@
-// Schedules on the web page and over the documented API, with the whole program behind them: created,
-// run, paused and removed there; what the command line changes is shown; nothing overflows, and a
-// screen reader finds its way.
+// Schedules and runs on the web page and over the documented API, with the whole program behind them:
+// created, run, paused, stopped and removed there; what the command line changes is shown; nothing
+// overflows, and a screen reader finds its way.
 
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { buildPage } from '../../scripts/page.ts';
+import { runList } from '../../src/features/conversations/rules/runs.ts';
 import { jobList, jobRuns } from '../../src/features/schedule/rules/views.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
@@ -18,11 +21,51 @@ import {
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import {
+  echo,
+  type LlmReply,
+  type LlmRequest,
+  type LlmServer,
+  startLlmServer,
+} from '../support/llm-server.ts';
 import { eventually } from '../support/web-page.ts';
 
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: schedules on the web page (${absent})`);
+
+const WORKFLOW = `
+description: Sums a text up.
+inputs: { text: { type: string } }
+steps:
+  - { id: sum, kind: llm_skill, capability: sum, with: { text: "{{ input.text }}" } }
+result: "{{ sum.points }}"
+`;
+const CAPABILITY = `
+description: Sums up.
+prompt: "Sum this up: {{ text }}"
+output: { type: object, required: [points], properties: { points: { type: string } } }
+`;
+const PARTS = [{ prompt: 'DO first' }, { prompt: `DO second ${HOSTILE}` }];
+
+/** A person's message starts subagents, one of which starts another; all wait for the gate. */
+function atWork(gate: Promise<void>) {
+  const spawn = (...calls: readonly object[]): LlmReply => ({
+    toolCalls: calls.map((call) => ({ name: 'spawn', arguments: { ...call } })),
+  });
+  return ({ lastUserText: text, toolResults, body }: LlmRequest): LlmReply => {
+    if (text.includes('Sum this up')) return { chunks: ['{"points":"few"}'], gate };
+    if (JSON.stringify(body).includes('[Task for a subagent')) {
+      const isAbove = text.includes('DO nest') && toolResults.length === 0;
+      return isAbove ? spawn({ action: 'spawn', task: 'DO deep' }) : { chunks: [HOSTILE], gate };
+    }
+    if (!text.includes('START') || toolResults.length > 0) return { chunks: ['They work.'] };
+    const task = `DO nest ${LONG_WORD}`;
+    return spawn(
+      { action: 'spawn', task, label: 'Nest' },
+      { action: 'pipeline', label: 'Line', steps: PARTS },
+    );
+  };
+}
 
 it('brings no code of the server into the browser', async () => {
   const { inputs } = await buildPage();
@@ -42,7 +85,12 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     const [port = 0] = await freePorts(1);
     model = await startLlmServer({ respond: echo });
     home = await makeTestHome({
-      agents: { defaults: { model: 'openai/sim-1' } },
+      agents: {
+        defaults: { model: 'openai/sim-1' },
+        subagents: { maxDepth: 2 },
+        workflows: { enabled: true },
+      },
+      models: { prices: [{ model: 'openai/sim-1', input: 1000, cached: 1000, output: 2000 }] },
       providers: { openai: { apiKey: 'sk-page', apiBase: model.openaiBase } },
       gateway: { port },
     });
@@ -181,6 +229,63 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
       await press(page, 'New schedule');
       await page.click('.view form summary');
     });
+  });
+
+  it('shows workflows and subagents as a tree while they run, over a kill, and stops a branch', async () => {
+    const gate = Promise.withResolvers<void>();
+    model.respond(atWork(gate.promise));
+    for (const [folder, text] of Object.entries({
+      workflows: WORKFLOW,
+      capabilities: CAPABILITY,
+    })) {
+      await mkdir(join(home.path, 'workspace', folder), { recursive: true });
+      await writeFile(join(home.path, 'workspace', folder, 'sum.yaml'), text);
+    }
+    await using rig = await openConsole(browser, gateway, '#/schedules');
+    const { page, problems } = rig;
+    await page.click('.tabs >> text=Runs');
+    await page.waitForSelector('text=Nothing is running');
+    const job = { when: 'every 2h', kind: 'workflow', text: 'sum text=milk', name: 'Milk' };
+    const { id } = (await api('/api/v1/schedules', job)).body.job;
+    await api(`/api/v1/schedules/${id}/run`, {});
+    await page.waitForSelector('.card >> text=Step 1: sum');
+    await page.waitForSelector('.card >> text=Started from Milk');
+    await nanobot('agent', '-m', 'START');
+    await page.waitForSelector('.branches h3 >> text=DO deep');
+    await page.waitForSelector('.branches h3 >> text=Line 1');
+    await page.waitForSelector('.doing >> text=0 answers so far, of 2 steps');
+    await gateway.kill();
+    await page.waitForSelector('[role="alert"] >> text=Connection lost');
+    gateway = await home.start();
+    await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
+    await page.waitForSelector('.branches h3 >> text=DO deep');
+    const { runs } = runList.parse((await api('/api/v1/runs')).body);
+    const named = (label: string) => runs.find((run) => run.label === label);
+    expect(named('DO deep')).toMatchObject({ parent: named('Nest')?.id, state: 'running' });
+    expect(named('Line 1')).toMatchObject({ parent: named('Line')?.id, canStop: false });
+    expect(named('sum')).toMatchObject({ kind: 'workflow', session: `cron:${id}` });
+    expect(named('Nest')?.micros).toBeGreaterThan(0);
+    const stop = async (run: string) => (await api(`/api/v1/runs/${run}/stop`, {})).status;
+    expect(await stop(named('Line 1')?.id ?? '')).toBe(409);
+    expect(await stop('h0')).toBe(404);
+    await press(page, 'Stop Nest');
+    await says(page, 'Nest was stopped.');
+    const ended = page.locator('[aria-label="Ended"] .card');
+    await ended.locator('h3 >> text=DO deep').waitFor();
+    expect(await ended.locator('.badge').allInnerTexts()).toEqual(['stopped', 'stopped']);
+    expect(await stop(named('Nest')?.id ?? '')).toBe(409);
+    const audit = await nanobot('audit', 'show', '--json');
+    expect(audit).toContain(`kill ${named('Nest')?.id}`);
+    await fitsEachScreen(browser, gateway, '#/runs', 'runs', async (opened) => {
+      await opened.waitForSelector('.branches h3 >> text=Line 1');
+      for (const text of await opened.locator('.branch summary').all()) await text.click();
+    });
+    gate.resolve();
+    await ended.locator('h2 >> text=sum').waitFor();
+    await ended.locator('h3 >> text=Line 2').waitFor();
+    expect(await page.evaluate('window.pwned')).toBeUndefined();
+    expect(problems).toEqual([]);
+    model.respond(echo);
   });
 
   it('are a documented API: the document names each route, and answers are as it says', async () => {

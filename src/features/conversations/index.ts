@@ -9,11 +9,16 @@ import type { Command } from '../../kernel/commands/command-access.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { accountName, channelScope, type SessionKey, turnId } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf, sessionOf } from '../../kernel/message/message.ts';
+import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
 import { LOCAL_MODELS } from '../local-models/index.ts';
 import { MEMORY } from '../memory/index.ts';
 import { MODE_SERVICE } from '../modes/index.ts';
 import { PLANS } from '../plans/index.ts';
+import { JOBS } from '../schedule/index.ts';
+import { JOB_CHANNEL } from '../schedule/settings.ts';
+import { SUBAGENTS } from '../subagents/index.ts';
+import { WORKFLOWS } from '../workflows/index.ts';
 import type { ConversationService } from './conversation-commands.ts';
 import { compactCommands, conversationCommands, createUndo } from './conversation-commands.ts';
 import { createTakeOver } from './take-over.ts';
@@ -107,15 +112,37 @@ function addSessionRoutes(kernel: Kernel) {
     ],
     async () => {
       const { sessionRoutes } = await import('./session-routes.ts');
-      const { conversationCost } = await import('../spending/rules/conversation-cost.ts');
-      const currency = () => live.config.limits.budget.currency;
       return sessionRoutes({
-        ...{ care: await openCare(kernel), sessions, bus, clock, nameOf, currency, takeOver },
-        ...{ audit: measuring.audit, changes: () => changes },
-        costOf: (entries) => conversationCost(entries, live.config.models.prices, currency()),
+        ...{ care: await openCare(kernel), sessions, bus, clock, nameOf, takeOver },
+        ...{ audit: measuring.audit, changes: () => changes, ...(await costs(kernel)) },
       });
     },
   );
+  const { nameOf: jobName } = kernel.use(JOBS);
+  add.routes(
+    ['GET /api/v1/runs', 'GET /api/v1/runs/events', 'POST /api/v1/runs/:id/stop'],
+    async () =>
+      (await import('./run-routes.ts')).runRoutes({
+        ...{ sessions, clock, audit: measuring.audit, changes: () => changes },
+        ...(await costs(kernel)),
+        subagents: kernel.use(SUBAGENTS).service,
+        workflows: kernel.useIfOn(WORKFLOWS)?.service ?? NO_WORKFLOWS,
+        async nameOf(session) {
+          const chat = chatRefOf(session);
+          return chat?.channel === JOB_CHANNEL ? jobName(chat.chat) : nameOf(session);
+        },
+      }),
+  );
+}
+
+const NO_WORKFLOWS = { all: async () => [], cancel: async () => '' };
+
+async function costs({ live }: Kernel) {
+  const { conversationCost } = await import('../spending/rules/conversation-cost.ts');
+  const currency = () => live.config.limits.budget.currency;
+  const costOf = (entries: readonly TranscriptEntry[]) =>
+    conversationCost(entries, live.config.models.prices, currency());
+  return { costOf, currency };
 }
 
 /** Questions of the agent to the person, which nobody waits for any more. */

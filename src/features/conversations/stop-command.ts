@@ -67,7 +67,7 @@ type StopDeps = {
     stopAll(session: SessionKey): Promise<number>;
     atWork(session: SessionKey): Promise<readonly Named[]>;
   };
-  readonly jobs: NonNullable<(typeof JOBS)['of']>;
+  readonly jobs: Pick<NonNullable<(typeof JOBS)['of']>, 'atWork' | 'stop'>;
 };
 
 type Stop = {

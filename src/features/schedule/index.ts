@@ -40,11 +40,12 @@ import { HEARTBEAT, type Job } from './rules/job.ts';
 import { createHeartbeat, createScheduler, type Scheduler } from './scheduler.ts';
 import { HEARTBEAT_FILE, JOB_CHANNEL, jobChat } from './settings.ts';
 
-/** Jobs as `/stop` sees them. */
+/** Jobs as `/stop` and the page of runs see them. */
 export const JOBS = port<{
   /** The running jobs of the chat. */
   atWork(chat: ChatRef): Promise<readonly { readonly id: string; readonly name: string }[]>;
   stop(id: string): Promise<boolean>;
+  nameOf(id: string): Promise<string | undefined>;
 }>('jobs');
 
 const OWNER = { role: 'owner', place: 'direct', verified: 'verified', medium: 'chat' } as const;
@@ -156,7 +157,8 @@ export function install(kernel: Kernel): void {
   add.task({ name: 'heartbeat', isOnce: true, run: (signal) => heartbeat.run(signal) });
   const answersTo: Routes['answersTo'] = (...asking) => routes.answersTo(...asking);
   add.stage(scheduleStage({ agent, scheduler, answersTo }));
-  kernel.provide(JOBS, { atWork: (chat) => service.atWork(chat), stop });
+  const nameOf = async (id: string) => (await jobs.all.get(id))?.name;
+  kernel.provide(JOBS, { atWork: (chat) => service.atWork(chat), stop, nameOf });
 }
 
 async function reportsOf(job: Job, { sessionFiles, live: { config } }: Kernel, jobs: JobRows) {

@@ -70,6 +70,8 @@ export function createSubagentView({ runs: rows, service, clock }: SubagentViewD
   }
 
   return {
+    /** Also the parts of pipelines and loops, oldest first. */
+    all: (): Promise<readonly SubagentRun[]> => rows.list(),
     /** One line each, running ones first. */
     async lines(whose: SubagentsOf): Promise<readonly string[]> {
       const runs = (await visible(whose)).toReversed();

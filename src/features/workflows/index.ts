@@ -9,12 +9,20 @@ import { t } from '../../lib/texts.ts';
 import type { WorkflowService } from './workflow-people.ts';
 import type { WorkflowRuns } from './workflow-runs.ts';
 
-export { WorkflowError, workflowSession } from './rules/workflow.ts';
+export {
+  WORKFLOW_CHANNEL,
+  WorkflowError,
+  type WorkflowRun,
+  workflowSession,
+} from './rules/workflow.ts';
 export type { WorkflowService } from './workflow-people.ts';
 
 export type Workflows = {
   /** For commands. */
-  readonly service: Pick<WorkflowService, 'stopAll' | 'atWork'>;
+  readonly service: Pick<WorkflowService, 'all' | 'stopAll' | 'atWork'> & {
+    /** As an owner; returns the answer for them. @throws WorkflowError */
+    cancel(id: string): Promise<string>;
+  };
   whenJobEnds: WorkflowRuns['whenJobEnds'];
   /** Starts the workflow that the job names. @throws WorkflowError */
   startForJob(

@@ -70,6 +70,8 @@ export function install(kernel: Kernel): void {
   });
   kernel.provide(WORKFLOWS, {
     service: {
+      all: async () => (await work()).service.all(),
+      cancel: async (id) => (await work()).service.cancel(id, { notes: undefined }),
       stopAll: async (session) => (await work()).service.stopAll(session),
       atWork: async (session) => (await work()).service.atWork(session),
     },

@@ -39,7 +39,7 @@ export interface Workflows {
   runs(asker: WorkflowAsker): Promise<readonly string[]>;
   /** A run with its state as JSON, or what a workflow does. */
   show(name: string, asker: WorkflowAsker): Promise<WorkflowAnswer>;
-  cancel(id: string, asker: WorkflowAsker): Promise<string>;
+  cancel(id: string, asker: Pick<WorkflowAsker, 'notes'>): Promise<string>;
 }
 
 const MAX_NAME_CHARS = 80;

@@ -13,6 +13,8 @@ import type { WorkflowFiles } from './workflow-runs.ts';
 import { sessionOfHome, type WorkflowRuns } from './workflow-runs.ts';
 
 export interface WorkflowService extends Workflows {
+  /** Oldest first. */
+  all(): Promise<readonly WorkflowRun[]>;
   /** Runs of this session or job that have not ended. */
   atWork(session: SessionKey): Promise<readonly { readonly id: string; readonly name: string }[]>;
   /** Ends all of them; returns their number. */
@@ -58,6 +60,7 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
   }
 
   return {
+    all: () => rows.runs.list(),
     list: async () => (await files.workflows()).map(definitionLine),
     async start(wish, { session, key, starter: asked }) {
       const model = await deps.modelOf(session);

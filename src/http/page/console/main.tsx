@@ -9,6 +9,7 @@ import { Memory } from './memory.tsx';
 import { Operations } from './operations.tsx';
 import { Page, type PageParts, type ViewProps } from './parts.tsx';
 import { People } from './people.tsx';
+import { Runs } from './runs.tsx';
 import { Schedules } from './schedules.tsx';
 import { Sessions } from './sessions.tsx';
 import { Setup } from './setup.tsx';
@@ -19,6 +20,7 @@ const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
   memory: Memory,
   operations: Operations,
   people: People,
+  runs: Runs,
   schedules: Schedules,
   sessions: Sessions,
   setup: Setup,

@@ -119,6 +119,15 @@ export function namedInAddress(): string | undefined {
   }
 }
 
+/** How long something took: "42 s", "3 min", "2 h 5 min". */
+export function spanText(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 1) return t`${seconds} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 1 ? t`${minutes} min` : t`${hours} h ${minutes % 60} min`;
+}
+
 /** Millionths of the currency. */
 export const moneyText = (micros: number, currency: string) =>
   `${(micros / 1_000_000).toFixed(4)} ${currency}`;

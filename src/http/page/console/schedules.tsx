@@ -6,6 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { JobList, JobRuns, ShownJob } from '../../../features/schedule/rules/views.ts';
 import { Moment, moneyText, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { ScheduleTabs } from './runs.tsx';
 
 const SCHEDULES = '/api/v1/schedules';
 const EXAMPLES = ['in 20m', 'at 08:00', 'every 2h', '0 8 * * 1-5'];
@@ -71,6 +72,7 @@ export function Schedules({ parts }: ViewProps) {
   );
   return (
     <Page title={t`Schedules`} actions={action}>
+      <ScheduleTabs shown="#/schedules" />
       {isAdding.value && <NewJob parts={parts} said={said} close={close} />}
       <Report said={said.value} />
       <Shown
