@@ -11,7 +11,7 @@ import {
   fits,
   HOSTILE,
   openConsole,
-  SIZES,
+  SCREENS,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
@@ -149,7 +149,7 @@ describe.skipIf(absent !== undefined)('the chats of the web page', () => {
   });
 
   it('fits each screen with a chat opened and with the jump', async () => {
-    for (const viewport of SIZES) {
+    for (const { viewport } of SCREENS) {
       await using rig = await openChat('boat', { viewport, bypassCSP: true });
       const { page } = rig;
       if (viewport.width < 1000) await page.click('.menu');

@@ -11,8 +11,7 @@ import {
   fits,
   HOSTILE,
   openConsole,
-  SIZES,
-  THEMES,
+  SCREENS,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
@@ -206,10 +205,10 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
   });
 
   it('fits each screen with its options and its list of commands open', async () => {
-    for (const viewport of SIZES) {
+    for (const { viewport, themes } of SCREENS) {
       await using rig = await openChat('fits', { viewport, bypassCSP: true });
       const { page } = rig;
-      for (const colorScheme of THEMES) {
+      for (const colorScheme of themes) {
         await page.emulateMedia({ colorScheme });
         await page.fill('#text', '/');
         await page.waitForSelector('.completions >> text=/help');

@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sessionList } from '../../src/features/conversations/rules/views.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
-import { callApi, openConsole, SIZES } from '../support/console-page.ts';
+import { callApi, openConsole, SCREENS } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
@@ -74,7 +74,7 @@ describe.skipIf(absent !== undefined)('the inbox with 10,000 conversations', () 
   const nodes = (page: Page) => page.evaluate('document.querySelectorAll("*").length');
 
   it('keeps only the rows in view in the document, and reads the others page by page', async () => {
-    for (const viewport of SIZES) {
+    for (const { viewport } of SCREENS) {
       await using rig = await openConsole(browser, world.gateway, '#/sessions', { viewport });
       const { page, problems } = rig;
       await page.waitForSelector(`.rows >> text=telegram:${FIRST_CHAT}`);
