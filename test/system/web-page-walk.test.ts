@@ -42,12 +42,17 @@ it.skipIf(absent !== undefined)(
       await page.goto(gateway.link);
       await page.waitForSelector('.welcome');
 
-      await click('#pages a[href="#/setup"]');
+      await page.waitForSelector('.notice >> text=not an AI model');
       await click('form[aria-label="A provider, with an API key"] input[name=apiKey]');
       await page.keyboard.type('sk-ant-key-of-the-walk');
       await click('form[aria-label="A provider, with an API key"] button[type=submit]');
-      await page.waitForSelector('[role=status] >> text=/answered in \\d+ ms/');
+      await page.waitForSelector('.welcome [role=status] >> text=/is connected/');
+      await page.waitForSelector('#text:focus');
+      await page.keyboard.type('Hi');
+      await page.keyboard.press('Enter');
+      await page.waitForSelector('.said .agent >> text=Hello Ada');
 
+      await click('#pages a[href="#/setup"]');
       const card = '[data-channel="telegram"]';
       await click(`${card} button`);
       await page.waitForSelector(`${card} input:focus`);

@@ -235,6 +235,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await demo.page.click('.ideas >> text=what time is it');
     await demo.http.host.until((host) => host.texts().includes('what time is it'));
     await demo.page.waitForSelector('.welcome', { state: 'detached' });
+    await demo.page.waitForSelector('.notice button >> text=Connect a model');
   });
 
   it('works on a phone: no sideways scrolling, the list of chats as a drawer', async () => {

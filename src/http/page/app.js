@@ -8,6 +8,7 @@ import { createComposer } from './chat/composer.tsx';
 import { createFileView } from './chat/file-view.ts';
 import { createPalette } from './chat/palette.tsx';
 import { createTurnLoader } from './chat/tool-steps.tsx';
+import { createWelcome } from './chat/welcome.tsx';
 import { followChat } from './connection.js';
 import { createConversation } from './conversation.js';
 import { createDrawer } from './drawer.js';
@@ -15,10 +16,9 @@ import { element, iconButton } from './element.js';
 import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
 import { followWaiting } from './people-news.js';
-import { createRouter } from './router.js';
+import { createRouter, pageParts } from './router.js';
 import { createScrollKeeper } from './scroll-keeper.js';
 import { t } from './texts.js';
-import { welcome } from './welcome.js';
 
 /** Messages of a long chat shown at first, and added at a time. */
 const SHOWN_MESSAGES = 200;
@@ -49,7 +49,16 @@ class App {
     onWaiting: (message, reason) => this.#shown(message)?.stillUnsent(message, reason),
     onRefused: (message, reason) => this.#shown(message)?.refused(message, reason),
   });
-  #router = createRouter(this.#api, byId('console'));
+  #parts = pageParts(this.#api);
+  #router = createRouter(this.#parts, byId('console'));
+  #welcome = createWelcome({
+    parts: this.#parts,
+    onTry: (text) => this.#send(text),
+    onConnected: () => {
+      this.#composer.focus();
+      this.#showModel();
+    },
+  });
   #composer = createComposer(this.#api, byId('composer'), {
     onSend: (text, files) => this.#send(text, { files }),
     onStop: () => this.#stop(),
@@ -96,7 +105,9 @@ class App {
 
   /** The view or chat in the URL, else the newest chat, else a new one. */
   #openNamed() {
-    if (this.#router.show()) return;
+    const isElsewhere = this.#router.show();
+    this.#welcome.show({ isShown: !isElsewhere });
+    if (isElsewhere) return;
     const named = decodeURIComponent(location.hash.slice(1));
     if (named === this.#open?.chat) return this.#showTitle();
     if (named === '/chat' && this.#open !== undefined) {
@@ -132,7 +143,10 @@ class App {
     if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
     for (const message of this.#outbox.waiting(chat)) conversation.addUnsent(message);
     const earlier = afterSeq > 0 ? this.#earlierButton(chat, afterSeq) : undefined;
-    byId('conversation').replaceChildren(...[earlier, conversation.node].filter(Boolean));
+    this.#welcome.forgetNews();
+    byId('conversation').replaceChildren(
+      ...[earlier, conversation.node, this.#welcome.node].filter(Boolean),
+    );
     this.#list.select(chat);
     this.#setAnswering(false);
     this.#showTitle();
@@ -228,9 +242,8 @@ class App {
   #showWelcome() {
     if (this.#open === undefined) return;
     const { conversation, hasHistory } = this.#open;
-    document.querySelector('.welcome')?.remove();
-    if (hasHistory || !conversation.isEmpty()) return;
-    byId('conversation').append(welcome(this.#model, (text) => this.#send(text)));
+    const isEmpty = !hasHistory && conversation.isEmpty();
+    this.#welcome.show({ isEmpty, model: this.#model });
   }
 
   #showLost(text) {

@@ -13,7 +13,10 @@ const CLASS = 'in-console';
 
 const drawMarkdown = (container, text) => createMarkdownView(container).finish(text);
 
-export function createRouter(api, place) {
+/** What a view of the console needs of the page. */
+export const pageParts = (api) => ({ api, follow: followStream, readEvents, drawMarkdown });
+
+export function createRouter(parts, place) {
   let shown;
 
   /** Shows the view in the address; returns whether there is one. */
@@ -36,7 +39,7 @@ export function createRouter(api, place) {
   async function load(view) {
     try {
       const { mountConsole } = await import('./console/main.tsx');
-      shown ??= mountConsole({ api, follow: followStream, readEvents, drawMarkdown }, place);
+      shown ??= mountConsole(parts, place);
       if (VIEW.exec(location.hash)?.[1] === view) shown.showView(view);
     } catch {
       place.replaceChildren(
