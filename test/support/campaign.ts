@@ -10,3 +10,15 @@ export const campaign = ({ short, full }: Figures): number => (IS_FULL ? full : 
 
 /** Whether what a short campaign leaves out is tried. */
 export const isFullCampaign = (): boolean => IS_FULL;
+
+const SEED = Number(process.env['FC_SEED'] ?? 20_261_122);
+
+/** All in the full campaign, else so many, spread over the list from a place that the seed names. */
+export function campaignOf<T>(all: readonly T[], short: number): readonly T[] {
+  if (IS_FULL) return all;
+  const picked = Array.from({ length: short }, (_, index) => {
+    const at = (SEED + Math.floor((index * all.length) / short)) % all.length;
+    return all.slice(at, at + 1);
+  });
+  return picked.flat();
+}

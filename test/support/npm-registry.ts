@@ -24,8 +24,8 @@ export interface NpmRegistry extends AsyncDisposable {
     version: string,
     change?: (folder: string) => Promise<void>,
   ): Promise<void>;
-  /** A folder with this version and the link to it, as `install.sh` makes them. */
-  installed(version: string): Promise<string>;
+  /** Puts these published versions into a folder as `install.sh` does; the first one is in use. */
+  installed(prefix: string, versions: readonly string[]): Promise<void>;
 }
 
 type Manifest = Readonly<Record<string, unknown>>;
@@ -33,6 +33,7 @@ type Manifest = Readonly<Record<string, unknown>>;
 /** @param folder for what it writes */
 export async function startNpmRegistry(name: string, folder: string): Promise<NpmRegistry> {
   const versions = new Map<string, { readonly manifest: Manifest; readonly tarball: Buffer }>();
+  const unpacked = new Map<string, string>();
   const asked: string[] = [];
   const violations: string[] = [];
   let latest = '';
@@ -81,22 +82,22 @@ export async function startNpmRegistry(name: string, folder: string): Promise<Np
       await writeFile(join(root, 'package.json'), JSON.stringify(manifest));
       await change?.(root);
       const file = join(work, 'package.tgz');
-      await execute('tar', ['-czf', file, '-C', work, 'package']);
+      await execute('tar', ['-I', 'gzip -1', '-cf', file, '-C', work, 'package']);
       const tarball = await readFile(file);
       const integrity = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
       const dist = { tarball: `${url}${name}/${version}.tgz`, integrity };
       versions.set(version, { manifest: { ...manifest, dist }, tarball });
       latest = version;
-      await rm(work, { recursive: true });
+      await rm(file);
+      unpacked.set(version, root);
     },
-    async installed(version) {
-      const prefix = await mkdtemp(join(folder, 'prefix-'));
-      const at = join(prefix, 'versions', version);
-      await mkdir(at, { recursive: true });
-      const options = ['--prefix', at, '--registry', url, '--no-audit', '--no-fund'];
-      await execute('npm', ['install', ...options, `${name}@${version}`], { cwd: at });
-      await symlink(at, join(prefix, 'current'));
-      return prefix;
+    async installed(prefix, wanted) {
+      for (const version of wanted) {
+        const modules = join(prefix, 'versions', version, 'node_modules');
+        await mkdir(modules, { recursive: true });
+        await execute('cp', ['-al', unpacked.get(version) ?? '', join(modules, name)]);
+      }
+      await symlink(join(prefix, 'versions', wanted[0] ?? ''), join(prefix, 'current'));
     },
     async [Symbol.asyncDispose]() {
       server.close();
