@@ -127,6 +127,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'nanobot skills add': ['./my-skill', 'https://example.org/skill.zip'],
   'nanobot trace': ['last'],
   'nanobot replay': [t`telegram:42 --turn last --model openai/gpt-6-sol`],
+  'nanobot mcp add': [
+    '',
+    t`memory -- npx -y @modelcontextprotocol/server-memory`,
+    t`wiki --url https://wiki.example.org/mcp --key ...`,
+  ],
   'nanobot tune': ['', '--apply'],
   'nanobot eval': [t`haystack --model ollama/qwen3:8b`, t`report --html report.html`],
   'nanobot config': [

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { Command, Option } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import type { EmailFlags } from '../channels/email/setup.ts';
 import type { LarkFlags } from '../channels/lark/setup.ts';
 import type { TelegramFlags } from '../channels/telegram/setup.ts';
@@ -137,7 +137,29 @@ export function onboardCommand(terminal: Terminal): Command {
       t`numbers that may write, separated by commas`,
       parseNumbers,
     )
-    .action((flags: OnboardFlags) => onboard(terminal, flags));
+    .addArgument(
+      new Argument('[part]', t`only this: voice, or the web search`).choices(['voice', 'search']),
+    )
+    .action((part: 'voice' | 'search' | undefined, flags: OnboardFlags) =>
+      part === undefined ? onboard(terminal, flags) : onboardPart(terminal, part),
+    );
+}
+
+async function onboardPart(terminal: Terminal, part: 'voice' | 'search') {
+  if (!terminal.interactive) {
+    const message = t`"nanobot onboard ${part}" asks questions and needs a terminal; in a script, use: nanobot config set`;
+    throw new CommandFailure(EXIT.usage, message);
+  }
+  const { openHome } = await import('../kernel/config/files/first-run.ts');
+  const { createAsker, settleAll } = await import('./onboard/asker.ts');
+  await openHome(terminal.home, terminal.env);
+  const asker = createAsker(terminal, true);
+  if (part === 'voice') {
+    const { setUpVoice } = await import('../features/voice/setup.ts');
+    return settleAll(asker, [[t`Voice`, () => setUpVoice(terminal, asker)]]);
+  }
+  const { setUpWebSearch } = await import('../tools/search/setup.ts');
+  return settleAll(asker, [[t`Web search`, () => setUpWebSearch(terminal, asker)]]);
 }
 
 async function onboard(terminal: Terminal, given: OnboardFlags) {

@@ -40,7 +40,7 @@ export class CommandFailure extends NanobotError {
   }
 }
 
-const NOT_THERE = ['import_not_found', 'skill_unknown', 'job_unknown'];
+const NOT_THERE = ['import_not_found', 'skill_unknown', 'job_unknown', 'tool_server_unknown'];
 
 /** Checks the store's `home_locked` by its code, so that this file stays cheap to import. */
 export function exitCodeOf(error: unknown): ExitCode {

@@ -294,15 +294,19 @@ export async function discoverLocalModels(
 }
 
 /** The listed models that can chat; empty if the address does not answer as a model server. */
-export async function listModels(
-  server: LocalAddress,
-  timeoutMs: number,
-  signal: AbortSignal,
+export async function listModels(...asked: Listing): Promise<readonly string[]> {
+  return (await listedModels(...asked)).filter(canChat);
+}
+
+type Listing = readonly [server: LocalAddress, timeoutMs: number, signal: AbortSignal];
+
+/** All models that it lists, also those that only transcribe or speak. */
+export async function listedModels(
+  ...[server, timeoutMs, signal]: Listing
 ): Promise<readonly string[]> {
   const said = await askLocal(server, { path: '/models', below: 'apiBase', timeoutMs }, signal);
   const answer = modelList.safeParse(said !== undefined && isOk(said) ? said.body : undefined);
-  if (!answer.success) return [];
-  return answer.data.data.map((model) => model.id).filter(canChat);
+  return answer.success ? answer.data.data.map((model) => model.id) : [];
 }
 
 // Short requests to a local model server beside its model calls: bounded in time and size;

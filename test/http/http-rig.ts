@@ -119,6 +119,8 @@ function routesOf({
     setupRoutes({
       ...{ home: homeOf({ NANOBOT_HOME: '/nowhere' }), env: {}, clock, channels: control },
       model: () => ({ name: status().model, isDemo: false }),
+      extras: () => ({ voice: {}, search: { engines: [] } }),
+      logIn: async () => undefined,
       ...{ audit: { note: () => undefined }, log: silentLogger, redact: (text) => text },
     }),
     { 'GET /api/status': async () => ({ body: status() }) },

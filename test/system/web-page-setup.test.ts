@@ -1,8 +1,11 @@
 // The setup on the web page with the whole program behind it: a model with its key, Telegram with its token
-// and the pairing link, a mailbox, the state of each channel; both themes on a desktop and a phone; a gateway
+// and the pairing link, a mailbox, the state of each channel; voice, web search and tool servers; both themes on a desktop and a phone; a gateway
 // that is killed and started again.
 
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -18,7 +21,9 @@ import {
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
+import { type McpOAuthServer, startMcpOAuthServer } from '../support/mcp-oauth-server.ts';
 import { readSvgQr } from '../support/qr-reader.ts';
+import { startVoiceServer, VOICE_KEY, type VoiceServer } from '../support/voice-server.ts';
 import { eventually } from '../support/web-page.ts';
 
 const absent = chromiumAbsent();
@@ -27,13 +32,38 @@ if (absent !== undefined) console.log(`skipped: the setup on the web page (${abs
 const ADA = 1001;
 const KEY = 'sk-right-key-of-this-test-1';
 const WRONG_TOKEN = '111111:AAAA-this-one-is-not-known-to-telegram';
+const SEARCH_KEY = 'tvly-right-key-of-this-test-1';
+const CHILD = join(import.meta.dirname, '../support/mcp-server-child.ts');
 const TELEGRAM = '[data-channel="telegram"]';
 const LONG_MS = 180_000;
+
+/** Tavily as far as a search goes: its key, and one page for every question. */
+async function startSearchServer() {
+  const server = createServer((request, response) => {
+    const isAllowed = request.headers.authorization === `Bearer ${SEARCH_KEY}`;
+    const results = [{ url: 'https://example.org/', title: HOSTILE, content: '' }];
+    response
+      .writeHead(isAllowed ? 200 : 401, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ results: isAllowed ? results : [] }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    address: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
 
 describe.skipIf(absent !== undefined)('the setup on the web page', () => {
   let browser: Browser;
   let telegram: BotApi;
   let model: LlmServer;
+  let voice: VoiceServer;
+  let search: Awaited<ReturnType<typeof startSearchServer>>;
+  let hosted: McpOAuthServer;
   let home: TestHome;
   let gateway: GatewayProcess;
 
@@ -42,10 +72,14 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
     telegram = await startBotApi();
     model = await startLlmServer({ apiKey: KEY, models: ['sim-1'] });
     model.respond(() => say('ready'));
+    voice = await startVoiceServer();
+    search = await startSearchServer();
+    hosted = await startMcpOAuthServer();
     home = await makeTestHome({
       gateway: { port },
-      providers: { openai: { apiBase: model.openaiBase } },
+      providers: { openai: { apiBase: model.openaiBase }, groq: { apiBase: voice.base } },
       channels: { telegram: { apiRoot: telegram.apiRoot } },
+      tools: { web: { search: { addresses: { tavily: search.address } } } },
     });
     gateway = await home.start();
     browser = await launchChromium();
@@ -54,7 +88,7 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
   afterAll(async () => {
     await browser?.close();
     await home?.[Symbol.asyncDispose]();
-    await model?.[Symbol.asyncDispose]();
+    await Promise.all([model, voice, search, hosted].map((one) => one?.[Symbol.asyncDispose]()));
     await telegram?.[Symbol.asyncDispose]();
   });
 
@@ -168,6 +202,105 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
     expect(await field.inputValue()).toBe('agent@mail.invalid');
   });
 
+  it('sets up the web search and voice: each is proved, and a refused key is not saved', async () => {
+    await using rig = await open();
+    const { page, problems } = rig;
+    const searching = page.locator('section[aria-label="Web search"]');
+    await searching.locator('text=Set up the web search').click();
+    await searching.locator('button >> text=Tavily').click();
+    await searching.locator('label >> text=API key of Tavily').waitFor();
+    await searching.locator('input').fill('tvly-wrong');
+    await page.keyboard.press('Enter');
+    await searching.locator('.step-line.bad >> text=/key is refused/').waitFor();
+    expect(await configured()).not.toContain('tvly-wrong');
+    await searching.locator('button >> text=Try again').click();
+    await searching.locator('button >> text=Tavily').click();
+    await searching.locator('input').fill(SEARCH_KEY);
+    await page.keyboard.press('Enter');
+    await searching.locator('text=Tavily answered with 1 result.').waitFor();
+    await searching.locator('text=Searches go to tavily.').waitFor();
+    expect(JSON.parse(await configured()).tools.web.search.engines[0]).toBe('tavily');
+
+    const speaking = page.locator('section[aria-label="Voice"]');
+    await speaking.locator('text=Set up voice').click();
+    await speaking.locator('button >> text=Listening').click();
+    await speaking.locator('button >> text=Groq').click();
+    await speaking.locator('label >> text=API key of Groq').waitFor();
+    await speaking.locator('input').fill(VOICE_KEY);
+    await page.keyboard.press('Enter');
+    await speaking.locator('text=/groq whisper.* listened in/').waitFor();
+    await speaking.locator('text=/transcribed by groq whisper-large-v3-turbo/').waitFor();
+    expect(voice.heard.map(({ name, model: heardBy }) => [name, heardBy])).toEqual([
+      ['sound.wav', 'whisper-large-v3-turbo'],
+    ]);
+    expect(voice.complaints).toEqual([]);
+    expect(await page.content()).not.toContain(VOICE_KEY);
+    expect(await page.content()).not.toContain(SEARCH_KEY);
+    expect(problems).toEqual([]);
+  });
+
+  it('adds tool servers: by a command with its tools listed, and by an address with a login', async () => {
+    await using rig = await open();
+    const { page, problems } = rig;
+    const adding = page.locator('section[aria-label="Another tool server"]');
+    const answer = async (label: string, text: string) => {
+      await adding.locator('label', { hasText: label }).waitFor();
+      await adding.locator('form.answer input').fill(text);
+      await page.keyboard.press('Enter');
+    };
+    const begin = async (name: string, where: string) => {
+      await adding.locator('text=Add a tool server').click();
+      await answer('A short name', name);
+      await adding.locator('button', { hasText: where }).click();
+    };
+    await begin('calc', 'On this machine');
+    await answer('The command', `"${process.execPath}" '${CHILD}' calendar`);
+    await answer('Variables with its keys', 'API_KEY=planted-key-of-a-tool');
+    await adding.locator('text=calc is connected and has 10 tools.').waitFor();
+    await adding.locator('text=/list_events: Lists the events/').waitFor();
+    await adding.locator('button >> text=Each time').click();
+    await adding.locator('text=Set up: calc').waitFor();
+    await adding.locator('button >> text=Done').click();
+    const calc = page.locator('[data-tool-server="calc"]');
+    await calc.locator('text=connected, 10 tools').waitFor();
+    await calc.locator('summary').click();
+    await calc.locator('text=mcp_calc_delete_event').waitFor();
+    expect(await calc.locator('select').inputValue()).toBe('always_ask');
+    expect(await page.content()).not.toContain('planted-key-of-a-tool');
+    await calc.locator('select').selectOption('ask_once');
+    await eventually(async () =>
+      expect(JSON.parse(await configured()).mcpServers.calc.trust).toBe('ask_once'),
+    );
+    await calc.locator('text=Switch off').click();
+    await calc.locator('text=switched off').waitFor();
+
+    await begin('broken', 'On this machine');
+    await answer('The command', '/no/such/program');
+    await answer('Variables with its keys', '');
+    await adding.locator('.step-line.bad >> text=/broken is not connected/').waitFor();
+    await adding.locator('button >> text=Close').click();
+    expect(await configured()).not.toContain('/no/such/program');
+
+    await begin('notes', 'Elsewhere');
+    await answer('Its address', hosted.url);
+    await answer('API key', '');
+    await adding.locator('text=notes answers and asks for a login.').waitFor();
+    await adding.locator('button >> text=Once for each tool').click();
+    const link = adding.locator('a[target=_blank]');
+    const consent = await fetch((await link.getAttribute('href')) ?? '');
+    expect(consent.status).toBe(200);
+    await adding.locator('text=Set up: notes').waitFor();
+    const notes = page.locator('[data-tool-server="notes"]');
+    await notes.locator('text=connected, 1 tool').waitFor();
+    expect(hosted.state.violations).toEqual([]);
+    await notes.locator('text=Log out').waitFor();
+    await notes.locator('button >> text=Remove').click();
+    await notes.locator('text=Remove notes for good').click();
+    await notes.waitFor({ state: 'detached' });
+    expect(Object.keys(JSON.parse(await configured()).mcpServers)).toEqual(['calc']);
+    expect(problems).toEqual([]);
+  });
+
   it('goes on after the gateway was killed, and the step says that it was lost', async () => {
     await using rig = await open();
     const { page } = rig;
@@ -194,7 +327,10 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
       await lark.locator('form.answer input').fill(HOSTILE);
       await page.keyboard.press('Enter');
       await lark.locator('label >> text=App secret').waitFor();
-      await page.evaluate("document.querySelector('#console').scrollTop = 0");
+      await page.locator('[data-tool-server="calc"] button >> text=Remove').click();
+      await page.locator('section[aria-label="Voice"] >> text=Set up voice').click();
+      await page.locator('section[aria-label="Voice"] button >> text=Speaking').click();
+      await page.locator('[data-tool-server="calc"]').scrollIntoViewIfNeeded();
     });
   });
 
@@ -207,6 +343,10 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
       '/api/v1/setup/channels/{name}',
       '/api/v1/setup/channels/{name}/login',
       '/api/v1/setup/channels/{name}/restart',
+      '/api/v1/setup/voice',
+      '/api/v1/setup/search',
+      '/api/v1/setup/tool-servers',
+      '/api/v1/setup/tool-servers/{name}/login',
       '/api/v1/setup/answers/{question}',
     ]);
     const refused = await api('/api/v1/setup/events', undefined, { authorization: 'Bearer none' });

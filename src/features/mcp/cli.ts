@@ -1,16 +1,11 @@
 // The command `nanobot mcp`: the tool servers, as the running gateway sees them, and their logins.
 
-import { Command } from 'commander';
-import {
-  CommandFailure,
-  EXIT,
-  type Terminal,
-  textTable,
-  untilStopped,
-} from '../../cli/terminal.ts';
+import { Command, Option } from 'commander';
+import { CommandFailure, EXIT, type Terminal, textTable } from '../../cli/terminal.ts';
+import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { orAborted } from '../../lib/time/clock.ts';
-import type { ServerLogin } from './login.ts';
+import { TRUSTS } from './rules/views.ts';
+import type { ToolServerFlags } from './setup.ts';
 import type { ReportedToolServer } from './tooling.ts';
 
 export function mcpCommand(terminal: Terminal): Command {
@@ -20,6 +15,27 @@ export function mcpCommand(terminal: Terminal): Command {
     .description(t`list tool servers with their status and tools`)
     .option('--json', t`print as JSON`)
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
+  command
+    .command('add')
+    .description(t`connect a tool server, list its tools and save it`)
+    .argument('[name]', t`a short name for it`)
+    .argument('[command...]', t`after --: the command that starts it on this machine`)
+    .option('--url <url>', t`the address of a hosted server`)
+    .option('--key <key>', t`API key of a hosted server`)
+    .option('--env <variables...>', t`variables for the command, as NAME=value`)
+    .addOption(new Option('--trust <kind>', t`how often its tools are asked about`).choices(TRUSTS))
+    .action((name: string | undefined, words: readonly string[], flags: ToolServerFlags) =>
+      add(terminal, {
+        ...flags,
+        ...defined({ name }),
+        ...(words.length > 0 ? { command: words } : {}),
+      }),
+    );
+  command
+    .command('remove')
+    .description(t`remove a tool server, with its tokens`)
+    .argument('<server>', t`its name in mcpServers`)
+    .action((name: string) => remove(terminal, name));
   command
     .command('login')
     .description(t`log in to a hosted tool server in a browser`)
@@ -33,8 +49,29 @@ export function mcpCommand(terminal: Terminal): Command {
   return command;
 }
 
-const CONSENT_TIMEOUT_MS = 15 * 60_000;
-const LOOK_MS = 500;
+async function add(terminal: Terminal, flags: ToolServerFlags): Promise<void> {
+  const { openHome } = await import('../../kernel/config/files/first-run.ts');
+  const { createAsker } = await import('../../cli/onboard/asker.ts');
+  const { addToolServer } = await import('./setup.ts');
+  await openHome(terminal.home, terminal.env);
+  const asker = createAsker(terminal, terminal.interactive);
+  const { name, needsLogin } = await addToolServer(terminal, asker, flags);
+  terminal.tell(t`The tool server ${name} is saved.`);
+  if (!needsLogin) return;
+  if (asker.interactive) await logIn(terminal, name);
+  else terminal.tell(t`Log in: nanobot mcp login ${name}`);
+}
+
+async function remove(terminal: Terminal, name: string): Promise<void> {
+  const { withOpenState } = await import('../../kernel/home-state.ts');
+  const { LOGIN_SCOPE } = await import('./login.ts');
+  const { removeToolServer } = await import('./setup.ts');
+  await withOpenState(terminal.home, terminal.clock, ({ store }) =>
+    removeToolServer(terminal, name, store.scope(LOGIN_SCOPE)),
+  );
+  terminal.tell(t`Removed the tool server ${name}.`);
+}
+
 const CONNECT_TIMEOUT_MS = 5000;
 const REDIRECT_PATH = '/mcp';
 const GATEWAY_PATH = '/api/mcp/redirect';
@@ -42,15 +79,13 @@ const GATEWAY_PATH = '/api/mcp/redirect';
 async function logIn(terminal: Terminal, name: string): Promise<void> {
   const { createAsker } = await import('../../cli/onboard/asker.ts');
   const { findRunningGateway, withOpenState } = await import('../../kernel/home-state.ts');
-  const { consentSecrets, listenForRedirect, readRedirect } = await import(
-    '../../lib/net/oauth-redirect.ts'
-  );
+  const { consentSecrets, listenForRedirect } = await import('../../lib/net/oauth-redirect.ts');
+  const { followConsent } = await import('./follow-consent.ts');
   const { config, gateway, network } = await serverOf(terminal, name);
   const running = await findRunningGateway(terminal.home);
   const asker = createAsker(terminal, terminal.interactive);
   const { state } = consentSecrets();
   const listener = await listenForRedirect(REDIRECT_PATH, state);
-  const asking = new AbortController();
   try {
     await withOpenState(terminal.home, terminal.clock, async ({ store }) => {
       const { LOGIN_SCOPE, ServerLogin } = await import('./login.ts');
@@ -62,50 +97,15 @@ async function logIn(terminal: Terminal, name: string): Promise<void> {
       const redirectUrl = isOutside ? `${new URL(GATEWAY_PATH, gateway.publicUrl)}` : own;
       const link = await login.begin(redirectUrl, state);
       const where = isOutside ? 'a browser' : t`a browser on this machine`;
-      asker.say(t`Open this address in ${where} and allow the access:\n${link.href}`);
-      const check = (answer: string) =>
-        readRedirect(answer, state).kind === 'foreign'
-          ? t`This is not the address of this login.`
-          : undefined;
-      const message = t`Is the browser on another machine? Paste the address at which it ends`;
-      const pasted = asker.interactive
-        ? [asker.text({ ...{ message, check, flag: '' }, signal: asking.signal })]
-        : [];
-      const address = await untilStopped(
-        () => undefined,
-        (stop) => {
-          const signal = AbortSignal.any([stop, AbortSignal.timeout(CONSENT_TIMEOUT_MS)]);
-          // The gateway ends a login at its public address by itself.
-          const ended = untilEnded(login, state, terminal.clock, signal);
-          return orAborted(Promise.race([listener.redirect, ended, ...pasted]), signal);
-        },
-      ).catch(cancelled);
-      if (address !== undefined) await login.finish(address);
+      const { clock } = terminal;
+      const { redirect } = listener;
+      await followConsent(asker, { login, link, state, where, clock, redirect });
     });
     await connectRunning(terminal, name);
     asker.say(t`Logged in to ${name}.`);
   } finally {
-    asking.abort();
     await listener[Symbol.asyncDispose]();
   }
-}
-
-async function untilEnded(
-  login: ServerLogin,
-  state: string,
-  clock: Terminal['clock'],
-  signal: AbortSignal,
-): Promise<undefined> {
-  while (await login.isOurs(`?state=${state}`)) await clock.sleep(LOOK_MS, signal);
-  if (!(await login.isLoggedInBy(state)))
-    throw new CommandFailure(EXIT.failure, t`the login failed`);
-}
-
-function cancelled(error: unknown): never {
-  const name = error instanceof Error ? error.name : '';
-  if (name === 'AbortError') throw new CommandFailure(EXIT.interrupted, t`Cancelled.`);
-  if (name !== 'TimeoutError') throw error;
-  throw new CommandFailure(EXIT.failure, t`nobody allowed the access within 15 minutes`);
 }
 
 async function logOut(terminal: Terminal, name: string): Promise<void> {
@@ -152,7 +152,7 @@ async function list(terminal: Terminal, asJson: boolean): Promise<void> {
   const rows = await rowsOf(terminal);
   if (asJson) return terminal.printJson(rows);
   if (rows.length === 0) {
-    terminal.tell(t`No tool servers. Add them under mcpServers in config.json.`);
+    terminal.tell(t`No tool servers. Add one: nanobot mcp add`);
     return;
   }
   for (const line of textTable(rows.map(({ name, state }) => [name, state]))) terminal.tell(line);

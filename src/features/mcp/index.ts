@@ -106,6 +106,7 @@ export const MCP_COMMANDS = {
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, media, env, store, home, owners, add } = kernel;
+  const logins = store.scope('tool-server-logins');
   const servers = createToolServers({
     servers: () => live.config.mcpServers,
     folderOf: ({ cwd }: ToolServerConfig) =>
@@ -113,7 +114,7 @@ export function install(kernel: Kernel): void {
     redact: (text) => live.redact(text),
     version: programVersion(),
     proxy: () => live.config.network.proxy,
-    logins: store.scope('tool-server-logins'),
+    logins,
     loginNeeded: (name) =>
       owners.tell(
         t`The tool server ${name} needs a login before its tools can be used. Send \`/mcp login ${name}\`.`,
@@ -134,6 +135,22 @@ export function install(kernel: Kernel): void {
   add.routes(['GET /api/mcp/redirect'], async () => (await loaded()).redirectRoute(parts), {
     isOpen: true,
   });
+  add.routes(
+    [
+      'GET /api/v1/tool-servers/events',
+      'POST /api/v1/tool-servers/:name',
+      'POST /api/v1/tool-servers/:name/remove',
+      'POST /api/v1/tool-servers/:name/logout',
+    ],
+    async () => {
+      const { serverRoutes } = await import('./server-routes.ts');
+      return serverRoutes({
+        ...{ home, env, clock, servers, logins, audit: kernel.measuring.audit },
+        configured: () => live.config.mcpServers,
+        redact: (text) => live.redact(text),
+      });
+    },
+  );
   add.reconfigured(() => servers.configured());
   add.task({ name: 'tool servers', run: (signal) => servers.run(signal) });
 }

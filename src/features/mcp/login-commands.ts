@@ -63,7 +63,7 @@ function listed({ servers, configured, clock }: LoginParts & Configured): string
     return `- **${name}**: ${toolServerLine({ ...report, tools: [...report.tools] }, clock.now())}${tools}`;
   });
   return lines.length === 0
-    ? t`No tool servers. Add them under mcpServers in config.json.`
+    ? t`No tool servers. Add one on the web page under Setup, or by: nanobot mcp add`
     : lines.join('\n');
 }
 
@@ -76,7 +76,10 @@ function loginOf(servers: ToolServers, name: string): ServerLogin {
 }
 
 /** The gateway itself, where browsers elsewhere reach it, else for a browser on this machine. */
-async function redirectUrl({ home, publicUrl }: LoginParts): Promise<string> {
+export async function redirectUrl({
+  home,
+  publicUrl,
+}: Pick<LoginParts, 'home' | 'publicUrl'>): Promise<string> {
   const outside = publicUrl();
   if (outside !== '') return new URL(REDIRECT_PATH, outside).href;
   const { address = '' } = (await findRunningGateway(home)) ?? {};

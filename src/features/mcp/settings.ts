@@ -14,7 +14,7 @@ import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
 
 /** No `_`: in the name of a tool the first one separates server and tool. */
-const NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,31}$/;
+export const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,31}$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 /**
  * RFC 9110 section 5.6.2, without the dot and the star, which have a meaning in configuration
@@ -92,7 +92,7 @@ const server = z.strictObject({
 
 export const mcpServersSchema = z
   .record(
-    z.string().regex(NAME, 'Use at most 32 letters, digits and "-" in the name of a server'),
+    z.string().regex(SERVER_NAME, 'Use at most 32 letters, digits and "-" in the name of a server'),
     server.prefault({}),
   )
   .default({})

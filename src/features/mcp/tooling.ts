@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { spanText } from '../../cli/flag-values.ts';
 import { askGateway, type RunningGateway } from '../../kernel/home-state.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
+import type { ToolServerReport } from './tool-server.ts';
 
 const serverSchema = z.object({
   name: z.string(),
@@ -50,6 +51,13 @@ export async function reportTooling(
 /** Parses the body of /api/status. */
 export const toolingIn = (status: unknown): ReportedTooling | undefined =>
   toolingSchema.safeParse(status).data?.tooling;
+
+/** The state for a page, which has buttons for what is to be done. */
+export function stateText(server: ToolServerReport | undefined, now: number): string {
+  if (server === undefined) return t`not started yet`;
+  if (server.state.kind === 'login') return t`needs a login`;
+  return toolServerLine({ ...server, tools: [...server.tools] }, now);
+}
 
 export function toolServerLine({ name, state, tools }: ReportedToolServer, now: number): string {
   const reason = state.reason ?? t`unknown reason`;

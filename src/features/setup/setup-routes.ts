@@ -28,7 +28,7 @@ import { defined } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import { t } from '../../lib/texts.ts';
-import type { SetupHost } from './asker.ts';
+import type { Asker, SetupHost, Step } from './asker.ts';
 import { type OpenQuestions, pageStep } from './page-asker.ts';
 import { linkEvent, type SetupState, setupEvent, setupState } from './rules/views.ts';
 
@@ -37,6 +37,10 @@ const MAX_ANSWER_CHARS = 10_000;
 type SetupRoutesDeps = SetupHost & {
   readonly channels: ChannelControl;
   model(): SetupState['model'];
+  /** What is set up beside model and channels. */
+  extras(): Pick<SetupState, 'voice' | 'search'>;
+  /** To a hosted tool server. */
+  logIn(asker: Asker, name: string): Promise<void>;
   readonly audit: AuditLog;
   readonly log: Logger;
   readonly redact: Redactor;
@@ -44,17 +48,42 @@ type SetupRoutesDeps = SetupHost & {
 
 const oneAccount = z.object({ name: z.string().describe('email@work is a further account.') });
 const oneChannel = z.object({ name: z.enum(CHANNELS.map(({ name }) => name)) });
+const oneServer = z.object({ name: z.string().min(1).max(100) });
 const oneQuestion = z.object({ question: z.string().min(1).max(100) });
 
 export function setupRoutes(deps: SetupRoutesDeps) {
-  const { channels, model, audit, log, redact, ...host } = deps;
+  const { channels, model, extras, logIn, audit, log, redact, ...host } = deps;
   const open: OpenQuestions = new Map();
   const linking = channelRoutes(channels, log);
 
   const state = async () => ({
     model: model(),
     channels: channels.channels().map(shownChannel),
+    ...extras(),
   });
+  const note = (...command: readonly string[]) =>
+    audit.note({
+      kind: 'command',
+      fields: { command: command.join(' '), by: LOCAL_OWNER.id },
+    });
+  const following = (
+    begin: (asker: Asker) => Promise<readonly [title: string, step: Step]>,
+    anew: boolean,
+    signal: AbortSignal,
+  ) => pageStep({ ...host, open, log, redact }, begin, anew, signal);
+  /** A step of its own, without credentials to ask for again. */
+  const stepRoute = (
+    summary: string,
+    command: string,
+    begin: (asker: Asker) => Promise<readonly [title: string, step: Step]>,
+  ) =>
+    streamed(
+      { summary, body: z.strictObject({}), answer: setupEvent },
+      (_params, _body, signal) => {
+        note(command);
+        return following(begin, false, signal);
+      },
+    );
 
   return {
     'GET /api/v1/setup/events': watched(
@@ -79,14 +108,8 @@ export function setupRoutes(deps: SetupRoutesDeps) {
         if (account !== undefined && !mayHaveSeveral(name)) {
           throw new Refusal(400, 'one_account', t`${name} has only one account.`);
         }
-        const command = ['channels', 'login', name, ...(account === undefined ? [] : [account])];
-        audit.note({
-          kind: 'command',
-          fields: { command: command.join(' '), by: LOCAL_OWNER.id },
-        });
-        const deps = { ...host, open, log, redact };
-        return pageStep(
-          deps,
+        note('channels', 'login', name, ...(account === undefined ? [] : [account]));
+        return following(
           (asker) => channelStep(host, asker, name, defined({ account })),
           anew,
           signal,
@@ -111,6 +134,51 @@ export function setupRoutes(deps: SetupRoutesDeps) {
         body: z.strictObject({}),
         status: 202,
         answer: z.object({ result: z.string() }),
+      },
+    ),
+    'POST /api/v1/setup/voice': stepRoute(
+      t`Set up who transcribes voice messages, or who speaks answers; proved before it is saved`,
+      'setup voice',
+      async (asker) => {
+        const { setUpVoice } = await import('../voice/setup.ts');
+        return [t`Voice`, () => setUpVoice(host, asker)];
+      },
+    ),
+    'POST /api/v1/setup/search': stepRoute(
+      t`Set up the web search; proved by a search before it is saved`,
+      'setup search',
+      async (asker) => {
+        const { setUpWebSearch } = await import('../../tools/search/setup.ts');
+        return [t`Web search`, () => setUpWebSearch(host, asker)];
+      },
+    ),
+    'POST /api/v1/setup/tool-servers': stepRoute(
+      t`Add a tool server; connected, and its tools listed, before it is saved`,
+      'mcp add',
+      async (asker) => {
+        const { addToolServer } = await import('../mcp/setup.ts');
+        let name: string | undefined;
+        const step = async () => {
+          const added = await (name ?? addToolServer(host, asker, {}));
+          name = typeof added === 'string' ? added : added.name;
+          if (typeof added === 'string' || added.needsLogin) await logIn(asker, name);
+          return name;
+        };
+        return [t`Tool server`, step];
+      },
+    ),
+    'POST /api/v1/setup/tool-servers/:name/login': streamed(
+      {
+        summary: t`Log in to a hosted tool server: the address to open, until the access is allowed`,
+        ...{ params: oneServer, body: z.strictObject({}), answer: setupEvent },
+      },
+      ({ name }, _body, signal) => {
+        note('mcp', 'login', name);
+        const step = async (asker: Asker) => {
+          await logIn(asker, name);
+          return name;
+        };
+        return following(async (asker) => [name, () => step(asker)], false, signal);
       },
     ),
     'POST /api/v1/setup/answers/:question': endpoint(

@@ -1,6 +1,7 @@
 // The search tools, and the one that sends a question to all others: memory, past conversations,
 // mailbox, files, the web.
 
+import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
@@ -117,26 +118,23 @@ export function createSearchTools(
 // Creates the tools for services that the owner configured.
 
 const FINANCE_KEY = 'FINANCIAL_DATASETS_API_KEY';
+/** The environment variables with the keys of the engines. */
+export const KEY_VARIABLES = {
+  brave: 'BRAVE_API_KEY',
+  tavily: 'TAVILY_API_KEY',
+  exa: 'EXA_API_KEY',
+  serper: 'SERPER_API_KEY',
+  google: 'GOOGLE_SEARCH_API_KEY',
+} as const;
 
 export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps {
   return {
     web: {
-      fetchFrom: (origin) => fetchFrom(origin, live),
+      ...webSearchAccess(() => live.config, env),
       redact: (text) => live.redact(text),
-      settings() {
-        const { search, enabled } = live.config.tools.web;
-        const keys = {
-          brave: search.braveApiKey || env['BRAVE_API_KEY'],
-          tavily: search.tavilyApiKey || env['TAVILY_API_KEY'],
-          exa: search.exaApiKey || env['EXA_API_KEY'],
-          serper: search.serperApiKey || env['SERPER_API_KEY'],
-          google: search.googleApiKey || env['GOOGLE_SEARCH_API_KEY'],
-        };
-        return { ...search, keys, engines: enabled ? search.engines : [] };
-      },
     },
     finance: {
-      fetchFrom: (origin) => fetchFrom(origin, live),
+      fetchFrom: (origin) => fetchFrom(origin, () => live.config),
       settings() {
         const { finance } = live.config.tools;
         return { ...finance, apiKey: finance.apiKey || (env[FINANCE_KEY] ?? '') };
@@ -147,14 +145,35 @@ export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps
   };
 }
 
+/** The engines of a configuration with their keys, and how they are reached. */
+export function webSearchAccess(
+  config: () => Config,
+  env: Environment,
+): Pick<WebSearchDeps, 'settings' | 'fetchFrom'> {
+  return {
+    fetchFrom: (origin) => fetchFrom(origin, config),
+    settings() {
+      const { search, enabled } = config().tools.web;
+      const keys = {
+        brave: search.braveApiKey || env[KEY_VARIABLES.brave],
+        tavily: search.tavilyApiKey || env[KEY_VARIABLES.tavily],
+        exa: search.exaApiKey || env[KEY_VARIABLES.exa],
+        serper: search.serperApiKey || env[KEY_VARIABLES.serper],
+        google: search.googleApiKey || env[KEY_VARIABLES.google],
+      };
+      return { ...search, keys, engines: enabled ? search.engines : [] };
+    },
+  };
+}
+
 /**
  * Reaches only the host that the owner configured, at any address; a redirect leads nowhere else.
  */
-function fetchFrom(origin: string, live: LiveConfig): SafeFetch {
+function fetchFrom(origin: string, config: () => Config): SafeFetch {
   const { host, hostname, port, protocol } = new URL(origin);
   const named = port === '' ? `${hostname}:${protocol === 'http:' ? 80 : 443}` : host;
   const rules = { ports: [], allowPrivateHosts: [named] };
-  return createSafeFetch({ rules: () => rules, proxy: () => live.config.network.proxy });
+  return createSafeFetch({ rules: () => rules, proxy: () => config().network.proxy });
 }
 
 // Tool: figures of companies and markets from financialdatasets.ai, for one plain question.

@@ -304,7 +304,8 @@ export function createWebSearch(deps: WebSearchDeps) {
   });
 }
 
-const readyEngines = (settings: SearchSettings): readonly SearchEngineName[] =>
+/** Set up, in the order of use. */
+export const readyEngines = (settings: SearchSettings): readonly SearchEngineName[] =>
   settings.engines.filter((name) => {
     const { keyed, isReady } = ENGINES[name];
     const hasKey = keyed === undefined || (settings.keys[name] ?? '') !== '';
@@ -312,7 +313,10 @@ const readyEngines = (settings: SearchSettings): readonly SearchEngineName[] =>
   });
 
 /** Spaces requests to public engines, and pauses an engine that refuses. */
-function createAsking({ settings, fetchFrom }: WebSearchDeps) {
+export function createAsking({
+  settings,
+  fetchFrom,
+}: Pick<WebSearchDeps, 'settings' | 'fetchFrom'>) {
   const lanes = createLanes();
   const nextAt = new Map<SearchEngineName, number>();
 

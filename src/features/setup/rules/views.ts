@@ -100,7 +100,17 @@ const shownChannel = z.object({
   canLogIn: z.boolean().describe('A person’s phone can link it.'),
   canSetUp: z.boolean().describe('A step of the setup is for it.'),
 });
-export const setupState = z.object({ model: shownModel, channels: z.array(shownChannel) });
+export const setupState = z.object({
+  model: shownModel,
+  channels: z.array(shownChannel),
+  voice: z.object({
+    listening: z.string().exactOptional().describe('Who transcribes; absent: nobody.'),
+    speaking: z.string().exactOptional().describe('Who speaks answers; absent: nobody.'),
+  }),
+  search: z.object({
+    engines: z.array(z.string()).describe('Search engines that can be used, in their order.'),
+  }),
+});
 
 export type LinkEvent = z.output<typeof linkEvent>;
 export type SetupEvent = z.output<typeof setupEvent>;

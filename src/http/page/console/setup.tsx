@@ -1,4 +1,5 @@
-// Setup: the model that answers, and each channel with its state and what to do next.
+// Setup: the model that answers, each channel with its state and what to do next, voice, web search and tool
+// servers.
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
@@ -9,6 +10,7 @@ import { LinkAccount } from './setup-link.tsx';
 import { ModelCard } from './setup-model.tsx';
 import { capital, SetupTabs, Words } from './setup-parts.tsx';
 import { SetupStep } from './setup-step.tsx';
+import { SearchCard, ToolServers, VoiceCard } from './setup-tools.tsx';
 
 const CHANNELS = '/api/v1/setup/channels';
 const MAILBOX = 'email';
@@ -22,7 +24,7 @@ export function Setup({ parts }: ViewProps) {
       <SetupTabs shown="#/setup" />
       <Shown
         live={live}
-        show={({ model, channels }) => (
+        show={({ model, channels, voice, search }) => (
           <>
             <ModelCard parts={parts} model={model} />
             <section class="section" aria-label={t`Channels`}>
@@ -41,6 +43,9 @@ export function Setup({ parts }: ViewProps) {
                 ))}
               </ul>
             </section>
+            <VoiceCard parts={parts} voice={voice} />
+            <SearchCard parts={parts} search={search} />
+            <ToolServers parts={parts} />
           </>
         )}
       />

@@ -1,0 +1,120 @@
+// Tool servers over HTTP, with the rights of an owner: their state and tools, the switch and the trust of
+// each, removing one, logging out.
+
+import { z } from 'zod';
+import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import type { AuditLog } from '../../kernel/observe/telemetry.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import type { Redactor } from '../../lib/text/redact.ts';
+import { t } from '../../lib/texts.ts';
+import { type SetupHost, setupProblem } from '../setup/asker.ts';
+import { type LoginRows, mayLogIn } from './login.ts';
+import { type ShownServers, serverChange, shownServers } from './rules/views.ts';
+import type { ToolServerConfig, ToolServersConfig } from './settings.ts';
+import { changeToolServer, removeToolServer } from './setup.ts';
+import type { ToolServers } from './tool-server.ts';
+import { stateText } from './tooling.ts';
+
+const MAX_DESCRIPTION_CHARS = 300;
+
+type ServerRoutesDeps = SetupHost & {
+  readonly servers: ToolServers;
+  readonly configured: () => ToolServersConfig;
+  readonly logins: LoginRows;
+  readonly audit: AuditLog;
+  readonly redact: Redactor;
+};
+
+type Shown = ShownServers['servers'][number];
+
+const oneServer = z.object({ name: z.string().min(1).max(100) });
+
+export function serverRoutes(deps: ServerRoutesDeps) {
+  const { servers, configured, logins, audit, redact, ...host } = deps;
+  const note = (...command: readonly string[]) =>
+    audit.note({
+      kind: 'command',
+      fields: { command: ['mcp', ...command].join(' '), by: LOCAL_OWNER.id },
+    });
+
+  function shown(name: string, config: ToolServerConfig): Shown {
+    const { enabled, trust, url, command } = config;
+    const report = servers.report().find((one) => one.name === name);
+    const tools = servers
+      .tools()
+      .filter((tool) => report?.tools.includes(tool.name) === true)
+      .map((tool) => ({
+        name: tool.name,
+        description: headOf(tool.description ?? '', MAX_DESCRIPTION_CHARS),
+      }));
+    return {
+      ...{ name, enabled, trust, tools, isHosted: url !== '', mayLogIn: mayLogIn(config) },
+      origin: redact(url === '' ? command : originOf(url)),
+      state: enabled ? (report?.state.kind ?? 'starting') : 'off',
+      text: enabled ? redact(stateText(report, host.clock.now())) : t`switched off`,
+    };
+  }
+
+  return {
+    'GET /api/v1/tool-servers/events': watched(
+      { summary: t`The tool servers, now and after each change`, answer: shownServers },
+      host.clock,
+      async () => ({
+        servers: Object.entries(configured()).map(([name, config]) => shown(name, config)),
+      }),
+    ),
+    'POST /api/v1/tool-servers/:name': endpoint(
+      {
+        summary: t`Switch a tool server on or off, or change how often its tools are asked about`,
+        ...{ params: oneServer, body: serverChange, answer: z.object({}) },
+      },
+      ({ name }, change) =>
+        explained(async () => {
+          await changeToolServer(host, name, change);
+          note('change', name, JSON.stringify(change));
+          return {};
+        }),
+    ),
+    'POST /api/v1/tool-servers/:name/remove': endpoint(
+      {
+        summary: t`Remove a tool server, with its tokens`,
+        ...{ params: oneServer, body: z.strictObject({}), answer: z.object({}) },
+      },
+      ({ name }) =>
+        explained(async () => {
+          await removeToolServer(host, name, logins);
+          note('remove', name);
+          return {};
+        }),
+    ),
+    'POST /api/v1/tool-servers/:name/logout': endpoint(
+      {
+        summary: t`Delete the tokens of a hosted tool server`,
+        ...{ params: oneServer, body: z.strictObject({}), answer: z.object({}) },
+      },
+      async ({ name }) => {
+        await logins.delete(name);
+        note('logout', name);
+        return {};
+      },
+    ),
+  } satisfies RouteHandlers;
+}
+
+/** A query may hold a key. */
+function originOf(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed === null ? '' : `${parsed.origin}${parsed.pathname}`;
+}
+
+async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Refusal || !(error instanceof NanobotError)) throw error;
+    const status = error.code === 'tool_server_unknown' ? 404 : 422;
+    throw new Refusal(status, error.code, setupProblem(error));
+  }
+}

@@ -1,0 +1,278 @@
+// What the agent can do beyond answering: hear and speak, search the web, and use tool servers (MCP) with
+// their tools, switch and trust.
+
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { ShownServers } from '../../../features/mcp/rules/views.ts';
+import type { SetupState } from '../../../features/setup/rules/views.ts';
+import { type PageParts, problemText, Shown, useLive } from './parts.tsx';
+import { SetupStep } from './setup-step.tsx';
+
+type Server = ShownServers['servers'][number];
+type PartsProps = { readonly parts: PageParts };
+
+/** A card with a step behind its button. */
+export function StepCard(
+  props: PartsProps & {
+    readonly title: string;
+    readonly button: string;
+    readonly path: string;
+    readonly children: ComponentChildren;
+  },
+) {
+  const isOpen = useSignal(false);
+  const { title, button, path } = props;
+  const opener = useRef<HTMLButtonElement>(null);
+  return (
+    <section class="card" aria-label={title}>
+      <h2>{title}</h2>
+      {props.children}
+      {isOpen.value ? (
+        <SetupStep
+          parts={props.parts}
+          title={t`Set up ${title}`}
+          path={path}
+          body={{}}
+          onOver={() => {
+            isOpen.value = false;
+            setTimeout(() => opener.current?.focus());
+          }}
+        />
+      ) : (
+        <div class="actions">
+          <button
+            ref={opener}
+            type="button"
+            class="button"
+            onClick={() => {
+              isOpen.value = true;
+            }}
+          >
+            {button}
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+export function VoiceCard({
+  parts,
+  voice: { listening, speaking },
+}: PartsProps & Pick<SetupState, 'voice'>) {
+  return (
+    <StepCard parts={parts} title={t`Voice`} button={t`Set up voice`} path="/api/v1/setup/voice">
+      <p>
+        {listening === undefined
+          ? t`Voice messages are not transcribed.`
+          : t`Voice messages are transcribed by ${listening}.`}{' '}
+        {speaking === undefined ? t`Answers are text.` : t`Answers are spoken by ${speaking}.`}
+      </p>
+    </StepCard>
+  );
+}
+
+export function SearchCard({
+  parts,
+  search: { engines },
+}: PartsProps & Pick<SetupState, 'search'>) {
+  const [first, ...others] = engines;
+  const list = others.join(', ');
+  return (
+    <StepCard
+      parts={parts}
+      title={t`Web search`}
+      button={t`Set up the web search`}
+      path="/api/v1/setup/search"
+    >
+      <p>
+        {first === undefined ? t`The agent cannot search the web.` : t`Searches go to ${first}.`}{' '}
+        {list !== '' && t`If it fails: ${list}.`}
+      </p>
+    </StepCard>
+  );
+}
+
+export function ToolServers({ parts }: PartsProps) {
+  const live = useLive<ShownServers>(parts, '/api/v1/tool-servers/events');
+  return (
+    <section class="section" aria-label={t`Tool servers`}>
+      <h2>{t`Tool servers`}</h2>
+      <p class="soft">
+        {t`Programs and services that give the agent further tools (MCP), e.g. for your notes or calendar.`}
+      </p>
+      <Shown
+        live={live}
+        show={({ servers }) => (
+          <ul class="cards">
+            {servers.map((server) => (
+              <ServerCard key={server.name} parts={parts} server={server} />
+            ))}
+          </ul>
+        )}
+      />
+      <StepCard
+        parts={parts}
+        title={t`Another tool server`}
+        button={t`Add a tool server`}
+        path="/api/v1/setup/tool-servers"
+      >
+        <p class="soft">{t`It is connected, and its tools are listed, before it is saved.`}</p>
+      </StepCard>
+    </section>
+  );
+}
+
+function ServerCard({ parts, server }: PartsProps & { readonly server: Server }) {
+  const { name, origin, enabled, state, text, tools, mayLogIn } = server;
+  const problem = useSignal('');
+  const isBusy = useSignal(false);
+  const isLoggingIn = useSignal(false);
+  const path = `/api/v1/tool-servers/${encodeURIComponent(name)}`;
+
+  async function post(end: string, body: object) {
+    problem.value = '';
+    isBusy.value = true;
+    try {
+      await parts.api.postJson(`${path}${end}`, body);
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    isBusy.value = false;
+  }
+
+  const tone = { connected: 'running', failed: 'stopped', login: 'stopped', lost: 'degraded' };
+  const shownState = state === 'off' || state === 'starting' ? state : tone[state];
+  return (
+    <li class="card channel-card" data-tool-server={name} data-state={shownState}>
+      <h2>
+        <span class="channel-dot" aria-hidden="true" />
+        <bdi>{name}</bdi>
+      </h2>
+      <div class="channel-text">
+        <span class="channel-state" dir="auto">
+          {text}
+        </span>
+        <code class="server-origin">{origin}</code>
+      </div>
+      <p class="problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      {tools.length > 0 && <Tools tools={tools} />}
+      <Trust server={server} isBusy={isBusy.value} onTrust={(trust) => post('', { trust })} />
+      {isLoggingIn.value && (
+        <SetupStep
+          parts={parts}
+          title={t`Log in to ${name}`}
+          path={`/api/v1/setup/tool-servers/${encodeURIComponent(name)}/login`}
+          body={{}}
+          onOver={() => {
+            isLoggingIn.value = false;
+          }}
+        />
+      )}
+      {!isLoggingIn.value && (
+        <fieldset class="actions" aria-label={t`About ${name}`} disabled={isBusy.value}>
+          {state === 'login' && (
+            <button
+              type="button"
+              class="button primary"
+              onClick={() => {
+                isLoggingIn.value = true;
+              }}
+            >{t`Log in`}</button>
+          )}
+          {mayLogIn && state === 'connected' && (
+            <button
+              type="button"
+              class="button"
+              onClick={() => post('/logout', {})}
+            >{t`Log out`}</button>
+          )}
+          <button type="button" class="button" onClick={() => post('', { enabled: !enabled })}>
+            {enabled ? t`Switch off` : t`Switch on`}
+          </button>
+          <Remove name={name} onRemove={() => post('/remove', {})} />
+        </fieldset>
+      )}
+    </li>
+  );
+}
+
+function Tools({ tools }: Pick<Server, 'tools'>) {
+  return (
+    <details class="server-tools">
+      <summary>{t`Tools (${tools.length})`}</summary>
+      <dl>
+        {tools.map(({ name, description }) => (
+          <div key={name}>
+            <dt>
+              <code>{name}</code>
+            </dt>
+            <dd dir="auto">{description}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+function Trust(props: {
+  readonly server: Server;
+  readonly isBusy: boolean;
+  readonly onTrust: (trust: Server['trust']) => void;
+}) {
+  const { server, isBusy, onTrust } = props;
+  const texts = {
+    ask_once: t`once for each tool`,
+    always_ask: t`each time`,
+    read_only: t`never: its tools change nothing`,
+  };
+  const choices = Object.entries(texts) as [Server['trust'], string][];
+  return (
+    <label class="server-trust">
+      {t`Asks you`}
+      <select
+        value={server.trust}
+        disabled={isBusy}
+        onChange={({ currentTarget }) => {
+          const [chosen] = choices.find(([trust]) => trust === currentTarget.value) ?? [];
+          if (chosen !== undefined) onTrust(chosen);
+        }}
+      >
+        {choices.map(([trust, text]) => (
+          <option key={trust} value={trust}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Asks once more, since its settings are gone then. */
+function Remove({ name, onRemove }: { readonly name: string; readonly onRemove: () => void }) {
+  const isAsked = useSignal(false);
+  const sure = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isAsked.value) sure.current?.focus();
+  }, [isAsked.value]);
+  if (!isAsked.value) {
+    return (
+      <button
+        type="button"
+        class="button"
+        onClick={() => {
+          isAsked.value = true;
+        }}
+      >{t`Remove`}</button>
+    );
+  }
+  return (
+    <button ref={sure} type="button" class="button danger" onClick={onRemove}>
+      {t`Remove ${name} for good`}
+    </button>
+  );
+}
