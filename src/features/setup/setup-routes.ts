@@ -74,13 +74,13 @@ export function setupRoutes(deps: SetupRoutesDeps) {
   /** A step of its own, without credentials to ask for again. */
   const stepRoute = (
     summary: string,
-    command: string,
+    command: readonly string[],
     begin: (asker: Asker) => Promise<readonly [title: string, step: Step]>,
   ) =>
     streamed(
       { summary, body: z.strictObject({}), answer: setupEvent },
       (_params, _body, signal) => {
-        note(command);
+        note(...command);
         return following(begin, false, signal);
       },
     );
@@ -138,7 +138,7 @@ export function setupRoutes(deps: SetupRoutesDeps) {
     ),
     'POST /api/v1/setup/voice': stepRoute(
       t`Set up who transcribes voice messages, or who speaks answers; proved before it is saved`,
-      'setup voice',
+      ['setup', 'voice'],
       async (asker) => {
         const { setUpVoice } = await import('../voice/setup.ts');
         return [t`Voice`, () => setUpVoice(host, asker)];
@@ -146,7 +146,7 @@ export function setupRoutes(deps: SetupRoutesDeps) {
     ),
     'POST /api/v1/setup/search': stepRoute(
       t`Set up the web search; proved by a search before it is saved`,
-      'setup search',
+      ['setup', 'search'],
       async (asker) => {
         const { setUpWebSearch } = await import('../../tools/search/setup.ts');
         return [t`Web search`, () => setUpWebSearch(host, asker)];
@@ -154,7 +154,7 @@ export function setupRoutes(deps: SetupRoutesDeps) {
     ),
     'POST /api/v1/setup/tool-servers': stepRoute(
       t`Add a tool server; connected, and its tools listed, before it is saved`,
-      'mcp add',
+      ['mcp', 'add'],
       async (asker) => {
         const { addToolServer } = await import('../mcp/setup.ts');
         let name: string | undefined;

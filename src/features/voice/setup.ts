@@ -76,7 +76,7 @@ async function engineSettings(host: SetupHost, asker: Asker, part: Part): Promis
   const isInstalled = await isOnPath(program, env);
   const choices: Choice<string>[] = [
     ...found.map(({ apiBase, model }, index) => ({
-      value: `found ${index}`,
+      value: `found-${index}`,
       label: model,
       hint: t`runs on this machine, at ${new URL(apiBase).host}`,
     })),
@@ -108,7 +108,7 @@ async function engineSettings(host: SetupHost, asker: Asker, part: Part): Promis
   if (answer === 'off') return fields({ engine: 'off' });
   if (answer === 'command') return fields({ engine: 'command', command: await argv(asker, line) });
   if (answer === 'server') return fields(await ownServer(asker, part));
-  const local = found[Number(answer.slice('found '.length))];
+  const local = found[Number(answer.slice('found-'.length))];
   if (local !== undefined) {
     return fields({ engine: 'openai', ...local, ...(await voiceOf(asker, part, '')) });
   }
