@@ -278,13 +278,13 @@ function createTurnOpener(
   };
 }
 
-/** Turns of subagents and regenerated answers use the main model alone. */
+/** Turns of subagents, and answers to a changed message, use the main model alone. */
 async function withMode(
   { modes }: AgentDeps,
   opened: ModeTurn,
 ): Promise<Omit<TurnContext, 'signal'>> {
   const { turnLimits, settings, messages } = opened.input;
-  const isPlain = turnLimits !== undefined || messages[0].message.redoes !== undefined;
+  const isPlain = turnLimits !== undefined || messages[0].message.redoes?.isAsked === false;
   const mode = isPlain ? undefined : await modes?.open(settings.mode, opened);
   return mode === undefined ? { ...opened, mode } : { ...opened, mode, toolbox: mode.toolbox };
 }

@@ -378,6 +378,15 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps) {
       return [...places].map(([id, seq]) => ({ id, seq }));
     },
 
+    /** The tools that ran in the turn, each once; also of an undone turn. */
+    async usedTools(session: SessionKey, turnId: TurnId): Promise<readonly string[]> {
+      const entries = await sessions.turn(session, turnId);
+      const ran = entries.flatMap((entry) =>
+        entry.role === 'tool' && entry.isBlocked !== true ? entry.name : [],
+      );
+      return [...new Set(ran)];
+    },
+
     /** How the turn ended; undefined where it is running, or its record is gone. */
     async outcome(session: SessionKey, turnId: TurnId): Promise<TurnOutcome['kind'] | undefined> {
       const entries = await sessions.turn(session, turnId);

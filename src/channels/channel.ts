@@ -146,6 +146,8 @@ export interface Retracting {
    * @throws DeliveryError if the platform keeps one of them, e.g. because it is too old.
    */
   retract(chat: ChatRef, parts: readonly NativeId[], signal: AbortSignal): Promise<void>;
+  /** Marks these messages as replaced by a newer answer; they stay readable. */
+  markReplaced?(chat: ChatRef, parts: readonly NativeId[], signal: AbortSignal): Promise<void>;
 }
 
 /** The channel shows complete snapshots of a turn itself (web page, terminal). Must not block. */

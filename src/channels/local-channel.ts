@@ -59,7 +59,12 @@ export type LocalEvent =
       readonly files?: readonly LocalFile[];
       /** No text of its own: that message is removed. */
       readonly takesAway?: MessageId;
-      /** No new message: the person replaced the text of an earlier one, or deleted it. */
+      /** No text of its own: a newer answer replaces that one, which stays readable. */
+      readonly replaced?: MessageId;
+      /**
+       * No new message: the person replaced the text of an earlier one, deleted it, or wants another
+       * answer to it.
+       */
       readonly amends?: LocalAmendment;
       /** Removes the buttons below that message; a text replaces its text. */
       readonly closes?: MessageId;
@@ -105,14 +110,14 @@ export type LocalFile = LocalFileRef & {
   readonly sizeBytes: number;
 };
 
-/** A person's change of their own message. */
+/** A person's change of their own message, or their wish for another answer to it. */
 export type LocalAmendment = Pick<Amendment, 'id' | 'kind'>;
 
 export type LocalMessage = {
   readonly chat: string;
   /** Chosen by the page; makes a repeat harmless. */
   readonly clientId: string;
-  /** Empty for a message that is deleted. */
+  /** Empty for a message that is deleted or to be answered again. */
   readonly text: string;
   /** The token of a choice; the text is its label. */
   readonly press?: string;

@@ -34,13 +34,15 @@ const file = z.strictObject({
 });
 const amends = z.strictObject({
   id: z.string().min(1).max(MAX_ID_CHARS).transform(messageId),
-  kind: z.enum(['edited', 'withdrawn']),
+  kind: z
+    .enum(['edited', 'withdrawn', 'again'])
+    .describe('again: the last message gets another answer. What tools did is not undone.'),
 });
 export const changeBody = z
   .strictObject({ clientId: name, text: z.string(), amends })
   .refine(({ text, amends: { kind } }) => (text.trim() !== '') === (kind === 'edited'), {
     path: ['text'],
-    message: t`is the new text of an edited message; a deleted one has none`,
+    message: t`is the new text of an edited message; a deleted or repeated one has none`,
   });
 export const messageBody = z
   .strictObject({
@@ -72,8 +74,12 @@ const event = z.discriminatedUnion('type', [
     at: moment,
     files: z.array(shownFile).exactOptional(),
     choices: z.array(z.object({ label: z.string(), token: z.string() })).exactOptional(),
-    amends: z.object({ id: z.string(), kind: z.enum(['edited', 'withdrawn']) }).exactOptional(),
+    replyTo: z.string().exactOptional().describe('The newest message that it answers.'),
+    amends: z
+      .object({ id: z.string(), kind: z.enum(['edited', 'withdrawn', 'again']) })
+      .exactOptional(),
     takesAway: z.string().exactOptional(),
+    replaced: z.string().exactOptional().describe('That answer has a newer one in its place.'),
     closes: z.string().exactOptional(),
     ended: z.looseObject({ turn: z.string() }).exactOptional().describe('How a turn ended.'),
   }),
@@ -104,7 +110,7 @@ export const CHAT_ROUTES: Readonly<Record<string, RouteSchemas>> = {
     ...{ params: chatParams, answer: event, isStream: true },
   },
   [`POST ${BASE}/:chat/messages`]: {
-    summary: t`Send a message, or change an earlier one`,
+    summary: t`Send a message, change an earlier one, or have the last one answered again`,
     ...{
       params: chatParams,
       body: z.union([messageBody, changeBody]),

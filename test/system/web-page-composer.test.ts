@@ -148,6 +148,57 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
     expect(rig.problems).toEqual([]);
   });
 
+  it('answers the last message again: the earlier answer stays as replaced, over a kill and a reload too', async () => {
+    await using rig = await openChat('again');
+    const { page } = rig;
+    const { model } = world;
+    const bodies = () => page.locator('.said .agent .body').allInnerTexts();
+    const again = page.getByRole('button', { name: /^Answer again/ });
+    const folded = '.said > .replaced';
+    model.script(
+      { toolCalls: [{ name: 'write_file', arguments: { path: 'once.txt', content: 'x' } }] },
+      { chunks: ['first answer'] },
+    );
+    const say = (clientId: string, body: object) =>
+      api('/api/v1/chats/again/messages', { clientId, ...body });
+    await say('c1', { text: 'write it down' });
+    await page.waitForSelector('.said .agent >> text=first answer');
+    expect(await again.count()).toBe(1);
+    model.script({ chunks: ['second answer'] });
+    await again.click();
+    await page.waitForSelector('.said > .agent >> text=second answer');
+    expect(await page.innerText(`${folded} summary`)).toBe(
+      'Replaced answer. What its tools did was not undone.',
+    );
+    expect(await page.isVisible(`${folded} >> text=first answer`)).toBe(false);
+    const asked = JSON.stringify(model.requests.at(-1)?.body);
+    expect(asked).not.toContain('first answer');
+    expect(asked).toContain('stands: write_file. Do not do it twice.');
+    const { promise: never } = Promise.withResolvers<void>();
+    const before = model.requests.length;
+    model.script({ chunks: ['cut off'], gate: never }, { chunks: ['third answer'] });
+    await again.click();
+    await model.received(before + 1);
+    await world.gateway.kill();
+    await world.restart();
+    await page.waitForSelector('.said > .agent >> text=third answer');
+    await page.reload();
+    await page.waitForSelector('.said > .agent >> text=third answer');
+    expect(await page.locator(folded).count()).toBe(2);
+    await page.click(`${folded} summary`);
+    expect((await bodies()).map((text) => text.trim())).toEqual([
+      'first answer',
+      '',
+      'third answer',
+    ]);
+    await say('c2', { text: 'and now' });
+    await page.waitForSelector('.said > .agent >> text=You said: and now');
+    await say('c3', { text: '', amends: { id: 'web:default:again:c1', kind: 'again' } });
+    await page.waitForSelector('.said > .agent >> text=only the newest exchange is');
+    expect(await page.locator(folded).count()).toBe(2);
+    expect(rig.problems).toEqual([]);
+  });
+
   it('keeps what is typed for each chat, over a reload too, until it is sent', async () => {
     await using rig = await openChat('draft');
     const { page } = rig;

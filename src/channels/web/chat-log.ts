@@ -47,6 +47,7 @@ const inKey = (value: number) => String(value).padStart(KEY_DIGITS, '0');
 /** Different each time: the outcome may change. */
 const closedId = (id: MessageId, at: number) => messageId(`${id}/closed/${at}`);
 const goneId = (id: MessageId) => messageId(`${id}/gone`);
+const replacedId = (id: MessageId) => messageId(`${id}/replaced`);
 const headKey = (chat: string) => `chat/${chat}`;
 const saidPrefix = (chat: string) => `said/${chat}/`;
 const saidKey = (chat: string, seq: number) => `${saidPrefix(chat)}${inKey(seq)}`;
@@ -190,6 +191,15 @@ export class ChatLog {
     return true;
   }
 
+  /** A newer answer takes the place of this one, which stays. */
+  async markReplaced(chat: string, seq: number, at: number): Promise<void> {
+    const value = await this.#state.get(saidKey(chat, seq));
+    const [said] = value === undefined ? [] : parsed(saidSchema, value);
+    if (said === undefined || said.from !== 'agent') return;
+    const { id } = said;
+    await this.append(chat, { id: replacedId(id), from: 'agent', text: '', replaced: id, at });
+  }
+
   /**
    * Removes the buttons below the message with this number and sets its text to `now`; false if the
    * message was removed.
@@ -299,7 +309,7 @@ const localFileSchema = z.object({
   mimeType: z.string(),
   sizeBytes: z.number(),
 });
-const amendsSchema = z.object({ id: idSchema, kind: z.enum(['edited', 'withdrawn']) });
+const amendsSchema = z.object({ id: idSchema, kind: z.enum(['edited', 'withdrawn', 'again']) });
 const endedSchema = z.object({
   turn: z.string().transform(turnId),
   kind: z.enum(['answered', 'stopped', 'failed']),
@@ -323,6 +333,7 @@ const saidSchema = z.object({
   press: z.string().exactOptional(),
   files: z.array(localFileSchema).exactOptional(),
   takesAway: idSchema.exactOptional(),
+  replaced: idSchema.exactOptional(),
   amends: amendsSchema.exactOptional(),
   closes: idSchema.exactOptional(),
   ended: endedSchema.exactOptional(),

@@ -114,6 +114,10 @@ class DurableLocalChannel implements Channel, LocalChannel {
         this.#revise(chat, signal, async (log, at) => {
           for (const part of parts) await log.takeAway(chat, Number(part), at);
         }),
+      markReplaced: ({ chat }, parts, signal) =>
+        this.#revise(chat, signal, async (log, at) => {
+          for (const part of parts) await log.markReplaced(chat, Number(part), at);
+        }),
     };
     this.closeChoices = ({ chat }, part, signal, now) =>
       this.#revise(chat, signal, (log, at) => log.closeChoices(chat, Number(part), at, now));
@@ -219,6 +223,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
     const { chat, amends, ...said } = intent;
     const logged = { ...said, from: 'person' } as const;
     if (amends === undefined) await log.append(chat, logged);
+    else if (amends.kind === 'again') await log.append(chat, { ...logged, amends });
     else await log.amend(chat, { ...logged, amends });
     this.#readers.logHasGrown(chat);
   }

@@ -3,7 +3,7 @@
 
 import { createToolSteps } from './chat/tool-steps.tsx';
 import { createChoices } from './choices.js';
-import { element } from './element.js';
+import { element, iconButton } from './element.js';
 import { createLiveTurn, dots } from './live-turn.js';
 import { createMarkdownView } from './markdown-view.js';
 import { agentMessage, unsentMessage } from './message.js';
@@ -29,6 +29,8 @@ export function createConversation({
   const choices = createChoices(onPress);
   const answers = new Map();
   const own = new Map();
+  /** Those of them that are no presses. */
+  const typed = new Set();
   /** Changes that the gateway has not confirmed, by the message they change. */
   const changes = new Map();
   const said = element('div', { className: 'said', role: 'log', aria: { label: t`Messages` } });
@@ -36,6 +38,8 @@ export function createConversation({
   const unsent = element('div', { className: 'unsent-list' });
   const waiting = element('p', { className: 'activity waiting', hidden: true }, dots());
   const turns = new Map();
+  /** The button below the newest answer, and the message it answers. */
+  let again;
   /** The nodes of turns' first answers, and the ends of turns whose answer has not arrived. */
   const firstAnswers = new Map();
   const ends = new Map();
@@ -50,14 +54,17 @@ export function createConversation({
   function showSaid(event) {
     if (known.has(event.id)) return;
     known.add(event.id);
+    if (event.amends?.kind === 'again') return showAgain(event);
     if (event.amends !== undefined) return showChange(event.amends, event.text);
     if (event.from === 'person') return showOwn(event);
     if (event.closes !== undefined) return closeChoices(event.closes, event.text);
     if (event.ended !== undefined) return showEnd(event);
     if (event.takesAway !== undefined) return answers.get(event.takesAway)?.remove();
+    if (event.replaced !== undefined) return foldReplaced(answers.get(event.replaced));
     waiting.hidden = true;
     const node = showAnswer(event);
     answers.set(event.id, node);
+    offerAgain(node, event);
     if (event.choices !== undefined) {
       node.querySelector('footer').before(choices.row(event.choices));
     }
@@ -66,6 +73,7 @@ export function createConversation({
 
   function showOwn({ id, text, at, press, files }) {
     dropPending(id.slice(id.lastIndexOf(':') + 1));
+    dropAgain();
     if (press !== undefined) choices.pressed(press);
     const message = createPersonMessage({
       text,
@@ -74,6 +82,7 @@ export function createConversation({
       onChange: press === undefined ? (kind, now) => onChange({ id, kind }, now) : undefined,
     });
     own.set(id, message);
+    if (press === undefined) typed.add(id);
     said.append(message.node);
     const unconfirmed = changes.get(id);
     if (unconfirmed !== undefined) message.waits(unconfirmed);
@@ -87,6 +96,50 @@ export function createConversation({
     if (kind === 'edited') return message?.changed(text);
     message?.node.remove();
     own.delete(id);
+  }
+
+  /** Below the newest answer, if what it answers is shown. */
+  function offerAgain(node, { id, replyTo }) {
+    dropAgain();
+    if (!ANSWER_ID.test(id) || !typed.has(replyTo) || !own.has(replyTo)) return;
+    const label = t`Answer again. What tools did is not undone.`;
+    const ask = () => {
+      button.disabled = true;
+      onChange({ id: replyTo, kind: 'again' }, '');
+    };
+    const button = iconButton('retry', label, ask, 'small');
+    node.querySelector('footer').append(button);
+    again = { node, button };
+  }
+
+  function dropAgain() {
+    again?.button.remove();
+    again = undefined;
+  }
+
+  /** The gateway makes another answer. */
+  function showAgain({ at }) {
+    dropAgain();
+    waiting.hidden = turns.size > 0 || Date.now() - at > RECENT_MS;
+  }
+
+  function refuseAgain(reason) {
+    if (again === undefined) return;
+    again.button.disabled = false;
+    const props = { className: 'state problem', role: 'alert' };
+    again.node.append(element('p', props, t`Not answered again: ${reason}`));
+  }
+
+  /** A newer answer follows; this one can still be read. */
+  function foldReplaced(node) {
+    if (node === undefined) return;
+    const isTooled = node.querySelector('.tools li') !== null;
+    const words = isTooled
+      ? t`Replaced answer. What its tools did was not undone.`
+      : t`Replaced answer`;
+    const details = element('details', { className: 'replaced' }, element('summary', {}, words));
+    node.replaceWith(details);
+    details.append(node);
   }
 
   /** Removes the buttons below it. */
@@ -151,6 +204,7 @@ export function createConversation({
   }
 
   function startTurn(turnId) {
+    dropAgain();
     const turn = createLiveTurn(turnId, { keepPlace, loadTurn });
     turns.set(turnId, turn);
     live.append(turn.node);
@@ -193,6 +247,7 @@ export function createConversation({
       if (turns.size > 0) setTimeout(dropStale, STALE_MS);
     },
     addUnsent({ clientId, text, press, files, amends }) {
+      if (amends?.kind === 'again') return;
       if (amends !== undefined) {
         changes.set(amends.id, amends);
         return own.get(amends.id)?.waits(amends);
@@ -207,6 +262,7 @@ export function createConversation({
       pending.get(clientId)?.wait(reason);
     },
     refused({ clientId, text, press, amends }, reason) {
+      if (amends?.kind === 'again') return refuseAgain(reason);
       if (amends !== undefined) {
         changes.delete(amends.id);
         return own.get(amends.id)?.refused(amends, text, reason);

@@ -318,8 +318,9 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
     }
     const press = await thumbed(message, deps);
     if (press !== undefined) return pressed({ ...message, press }, verdict);
-    // A changed text may cause a model call, as a new one does.
-    const as = message.amends?.kind === 'edited' ? 'message' : 'command';
+    // A changed text, or a new answer, may cause a model call, as a new message does.
+    const { amends } = message;
+    const as = amends !== undefined && amends.kind !== 'withdrawn' ? 'message' : 'command';
     return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as } };
   }
 

@@ -121,8 +121,11 @@ export type HeardLine = {
 /** A change of an earlier message of the same person. */
 export type Amendment = {
   readonly id: MessageId;
-  /** `edited`: the text replaces the earlier one; `withdrawn`: as if it had not been said. */
-  readonly kind: 'edited' | 'withdrawn';
+  /**
+   * `edited`: the text replaces the earlier one; `withdrawn`: as if it had not been said; `again`:
+   * unchanged, and to be answered once more.
+   */
+  readonly kind: 'edited' | 'withdrawn' | 'again';
   /** First words of the changed message, if it was no longer waiting. */
   readonly earlier?: string;
 };
@@ -155,10 +158,10 @@ export type InboundMessage = {
   readonly press?: string;
   readonly amends?: Amendment;
   /**
-   * The message was changed and is answered again automatically: the turn whose answer is replaced.
-   * This turn may only answer. Never stored.
+   * It is answered again: the turn whose answer is replaced. A turn that the person did not ask for,
+   * because they changed the message, may only answer. Never stored.
    */
-  readonly redoes?: TurnId;
+  readonly redoes?: { readonly turn: TurnId; readonly isAsked: boolean };
   /** The text is empty then. */
   readonly reaction?: Reaction;
   /** The text is sent to the chat unchanged, with these files: no answer is expected. */
@@ -362,6 +365,7 @@ export function withChanges<Q extends Numbered>(messages: readonly Q[]): readonl
     const { amends } = queued.message;
     const earlier = result.find(({ message }) => message.id === amends?.id);
     if (amends === undefined || earlier === undefined) result = [...result, queued];
+    else if (amends.kind === 'again') continue;
     else if (amends.kind === 'withdrawn') result = result.filter((one) => one !== earlier);
     else result = result.map((one) => (one === earlier ? withText(one, queued) : one));
   }

@@ -1,5 +1,5 @@
 // Messages that are not for the agent but have their place in the order of the session: an edit of
-// an answered message, and a reaction to a message of the agent. Neither has an effect outside.
+// an answered message, a person's wish for another answer, and a reaction to a message of the agent.
 
 import type { Agent } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
@@ -52,6 +52,7 @@ export function editsStage(deps: EditsDeps): TurnStage {
     const { seq, message } = turn.messages[0];
     const { amends, sender, chat } = message;
     if (amends !== undefined) await withdrawOffers(message);
+    if (amends?.kind === 'again') return redo(turn, answer);
     if (amends?.kind !== 'edited') return { throughSeq: seq, outbound: [] };
     const when = (await isDuringAnswer(message, amends.id)) ? 'during' : 'after';
     const wanted = deps.afterAnswer();
@@ -134,12 +135,13 @@ export function createAgainHandler(deps: {
   };
 }
 
-// Answers an exchange again whose question was changed, automatically and therefore without other
-// effects: the earlier exchange is hidden as by /undo, and the new answer takes the place of the
-// old one in the chat. A retry after a crash finds everything again.
+// Answers an exchange again: the earlier one is hidden as by /undo, and the new answer takes the place
+// of the old one in the chat. Where the question was changed this happens automatically and therefore
+// without other effects; where the person asked for it, the model is told which tools ran already. A
+// retry after a crash finds everything again.
 
 type RedoDeps = {
-  readonly agent: Pick<Agent, 'lastTurn' | 'asked' | 'takeBack'>;
+  readonly agent: Pick<Agent, 'lastTurn' | 'asked' | 'takeBack' | 'usedTools'>;
   readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'recordDraft' | 'forgetDraft'>;
   readonly log: Logger;
   readonly commands: Pick<Commands, 'find'>;
@@ -163,16 +165,21 @@ type Earlier = {
 
 const RETRACT_DEADLINE_MS = 15_000;
 const MARK = t`**Changed answer:**\n\n`;
-const CHANGED_AGAIN = t`not answered again: it was changed once more`;
-const NOT_NEWEST = t`not answered again: only the newest exchange is`;
-const NOT_KEPT = t`not answered again: what was asked is no longer kept`;
-const NOT_ASKED = t`not answered again: it would be a command, or not all of it was asked by people`;
+const CHANGED_AGAIN = t`it was changed once more`;
+const NOT_NEWEST = t`only the newest exchange is`;
+const NOT_KEPT = t`what was asked is no longer kept`;
+const NOT_ASKED = t`it would be a command, or not all of it was asked by people`;
 
 function createRedo(deps: RedoDeps): Redo {
   return async (turn, answer) => {
-    const { seq } = turn.messages[0];
+    const { seq, message } = turn.messages[0];
     const plan = await planned(turn, deps);
-    if (typeof plan === 'string') return { throughSeq: seq, outbound: [], note: plan };
+    if (typeof plan === 'string') {
+      const told = { chat: turn.chat, markdown: t`Not answered again: ${plan}.` };
+      const isAsked = message.amends?.kind === 'again' && plan !== CHANGED_AGAIN;
+      const note = t`not answered again: ${plan}`;
+      return { throughSeq: seq, outbound: isAsked ? [told] : [], note };
+    }
     const earlier = await earlierAnswer(turn, plan.replaces, deps);
     const result = await answer(again(turn, plan.messages));
     const isReplaced = result.outbound.some(({ finalizes }) => finalizes === turn.id);
@@ -199,17 +206,24 @@ async function planned(turn: Turn, { agent, bus, commands }: RedoDeps): Promise<
   const found = kept.filter((one): one is QueuedMessage => one.message !== undefined);
   if (found.length < kept.length) return NOT_KEPT;
   const replaces = last.turnId;
+  const redoes = { turn: replaces, isAsked: amends?.kind === 'again' };
   const [first, ...rest] = withChanges([...found, change]).map((queued) => ({
     ...queued,
     // Asked now: an answer to it is not late.
-    message: { ...queued.message, redoes: replaces, sentAt: receivedAt, receivedAt },
+    message: { ...queued.message, redoes, sentAt: receivedAt, receivedAt },
   }));
   const isQuestion = ({ message: { sender, text } }: QueuedMessage) =>
     sender.kind === 'person' && commands.find(text) === undefined;
   if (first === undefined || ![first, ...rest].every(isQuestion)) return NOT_ASKED;
   if (!last.isTakenBack) await agent.takeBack(turn.session, replaces, id);
-  return { replaces, messages: [first, ...rest] };
+  const ran = redoes.isAsked ? await agent.usedTools(turn.session, replaces) : [];
+  if (ran.length === 0) return { replaces, messages: [first, ...rest] };
+  const message = { ...first.message, note: ranNote(ran) };
+  return { replaces, messages: [{ ...first, message }, ...rest] };
 }
+
+const ranNote = (tools: readonly string[]) =>
+  `[I want another answer to this. What tools did for the earlier one stands: ${tools.join(', ')}. Do not do it twice.]`;
 
 /** No message joins it: what follows is a question of its own. */
 function again({ id, session, chat, epoch, attempt, signal }: Turn, messages: Messages): Turn {
@@ -223,7 +237,10 @@ function again({ id, session, chat, epoch, attempt, signal }: Turn, messages: Me
   };
 }
 
-/** Its first message becomes the draft of the new one, if the platform permits edits. */
+/**
+ * Its first message becomes the draft of the new one, if the platform permits edits; a channel that can
+ * mark it as replaced keeps it.
+ */
 async function earlierAnswer(
   { id, chat }: Turn,
   replaces: TurnId,
@@ -235,14 +252,20 @@ async function earlierAnswer(
   const draft = first?.markdown.trim() === '' ? undefined : first?.parts[0];
   const isHere = first !== undefined && isSameChat(first.chat, chat);
   const mayEdit = channel(accountName(chat))?.editing !== undefined;
+  const isAnswer = (text: SentText) => !text.id.startsWith(`${replaces}/say/`);
+  const parts = sent
+    .filter((text) => isAnswer(text) && isSameChat(text.chat, chat))
+    .flatMap((text) => text.parts);
+  const marking = channel(accountName(chat))?.retracting?.markReplaced;
+  if (marking !== undefined && isHere && !isUnderWay) {
+    await marking(chat, parts, AbortSignal.timeout(RETRACT_DEADLINE_MS));
+    return { isThere: false, draft: undefined, rest: [] };
+  }
   if (draft === undefined || !isHere || !mayEdit || isUnderWay) {
     return { isThere, draft: undefined, rest: [] };
   }
   await bus.recordDraft(id, chat, draft);
-  const isAnswer = (text: SentText) => !text.id.startsWith(`${replaces}/say/`);
-  const parts = sent.filter((text) => isAnswer(text) && isSameChat(text.chat, chat));
-  const rest = parts.flatMap((text) => text.parts).filter((part) => part !== draft);
-  return { isThere, draft, rest };
+  return { isThere, draft, rest: parts.filter((part) => part !== draft) };
 }
 
 /** Best effort: messages too old to be deleted stay. */

@@ -92,7 +92,7 @@ export function createOrigins(deps: OriginsDeps): Origins {
     const isQuoteOwn = isTrusted && message.quoted !== undefined && (await quotesOwn(message));
     return {
       // A person who corrects a message has requested no action.
-      rights: message.redoes === undefined ? granted : narrowed(granted, LOOKING_RIGHTS),
+      rights: message.redoes?.isAsked === false ? narrowed(granted, LOOKING_RIGHTS) : granted,
       isForeign: isOthers || holdsUntrustedText(message, { isTrusted, isQuoteOwn }),
       isOwnerHere: role === 'owner' && place === 'direct' && medium === 'chat',
       ...(role === 'guest' || standing.verified === 'unverified' ? {} : { approvals }),

@@ -232,12 +232,19 @@ function applyChange(
 ): InboundEntry {
   const done = (gate: string): InboundEntry => ({ kind: 'record', message, gate });
   const row = tx.first<Row>('SELECT seq, state, body, turn FROM inbound WHERE id = ?', id);
-  if (row === undefined || row.body === null) return done('changes a message that is not kept');
+  if (row === undefined || row.body === null) {
+    if (kind === 'again') return { kind: 'queue', message };
+    return done('changes a message that is not kept');
+  }
   const earlier: InboundMessage = JSON.parse(row.body);
   if (!isSameSender(earlier.sender, message.sender))
     return done('changes a message of another sender');
   if (kind === 'edited' && earlier.text === message.text) return done('changes nothing');
   const isWaiting = row.state === 'pending';
+  if (kind === 'again') {
+    if (isWaiting) return done('asks again for an answer that is on its way');
+    return { kind: 'queue', message };
+  }
   if (!isWaiting && row.state !== 'done') return done('changes a message that was not answered');
   // A turn used it, possibly one that runs again: the model has already seen the text.
   if (!isWaiting || row.turn !== null) {
