@@ -68,6 +68,12 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
     const { body } = await api('/api/v1/usage');
     const report = usageReport.parse(body);
     expect(report.days).toHaveLength(30);
+    expect(report.times.queue?.count).toBe(1);
+    const delivered = async () => (await api('/api/v1/usage')).body.times.delivery?.count;
+    await expect.poll(delivered).toBe(1);
+    await page.waitForSelector(
+      'section[aria-label="Cache and speed"] th >> text=Waiting for its turn',
+    );
     const { micros = 0, calls = 0 } = report.days.at(-1) ?? {};
     expect([micros > 0, calls]).toEqual([true, 1]);
     const sum = report.calls?.models[0];

@@ -39,7 +39,15 @@ const RECORDS: readonly TelemetryRecord[] = [
   CALL,
   { ...CALL, role: 'compaction', status: 'rate_limited', httpStatus: 429, answerTokens: 0 },
   { kind: 'tool_call', at: AT, durationMs: 20, ...TURN, tool: 'read_file', status: 'ok' },
-  { kind: 'turn', at: AT, durationMs: 2000, ...TURN, account: ACCOUNT, outcome: 'answered' },
+  {
+    kind: 'turn',
+    at: AT,
+    durationMs: 2000,
+    ...TURN,
+    account: ACCOUNT,
+    waitedMs: 7,
+    outcome: 'answered',
+  },
   {
     kind: 'delivery',
     at: AT,

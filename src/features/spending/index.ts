@@ -64,6 +64,7 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.add.routes(['GET /api/v1/usage', 'GET /api/v1/usage/events'], async () =>
     (await import('./usage-routes.ts')).usageRoutes({
       ...{ service, state, ownerOf, live, clock, metrics: kernel.home.metrics },
+      durations: measuring.durations,
     }),
   );
   kernel.add.routes(['POST /api/model-calls', 'POST /api/model-calls/:id'], async () =>

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { endpoint, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
+import type { Durations } from '../../kernel/observe/metrics.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -42,6 +43,7 @@ type UsageRoutesDeps = {
   readonly ownerOf: BudgetOwners;
   /** The metrics file. */
   readonly metrics: string;
+  readonly durations: Pick<Durations, 'all'>;
   readonly live: LiveConfig;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
 };
@@ -111,6 +113,7 @@ async function reportOf(deps: UsageRoutesDeps): Promise<UsageReport> {
   }
   return {
     ...{ currency, people: people.list, jobs: jobs.list },
+    times: timesOf(deps.durations.all),
     days: [...new Set(names)].map((day) => {
       const { spent: { tokens, micros } = { tokens: 0, micros: 0 }, calls: count = 0 } =
         totals.get(day) ?? {};
@@ -237,6 +240,14 @@ class CallSums {
       ...(this.#waiting.length === 0 ? {} : { waiting: percentilesOf(this.#waiting) }),
     };
   }
+}
+
+function timesOf({ queue, tools, delivery }: Durations['all']): UsageReport['times'] {
+  return {
+    ...(queue.length === 0 ? {} : { queue: percentilesOf(queue) }),
+    ...(tools.length === 0 ? {} : { tools: percentilesOf(tools) }),
+    ...(delivery.length === 0 ? {} : { delivery: percentilesOf(delivery) }),
+  };
 }
 
 /** The smallest value that the share of all values does not exceed. */

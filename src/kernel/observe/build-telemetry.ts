@@ -25,7 +25,7 @@ import {
   readLine,
   verifyAudit,
 } from './audit.ts';
-import { createPrometheus, openMetricsFile } from './metrics.ts';
+import { createDurations, createPrometheus, type Durations, openMetricsFile } from './metrics.ts';
 import type {
   EffectLog,
   MetricsPage,
@@ -195,6 +195,7 @@ export type Measuring = {
   /** Gets model calls. */
   readonly calls: TurnCalls;
   readonly audit: EffectLog;
+  readonly durations: Durations;
   /** Left out where it is switched off. */
   readonly metrics?: MetricsPage;
 };
@@ -206,7 +207,8 @@ export async function buildTelemetry(
 ): Promise<Measuring> {
   const { metricsFile, prometheus, audit, otel } = live.config.telemetry;
   const page = prometheus ? createPrometheus() : undefined;
-  const sinks: Telemetry[] = page === undefined ? [] : [page];
+  const durations = createDurations();
+  const sinks: Telemetry[] = page === undefined ? [durations] : [durations, page];
   if (metricsFile) sinks.push(openMetricsFile({ path: home.metrics, log }));
   if (otel.endpoint !== '') {
     const { proxy } = live.config.network;
@@ -219,7 +221,7 @@ export async function buildTelemetry(
     },
   };
   return {
-    telemetry,
+    ...{ telemetry, durations },
     calls: createTurnCalls(telemetry),
     audit: audit ? resources.use(new AuditFile({ path: home.audit, state, clock, log })) : SILENT,
     ...(page === undefined ? {} : { metrics: page }),

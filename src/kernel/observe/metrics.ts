@@ -243,6 +243,43 @@ function histogramSeries(described: Described, bounds: readonly number[]) {
   };
 }
 
+// Durations of the parts of an answer outside of the model, in memory.
+
+const KEPT_DURATIONS = 1000;
+
+export interface Durations extends Telemetry {
+  /** Milliseconds, in no order; at most the last 1,000 of each since the start. */
+  readonly all: Readonly<Record<'queue' | 'tools' | 'delivery', readonly number[]>>;
+}
+
+export function createDurations(): Durations {
+  const [queue, tools, delivery] = [
+    lastOf(KEPT_DURATIONS),
+    lastOf(KEPT_DURATIONS),
+    lastOf(KEPT_DURATIONS),
+  ];
+  return {
+    record(record) {
+      if (record.kind === 'turn') queue.add(record.waitedMs);
+      else if (record.kind === 'tool_call') tools.add(record.durationMs);
+      else if (record.kind === 'delivery') delivery.add(record.durationMs);
+    },
+    all: { queue: queue.values, tools: tools.values, delivery: delivery.values },
+  };
+}
+
+function lastOf(most: number) {
+  const values: number[] = [];
+  let next = 0;
+  return {
+    values,
+    add(value: number): void {
+      values[next] = value;
+      next = (next + 1) % most;
+    },
+  };
+}
+
 export const gauge = (name: string, help: string, values: Gauge['values']): Gauge => {
   return { name, help, values };
 };

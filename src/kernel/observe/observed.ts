@@ -20,7 +20,7 @@ export function observedAgent<T extends Agent>(
   return {
     ...agent,
     async *run(input, context, signal) {
-      const { session, turnId, chat } = input;
+      const { session, turnId, chat, messages } = input;
       const from = { at: clock.now(), started: clock.monotonic() };
       const seeTool = toolTimes({ session, turnId }, telemetry, clock);
       const models = calls.follow(turnId);
@@ -42,7 +42,8 @@ export function observedAgent<T extends Agent>(
         models[Symbol.dispose]();
         const durationMs = Math.round(clock.monotonic() - from.started);
         const account = accountName(chat);
-        const turn = { at: from.at, durationMs, session, turnId, account, outcome };
+        const waitedMs = Math.max(0, from.at - messages[0].message.receivedAt);
+        const turn = { at: from.at, durationMs, waitedMs, session, turnId, account, outcome };
         telemetry.record({ kind: 'turn', ...turn });
       }
     },

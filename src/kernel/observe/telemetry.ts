@@ -61,6 +61,8 @@ export type TurnRecord = Timed & {
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly account: AccountName;
+  /** From the arrival of its first message to its begin. */
+  readonly waitedMs: number;
   readonly outcome: 'answered' | 'stopped' | 'failed' | 'interrupted';
 };
 

@@ -35,6 +35,13 @@ export const usageReport = z.object({
   days: z.array(spent.extend({ day: z.string() })).describe('The last 30 days, oldest first.'),
   people: z.array(group),
   jobs: z.array(group),
+  times: z
+    .object({
+      queue: percentiles.exactOptional().describe('From the arrival of a message to its turn.'),
+      tools: percentiles.exactOptional().describe('Of tool calls.'),
+      delivery: percentiles.exactOptional().describe('Of sending an answer.'),
+    })
+    .describe('Of the last 1,000 of each since the gateway started; absent where there is none.'),
   calls: z
     .object({
       since: z.number().describe('Epoch milliseconds of the oldest recorded call.'),

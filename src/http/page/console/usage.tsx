@@ -107,7 +107,7 @@ function Budget({ budget, currency }: BudgetProps) {
 }
 
 function Report({ report }: { readonly report: UsageReport }) {
-  const { days, people, jobs, calls, currency } = report;
+  const { days, people, jobs, calls, times, currency } = report;
   const sum = (of: 'tokens' | 'micros' | 'calls') => days.reduce((all, day) => all + day[of], 0);
   if (sum('calls') === 0 && calls === undefined) {
     return (
@@ -144,7 +144,7 @@ function Report({ report }: { readonly report: UsageReport }) {
       </section>
       <Part {...groups} heading={t`People`} title={t`Person`} rows={people} />
       <Part {...groups} heading={t`Jobs`} title={t`Job`} rows={jobs} />
-      {calls !== undefined && <Calls calls={calls} {...groups} />}
+      {calls !== undefined && <Calls calls={calls} times={times} {...groups} />}
     </>
   );
 }
@@ -196,15 +196,19 @@ function GroupTable({ title, rows, currency, hasCost }: GroupsProps) {
 
 type CallsProps = Pick<GroupsProps, 'currency' | 'hasCost'> & {
   readonly calls: NonNullable<UsageReport['calls']>;
+  readonly times: UsageReport['times'];
 };
 
-function Calls({ calls, ...groups }: CallsProps) {
+function Calls({ calls, times, ...groups }: CallsProps) {
   const { models, channels, inputTokens, cachedTokens, failed, answering, waiting } = calls;
   const share = inputTokens === 0 ? 0 : Math.round((100 * cachedTokens) / inputTokens);
   const since = new Date(calls.since).toLocaleDateString(undefined, { dateStyle: 'medium' });
-  const times = [
-    [t`Model answers`, answering],
+  const spans = [
+    [t`Waiting for its turn`, times.queue],
     [t`Waiting for a local model`, waiting],
+    [t`Model answers`, answering],
+    [t`Tools`, times.tools],
+    [t`Delivery`, times.delivery],
   ] as const;
   return (
     <>
@@ -225,7 +229,7 @@ function Calls({ calls, ...groups }: CallsProps) {
             </tr>
           </thead>
           <tbody>
-            {times.map(
+            {spans.map(
               ([name, time]) =>
                 time !== undefined && (
                   <tr key={name}>
@@ -239,7 +243,7 @@ function Calls({ calls, ...groups }: CallsProps) {
           </tbody>
         </table>
         <p class="soft">
-          {t`Models, channels, cache and speed are of the calls recorded since ${since}. /cost in a chat shows the waiting, tools and delivery of its last answer.`}
+          {t`Models, channels and cache are of the calls recorded since ${since}; waiting for its turn, tools and delivery are of the last 1,000 of each since the gateway started.`}
         </p>
       </section>
     </>
