@@ -250,7 +250,7 @@ export interface Compactor extends AsyncDisposable {
 // retries and fallbacks, and gets the usage of the attempt.
 
 /** Roles of calls between turns, as figures about model calls name them. */
-export type SideRole = 'compaction' | 'mail_summary' | 'reflection' | 'claim_check';
+export type SideRole = 'compaction' | 'mail_summary' | 'reflection' | 'claim_check' | 'schedule';
 
 export type PlannedCall = {
   readonly payer: Payer;

@@ -2,7 +2,7 @@
 // created, run, paused, stopped and removed there; what the command line changes is shown; nothing
 // overflows, and a screen reader finds its way.
 
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -175,11 +175,13 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await page.waitForSelector('.card h2 >> text=Water');
     await gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
-    expect(await page.innerText('.card h2')).toBe('Water');
+    expect(await page.innerText('[data-job] h2')).toBe('Water');
     await nanobot('cron', 'disable', 'Water');
     gateway = await home.start();
     await page.waitForSelector('.card .badge >> text=paused');
-    await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
+    await eventually(async () =>
+      expect(await page.locator('.view-problem:not([hidden])').count()).toBe(0),
+    );
     await page.click('#pages >> text=Chat');
     await page.waitForSelector('#text');
     expect(await page.title()).not.toContain('Schedules');
@@ -198,7 +200,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await page.keyboard.type('in 20m');
     await page.locator('[name="text"]').focus();
     await page.keyboard.type('the tea is ready');
-    await page.locator('form [type="submit"]').focus();
+    await page.locator('form.card [type="submit"]').focus();
     await page.keyboard.press('Enter');
     await says(page, 'the tea is ready is scheduled.');
     expect(await page.evaluate('document.activeElement.textContent')).toBe('New schedule');
@@ -222,13 +224,90 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await api(`/api/v1/schedules/${id}/disable`, {});
     const fitsIn = fitsEachScreen.bind(undefined, browser, gateway, '#/schedules');
     await fitsIn('schedules-list', async (page) => {
-      await page.waitForSelector('.card');
+      await page.waitForSelector('[data-job]');
+      await page.waitForSelector('[aria-label="Quiet hours"]');
       for (const text of await page.locator('.card summary >> text=Text').all()) await text.click();
     });
     await fitsIn('schedules-form', async (page) => {
       await press(page, 'New schedule');
       await page.click('.view form summary');
     });
+  });
+
+  it('fills the fields from a sentence by one call of the model, and saves what was reviewed', async () => {
+    await using rig = await open();
+    const { page, problems } = rig;
+    await press(page, 'New schedule');
+    await page.fill('#sentence', 'every weekday at 8 remind me of the news');
+    const asked = model.requests.length;
+    model.script({ chunks: ['I am not sure when that is.'] });
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('form [role="alert"] >> text=The model did not understand');
+    const draft = { kind: 'say', when: '0 8 * * 1-5', text: `Read the news ${HOSTILE}` };
+    model.script({ chunks: [`Here: ${JSON.stringify({ ...draft, name: 'News' })}`] });
+    await press(page, 'Fill in');
+    await page.waitForSelector('form >> text=Nothing is saved yet');
+    expect(await page.inputValue('[name="when"]')).toBe(draft.when);
+    expect(await page.inputValue('[name="text"]')).toBe(draft.text);
+    expect(await page.getByLabel('Reminder').isChecked()).toBe(true);
+    expect(model.requests.length - asked).toBe(2);
+    expect(model.requests.at(-1)?.lastUserText).toContain('every weekday at 8');
+    expect(await cronList()).toEqual([]);
+    await press(page, 'Schedule');
+    await says(page, 'News is scheduled.');
+    expect(await cronList()).toMatchObject([{ name: 'News', kind: 'say', text: draft.text }]);
+    expect(problems).toEqual([]);
+  });
+
+  it('shows and changes the heartbeat and the quiet hours', async () => {
+    await using rig = await open();
+    const { page, problems } = rig;
+    const file = join(home.path, 'workspace', 'HEARTBEAT.md');
+    const heartbeat = '[aria-label="Heartbeat"]';
+    await press(page, 'Edit the list', heartbeat);
+    await page.fill(`${heartbeat} textarea`, `- say nonce-beat ${HOSTILE}`);
+    await press(page, 'Save', heartbeat);
+    await page.waitForSelector(`${heartbeat} pre >> text=nonce-beat`);
+    expect(await readFile(file, 'utf8')).toBe(`- say nonce-beat ${HOSTILE}`);
+    await press(page, 'Look now', heartbeat);
+    await page.waitForSelector(`${heartbeat} >> text=The agent looks at it now.`);
+    await eventually(async () =>
+      expect(model.requests.some(({ lastUserText: text }) => text.includes('nonce-beat'))).toBe(
+        true,
+      ),
+    );
+    await press(page, 'Edit the list', heartbeat);
+    await writeFile(file, 'changed by hand');
+    await press(page, 'Save', heartbeat);
+    await page.waitForSelector(`${heartbeat} >> text=HEARTBEAT.md was changed meanwhile`);
+    await press(page, 'Cancel', heartbeat);
+    await press(page, 'Switch off', heartbeat);
+    await page.waitForSelector(`${heartbeat} .badge >> text=off`);
+    await page.click(`${heartbeat} summary`);
+    await page.fill(`${heartbeat} [name="activeHours"]`, 'morning');
+    await press(page, 'Save', heartbeat);
+    await page.waitForSelector(`${heartbeat} [role="alert"] >> text=heartbeat.activeHours`);
+    await page.fill(`${heartbeat} [name="activeHours"]`, '08:00-20:00');
+    await press(page, 'Save', heartbeat);
+    await page.waitForSelector(`${heartbeat} >> text=08:00-20:00, the agent looks`);
+
+    const quiet = '[aria-label="Quiet hours"]';
+    const week = page.locator(`${quiet} svg`);
+    const { width = 0 } = (await week.boundingBox()) ?? {};
+    for (const hour of [22.5, 6.5]) {
+      await week.click({ position: { x: (width * hour) / 24, y: 10 } });
+    }
+    await press(page, 'Save', quiet);
+    await page.getByRole('button', { name: 'No quiet hours' }).waitFor();
+    await page.getByLabel('To', { exact: true }).fill('06:30');
+    await page.keyboard.press('Enter');
+    const saved = async () => JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8'));
+    await eventually(async () => expect((await saved()).quietHours).toBe('22:00-06:30'));
+    expect(await saved()).toMatchObject({
+      heartbeat: { enabled: false, activeHours: '08:00-20:00' },
+    });
+    expect(await page.evaluate('window.pwned')).toBeUndefined();
+    expect(problems).toEqual([]);
   });
 
   it('shows workflows and subagents as a tree while they run, over a kill, and stops a branch', async () => {
@@ -294,6 +373,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     const own = Object.keys(paths).filter((path) => path.startsWith('/api/v1/schedules'));
     expect(own.sort()).toEqual([
       '/api/v1/schedules',
+      '/api/v1/schedules/draft',
       '/api/v1/schedules/events',
       '/api/v1/schedules/{id}/runs',
       '/api/v1/schedules/{id}/{change}',

@@ -1,6 +1,7 @@
 // Installs schedules: jobs, the heartbeat, and announcements at the end of quiet hours.
 
 import { AGENT } from '../../agent/install.ts';
+import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { LOCAL_CHANNELS, LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
@@ -97,10 +98,11 @@ export function install(kernel: Kernel): void {
       return job === undefined ? undefined : placeOf(job);
     },
   });
+  const file = heartbeatFile(live);
   const heartbeat = createHeartbeat({
     ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights },
     settings: () => ({ ...live.config.heartbeat, timeZone: timeZone() }),
-    readFile: heartbeatFile(live),
+    readFile: file.read,
     beginAnew: () => agent.reset(sessionKeyOf(jobChat(HEARTBEAT))),
   });
   const asked = createJobAskers({
@@ -143,6 +145,26 @@ export function install(kernel: Kernel): void {
         runsOf: (job) => reportsOf(job, kernel, jobs),
         currency: () => live.config.limits.budget.currency,
         isOn: () => live.config.cron.enabled,
+      }),
+  );
+  add.routes(
+    [
+      'GET /api/v1/heartbeat',
+      'GET /api/v1/heartbeat/events',
+      'POST /api/v1/heartbeat',
+      'POST /api/v1/heartbeat/run',
+      'POST /api/v1/schedules/draft',
+    ],
+    async () =>
+      (await import('./heartbeat-routes.ts')).heartbeatRoutes({
+        ...{ heartbeat, timeZone, clock, audit: kernel.measuring.audit },
+        ...{ readFile: file.read, updateFile: file.update, maxBytes: MAX_HEARTBEAT_BYTES },
+        side: kernel.use(SIDE_MODEL),
+        settings() {
+          const { heartbeat: is, quietHours } = live.config;
+          const { everyMins, activeHours } = is;
+          return { isOn: is.enabled, everyMins, activeHours, quietHours };
+        },
       }),
   );
   workflows?.whenJobEnds((id, run, how, detail) => scheduler.ended(id, run, how, detail));
@@ -221,15 +243,24 @@ async function heartbeatPlace({ live, owners }: Kernel): Promise<JobPlace> {
   return { title: 'Heartbeat', chat };
 }
 
-function heartbeatFile(live: LiveConfig): () => Promise<string | undefined> {
+function heartbeatFile(live: LiveConfig) {
   const files = createGuardedFiles();
-  return async () => {
-    const limits = { maxBytes: MAX_HEARTBEAT_BYTES };
-    const { workspace } = live.defaults;
-    const content = await files.read(workspace, HEARTBEAT_FILE, limits).catch((error) => {
-      if (error instanceof GuardedFileError) return undefined;
-      throw error;
-    });
-    return content?.toString('utf8');
+  const limits = { maxBytes: MAX_HEARTBEAT_BYTES };
+  return {
+    async read(): Promise<string | undefined> {
+      const { workspace } = live.defaults;
+      const content = await files.read(workspace, HEARTBEAT_FILE, limits).catch((error) => {
+        if (error instanceof GuardedFileError) return undefined;
+        throw error;
+      });
+      return content?.toString('utf8');
+    },
+    update: (change: (text: string) => string) =>
+      files.update(
+        live.defaults.workspace,
+        HEARTBEAT_FILE,
+        (content) => change(content?.toString('utf8') ?? ''),
+        limits,
+      ),
   };
 }

@@ -420,6 +420,8 @@ const NARROWER: Rights = {
   ...{ rules: 'never', schedule: 'never', own: ['write'] },
 };
 
+export type Heartbeat = ReturnType<typeof createHeartbeat>;
+
 export function createHeartbeat(deps: HeartbeatDeps) {
   const { state, bus, clock, log, settings } = deps;
   const dayText = createDayText();
@@ -445,12 +447,10 @@ export function createHeartbeat(deps: HeartbeatDeps) {
     return at !== undefined && (await bus.trace(nameOf(at)))?.state === 'pending';
   }
 
-  async function look(now: number) {
-    const { activeHours, timeZone } = settings();
-    if (readHours(activeHours) !== undefined && !isWithinHours(now, activeHours, timeZone)) return;
+  async function look(now: number): Promise<'begun' | 'nothing' | 'running'> {
     const file = (await deps.readFile()) ?? '';
-    if (!asksForSomething(file)) return;
-    if (await isUnderWay()) return log.info('heartbeat skipped: the previous one is running');
+    if (!asksForSomething(file)) return 'nothing';
+    if (await isUnderWay()) return 'running';
     await beginDay(now);
     const rights = narrowed(deps.ownerRights(), NARROWER);
     const message = {
@@ -464,18 +464,35 @@ export function createHeartbeat(deps: HeartbeatDeps) {
     } as const;
     await state.set(BEGUN, `${now}`);
     await bus.accept([{ kind: 'queue', message }]);
+    return 'begun';
   }
 
   return {
+    /** For people. `lookedAt`: of the last look; `begunAt`: of the last that found a task. */
+    async state() {
+      const looked = Number(await state.get(LOOKED));
+      const begun = Number(await state.get(BEGUN));
+      return {
+        isRunning: await isUnderWay(),
+        ...(looked > 0 ? { lookedAt: looked } : {}),
+        ...(begun > 0 ? { begunAt: begun } : {}),
+      };
+    },
+    /** A look at once, whatever the hours; the next one by itself comes as if it had not been. */
+    lookNow: () => look(clock.now()),
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
-        const { enabled, everyMins } = settings();
+        const { enabled, everyMins, activeHours, timeZone } = settings();
         const before = await lastLook();
         const now = clock.now();
         if (enabled && (before === undefined || now - before >= everyMins * MINUTE_MS)) {
           // Stored first: a file that causes errors is not retried at once.
           await state.set(LOOKED, `${now}`);
-          await look(now);
+          const isTime =
+            readHours(activeHours) === undefined || isWithinHours(now, activeHours, timeZone);
+          if (isTime && (await look(now)) === 'running') {
+            log.info('heartbeat skipped: the previous one is running');
+          }
         }
         await clock.sleep(LOOK_MS, signal).catch(() => undefined);
       }

@@ -1,25 +1,19 @@
 // Schedules: jobs with their next and last runs; create, run, pause and remove them. What each does is
 // what `/cron` and `nanobot cron` do.
 
-import { type Signal, useSignal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { JobList, JobRuns, ShownJob } from '../../../features/schedule/rules/views.ts';
+import { HeartbeatCards } from './heartbeat.tsx';
+import { KINDS, NewJob, type Said } from './new-job.tsx';
 import { Moment, moneyText, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
 import { ScheduleTabs } from './runs.tsx';
 
 const SCHEDULES = '/api/v1/schedules';
-const EXAMPLES = ['in 20m', 'at 08:00', 'every 2h', '0 8 * * 1-5'];
-const MAX_TEXT_CHARS = 8000;
 
 type Change = 'run' | 'stop' | 'enable' | 'disable' | 'remove';
-type Said = { readonly text: string; readonly isProblem: boolean } | undefined;
 
-const KINDS: Readonly<Record<ShownJob['kind'], string>> = {
-  ask: t`Task for the agent`,
-  say: t`Reminder`,
-  workflow: t`Workflow`,
-};
 const ENDINGS: Readonly<Record<NonNullable<ShownJob['last']>['how'], string>> = {
   done: t`done`,
   failed: t`failed`,
@@ -93,6 +87,7 @@ export function Schedules({ parts }: ViewProps) {
           </>
         )}
       />
+      <HeartbeatCards parts={parts} />
     </Page>
   );
 }
@@ -282,110 +277,5 @@ function History({ job, parts }: Pick<CardProps, 'job' | 'parts'>) {
         ))}
       </ol>
     </details>
-  );
-}
-
-type NewJobProps = ViewProps & { readonly said: Signal<Said>; readonly close: () => void };
-
-function NewJob({ parts, said, close }: NewJobProps) {
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
-  const when = useRef<HTMLInputElement>(null);
-  useEffect(() => when.current?.focus(), []);
-
-  async function submit(event: SubmitEvent) {
-    event.preventDefault();
-    const { currentTarget } = event;
-    if (!(currentTarget instanceof HTMLFormElement)) return;
-    const typed = [...new FormData(currentTarget)].filter(([, value]) => value !== '');
-    isBusy.value = true;
-    try {
-      const made = (await parts.api.postJson(SCHEDULES, Object.fromEntries(typed))) as {
-        readonly job: ShownJob;
-      };
-      said.value = { text: t`${made.job.name} is scheduled.`, isProblem: false };
-      close();
-    } catch (error) {
-      problem.value = problemText(error);
-      when.current?.focus();
-    }
-    isBusy.value = false;
-  }
-
-  return (
-    <form
-      class="card"
-      aria-label={t`New schedule`}
-      onSubmit={submit}
-      onKeyDown={({ key, isComposing }) => {
-        if (key === 'Escape' && !isComposing) close();
-      }}
-    >
-      <fieldset>
-        <legend>{t`What happens`}</legend>
-        {(['say', 'ask'] as const).map((kind) => (
-          <label key={kind}>
-            <input type="radio" name="kind" value={kind} defaultChecked={kind === 'say'} />
-            {KINDS[kind]}
-          </label>
-        ))}
-      </fieldset>
-      <label>
-        {t`When`}
-        <input
-          ref={when}
-          name="when"
-          required
-          autocomplete="off"
-          aria-describedby="when-hint"
-          aria-invalid={problem.value !== ''}
-        />
-      </label>
-      <fieldset class="actions" aria-label={t`Examples`}>
-        {EXAMPLES.map((example) => (
-          <button
-            key={example}
-            type="button"
-            class="chip"
-            onClick={() => {
-              if (when.current === null) return;
-              when.current.value = example;
-              when.current.focus();
-            }}
-          >
-            {example}
-          </button>
-        ))}
-      </fieldset>
-      <p class="soft" id="when-hint">
-        {t`The last example is 08:00 on weekdays: minute, hour, day of month, month, day of week.`}
-      </p>
-      <label>
-        {t`What`}
-        <textarea name="text" required rows={3} dir="auto" maxLength={MAX_TEXT_CHARS} />
-      </label>
-      <details>
-        <summary>{t`More`}</summary>
-        <label>
-          {t`Name`}
-          <input name="name" dir="auto" autocomplete="off" maxLength={60} />
-        </label>
-        <label>
-          {t`Chat for the result`}
-          <input name="to" autocomplete="off" placeholder="telegram:123456789" />
-        </label>
-      </details>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
-      <div class="actions">
-        <button type="submit" class="button primary" disabled={isBusy.value}>
-          {t`Schedule`}
-        </button>
-        <button type="button" class="button" onClick={close}>
-          {t`Cancel`}
-        </button>
-      </div>
-    </form>
   );
 }

@@ -1,0 +1,248 @@
+// The heartbeat, a file of tasks that the agent looks at regularly, and the quiet hours. Their settings
+// are those of the configuration and are saved as there.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { ShownConfiguration } from '../../../features/configuration/rules/views.ts';
+import type { ShownHeartbeat } from '../../../features/schedule/rules/heartbeat-view.ts';
+import { Moment, type PageParts, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { QuietHours } from './quiet-hours.tsx';
+
+const HEARTBEAT = '/api/v1/heartbeat';
+const CONFIGURATION = '/api/v1/configuration';
+const MAX_MINUTES = 10_080;
+
+type Setting = readonly [path: string, value: string | number | boolean];
+
+/** A change of other settings made meanwhile stays. */
+export async function saveSettings({ api }: PageParts, settings: readonly Setting[]) {
+  const { version } = (await api.getJson(CONFIGURATION)) as ShownConfiguration;
+  const changes = settings.map(([path, value]) => ({ path, value }));
+  await api.postJson(CONFIGURATION, { version, changes });
+}
+
+export function HeartbeatCards({ parts }: ViewProps) {
+  const live = useLive<ShownHeartbeat>(parts, `${HEARTBEAT}/events`);
+  return (
+    <Shown
+      live={live}
+      show={(shown) => (
+        <>
+          <Heartbeat parts={parts} shown={shown} />
+          <QuietHours
+            key={shown.quietHours}
+            hours={shown.quietHours}
+            timeZone={shown.timeZone}
+            save={(hours) => saveSettings(parts, [['quietHours', hours]])}
+          />
+        </>
+      )}
+    />
+  );
+}
+
+type HeartbeatProps = ViewProps & { readonly shown: ShownHeartbeat };
+
+function Heartbeat({ parts, shown }: HeartbeatProps) {
+  const { isOn, everyMins, activeHours, text, hasTasks, isRunning, lookedAt, begunAt } = shown;
+  const isEditing = useSignal(false);
+  const isBusy = useSignal(false);
+  const said = useSignal('');
+  const problem = useSignal('');
+  const edit = useRef<HTMLButtonElement>(null);
+
+  async function act(work: () => Promise<unknown>, done: string) {
+    isBusy.value = true;
+    said.value = '';
+    problem.value = '';
+    try {
+      await work();
+      said.value = done;
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    isBusy.value = false;
+  }
+
+  const when = activeHours === '' ? t`at any time` : activeHours;
+  return (
+    <section class="card" aria-label={t`Heartbeat`}>
+      <h2>
+        {t`Heartbeat`}
+        {!isOn && <span class="badge">{t`off`}</span>}
+        {isRunning && <span class="badge">{t`running`}</span>}
+      </h2>
+      <p class="soft">
+        {t`Every ${everyMins} minutes, ${when}, the agent looks at this list (HEARTBEAT.md) and does what is due. Without a task, no model is called.`}
+      </p>
+      {isEditing.value ? (
+        <Edit
+          parts={parts}
+          shown={shown}
+          close={(done) => {
+            isEditing.value = false;
+            said.value = done;
+            setTimeout(() => edit.current?.focus());
+          }}
+        />
+      ) : (
+        <>
+          {text.trim() !== '' && <pre dir="auto">{text}</pre>}
+          {!hasTasks && <p>{t`There is no task in it.`}</p>}
+          <dl class="facts">
+            <dt>{t`Last look`}</dt>
+            <dd>{lookedAt === undefined ? t`not yet` : <Moment at={lookedAt} />}</dd>
+            <dt>{t`Last with a task`}</dt>
+            <dd>{begunAt === undefined ? t`not yet` : <Moment at={begunAt} />}</dd>
+          </dl>
+          <div class="actions">
+            <button
+              ref={edit}
+              type="button"
+              class="button"
+              onClick={() => {
+                said.value = '';
+                isEditing.value = true;
+              }}
+            >
+              {t`Edit the list`}
+            </button>
+            <button
+              type="button"
+              class="button"
+              disabled={isBusy.value || isRunning || !hasTasks}
+              onClick={() =>
+                act(() => parts.api.postJson(`${HEARTBEAT}/run`, {}), t`The agent looks at it now.`)
+              }
+            >
+              {t`Look now`}
+            </button>
+            <button
+              type="button"
+              class="button"
+              disabled={isBusy.value}
+              onClick={() =>
+                act(
+                  () => saveSettings(parts, [['heartbeat.enabled', !isOn]]),
+                  isOn ? t`The heartbeat is off.` : t`The heartbeat is on.`,
+                )
+              }
+            >
+              {isOn ? t`Switch off` : t`Switch on`}
+            </button>
+          </div>
+          <Times
+            key={`${everyMins} ${activeHours}`}
+            shown={shown}
+            save={(settings) => act(() => saveSettings(parts, settings), t`Saved.`)}
+          />
+        </>
+      )}
+      <p class="soft" role="status" hidden={said.value === ''}>
+        {said.value}
+      </p>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+    </section>
+  );
+}
+
+type TimesProps = {
+  readonly shown: ShownHeartbeat;
+  readonly save: (settings: readonly Setting[]) => Promise<void>;
+};
+
+function Times({ shown, save }: TimesProps) {
+  function submit(event: SubmitEvent) {
+    event.preventDefault();
+    const { currentTarget } = event;
+    if (!(currentTarget instanceof HTMLFormElement)) return;
+    const typed = new FormData(currentTarget);
+    void save([
+      ['heartbeat.everyMins', Number(typed.get('everyMins'))],
+      ['heartbeat.activeHours', String(typed.get('activeHours')).trim()],
+    ]);
+  }
+  return (
+    <details>
+      <summary>{t`Times`}</summary>
+      <form class="person-form" onSubmit={submit}>
+        <label>
+          {t`Minutes between two looks`}
+          <input
+            name="everyMins"
+            type="number"
+            required
+            min={1}
+            max={MAX_MINUTES}
+            defaultValue={String(shown.everyMins)}
+          />
+        </label>
+        <label>
+          {t`Hours, empty: at any time`}
+          <input
+            name="activeHours"
+            autocomplete="off"
+            placeholder="08:00-22:00"
+            defaultValue={shown.activeHours}
+          />
+        </label>
+        <div class="actions">
+          <button type="submit" class="button">
+            {t`Save`}
+          </button>
+        </div>
+      </form>
+    </details>
+  );
+}
+
+type EditProps = HeartbeatProps & { readonly close: (said: string) => void };
+
+/** Keeps the version it began with: a change made meanwhile is not overwritten. */
+function Edit({ parts, shown, close }: EditProps) {
+  const begun = useRef(shown);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const problem = useSignal('');
+  useEffect(() => field.current?.focus(), []);
+
+  async function save() {
+    try {
+      const { version } = begun.current;
+      await parts.api.postJson(HEARTBEAT, { text: field.current?.value ?? '', version });
+      close(t`Saved.`);
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+  }
+
+  return (
+    <>
+      <textarea
+        ref={field}
+        class="note"
+        rows={8}
+        dir="auto"
+        aria-label={t`Tasks of the heartbeat`}
+        placeholder={t`- Every morning: tell me what is in the calendar today`}
+        defaultValue={begun.current.text}
+        onKeyDown={({ key, isComposing }) => {
+          if (key === 'Escape' && !isComposing) close('');
+        }}
+      />
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+      <div class="actions">
+        <button type="button" class="button primary" onClick={save}>
+          {t`Save`}
+        </button>
+        <button type="button" class="button" onClick={() => close('')}>
+          {t`Cancel`}
+        </button>
+      </div>
+    </>
+  );
+}
