@@ -82,6 +82,18 @@ describe.skipIf(!hasPostgres)('several processes on one PostgreSQL', () => {
     expect(await cluster.nanobot('audit', 'verify')).toContain('unchanged');
   });
 
+  it('forget everywhere what the owner deletes', async () => {
+    const chat = OWNER + 20;
+    says(chat, 'f1');
+    await answered(chat, 'f1');
+    await cluster.nanobot('sessions', 'nuke', '--yes');
+    says(chat, 'f2');
+    await answered(chat, 'f2');
+    const asked = model.requests.map((request) => JSON.stringify(request));
+    expect(asked.filter((body) => body.includes('nonce-f2'))).not.toHaveLength(0);
+    expect(asked.filter((body) => /nonce-f1[\s\S]*nonce-f2/.test(body))).toEqual([]);
+  });
+
   it('go on where one of them is stopped in order', async () => {
     const [first] = cluster.members;
     says(OWNER, 'b1');

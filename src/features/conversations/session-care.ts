@@ -48,6 +48,8 @@ export function createSessionCare(parts: CareParts) {
   async function purgeStore({ olderThanMs, chats }: Aged): Promise<void> {
     const before = clock.now() - olderThanMs + 1;
     await withStore(async (store) => {
+      // Turns of several processes read these rows; they are taken in again from files that are left.
+      await store.sharedEntries?.dropMoved();
       if (chats === undefined) {
         await store.gc(olderThanMs);
         for (const scope of LOCAL_SCOPES) await store.scope(scope).expire('', before);
