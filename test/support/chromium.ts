@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 
-const EXECUTABLE = '/usr/bin/chromium';
+const EXECUTABLE = '/usr/bin/chromium-headless-shell';
 const ARGUMENTS = [
   '--headless',
   '--no-sandbox',
