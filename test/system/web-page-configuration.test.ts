@@ -165,6 +165,46 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
       expect(received.filter((text) => text.includes(secretValue))).toEqual([]);
   });
 
+  it('edits the JSON beside the form: mistakes by their line, secrets kept, an edit elsewhere kept', async () => {
+    await using rig = await open();
+    const { page, problems } = rig;
+    const before = await readFile(path, 'utf8');
+    const file = page.locator('.file textarea');
+    const shown = await file.inputValue();
+    expect(shown).toContain('[redacted]');
+    await file.fill(shown.replace('{', '{ "agents": '));
+    await press(page, 'Review the changes');
+    await page.waitForSelector('.view-problem >> text=/line 1|line 2/');
+    const edited = shown.replace('{', '{\n  "queue": { "mode": "steeer" },');
+    await file.fill(edited);
+    await press(page, 'Review the changes');
+    await page.waitForSelector('.view-problem >> text=/\\(line 2\\).*Did you mean "steer"/');
+    expect(
+      await file.evaluate((one: HTMLTextAreaElement) =>
+        one.value.slice(one.selectionStart, one.selectionEnd),
+      ),
+    ).toContain('steeer');
+    await file.fill(edited.replace('steeer', 'steer'));
+    await search(page, 'queue.mode');
+    expect(await page.inputValue(`${field('queue.mode')} select`)).toBe('steer');
+    expect(await page.isDisabled(`${field('queue.mode')} select`)).toBe(true);
+    await edit(() => ({ logging: { keepDays: 8 } }));
+    await page.waitForSelector('text=config.json was changed elsewhere');
+    await press(page, 'Keep my changes on top of it');
+    await press(page, 'Review the changes');
+    expect(await page.locator('.difference code').allInnerTexts()).toEqual(['queue']);
+    await press(page, 'Save');
+    await page.waitForSelector('[role="status"] >> text=Saved.');
+    expect(await written()).toMatchObject({
+      queue: { mode: 'steer' },
+      logging: { keepDays: 8 },
+      mcpServers: { notes: { args: ['--verbose', '--api-key', SERVER_KEY] } },
+    });
+    await writeFile(path, before);
+    await expect.poll(() => file.inputValue()).toBe(shown);
+    expect(problems).toEqual([]);
+  });
+
   it('shows an edit of the file made meanwhile beside the changes that are not saved', async () => {
     await using rig = await open();
     const { page } = rig;

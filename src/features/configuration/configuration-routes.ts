@@ -30,6 +30,7 @@ import {
   type Difference,
   restoredVersion,
   type SettingChange,
+  type SettingChanges,
   type SettingProblem,
   type ShownConfiguration,
   settingChanges,
@@ -57,13 +58,17 @@ export function configurationRoutes({ live, home, env, clock }: ConfigurationRou
     };
   }
 
-  /** The file as it is, and with the changes. @throws Refusal */
-  async function changed(version: string, changes: readonly SettingChange[]) {
+  /** The file as it is, and as edited and changed; `after` is absent where the text is no JSON. @throws Refusal */
+  async function changed({ version, text: edited, changes }: SettingChanges) {
     const written = await text();
     requireVersion(written, version);
-    const { raw, problems } = readRaw(written);
-    if (raw === undefined) throw invalid(problems);
-    return { before: raw, after: withChanges(raw, changes) };
+    const { raw: before, problems: there } = readRaw(written);
+    if (before === undefined) throw invalid(there);
+    if (edited === undefined)
+      return { before, after: withChanges(before, changes, before), problems: [] };
+    const { raw, problems } = readRaw(edited);
+    if (raw === undefined) return { before, problems };
+    return { before, after: withChanges(raw, changes, before), problems };
   }
 
   async function save(raw: JsonObject): Promise<ShownConfiguration> {
@@ -124,13 +129,15 @@ export function configurationRoutes({ live, home, env, clock }: ConfigurationRou
         summary: t`What changes of the configuration would do, and what keeps them from being saved`,
         ...{ body: settingChanges, answer: checkedChanges },
       },
-      async (_params, { version, changes }): Promise<CheckedChanges> => {
-        const { before, after } = await changed(version, changes);
-        const problems = await newProblems(home, after, env);
-        return {
-          problems: problems.map(shownProblem),
-          differences: differencesOf(before, after),
-        };
+      async (_params, asked): Promise<CheckedChanges> => {
+        const { before, after, problems } = await changed(asked);
+        if (after === undefined) return { problems: problems.map(shownProblem), differences: [] };
+        const lineOf = linesOf(asked.text);
+        const found = [...problems, ...(await newProblems(home, after, env))].map((one) => ({
+          ...one,
+          ...defined({ line: one.line ?? lineOf(one.path) }),
+        }));
+        return { problems: found.map(shownProblem), differences: differencesOf(before, after) };
       },
     ),
     'POST /api/v1/configuration': endpoint(
@@ -138,8 +145,9 @@ export function configurationRoutes({ live, home, env, clock }: ConfigurationRou
         summary: t`Change the configuration; nothing is saved if the file changed meanwhile`,
         ...{ body: settingChanges, answer: shownConfiguration },
       },
-      async (_params, { version, changes }) => {
-        const { after } = await changed(version, changes);
+      async (_params, asked) => {
+        const { after, problems } = await changed(asked);
+        if (after === undefined || problems.length > 0) throw invalid(problems);
         return save(after);
       },
     ),
@@ -176,13 +184,31 @@ function readRaw(written: string): {
   }
 }
 
-function withChanges(raw: JsonObject, changes: readonly SettingChange[]): JsonObject {
+/** Where a path stands in the text, or what is around it. */
+function linesOf(text: string | undefined): (path: string) => number | undefined {
+  if (text === undefined) return () => undefined;
+  const { places } = readJson(text);
+  return (path) => {
+    for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
+      const place = places.get(at);
+      if (place !== undefined) return place.line;
+    }
+    return undefined;
+  };
+}
+
+/** Masks become the secrets of `before`. */
+function withChanges(
+  raw: JsonObject,
+  changes: readonly SettingChange[],
+  before: JsonObject,
+): JsonObject {
   const next = changes.reduce<JsonObject>(
     (one, { path, value }) =>
       value === undefined ? withoutValue(one, path) : withValue(one, path, value),
     raw,
   );
-  const whole = unmasked(next, raw);
+  const whole = unmasked(next, before);
   return isJsonObject(whole) ? whole : next;
 }
 

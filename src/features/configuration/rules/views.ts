@@ -6,6 +6,7 @@ import type { JsonValue } from '../../../kernel/config/json-paths.ts';
 
 const MAX_CHANGES = 1000;
 const MAX_PATH_CHARS = 300;
+const MAX_TEXT_CHARS = 1_000_000;
 /** Names that reach into the prototypes of objects. */
 const REFUSED = /(?:^|\.)(?:__proto__|constructor|prototype)(?:\.|$)/;
 
@@ -16,7 +17,7 @@ const problem = z.object({
   path: z.string().describe('Dotted; empty for the whole file.'),
   problem: z.string(),
   remedy: z.string(),
-  line: z.number().exactOptional(),
+  line: z.number().exactOptional().describe('In the file, or in the text that was sent.'),
 });
 
 const applies = z
@@ -51,6 +52,11 @@ export const configurationSchema = z.object({
 
 export const settingChanges = z.strictObject({
   version: z.string().max(100),
+  text: z
+    .string()
+    .max(MAX_TEXT_CHARS)
+    .exactOptional()
+    .describe('The whole file as JSON, edited: masks stay the secrets they stand for.'),
   changes: z
     .array(
       z.strictObject({
@@ -62,7 +68,8 @@ export const settingChanges = z.strictObject({
         value: json.exactOptional().describe('Absent: the default applies.'),
       }),
     )
-    .max(MAX_CHANGES),
+    .max(MAX_CHANGES)
+    .describe('Of the file, or of the text where there is one.'),
 });
 
 export const checkedChanges = z.object({
@@ -93,6 +100,7 @@ export const restoredVersion = z.strictObject({
 export type ConfigurationHistory = z.infer<typeof configurationHistory>;
 export type ShownConfiguration = z.infer<typeof shownConfiguration>;
 export type ConfigurationSchema = z.infer<typeof configurationSchema>;
+export type SettingChanges = z.infer<typeof settingChanges>;
 export type SettingChange = z.infer<typeof settingChanges>['changes'][number];
 export type CheckedChanges = z.infer<typeof checkedChanges>;
 export type SettingProblem = z.infer<typeof problem>;

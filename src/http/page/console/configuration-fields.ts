@@ -3,6 +3,8 @@
 
 import type { SettingChange } from '../../../features/configuration/rules/views.ts';
 import {
+  changedPaths,
+  isJsonObject,
   type JsonObject,
   type JsonValue,
   joinPath,
@@ -102,8 +104,43 @@ export const withDraft = (written: JsonObject, draft: Draft): JsonObject =>
     written,
   );
 
-export const changesOf = (draft: Draft): SettingChange[] =>
+const changesOf = (draft: Draft): SettingChange[] =>
   [...draft].map(([path, { value }]) => (value === undefined ? { path } : { path, value }));
+
+/** What the gateway gets: the changes; with an edited text those secrets alone that are masked in it. */
+export function sentOf({ draft, text }: { readonly draft: Draft; readonly text?: string }) {
+  if (text === undefined) return { changes: changesOf(draft) };
+  const edited = parsed(text);
+  const secrets = [...draft].filter(
+    ([path, { isSecret }]) => isSecret === true && valueAt(edited, path) === MASK,
+  );
+  return { text, changes: changesOf(new Map(secrets)) };
+}
+
+export const shownText = (current: JsonObject) => JSON.stringify(current, undefined, 2);
+
+/** The edited text as an object; undefined while it is none. */
+export function parsed(text: string): JsonObject | undefined {
+  try {
+    const value: JsonValue = JSON.parse(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the edited text changes. */
+export function editOf(text: string, written: JsonObject): Draft {
+  const edited = parsed(text);
+  if (edited === undefined) return new Map();
+  const paths = changedPaths(written, edited);
+  return new Map(paths.map((path) => [path, { value: valueAt(edited, path) }]));
+}
+
+/** The edited text, made of a newer version of the file. */
+export function onTop(text: string, written: JsonObject, latest: JsonObject = {}): string {
+  return parsed(text) === undefined ? text : shownText(withDraft(latest, editOf(text, written)));
+}
 
 /** The draft with one more change; one that restores what is written is none. */
 export function changed(

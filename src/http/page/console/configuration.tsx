@@ -14,12 +14,17 @@ import type {
 import { changedPaths, type JsonValue, valueAt } from '../../../kernel/config/json-paths.ts';
 import {
   changed,
-  changesOf,
   type Draft,
+  editOf,
   isWithin,
+  onTop,
+  parsed,
   type Schema,
+  sentOf,
+  shownText,
   withDraft,
 } from './configuration-fields.ts';
+import { FileText, ProblemList } from './configuration-file.tsx';
 import { type Form, Sections } from './configuration-form.tsx';
 import { Change, History } from './configuration-history.tsx';
 import { Page, type PageParts, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
@@ -74,6 +79,8 @@ type Work = {
   readonly base: ShownConfiguration;
   readonly draft: Draft;
   readonly problems: readonly SettingProblem[];
+  /** The file as edited: the form only shows it then. */
+  readonly text?: string;
   /** Shown before it is saved. */
   readonly review?: readonly Difference[];
 };
@@ -88,16 +95,18 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
   const problem = useSignal('');
   const isBusy = useSignal(false);
   const filter = useSignal({ words: '', onlyChanged: false });
-  const { draft, problems, review } = work.value;
+  const { review, ...own } = work.value;
+  const { draft, problems, text } = own;
+  const isEdited = draft.size > 0 || text !== undefined;
   // Without changes of one's own there is nothing that an edit elsewhere could be in conflict with.
-  const base = draft.size === 0 ? latest : work.value.base;
+  const base = isEdited ? own.base : latest;
   const isStale = base.version !== latest.version;
   const written = base.written ?? {};
-  const current = withDraft(written, draft);
+  const current = (text === undefined ? undefined : parsed(text)) ?? withDraft(written, draft);
   const form: Form = {
     ...{ current, draft, variables: latest.variables, atStart: known.atStart },
     problems: problems.length > 0 ? problems : latest.problems,
-    isReadOnly: latest.written === undefined,
+    isReadOnly: latest.written === undefined || text !== undefined,
     words: filter.value.words
       .toLowerCase()
       .split(/\s+/)
@@ -115,12 +124,11 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
     isBusy.value = true;
     problem.value = '';
     try {
-      const sent = { version: base.version, changes: changesOf(draft) };
-      return await parts.api.postJson(path, sent);
+      return await parts.api.postJson(path, { version: base.version, ...sentOf(own) });
     } catch (error) {
       // The conflict is shown as soon as the new file arrives.
       if (!isConflict(error)) problem.value = problemText(error);
-      work.value = { base, draft, problems };
+      work.value = { ...own, base };
       return undefined;
     } finally {
       isBusy.value = false;
@@ -132,7 +140,7 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
     if (checked === undefined) return;
     const { problems: found, differences } = checked;
     work.value = {
-      ...{ base, draft, problems: found },
+      ...{ ...own, base, problems: found },
       ...(found.length > 0 ? {} : { review: differences }),
     };
   }
@@ -160,9 +168,10 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
         <Conflict
           base={base}
           latest={latest}
-          draft={draft}
+          draft={text === undefined ? draft : editOf(text, written)}
           keep={() => {
-            work.value = { base: latest, draft, problems: [] };
+            const mine = text === undefined ? {} : { text: onTop(text, written, latest.written) };
+            work.value = { base: latest, draft, problems: [], ...mine };
           }}
           discard={discard}
         />
@@ -173,7 +182,7 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
           isBusy={isBusy.value}
           save={() => save(review)}
           back={() => {
-            work.value = { base, draft, problems };
+            work.value = { ...own, base };
           }}
         />
       ) : (
@@ -183,12 +192,15 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
             <Sections schema={known.schema as Schema} form={form} />
             <section class="card file" aria-labelledby="file">
               <h2 id="file">{t`config.json`}</h2>
-              <textarea
-                class="note"
-                readOnly
-                spellcheck={false}
-                aria-labelledby="file"
-                value={JSON.stringify(current, undefined, 2)}
+              <FileText
+                text={text ?? shownText(current)}
+                line={text === undefined ? undefined : problems.find(({ line }) => line)?.line}
+                isReadOnly={latest.written === undefined}
+                edit={(edited) => {
+                  said.value = '';
+                  const isSame = edited === shownText(withDraft(written, draft));
+                  work.value = { base, draft, problems: [], ...(isSame ? {} : { text: edited }) };
+                }}
               />
             </section>
           </div>
@@ -197,7 +209,7 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
       <p class="problem" role="alert">
         {problem.value}
       </p>
-      {draft.size === 0 && (
+      {!isEdited && (
         <History
           parts={parts}
           version={latest.version}
@@ -207,10 +219,14 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
           }}
         />
       )}
-      {draft.size > 0 && !isStale && review === undefined && (
+      {isEdited && !isStale && review === undefined && (
         <div class="card save-bar">
           <div class="actions">
-            <span role="status">{t`Not saved: ${draft.size}`}</span>
+            <span role="status">
+              {text === undefined
+                ? t`Not saved: ${draft.size}`
+                : t`Not saved: the file as you edited it. The form shows it.`}
+            </span>
             <button type="button" class="button primary" disabled={isBusy.value} onClick={check}>
               {t`Review the changes`}
             </button>
@@ -263,31 +279,6 @@ function Filter({ filter }: FilterProps) {
         {t`Only changed`}
       </label>
     </search>
-  );
-}
-
-function ProblemList(props: {
-  readonly problems: readonly SettingProblem[];
-  readonly isDraft: boolean;
-}) {
-  const { problems, isDraft } = props;
-  if (problems.length === 0) return null;
-  return (
-    <div class="view-problem" role="alert">
-      <p>
-        {isDraft
-          ? t`The changes cannot be saved yet:`
-          : t`config.json has mistakes and is not in use; the last valid one is:`}
-      </p>
-      <ul>
-        {problems.map(({ path, problem, remedy, line }) => (
-          <li key={`${path} ${problem}`}>
-            {path !== '' && <code>{path}</code>} {line !== undefined && t`(line ${line})`} {problem}
-            . {remedy}
-          </li>
-        ))}
-      </ul>
-    </div>
   );
 }
 
