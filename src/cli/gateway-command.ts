@@ -11,8 +11,8 @@ import type { ChannelReport, Gateway } from '../kernel/gateway.ts';
 import { defined } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
+import { isZoneUnknown } from '../lib/time/zone-time.ts';
 import { DEMO_MODEL, isDemo } from '../providers/rules/model-names.ts';
-import { checkTimeZone } from './doctor/machine-checks.ts';
 import { parsePort } from './flag-values.ts';
 import { CommandFailure, EXIT, type Terminal, untilStopped } from './terminal.ts';
 
@@ -61,7 +61,7 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   });
   try {
     await untilStopped(onStop, async (signal) => {
-      for (const line of greeting(terminal, opened, gateway, isLogged)) tell(line);
+      for (const line of await greeting(terminal, opened, gateway, isLogged)) tell(line);
       service?.ready();
       await gateway.run(signal);
     });
@@ -74,12 +74,13 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
 /** systemd waits for reports. @see sd_notify(3) */
 const isSupervised = (env: Environment) => (env['NOTIFY_SOCKET'] ?? '') !== '';
 
-function greeting(
+async function greeting(
   terminal: Terminal,
   opened: OpenedHome,
   gateway: Gateway,
   isLogged: boolean,
-): readonly string[] {
+): Promise<readonly string[]> {
+  const zoneTroubles = await timeZoneTroubles(terminal, opened);
   const problem = gateway.modelProblem();
   const reports = gateway.channels();
   const columns = Math.max(NAME_COLUMNS, ...reports.map(({ name }) => name.length + 1));
@@ -90,8 +91,8 @@ function greeting(
   const linkNote = isLogged ? t`For a login link: nanobot link` : LINK_NOTE;
   return [
     ...opened.notes.map((note) => terminal.style('dim', note)),
-    ...checkTimeZone(terminal, opened.loaded.config.sessions.timeZone).map(({ text, remedy }) =>
-      row(t`time zone`, terminal.style('yellow', `${text}. ${remedy ?? ''}`)),
+    ...zoneTroubles.map(({ text, remedy }) =>
+      row(t`time zone`, terminal.style('yellow', `${text}. ${remedy}`)),
     ),
     row('home', terminal.home.root),
     row('model', modelLine(gateway.model)),
@@ -100,6 +101,13 @@ function greeting(
     ...reports.map((report) => row(report.name, channelLine(report))),
     ...(isLogged ? [] : [terminal.style('dim', t`Press Ctrl+C to stop.`)]),
   ];
+}
+
+async function timeZoneTroubles(terminal: Terminal, { loaded }: OpenedHome) {
+  const { timeZone } = loaded.config.sessions;
+  if (!isZoneUnknown(terminal.env['TZ'] ?? '', timeZone)) return [];
+  const { checkTimeZone } = await import('./doctor/machine-checks.ts');
+  return checkTimeZone(terminal, timeZone);
 }
 
 /** A line of the start output as a line of the log. */

@@ -10,7 +10,7 @@ import { isPermitted } from '../../lib/files/files.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import { isContained } from '../../lib/process-group.ts';
 import { t } from '../../lib/texts.ts';
-import { machineZone } from '../../lib/time/zone-time.ts';
+import { isZoneUnknown } from '../../lib/time/zone-time.ts';
 import type { Terminal } from '../terminal.ts';
 
 const MINIMUM_NODE_MAJOR = 24;
@@ -85,8 +85,7 @@ function nearestAbove(path: string): string {
 /** @param written `sessions.timeZone`, which takes precedence */
 export function checkTimeZone({ env }: Pick<Terminal, 'env'>, written: string): readonly Trouble[] {
   const { TZ = '' } = env;
-  // Loading the date formatters with all zones takes 6 MB, so they are used only for a named zone.
-  if (written !== '' || TZ === '' || machineZone() !== undefined) return [];
+  if (!isZoneUnknown(TZ, written)) return [];
   const text = t`TZ is "${TZ}", which is not a time zone; times are in UTC`;
   const remedy = t`Set TZ, or sessions.timeZone, to a zone such as Europe/Berlin.`;
   return [warn('time-zone', text, remedy)];

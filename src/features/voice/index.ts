@@ -6,7 +6,11 @@ import { withoutCode } from '../../kernel/access/admission.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { ATTACHMENTS, InboundAttachments } from '../../kernel/intake/attachments.ts';
+import {
+  ATTACHMENTS,
+  InboundAttachments,
+  type Listening,
+} from '../../kernel/intake/attachments.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import {
@@ -24,14 +28,14 @@ import {
 } from '../../kernel/message/message.ts';
 import { isSpoken } from '../../kernel/turns/rules/live-reply.ts';
 import type { HandledTurn, TurnStage } from '../../kernel/turns/stages.ts';
-import { createPermits } from '../../lib/async.ts';
+import { createPermits, readOnce } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { createCredentials } from '../../providers/credentials.ts';
 import { PAID_CALLS } from '../spending/index.ts';
-import { createListening } from './listening.ts';
+import type { ListeningDeps } from './listening.ts';
 import {
   type KnownAccess,
   type SpeechEngine,
@@ -63,7 +67,7 @@ export function install(kernel: Kernel): void {
     const verdict = withoutCode(await judge(message));
     return verdict.kind === 'admit' && verdict.role === 'owner' && message.group === undefined;
   };
-  const listening = createListening({
+  const listeningParts: ListeningDeps = {
     ...{ media, clock, log, spending, tellOwner },
     known: store.scope(VOICE_SCOPE),
     permits: createPermits(AT_ONCE),
@@ -75,7 +79,14 @@ export function install(kernel: Kernel): void {
     remedy: async (message) => ((await isOwnerAlone(message)) ? FOR_OWNERS : FOR_OTHERS),
     timeZone: () => live.config.sessions.timeZone,
     send: (message) => bus.send(message),
-  });
+  };
+  const loaded = readOnce(async () =>
+    (await import('./listening.ts')).createListening(listeningParts),
+  );
+  const listening: Listening = {
+    listened: async (...sound) => (await loaded()).listened(...sound),
+    told: async (...missed) => (await loaded()).told(...missed),
+  };
   const attachments = kernel.resources.use(
     new InboundAttachments({
       ...{ media, store, listening, clock, log, channel, random: Math.random },

@@ -27,7 +27,7 @@ import { createDayText } from '../../lib/time/zone-time.ts';
 import { believedMs, listeningCost, longestMs } from './rules/voice-engine.ts';
 import { charged, type SpokenWords, type Transcriber, VoiceError } from './voice.ts';
 
-type ListeningDeps = {
+export type ListeningDeps = {
   readonly media: Pick<MediaStore, 'read'>;
   /** Stored transcripts by engine and content. */
   readonly known: KeyValueStore;

@@ -63,6 +63,13 @@ export const UTC = 'UTC';
 export const machineZone = (): string | undefined =>
   Intl.DateTimeFormat().resolvedOptions().timeZone;
 
+/**
+ * Whether TZ names no zone, and no other one is configured. Loading the date formatters with all zones
+ * takes 6 MB, so they are used only where it names one.
+ */
+export const isZoneUnknown = (tz: string, configured: string): boolean =>
+  configured === '' && tz !== '' && machineZone() === undefined;
+
 export function isTimeZone(name: string): boolean {
   if (name === '') return true;
   try {
