@@ -37,7 +37,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-page-'));
   const path = join(folder, 'page.js');
   await build({
-    entryPoints: [join(PAGE, 'markdown-view.js')],
+    entryPoints: [join(PAGE, 'markdown-view.ts')],
     outfile: path,
     bundle: true,
     format: 'esm',
@@ -53,6 +53,13 @@ beforeAll(async () => {
     ],
   });
   vi.stubGlobal('document', dom.window.document);
+  // Nothing is near the screen: code keeps one colour, formulas stay as written.
+  vi.stubGlobal(
+    'IntersectionObserver',
+    class {
+      observe() {}
+    },
+  );
   const page: { createMarkdownView: typeof viewOf } = await import(pathToFileURL(path).href);
   viewOf = page.createMarkdownView;
 });

@@ -238,6 +238,44 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await demo.page.waitForSelector('.notice button >> text=Connect a model');
   });
 
+  it('colours code and draws formulas, with chunks that are loaded then, and leaves money as text', async () => {
+    await using rig = await openPage({ browser });
+    const { page } = rig;
+    const chunks = () =>
+      page.evaluate(
+        "performance.getEntriesByType('resource').map(({ name }) => name).filter((name) => /highlight|formula-/.test(name))",
+      ) as Promise<string[]>;
+    await rig.answer('web:a#1', 'It costs $5, that is US$6 or $7. `$x^2$` stays.');
+    await rig.showsMessages('It costs $5, that is US$6 or $7. $x^2$ stays.');
+    expect(await page.locator('.formula').count()).toBe(0);
+    expect(await chunks()).toEqual([]);
+    const hostile = '\\href{javascript:alert(1)}{x} \\class{unseen}{y}';
+    await rig.answer(
+      'web:a#2',
+      [
+        '```python\ndef hello(name):\n    return f"<b>{name}</b>"  # hi\n```',
+        '```nonsense\n<img src=x onerror=alert(1)>\n```',
+        'Euler: $e^{i\\pi} + 1 = 0$ and \\(a_1\\).',
+        '$$\n\\int_0^1 x^2 \\, dx = \\frac{1}{3}\n$$',
+        `$$${hostile}$$`,
+        '$$\\def\\a{\\a\\a}\\a$$',
+      ].join('\n\n'),
+    );
+    await page.waitForSelector('.hljs-keyword >> text=def');
+    await page.waitForSelector('.formula.display math mfrac');
+    await eventually(async () => expect(await page.locator('.formula math').count()).toBe(3));
+    expect((await chunks()).length).toBeGreaterThan(1);
+    expect(await page.locator('.formula a, .formula .unseen').count()).toBe(0);
+    expect(await page.locator('.formula > code').allInnerTexts()).toEqual([
+      hostile,
+      '\\def\\a{\\a\\a}\\a',
+    ]);
+    expect(await page.innerText('.code-block >> nth=0 >> pre')).toBe(
+      'def hello(name):\n    return f"<b>{name}</b>"  # hi',
+    );
+    expect(rig.problems).toEqual([]);
+  });
+
   it('works on a phone: no sideways scrolling, the list of chats as a drawer', async () => {
     await using rig = await openPage({ browser, context: PHONE });
     await rig.say('x'.repeat(200));

@@ -1,7 +1,7 @@
 // The documented API, from its OpenAPI document.
 
 import { createApi } from './api.js';
-import { element } from './element.js';
+import { element } from './element.ts';
 import { t } from './texts.js';
 
 const DOCUMENT = '/api/v1/openapi.json';

@@ -12,12 +12,12 @@ import { createWelcome } from './chat/welcome.tsx';
 import { followChat } from './connection.js';
 import { createConversation } from './conversation.js';
 import { createDrawer } from './drawer.js';
-import { element, iconButton } from './element.js';
+import { element, iconButton } from './element.ts';
 import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
 import { followWaiting } from './people-news.js';
 import { createRouter, pageParts } from './router.js';
-import { createScrollKeeper } from './scroll-keeper.js';
+import { createScrollKeeper } from './scroll-keeper.ts';
 import { t } from './texts.js';
 
 /** Messages of a long chat shown at first, and added at a time. */

@@ -1,6 +1,6 @@
 // A mark on the entry of the setup while a channel needs a person.
 
-import { element } from './element.js';
+import { element } from './element.ts';
 import { t } from './texts.js';
 
 const LOOK_MS = 30_000;

@@ -1,7 +1,7 @@
 // The buttons below a message. Once one of them was pressed, on this page or before a reload, all
 // of them are disabled and the pressed one is marked.
 
-import { element } from './element.js';
+import { element } from './element.ts';
 import { t } from './texts.js';
 
 export function createChoices(onPress) {

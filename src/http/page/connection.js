@@ -3,7 +3,7 @@
 // connections to share).
 
 import { chatPath } from './api.js';
-import { readEvents } from './event-reader.js';
+import { readEvents } from './event-reader.ts';
 
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;

@@ -3,9 +3,9 @@
 
 import { createToolSteps } from './chat/tool-steps.tsx';
 import { createChoices } from './choices.js';
-import { element, iconButton } from './element.js';
+import { element, iconButton } from './element.ts';
 import { createLiveTurn, dots } from './live-turn.js';
-import { createMarkdownView } from './markdown-view.js';
+import { createMarkdownView } from './markdown-view.ts';
 import { agentMessage, unsentMessage } from './message.js';
 import { createPersonMessage } from './person-message.js';
 import { t } from './texts.js';

@@ -1,6 +1,6 @@
 // The list of chats on a narrow screen: a drawer over the conversation.
 
-import { iconButton } from './element.js';
+import { iconButton } from './element.ts';
 import { t } from './texts.js';
 
 const CLASS = 'drawer-open';

@@ -1,8 +1,8 @@
 // A running turn as one growing message: the agent's activity, and the answer so far.
 
 import { createToolSteps } from './chat/tool-steps.tsx';
-import { element } from './element.js';
-import { createMarkdownView } from './markdown-view.js';
+import { element } from './element.ts';
+import { createMarkdownView } from './markdown-view.ts';
 import { messageFoot } from './message.js';
 import { t } from './texts.js';
 

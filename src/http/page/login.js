@@ -1,7 +1,7 @@
 // Login of this page: by the one-time code of the link that opened it, or else by what the person
 // types. The session is stored for all tabs until the gateway ends it.
 
-import { element } from './element.js';
+import { element } from './element.ts';
 import { t } from './texts.js';
 
 const SESSION_KEY = 'nanobot.session';

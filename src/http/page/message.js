@@ -1,9 +1,9 @@
 // Messages as DOM nodes: the agent's Markdown, and messages that the gateway has not confirmed.
 // person-message.js has the person's confirmed messages.
 
-import { copyButton } from './code-block.js';
-import { element, iconButton } from './element.js';
-import { createMarkdownView } from './markdown-view.js';
+import { copyButton } from './code-block.ts';
+import { element, iconButton } from './element.ts';
+import { createMarkdownView } from './markdown-view.ts';
 import { t } from './texts.js';
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });

@@ -1,7 +1,7 @@
 // A message of the person: its text, and the buttons that change or delete it. It only sends
 // requests; the gateway decides what the message says.
 
-import { element, iconButton } from './element.js';
+import { element, iconButton } from './element.ts';
 import { messageFoot } from './message.js';
 import { t } from './texts.js';
 

@@ -3,9 +3,9 @@
 // tabs beside it. A phone shows the last entries when asked for more.
 
 import { followStream } from './connection.js';
-import { element } from './element.js';
-import { readEvents } from './event-reader.js';
-import { createMarkdownView } from './markdown-view.js';
+import { element } from './element.ts';
+import { readEvents } from './event-reader.ts';
+import { createMarkdownView } from './markdown-view.ts';
 import { t } from './texts.js';
 
 const VIEW = /^#\/(?!chat$)([a-z]+)/;

@@ -3,7 +3,7 @@
 // sounds are shown.
 
 import { t } from '/texts.js';
-import { element } from '../element.js';
+import { element } from '../element.ts';
 import { sizeText } from './file-size.ts';
 import { reasonOf } from './parts.tsx';
 

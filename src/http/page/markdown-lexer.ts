@@ -2,7 +2,8 @@
 // run in quadratic time is shown as written instead. (The server's own are in
 // src/lib/markup/writer.ts.)
 
-import { Lexer } from 'marked';
+import { Lexer, Marked, type Token } from 'marked';
+import { FORMULAS } from './chat/formula-syntax.ts';
 
 const MAX_MARKERS_PER_LINE = 16;
 const MAX_INDENT_CHARS = 64;
@@ -16,17 +17,18 @@ const TOO_DEEP = [
   new RegExp(`^[ \\t]{${MAX_INDENT_CHARS},}(?:[-+*>]|\\d{1,9}[.)])`, 'm'),
   new RegExp(`^[ \\t]*\\|?(?:[ \\t]*:?-+:?[ \\t]*\\|){${MAX_TABLE_COLUMNS}}`, 'm'),
 ];
+const GRAMMAR = new Marked({ gfm: true, extensions: [...FORMULAS] }).defaults;
 const INVISIBLE = /(?![\t\n])\p{Cc}/gu;
 
 /** Normalised line ends, whole surrogate pairs, no control characters. */
-export function cleanText(text) {
+export function cleanText(text: string): string {
   return text.toWellFormed().replace(/\r\n?/g, '\n').replace(INVISIBLE, '');
 }
 
 /** The block tree of clean text, with every inline part lexed. */
-export function lexMarkdown(source) {
+export function lexMarkdown(source: string): readonly Token[] {
   if (TOO_DEEP.some((pattern) => pattern.test(source))) return [verbatim(source)];
-  const lexer = new Lexer({ gfm: true });
+  const lexer = new Lexer(GRAMMAR);
   lexer.blockTokens(source, lexer.tokens);
   let budget = INLINE_BUDGET;
   for (const part of lexer.inlineQueue) {
@@ -42,7 +44,7 @@ export function lexMarkdown(source) {
   return lexer.tokens;
 }
 
-function verbatim(source) {
+function verbatim(source: string): Token {
   const text = { type: 'text', raw: source, text: source, escaped: true };
   return { type: 'paragraph', raw: source, text: source, tokens: [text] };
 }

@@ -1,11 +1,14 @@
 // Markdown tokens to DOM nodes. Raw HTML is shown as written, pictures become links that load
 // nothing, and only addresses that a reader can judge become links.
 
-import { codeBlock } from './code-block.js';
-import { element } from './element.js';
-import { t } from './texts.js';
+import type { MarkedToken, Token, Tokens } from 'marked';
+import { t } from '/texts.js';
+import { type Formula, isFormula } from './chat/formula-syntax.ts';
+import { whenShown } from './chat/when-shown.ts';
+import { codeBlock } from './code-block.ts';
+import { type Child, element } from './element.ts';
 
-const NAMED = {
+const NAMED: Readonly<Record<string, string>> = {
   amp: '&',
   lt: '<',
   gt: '>',
@@ -25,23 +28,28 @@ const NAMED = {
 };
 
 /** Nodes of the block tokens, one per block. Each has the direction of its own script. */
-export function blockNodes(tokens) {
+export function blockNodes(tokens: readonly Token[]): readonly HTMLElement[] {
   return withoutSpace(tokens).map(directed);
 }
 
-const withoutSpace = (tokens) => tokens.filter(({ type }) => type !== 'space');
+const withoutSpace = (tokens: readonly Token[]) => tokens.filter(({ type }) => type !== 'space');
 
-function directed(token) {
-  return Object.assign(blockNode(token), { dir: token.type === 'code' ? 'ltr' : 'auto' });
+function directed(token: Token): HTMLElement {
+  const isLeftToRight = token.type === 'code' || token.type === 'formula';
+  return Object.assign(blockNode(token), { dir: isLeftToRight ? 'ltr' : 'auto' });
 }
 
-function blockNode(token) {
+const HEADINGS = ['h3', 'h4', 'h5', 'h6'] as const;
+
+function blockNode(given: Token): HTMLElement {
+  if (isFormula(given)) return formulaNode(given);
+  const token = given as MarkedToken;
   switch (token.type) {
     case 'heading':
       // The page has its own title; a message's headings rank below it.
-      return element(`h${Math.min(6, token.depth + 2)}`, {}, ...inlineNodes(token.tokens));
+      return element(HEADINGS[token.depth - 1] ?? 'h6', {}, ...inlineNodes(token.tokens));
     case 'code':
-      return codeBlock(token.text, /^[\w+#.-]+/.exec(token.lang ?? '')?.[0]);
+      return codeNode(token);
     case 'blockquote':
       return element('blockquote', {}, ...withoutSpace(token.tokens).map(blockNode));
     case 'list':
@@ -60,13 +68,30 @@ function blockNode(token) {
   }
 }
 
-function listNode({ ordered, start, items }) {
+function codeNode({ text, lang = '', raw }: Tokens.Code): HTMLElement {
+  const language = /^[\w+#.-]+/.exec(lang)?.[0];
+  if (language !== 'math') return codeBlock(text, language);
+  return formulaNode({ type: 'formula', raw, text, isDisplay: true });
+}
+
+/** Its source until it is drawn, and where it cannot be. */
+function formulaNode({ text, isDisplay }: Formula): HTMLElement {
+  const node = element('span', { className: isDisplay ? 'formula display' : 'formula' });
+  node.append(element('code', {}, text));
+  whenShown(node, async () => {
+    const { drawFormula } = await import('./chat/formula.ts');
+    drawFormula(node, text, isDisplay);
+  });
+  return node;
+}
+
+function listNode({ ordered, start, items }: Tokens.List): HTMLElement {
   const nodes = items.map((item) => element('li', {}, ...itemNodes(item)));
   if (!ordered) return element('ul', {}, ...nodes);
   return element('ol', { start: Number(start) || (start === 0 ? 0 : 1) }, ...nodes);
 }
 
-function itemNodes({ tokens }) {
+function itemNodes({ tokens }: Tokens.ListItem): readonly Child[] {
   return tokens.flatMap((token) => {
     if (token.type === 'space') return [];
     if (token.type === 'text' || token.type === 'checkbox') return inlineNodes([token]);
@@ -74,8 +99,8 @@ function itemNodes({ tokens }) {
   });
 }
 
-function tableNode({ header, rows }) {
-  const cell = (tag) => (token) => {
+function tableNode({ header, rows }: Tokens.Table): HTMLElement {
+  const cell = (tag: 'th' | 'td') => (token: Tokens.TableCell) => {
     const node = element(tag, {}, ...inlineNodes(token.tokens));
     if (token.align) node.classList.add(`align-${token.align}`);
     return node;
@@ -92,11 +117,13 @@ function tableNode({ header, rows }) {
   );
 }
 
-function inlineNodes(tokens = []) {
+function inlineNodes(tokens: readonly Token[] = []): readonly Child[] {
   return tokens.map(inlineNode);
 }
 
-function inlineNode(token) {
+function inlineNode(given: Token): Child {
+  if (isFormula(given)) return formulaNode(given);
+  const token = given as MarkedToken;
   switch (token.type) {
     case 'strong':
     case 'em':
@@ -123,12 +150,14 @@ function inlineNode(token) {
   }
 }
 
-function textNode(token) {
+function textNode(token: Tokens.Text): Node {
   if (token.tokens !== undefined) return element('span', {}, ...inlineNodes(token.tokens));
   return document.createTextNode(token.escaped ? token.text : decodeReferences(token.text));
 }
 
-function linkNode({ href, title }, label) {
+type Linked = Pick<Tokens.Link, 'href' | 'title'>;
+
+function linkNode({ href, title }: Linked, label: readonly Child[]): HTMLElement {
   if (!isSafeHref(href)) return element('span', {}, ...label, href === '' ? '' : ` (${href})`);
   const props = {
     href,
@@ -139,16 +168,16 @@ function linkNode({ href, title }, label) {
   return element('a', props, ...label);
 }
 
-function isSafeHref(href) {
+function isSafeHref(href: string): boolean {
   return /^(?:https?:\/\/|mailto:)[^\s<>"]+$/i.test(href) && URL.canParse(href);
 }
 
-function decodeReferences(text) {
+function decodeReferences(text: string): string {
   return text.replace(
     /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-z]{2,6}));/g,
-    (whole, decimal, hex, name) => {
+    (whole, decimal?: string, hex?: string, name?: string) => {
       if (name !== undefined) return NAMED[name] ?? whole;
-      const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
+      const code = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal);
       const isText = code >= 0x20 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
       return isText ? String.fromCodePoint(code) : whole;
     },

@@ -1,7 +1,7 @@
 // Shows growing Markdown: complete blocks stay, only the end is lexed and built again.
 
-import { cleanText, lexMarkdown } from './markdown-lexer.js';
-import { blockNodes } from './markdown-nodes.js';
+import { cleanText, lexMarkdown } from './markdown-lexer.ts';
+import { blockNodes } from './markdown-nodes.ts';
 
 /**
  * The next text can still change this many blocks at the end: a list may continue after a
@@ -9,7 +9,7 @@ import { blockNodes } from './markdown-nodes.js';
  */
 const OPEN_BLOCKS = 2;
 
-export function createMarkdownView(container) {
+export function createMarkdownView(container: HTMLElement) {
   let standing = '';
   let standingNodes = 0;
 
@@ -21,7 +21,7 @@ export function createMarkdownView(container) {
 
   return {
     /** The text so far; a text that does not continue the last one replaces it. */
-    grow(text) {
+    grow(text: string) {
       if (!text.startsWith(standing)) reset();
       const tokens = lexMarkdown(cleanText(text.slice(standing.length)));
       const nodes = blockNodes(tokens);
@@ -30,7 +30,7 @@ export function createMarkdownView(container) {
       container.append(...nodes);
       const blocks = tokens.filter(({ type }) => type !== 'space');
       const firstOpen = blocks.at(-OPEN_BLOCKS);
-      if (blocks.length <= OPEN_BLOCKS) return;
+      if (firstOpen === undefined || blocks.length <= OPEN_BLOCKS) return;
       const closed = tokens
         .slice(0, tokens.indexOf(firstOpen))
         .map(({ raw }) => raw)
@@ -42,7 +42,7 @@ export function createMarkdownView(container) {
       standingNodes += blocks.length - OPEN_BLOCKS;
     },
     /** The whole text, built anew: a reference defined at its end may change its beginning. */
-    finish(text) {
+    finish(text: string) {
       reset();
       container.append(...blockNodes(lexMarkdown(cleanText(text))));
     },

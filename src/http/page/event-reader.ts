@@ -1,7 +1,7 @@
 // Reads server-sent events from a response's body: yields the JSON data of each, and undefined for
 // a heartbeat.
 
-export async function* readEvents(body) {
+export async function* readEvents(body: ReadableStream<BufferSource>): AsyncGenerator<unknown> {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   try {
@@ -9,7 +9,7 @@ export async function* readEvents(body) {
       const { done, value } = await reader.read();
       if (done) return;
       const blocks = (rest + value).split('\n\n');
-      rest = blocks.pop();
+      rest = blocks.pop() ?? '';
       for (const block of blocks) yield dataOf(block);
     }
   } finally {
@@ -17,7 +17,7 @@ export async function* readEvents(body) {
   }
 }
 
-function dataOf(block) {
+function dataOf(block: string): unknown {
   const lines = block.split('\n').filter((line) => line.startsWith('data: '));
   if (lines.length === 0) return undefined;
   return JSON.parse(lines.map((line) => line.slice('data: '.length)).join('\n'));

@@ -1,10 +1,24 @@
 // Creates DOM nodes. Text becomes text nodes only, so no text can become markup.
 
+type Props<Tag extends keyof HTMLElementTagNameMap> = Partial<
+  Omit<HTMLElementTagNameMap[Tag], 'children'>
+> & {
+  readonly data?: Readonly<Record<string, string>>;
+  readonly aria?: Readonly<Record<string, string>>;
+  readonly on?: Readonly<Record<string, (event: Event) => unknown>>;
+};
+
+export type Child = Node | string | undefined;
+
 /**
  * `props` are DOM properties; `data`, `aria` and `on` hold data attributes, ARIA attributes and
  * listeners. Undefined children are skipped.
  */
-export function element(tag, props = {}, ...children) {
+export function element<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  props: Props<Tag> = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[Tag] {
   const { data = {}, aria = {}, on = {}, ...properties } = props;
   const node = Object.assign(document.createElement(tag), properties);
   Object.assign(node.dataset, data);
@@ -15,7 +29,7 @@ export function element(tag, props = {}, ...children) {
 }
 
 /** An icon of icons.svg, hidden from screen readers. */
-export function icon(name) {
+export function icon(name: string): SVGElement {
   const namespace = 'http://www.w3.org/2000/svg';
   const svg = document.createElementNS(namespace, 'svg');
   const use = document.createElementNS(namespace, 'use');
@@ -27,7 +41,14 @@ export function icon(name) {
 }
 
 /** A button with an icon and a label for screen readers. */
-export function iconButton(name, label, onClick, className = '') {
-  const props = { type: 'button', className: `icon-button ${className}`.trim(), title: label };
-  return element('button', { ...props, aria: { label }, on: { click: onClick } }, icon(name));
+export function iconButton(
+  name: string,
+  label: string,
+  onClick: () => unknown,
+  className = '',
+): HTMLButtonElement {
+  const node = element('button', { type: 'button', title: label, aria: { label } }, icon(name));
+  node.className = `icon-button ${className}`.trim();
+  node.addEventListener('click', onClick);
+  return node;
 }

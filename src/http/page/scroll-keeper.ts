@@ -3,7 +3,7 @@
 
 const NEAR_END_PX = 80;
 
-export function createScrollKeeper(scroller, toEnd) {
+export function createScrollKeeper(scroller: HTMLElement, toEnd: HTMLElement) {
   const isAtEnd = () =>
     scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END_PX;
 
@@ -23,7 +23,7 @@ export function createScrollKeeper(scroller, toEnd) {
 
   return {
     /** Runs a change of the content and keeps the position. */
-    keepPlace(change) {
+    keepPlace(change: () => void) {
       const wasAtEnd = isAtEnd();
       change();
       if (wasAtEnd) scrollToEnd();

@@ -1,0 +1,42 @@
+// The colours of code, as DOM nodes. Loaded with the first block whose language it knows.
+
+import bash from 'highlight.js/lib/languages/bash';
+import c from 'highlight.js/lib/languages/cpp';
+import css from 'highlight.js/lib/languages/css';
+import diff from 'highlight.js/lib/languages/diff';
+import go from 'highlight.js/lib/languages/go';
+import ini from 'highlight.js/lib/languages/ini';
+import java from 'highlight.js/lib/languages/java';
+import javascript from 'highlight.js/lib/languages/javascript';
+import json from 'highlight.js/lib/languages/json';
+import python from 'highlight.js/lib/languages/python';
+import rust from 'highlight.js/lib/languages/rust';
+import sql from 'highlight.js/lib/languages/sql';
+import typescript from 'highlight.js/lib/languages/typescript';
+import xml from 'highlight.js/lib/languages/xml';
+import yaml from 'highlight.js/lib/languages/yaml';
+import { createLowlight } from 'lowlight';
+
+type Coloured = ReturnType<ReturnType<typeof createLowlight>['highlight']>;
+
+const lowlight = createLowlight({
+  ...{ bash, cpp: c, css, diff, go, ini, java, javascript, json, python, rust, sql, typescript },
+  ...{ xml, yaml },
+});
+lowlight.registerAlias({ bash: ['console', 'shell', 'zsh'], cpp: ['c', 'h'], yaml: ['yml'] });
+
+/** Undefined for a language that it does not know. */
+export function coloured(text: string, language: string): readonly Node[] | undefined {
+  if (!lowlight.registered(language)) return undefined;
+  return lowlight.highlight(language, text).children.flatMap(nodesOf);
+}
+
+function nodesOf(part: Coloured['children'][number]): readonly Node[] {
+  if (part.type === 'text') return [document.createTextNode(part.value)];
+  if (part.type !== 'element') return [];
+  const node = document.createElement('span');
+  const { className } = part.properties;
+  if (Array.isArray(className)) node.className = className.join(' ');
+  node.append(...part.children.flatMap(nodesOf));
+  return [node];
+}
