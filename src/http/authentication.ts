@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } fro
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { Refusal, valid } from '../kernel/http-routes.ts';
+import { Refusal, type RouteSchemas, valid } from '../kernel/http-routes.ts';
 import type { AuditLog } from '../kernel/observe/telemetry.ts';
 import { RecentMap } from '../lib/async.ts';
 import { isLoopbackHost } from '../lib/net/address-rules.ts';
@@ -282,6 +282,20 @@ const linkBody = z.strictObject({ revokeAll: z.boolean().default(false) });
 const loginBody = z.strictObject({
   code: z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is not a code'),
 });
+
+/** For the OpenAPI document. */
+export const LOGIN_ROUTES: Readonly<Record<string, RouteSchemas>> = {
+  'POST /api/links': {
+    summary: t`Make a link that logs a browser in, once; needs the token`,
+    ...{ body: linkBody, status: 201 },
+    answer: z.object({ code: z.string(), expiresAt: z.number().describe('Epoch milliseconds.') }),
+  },
+  'POST /api/login': {
+    summary: t`Log in by the code of a link; needs nothing else`,
+    body: loginBody,
+    answer: z.object({ session: z.string().describe('The bearer token from now on.') }),
+  },
+};
 
 export function addLoginRoutes(
   app: FastifyInstance,

@@ -14,6 +14,9 @@ const MAX_TITLE_CHARS = 200;
 const name = z.string().regex(LOCAL_CHAT_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"');
 export const seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 export const chatParams = z.object({ chat: name });
+export const mediaParams = z.object({
+  media: z.string().regex(/^[0-9a-f]{64}$/, 'is not a file name'),
+});
 export const chatsQuery = z.object({ which: z.enum(['open', 'archived']).default('open') });
 export const chatBody = z
   .strictObject({
@@ -94,12 +97,13 @@ const chats = z.object({
 });
 const result = z.object({ result: z.string() });
 const BASE = '/api/v1/chats';
+const FILES = '/api/v1/files';
 
-/** The routes of the page's chats, by method and path. */
+/** The routes of the page's chats and their files, by method and path. */
 export const CHAT_ROUTES: Readonly<Record<string, RouteSchemas>> = {
   [`GET ${BASE}`]: {
     summary: t`Chats of the page; ?which=archived for the archived`,
-    answer: chats,
+    ...{ query: chatsQuery, answer: chats },
   },
   [`POST ${BASE}/:chat`]: {
     summary: t`Rename a chat, archive it or bring it back`,
@@ -107,7 +111,7 @@ export const CHAT_ROUTES: Readonly<Record<string, RouteSchemas>> = {
   },
   [`GET ${BASE}/:chat/events`]: {
     summary: t`What was said in a chat, and what is being said`,
-    ...{ params: chatParams, answer: event, isStream: true },
+    ...{ params: chatParams, query: eventsQuery, answer: event, isStream: true },
   },
   [`POST ${BASE}/:chat/messages`]: {
     summary: t`Send a message, change an earlier one, or have the last one answered again`,
@@ -121,5 +125,14 @@ export const CHAT_ROUTES: Readonly<Record<string, RouteSchemas>> = {
   [`POST ${BASE}/:chat/stop`]: {
     summary: t`Stop the answer and drop waiting messages`,
     ...{ params: chatParams, body: z.strictObject({}), answer: result, status: 202 },
+  },
+  [`POST ${FILES}`]: {
+    summary: t`Upload a file, to be named by a message`,
+    ...{ body: z.object({ file: z.file() }), bodyType: 'multipart/form-data' },
+    ...{ answer: z.object({ file: shownFile }), status: 201 },
+  },
+  [`GET ${FILES}/:media`]: {
+    summary: t`A file of a chat, as it was uploaded or sent`,
+    ...{ params: mediaParams, answer: z.file(), answerType: 'application/octet-stream' },
   },
 };

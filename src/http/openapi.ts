@@ -6,6 +6,7 @@ import { t } from '../lib/texts.ts';
 
 const VERSION = 'v1';
 const PREFIX = `/api/${VERSION}/`;
+const JSON_TYPE = 'application/json';
 const PARAMETER = /:(\w+)/g;
 
 const failure = z.object({
@@ -42,34 +43,40 @@ export async function openApiDocument(
   };
 }
 
-function operationOf({ summary, params, body, answer, status = 200, isStream }: RouteSchemas) {
-  const type = isStream === true ? 'text/event-stream' : 'application/json';
-  const names = Object.entries(params?.shape ?? {});
+function operationOf(schemas: RouteSchemas) {
+  const { summary, params, query, body, bodyType = JSON_TYPE, answer, status = 200 } = schemas;
+  const { isStream, answerType = isStream === true ? 'text/event-stream' : JSON_TYPE } = schemas;
+  const named = [
+    ...Object.entries(params?.shape ?? {}).map(parameterOf('path')),
+    ...Object.entries(query?.shape ?? {}).map(parameterOf('query')),
+  ];
   return {
     summary,
-    ...(names.length === 0 ? {} : { parameters: names.map(parameterOf) }),
+    ...(named.length === 0 ? {} : { parameters: named }),
     ...(body === undefined
       ? {}
       : {
           requestBody: {
             required: true,
-            content: { 'application/json': { schema: schemaOf(body, 'input') } },
+            content: { [bodyType]: { schema: schemaOf(body, 'input') } },
           },
         }),
     responses: {
       [status]: {
         description: isStream === true ? t`The data of each event` : t`Done`,
-        content: { [type]: { schema: schemaOf(answer, 'output') } },
+        content: { [answerType]: { schema: schemaOf(answer, 'output') } },
       },
       default: {
         description: t`Refused`,
-        content: { 'application/json': { schema: schemaOf(failure, 'output') } },
+        content: { [JSON_TYPE]: { schema: schemaOf(failure, 'output') } },
       },
     },
   };
 }
 
-const parameterOf = ([name, schema]: [string, unknown]) => ({
-  ...{ name, in: 'path', required: true },
-  ...(schema instanceof z.ZodType ? { schema: schemaOf(schema, 'input') } : {}),
-});
+const parameterOf =
+  (place: 'path' | 'query') =>
+  ([name, schema]: [string, unknown]) => ({
+    ...{ name, in: place, required: place === 'path' },
+    ...(schema instanceof z.ZodType ? { schema: schemaOf(schema, 'input') } : {}),
+  });

@@ -27,13 +27,13 @@ import {
   chatParams,
   chatsQuery,
   eventsQuery,
+  mediaParams,
   messageBody,
   seq,
 } from './chat-schemas.ts';
 
 /** Size of the form around the file. */
 const FORM_BYTES = 10_000;
-const mediaParams = z.object({ media: z.string().regex(/^[0-9a-f]{64}$/, 'is not a file name') });
 
 export function addFileRoutes(app: FastifyInstance, path: string, files: LocalFiles) {
   // In a scope of its own: no other route accepts forms.

@@ -22,7 +22,12 @@ import type { Logger } from '../lib/logger.ts';
 import { t, translatedPage, translation } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
-import { addLoginRoutes, createGate, type UnprovenConnections } from './authentication.ts';
+import {
+  addLoginRoutes,
+  createGate,
+  LOGIN_ROUTES,
+  type UnprovenConnections,
+} from './authentication.ts';
 import { addChatRoutes, addContributedRoutes, addFileRoutes, failureReply } from './replies.ts';
 
 const MAX_BODY_BYTES = 1_048_576;
@@ -196,7 +201,7 @@ export async function createRoutes(
     const { openApiDocument } = await import('./openapi.ts');
     reply.header('cache-control', 'no-store');
     const { CHAT_ROUTES } = await import('./chat-schemas.ts');
-    return openApiDocument(options.routes, CHAT_ROUTES);
+    return openApiDocument(options.routes, { ...CHAT_ROUTES, ...LOGIN_ROUTES });
   });
   addLoginRoutes(app, options);
   addContributedRoutes(app, options.routes, { clock: options.clock, closing });

@@ -34,9 +34,14 @@ export type RouteAnswer =
 export type RouteSchemas = {
   readonly summary: string;
   readonly params?: z.ZodObject;
+  readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
+  /** Default JSON. */
+  readonly bodyType?: 'multipart/form-data';
   /** Of the response, or of each event. */
   readonly answer: z.ZodType;
+  /** Default JSON, or the events of a stream. */
+  readonly answerType?: 'application/octet-stream';
   /** Default 200. */
   readonly status?: number;
   readonly isStream?: true;

@@ -1,7 +1,8 @@
 // The chats of the web page before the whole program: found by their titles and texts, renamed, exported,
 // archived and brought back; a jump by the keyboard to a chat, a page or a command.
 
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
@@ -109,6 +110,30 @@ describe.skipIf(absent !== undefined)('the chats of the web page', () => {
     expect((await api('/api/v1/chats/boat', {})).status).toBe(400);
     const { paths } = (await api('/api/v1/openapi.json')).body;
     expect(Object.keys(paths)).toContain('/api/v1/chats/{chat}/messages');
+    const { post } = paths['/api/v1/files'];
+    expect(post.requestBody.content['multipart/form-data'].schema.properties.file).toMatchObject({
+      format: 'binary',
+    });
+    expect(paths['/api/v1/files/{media}'].get.responses['200'].content).toHaveProperty([
+      'application/octet-stream',
+    ]);
+    const events = paths['/api/v1/chats/{chat}/events'].get.parameters;
+    expect(events.map(({ name }: { name: string }) => name)).toEqual(['chat', 'after', 'live']);
+  });
+
+  it('asks for nothing that the OpenAPI document does not have', async () => {
+    const { paths } = (await api('/api/v1/openapi.json')).body;
+    const documented = ['/api/v1/openapi.json', ...Object.keys(paths)];
+    const page = join(import.meta.dirname, '../../src/http/page');
+    const sources = (await readdir(page, { recursive: true })).filter((name) =>
+      /\.(?:js|tsx?)$/.test(name),
+    );
+    const texts = await Promise.all(sources.map((name) => readFile(join(page, name), 'utf8')));
+    const asked = texts.flatMap((text) =>
+      [...text.matchAll(/['`](\/api\/[\w/.-]*)/g)].map(([, path = '']) => path),
+    );
+    expect(asked.length).toBeGreaterThan(20);
+    expect(asked.filter((path) => !documented.some((one) => one.startsWith(path)))).toEqual([]);
   });
 
   it('finds chats by their titles and by what was said', async () => {

@@ -20,6 +20,7 @@ export function install(kernel: Kernel): void {
   );
   add.routes(
     [
+      'GET /api/v1/setup',
       'GET /api/v1/setup/events',
       'POST /api/v1/setup/channels/:name',
       'POST /api/v1/setup/channels/:name/login',

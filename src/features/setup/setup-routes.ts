@@ -86,6 +86,10 @@ export function setupRoutes(deps: SetupRoutesDeps) {
     );
 
   return {
+    'GET /api/v1/setup': endpoint(
+      { summary: t`The model in use and the state of each channel`, answer: setupState },
+      state,
+    ),
     'GET /api/v1/setup/events': watched(
       {
         summary: t`The model in use and the state of each channel, now and after each change`,

@@ -2,7 +2,7 @@
 // except unsent messages, which outbox.js keeps.
 
 import { chatPath, createApi, RefusedError } from './api.js';
-import { watchChannels } from './channel-notice.js';
+import { watchChannels } from './channel-notice.ts';
 import { createChatList } from './chat/chat-list.tsx';
 import { createComposer } from './chat/composer.tsx';
 import { createFileView } from './chat/file-view.ts';
@@ -11,11 +11,11 @@ import { createTurnLoader } from './chat/tool-steps.tsx';
 import { createWelcome } from './chat/welcome.tsx';
 import { followChat } from './connection.js';
 import { createConversation } from './conversation.js';
-import { createDrawer } from './drawer.js';
+import { createDrawer } from './drawer.ts';
 import { element, iconButton } from './element.ts';
 import { takeCode } from './login.js';
 import { createOutbox } from './outbox.js';
-import { followWaiting } from './people-news.js';
+import { followWaiting } from './people-news.ts';
 import { createRouter, pageParts } from './router.js';
 import { createScrollKeeper } from './scroll-keeper.ts';
 import { t } from './texts.js';
@@ -258,10 +258,10 @@ class App {
   }
 
   async #showModel() {
-    const status = await this.#api.getJson('/api/status').catch(() => undefined);
-    if (status === undefined || status.model === this.#model) return;
-    this.#model = status.model;
-    byId('model-line').replaceChildren('Model ', element('b', {}, status.model));
+    const setup = await this.#api.getJson('/api/v1/setup').catch(() => undefined);
+    if (setup === undefined || setup.model.name === this.#model) return;
+    this.#model = setup.model.name;
+    byId('model-line').replaceChildren('Model ', element('b', {}, this.#model));
     this.#showWelcome();
   }
 }

@@ -2,11 +2,11 @@
 // Events may come again after a reconnect; a message is shown once.
 
 import { createToolSteps } from './chat/tool-steps.tsx';
-import { createChoices } from './choices.js';
+import { createChoices } from './choices.ts';
 import { element, iconButton } from './element.ts';
 import { createLiveTurn, dots } from './live-turn.js';
 import { createMarkdownView } from './markdown-view.ts';
-import { agentMessage, unsentMessage } from './message.js';
+import { agentMessage, unsentMessage } from './message.ts';
 import { createPersonMessage } from './person-message.js';
 import { t } from './texts.js';
 

@@ -3,7 +3,7 @@
 import { createToolSteps } from './chat/tool-steps.tsx';
 import { element } from './element.ts';
 import { createMarkdownView } from './markdown-view.ts';
-import { messageFoot } from './message.js';
+import { messageFoot } from './message.ts';
 import { t } from './texts.js';
 
 export function createLiveTurn(turnId, { keepPlace, loadTurn }) {

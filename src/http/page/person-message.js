@@ -2,7 +2,7 @@
 // requests; the gateway decides what the message says.
 
 import { element, iconButton } from './element.ts';
-import { messageFoot } from './message.js';
+import { messageFoot } from './message.ts';
 import { t } from './texts.js';
 
 const MAX_CHARS = 200_000;

@@ -1,15 +1,18 @@
 // The buttons below a message. Once one of them was pressed, on this page or before a reload, all
 // of them are disabled and the pressed one is marked.
 
+import { t } from '/texts.js';
 import { element } from './element.ts';
-import { t } from './texts.js';
 
-export function createChoices(onPress) {
+type Choice = { readonly label: string; readonly token: string };
+type Group = ReadonlyMap<string, HTMLButtonElement>;
+
+export function createChoices(onPress: (label: string, token: string) => void) {
   /** The buttons of each message, by the token of any of them. */
-  const groups = new Map();
-  const pressedTokens = new Set();
+  const groups = new Map<string, Group>();
+  const pressedTokens = new Set<string>();
 
-  function rest(token) {
+  function rest(token: string) {
     for (const [other, button] of groups.get(token) ?? []) {
       button.disabled = true;
       button.setAttribute('aria-pressed', String(other === token));
@@ -17,8 +20,8 @@ export function createChoices(onPress) {
   }
 
   return {
-    row(choices) {
-      const group = new Map();
+    row(choices: readonly Choice[]) {
+      const group = new Map<string, HTMLButtonElement>();
       for (const { label, token } of choices) {
         const click = () => onPress(label, token);
         group.set(token, element('button', { type: 'button', on: { click } }, label));
@@ -28,12 +31,12 @@ export function createChoices(onPress) {
       const props = { className: 'choices', role: 'group', aria: { label: t`Choices` } };
       return element('div', props, ...group.values());
     },
-    pressed(token) {
+    pressed(token: string) {
       pressedTokens.add(token);
       rest(token);
     },
     /** The press was not delivered. */
-    released(token) {
+    released(token: string) {
       pressedTokens.delete(token);
       for (const button of groups.get(token)?.values() ?? []) {
         button.disabled = false;
