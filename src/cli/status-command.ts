@@ -1,6 +1,7 @@
 // The command `nanobot status`: the report of the running gateway. Without one: the configuration
 // and the counts of the store, without a request to other machines.
 
+import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { channelLine } from '../channels/channel-lines.ts';
@@ -9,6 +10,7 @@ import type { StoredLedger } from '../features/spending/spending-day.ts';
 import type { HomeHolder } from '../kernel/bus/store/home-lock.ts';
 import { StoreError } from '../kernel/bus/store/store.ts';
 import type { Config } from '../kernel/config/config.ts';
+import type { Home } from '../kernel/config/files/home.ts';
 import type { RunningGateway } from '../kernel/home-state.ts';
 import { countsText } from '../kernel/status.ts';
 import { silentLogger } from '../lib/logger.ts';
@@ -55,6 +57,8 @@ async function makeReport(terminal: Terminal) {
     /** The problems of its file. */
     configuration: problems.length === 0 ? undefined : problemLines(problems),
     gateway: running !== undefined && gatewayOf(running),
+    /** Why none starts here. */
+    unusable: running === undefined ? await unusableText(home) : undefined,
     /** The process that holds the home where no gateway is found. */
     heldBy,
     model: status?.model ?? (await findDefaultModel(config, env)),
@@ -65,6 +69,13 @@ async function makeReport(terminal: Terminal) {
     /** As the gateway says it; undefined where none answers. */
     lines: status?.lines,
   };
+}
+
+async function unusableText(home: Home): Promise<string | undefined> {
+  if (!existsSync(home.instance) && !existsSync(home.restoring)) return undefined;
+  const { findUnusable } = await import('../kernel/instance.ts');
+  const found = await findUnusable(home);
+  return found && `${found.text}. ${found.remedy}`;
 }
 
 const gatewayOf = ({ pid, address, startedAt }: RunningGateway) => ({ pid, address, startedAt });
@@ -130,8 +141,9 @@ function linesWithoutGateway(report: Report, now: number): readonly string[] {
   ];
 }
 
-function gatewayText({ gateway, heldBy }: Report, now: number): string {
+function gatewayText({ gateway, heldBy, unusable }: Report, now: number): string {
   if (gateway === false) {
+    if (unusable !== undefined) return t`does not start: ${unusable}`;
     return heldBy === undefined ? t`not running. Start it: nanobot gateway` : heldText(heldBy);
   }
   const where = gateway.address === undefined ? '' : t` at ${gateway.address}`;

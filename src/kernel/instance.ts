@@ -46,24 +46,42 @@ export async function ensureInstance(home: Home): Promise<Instance> {
   return (await readInstance(home)) ?? (await writeInstance(home, { id: randomUUID(), epoch: 1 }));
 }
 
-/** @throws NanobotError if it moved elsewhere, or if a restore into it was interrupted */
-export async function assertUsable(home: Home): Promise<void> {
+/** Why no gateway starts in a home, and what to do. */
+export type Unusable = {
+  readonly code: 'restore_interrupted' | 'home_moved';
+  readonly text: string;
+  readonly remedy: string;
+};
+
+/** Undefined unless it moved elsewhere, or a restore into it was interrupted. */
+export async function findUnusable(home: Home): Promise<Unusable | undefined> {
   if (existsSync(home.restoring)) {
-    throw new NanobotError(
-      'restore_interrupted',
-      t`a restore into ${home.root} was interrupted. Repeat it: nanobot backup restore --force`,
-    );
+    const text = t`a restore into ${home.root} was interrupted`;
+    return {
+      ...{ code: 'restore_interrupted', text },
+      remedy: t`Repeat it: nanobot backup restore --force`,
+    };
   }
   const { moved } = (await readInstance(home)) ?? {};
-  if (moved === undefined) return;
-  throw new NanobotError(
-    'home_moved',
-    moved.isDone
-      ? t`this home moved to ${moved.to} on ${moved.at} and continues there. If it was never started ` +
-          t`there, take it back: nanobot move --undo`
-      : t`the move of this home to ${moved.to} was interrupted. Repeat it: nanobot move --to ` +
-          t`${moved.to}. Or continue here: nanobot move --undo`,
-  );
+  if (moved === undefined) return undefined;
+  const { to, at } = moved;
+  if (moved.isDone) {
+    return {
+      ...{ code: 'home_moved', text: t`this home moved to ${to} on ${at} and continues there` },
+      remedy: t`If it was never started there, take it back: nanobot move --undo`,
+    };
+  }
+  return {
+    ...{ code: 'home_moved', text: t`the move of this home to ${to} was interrupted` },
+    remedy: t`Repeat it: nanobot move --to ${to}. Or continue here: nanobot move --undo`,
+  };
+}
+
+/** @throws NanobotError if it moved elsewhere, or if a restore into it was interrupted */
+export async function assertUsable(home: Home): Promise<void> {
+  const found = await findUnusable(home);
+  if (found === undefined) return;
+  throw new NanobotError(found.code, `${found.text}. ${found.remedy}`);
 }
 
 /** True if an interrupted move to the same place goes on. @throws NanobotError if it moved already */

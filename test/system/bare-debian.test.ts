@@ -18,7 +18,7 @@ import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PACKAGE = process.env['NANOBOT_TEST_PACKAGE'] ?? '';
-const [FROM, TO, SICK] = ['0.2.0', '0.3.0', '0.5.0'] as const;
+const [FROM, TO, SICK, NEXT] = ['0.2.0', '0.3.0', '0.5.0', '0.6.0'] as const;
 const START_MS = 900_000;
 /** As the program says it, after sudo. */
 const AS_ROOT =
@@ -161,6 +161,7 @@ describe.skipIf(absent !== undefined)('a new user on a machine with nothing but 
     });
     expect(await ok('ann', 'nanobot --version')).toBe(`${TO}\n`);
     await expect.poll(() => serviceOf('ann')).toMatchObject({ state: 'running' });
+    await registry.publish(PACKAGE, NEXT);
     registry.latest = TO;
   });
 
@@ -199,6 +200,32 @@ describe.skipIf(absent !== undefined)('a new user on a machine with nothing but 
     expect(result).toContain('runs');
     expect(result).toMatch(/config.json': No such file/);
     expect(result).toMatch(/usr\/x': Read-only file system/);
+  });
+
+  it('updates the service of the machine by root alone; a killed update goes back, and is finished', {
+    timeout: START_MS,
+  }, async () => {
+    registry.latest = SICK;
+    const refused = await debian.run('ben', 'nanobot update');
+    expect(refused).toMatchObject({ code: 1, said: expect.stringMatching(/sudo env .* update\n/) });
+    await cp(join(ROOT, 'test/support/break-at-step.mjs'), join(debian.root, 'break.mjs'));
+    const breaking = `NODE_OPTIONS=--import=/break.mjs BREAK_AT='kill after watching'`;
+    expect((await debian.run('root', `${breaking} ${AS_ROOT} update`)).code).not.toBe(0);
+    await rm(join(debian.root, 'break.mjs'));
+    const record = async () =>
+      JSON.parse(await readFile(join(debian.root, 'home/ben/.nanobot/update.json'), 'utf8'));
+    await expect.poll(record).toMatchObject({ step: 'rolling-back' });
+    // The link still leads to the new version; what runs is the one before.
+    await expect.poll(() => serviceOf('ben')).toMatchObject({ state: 'running' });
+    expect(await ok('ben', 'nanobot doctor; true')).toContain('was interrupted');
+    const finished = await debian.run('root', `${AS_ROOT} update`);
+    expect(finished).toMatchObject({ code: 1, said: expect.stringContaining('was rolled back') });
+    expect(await ok('ben', 'nanobot --version')).toBe(`${TO}\n`);
+    await expect.poll(() => serviceOf('ben')).toMatchObject({ state: 'running' });
+    registry.latest = NEXT;
+    await ok('root', `${AS_ROOT} update --watch 3`);
+    expect(await ok('ben', 'nanobot --version')).toBe(`${NEXT}\n`);
+    expect(await ok('root', 'find /home/ben -not -user ben')).toBe('');
   });
 
   it('leaves nothing but the homes', { timeout: START_MS }, async () => {

@@ -2,12 +2,15 @@
 
 import { execFile } from 'node:child_process';
 import { on } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { startBotApi } from '../support/bot-api.ts';
+import { breakHome, FOUND_AT_ONCE, FOUND_LATER } from '../support/broken-home.ts';
 import { isFullCampaign } from '../support/campaign.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -26,6 +29,13 @@ function nanobotIn(home: string, ...args: readonly string[]) {
   const env = { PATH: path, HOME: folder, NANOBOT_HOME: join(folder, home) };
   return execute(join(folder, 'node_modules/.bin/nanobot'), args, { env, cwd: folder });
 }
+
+/** Also where it fails, which findings do. */
+const failing = (home: string, ...args: readonly string[]) =>
+  nanobotIn(home, ...args).then(
+    (ran) => ({ ...ran, code: 0 }),
+    (error: { readonly code: number; readonly stdout: string; readonly stderr: string }) => error,
+  );
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-package-'));
@@ -100,6 +110,50 @@ describe('the package', () => {
     expect(await sessions('moved')).toBe(await sessions('home'));
     const { stdout } = await nanobotIn('moved', 'agent', '-m', 'what time is it');
     expect(stdout).toMatch(/\d{4}-\d{2}-\d{2}/);
+  });
+
+  it('finds what is wrong with a home, shows what it can fix, fixes it, and reports without secrets and texts', async () => {
+    await using telegram = await startBotApi();
+    const home = homeOf({ NANOBOT_HOME: join(folder, 'broken') });
+    const words = 'please keep the word xylophone';
+    await nanobotIn('broken', 'agent', '-m', words);
+    const { apiRoot, token } = telegram;
+    const channels = { telegram: { enabled: true, apiRoot, token } };
+    await writeFile(home.config, JSON.stringify({ version: 1, channels }));
+    await breakHome(home, telegram);
+    type Finding = { check: string; level: string; fixable: boolean; remedy?: string };
+    const findings = async (...flags: readonly string[]): Promise<readonly Finding[]> =>
+      JSON.parse((await failing('broken', 'doctor', '--json', ...flags)).stdout);
+    const fixable = (all: readonly Finding[]) =>
+      all.filter((one) => one.fixable).map(({ check }) => check);
+
+    const before = await findings();
+    expect(fixable(before)).toEqual(FOUND_AT_ONCE);
+    for (const { level, remedy } of before) expect(level === 'ok' || remedy).toBeTruthy();
+    const shown = await failing('broken', 'doctor', '--fix');
+    expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
+    expect((await stat(home.config)).mode & 0o777).toBe(0o644);
+    expect(fixable(await findings('--fix', '--yes'))).toEqual(FOUND_LATER);
+    await writeFile(home.state, 'damage '.repeat(2000));
+    const after = await findings('--fix', '--yes');
+    expect(fixable(after)).toEqual([]);
+    expect(after.filter(({ level }) => level === 'fail')).toEqual([]);
+    expect((await nanobotIn('broken', 'sessions', 'list')).stdout).toContain('terminal:');
+
+    const bundle = join(folder, 'support.tar.gz');
+    await nanobotIn('broken', 'support-bundle', '--to', bundle);
+    const { stdout } = await execute('tar', ['-xzOf', bundle]);
+    expect(stdout).toContain('"recovery"');
+    for (const secret of [
+      token,
+      'xylophone',
+      'half a wo',
+      'a-secret-path',
+      'old.example.org',
+      folder,
+    ]) {
+      expect(stdout).not.toContain(secret);
+    }
   });
 
   // Of packages in the older module format the bundle makes default exports.

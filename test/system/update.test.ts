@@ -74,7 +74,7 @@ describe('an update that is killed or fills the disk', () => {
       if (!isKilled) expect(said).toMatch(/no space left|the disk .* is full/);
       const standing = isKilled ? [FROM, TO] : [FROM];
       expect(standing).toContain((await nanobot(at, ['--version'])).said.trim());
-      const isBetween = isKilled && !/preparing|done|before stopping/.test(how);
+      const isBetween = isKilled && !/preparing|before stopping|after done/.test(how);
       const warning = (await nanobot(at, ['doctor'])).said.includes(
         `update to ${TO} was interrupted`,
       );

@@ -20,6 +20,7 @@ import {
   openState,
   refuseOlder,
 } from '../../kernel/home-state.ts';
+import { findUnusable } from '../../kernel/instance.ts';
 import { ConfigError, NanobotError } from '../../kernel/message/errors.ts';
 import { accountPath } from '../../kernel/message/ids.ts';
 import { chosenPolicies } from '../../kernel/people/people-rows.ts';
@@ -161,6 +162,8 @@ export async function checkGateway(
       ),
     ];
   }
+  const unusable = running === undefined ? await findUnusable(home) : undefined;
+  if (unusable !== undefined) return [fail('gateway', unusable.text, unusable.remedy)];
   if (running === undefined) {
     return [warn('gateway', t`not running`, t`Start it: nanobot gateway`)];
   }

@@ -7,6 +7,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { t } from '../../lib/texts.ts';
+import { CommandFailure, EXIT } from '../terminal.ts';
 import type { LogOptions, ServiceHost, ServiceManager, ServiceUnit } from './service.ts';
 
 const SYSTEM_FOLDER = '/etc/systemd/system';
@@ -17,6 +18,8 @@ const START_SECS = 180;
 const STOP_SECS = 60;
 const WATCHDOG_SECS = 120;
 const RESTART_SECS = 10;
+/** After `su`, in a container, or on a machine without systemd. */
+const NO_USER_MANAGER = t`No systemd runs for this user. Log in as this user, not by su or sudo, and repeat this; or make a service of the machine: nanobot service install --system`;
 /** Marks a unit whose installation let the services of its user run without a login. */
 const LINGER_MARK = 'X-NanobotLinger=yes';
 
@@ -107,7 +110,11 @@ export function createSystemd(host: ServiceHost): ServiceManager {
   const own = join(env['XDG_CONFIG_HOME'] || join(userHome, '.config'), 'systemd/user');
   const file = join(isSystem ? SYSTEM_FOLDER : own, `${name}.service`);
   const scope = isSystem ? [] : ['--user'];
-  const control = (...args: readonly string[]) => must('systemctl', ...scope, ...args);
+  const control = (...args: readonly string[]) =>
+    must('systemctl', ...scope, ...args).catch((error: Error) => {
+      if (isSystem || !/connect to .*bus/.test(error.message)) throw error;
+      throw new CommandFailure(EXIT.failure, `${error.message}\n${NO_USER_MANAGER}`);
+    });
   const isMarked = () =>
     existsSync(file) && readFileSync(file, 'utf8').split('\n').includes(LINGER_MARK);
 

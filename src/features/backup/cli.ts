@@ -132,11 +132,11 @@ export async function placeOptions(terminal: Terminal, isNeeded: boolean) {
   return { settings, options };
 }
 
-function needPlace(place: string): string {
+function needPlace(place: string, flag: '--to' | '--from'): string {
   if (place !== '') return place;
   throw new CommandFailure(
     EXIT.usage,
-    t`Name a place: --to /media/disk/nanobot or s3://bucket/prefix, or set backup.to.`,
+    t`Name a place: ${flag} /media/disk/nanobot or s3://bucket/prefix, or set backup.to.`,
   );
 }
 
@@ -234,7 +234,7 @@ export async function create(terminal: Terminal, flags: CreateFlags): Promise<vo
     throw new CommandFailure(EXIT.notFound, t`there is nothing to back up in ${home.root}`);
   }
   const { settings, options } = await placeOptions(terminal, true);
-  const to = needPlace(flags.to ?? settings.to);
+  const to = needPlace(flags.to ?? settings.to, '--to');
   const isScheduled = ![NEVER, ''].includes(flags.every ?? settings.every);
   const keep = await keepFor(flags, isScheduled ? settings.keep : '');
   const who = flags.encrypt ?? settings.encrypt.split(/\s+/).filter((each) => each !== '');
@@ -317,7 +317,7 @@ async function list(terminal: Terminal, flags: FromFlags & { readonly json?: boo
   const { readPlace } = await import('./places.ts');
   const { snapshots } = await import('./repository.ts');
   const { settings, options } = await placeOptions(terminal, flags.from === undefined);
-  const place = await readPlace(needPlace(flags.from ?? settings.to), options);
+  const place = await readPlace(needPlace(flags.from ?? settings.to, '--from'), options);
   try {
     const all = await snapshots(place);
     if (flags.json === true) {
@@ -348,7 +348,7 @@ export async function verify(
   const { writeRecord } = await import('./index.ts');
   const { home, env } = terminal;
   const { settings, options } = await placeOptions(terminal, flags.from === undefined);
-  const place = await readPlace(needPlace(flags.from ?? settings.to), options);
+  const place = await readPlace(needPlace(flags.from ?? settings.to, '--from'), options);
   try {
     const verified = await work((signal) =>
       verifyBackup({
@@ -388,7 +388,7 @@ async function restore(terminal: Terminal, what: string | undefined, flags: Rest
   const { settings, options } = await placeOptions(terminal, false);
   const restored = await work(async (signal) => {
     const from = what === '-' ? await spool(terminal, into, signal) : isPlace ? what : flags.from;
-    const place = await readPlace(needPlace(from ?? settings.to), options);
+    const place = await readPlace(needPlace(from ?? settings.to, '--from'), options);
     try {
       return await restoreBackup({
         ...{ place, into, signal, unlock: unlockOf(terminal, flags) },

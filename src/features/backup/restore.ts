@@ -211,6 +211,8 @@ async function carryOut(into: Home, plan: Plan): Promise<Restored> {
   for (const name of names) await rename(join(content, name), join(into.root, name));
   await writeInstance(into, instance);
   if (original !== undefined) await holdAccounts(homeOf({ NANOBOT_HOME: original }), into.root);
+  // Not part of a back-up.
+  await mkdir(into.logs, { recursive: true, mode: FOLDER_MODE });
   await syncFolder(into.root);
   await rm(into.restoring, { recursive: true, force: true });
   const isHeld = instance.held !== undefined;

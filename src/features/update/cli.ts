@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { wayBack } from '../../cli/explain-error.ts';
 import { parseLimit } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, type Terminal } from '../../cli/terminal.ts';
@@ -12,7 +12,8 @@ import { configInForce } from '../../kernel/config/files/config-file.ts';
 import { programName, programVersion } from '../../kernel/config/files/home.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
-import { findInstallation, installationIn } from './installation.ts';
+import { AS_OWNER_FLAG, isForOwner, parentOf, updateAsOwner } from './as-owner.ts';
+import { findInstallation, type Installation, installationIn } from './installation.ts';
 import { dropKept, isBegun, isOver, outcomeText, readRun, type UpdateRun } from './record.ts';
 import { askForNewest, isNewer, publishedVersion } from './registry.ts';
 import { backupsIn, type GatewayService, update, updateBackups } from './update.ts';
@@ -24,6 +25,7 @@ type UpdateFlags = {
   readonly to?: string;
   readonly watch: number;
   readonly installation?: string;
+  readonly asOwner?: boolean;
 };
 
 export function updateCommand(terminal: Terminal): Command {
@@ -33,6 +35,7 @@ export function updateCommand(terminal: Terminal): Command {
     .option('--to <version>', t`this version instead of the newest`)
     .option('--watch <secs>', t`watch the started gateway for so long`, parseLimit, WATCH_SECS)
     .option('--installation <folder>', t`update the installation in this folder, not this one`)
+    .addOption(new Option(AS_OWNER_FLAG).hideHelp())
     .action((flags: UpdateFlags) =>
       flags.check === true ? check(terminal) : run(terminal, flags),
     );
@@ -70,13 +73,34 @@ async function wantedVersion(
 }
 
 async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
-  const { home, env, clock } = terminal;
+  const { home, env } = terminal;
   const { installation: folder } = flags;
   const found = folder === undefined ? findInstallation(env) : installationIn(folder);
   if (found.kind === 'other') throw new CommandFailure(EXIT.failure, found.remedy);
-  const { token, proxy } = await settingsOf(terminal);
-  const { installedService } = await import('../../cli/service/service.ts');
+  const { installedService, needRoot } = await import('../../cli/service/service.ts');
   const service = await installedService(home, env);
+  if (flags.asOwner === true) {
+    const parent = parentOf(service?.name ?? '');
+    const installation = await parent.installation(found.installation);
+    const by = { service: parent.service, installation };
+    return runHere(terminal, flags, by).finally(() => parent[Symbol.dispose]());
+  }
+  if (service !== undefined) needRoot(service, terminal, 'update');
+  const by = { service: service && guarded(service, env), installation: found.installation };
+  if (by.service === undefined || !isForOwner(home)) return runHere(terminal, flags, by);
+  const code = await updateAsOwner(terminal, by.service, found.installation);
+  if (code !== 0) throw new CommandFailure(EXIT.failure);
+}
+
+type By = {
+  readonly service: GatewayService | undefined;
+  readonly installation: Installation;
+};
+
+async function runHere(terminal: Terminal, flags: UpdateFlags, by: By): Promise<void> {
+  const { home, env, clock } = terminal;
+  const { installation: folder } = flags;
+  const { token, proxy } = await settingsOf(terminal);
   const stopping = new AbortController();
   process.once('SIGINT', () => stopping.abort(new CommandFailure(EXIT.interrupted)));
   const { signal } = stopping;
@@ -92,13 +116,9 @@ async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
     terminal.tell(t`${programName()} ${from} is installed. There is nothing to do.`);
     return;
   }
+  const watchMs = flags.watch * 1000;
   const result = await update(
-    {
-      ...{ home, env, clock, signal, token, installation: found.installation },
-      service: service && guarded(service, env),
-      watchMs: flags.watch * 1000,
-      tell: terminal.tell,
-    },
+    { ...{ home, env, clock, signal, token, watchMs, tell: terminal.tell }, ...by },
     { from, to },
   ).catch(async (error: unknown) => {
     const isDowngrade = isNewer(from, to) && error instanceof NanobotError;
@@ -108,7 +128,7 @@ async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
   });
   terminal.tell(outcomeText(result));
   if (result.step !== 'done') throw new CommandFailure(EXIT.failure);
-  if (service !== undefined) return;
+  if (by.service !== undefined) return;
   terminal.tell(t`No service runs the gateway, so it was not watched. Start it: nanobot gateway`);
 }
 

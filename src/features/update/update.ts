@@ -10,6 +10,7 @@
 // taken back behind a message: if the new version migrated it and messages came since, both stay
 // and the owner decides (`kept`).
 
+import { constants } from 'node:fs';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
@@ -17,6 +18,7 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import { type Home, programVersion } from '../../kernel/config/files/home.ts';
 import { askGateway, findRunningGateway } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
+import { isPermitted } from '../../lib/files/files.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
@@ -130,10 +132,12 @@ async function prepare(deps: UpdateDeps, versions: Versions) {
 async function proved(deps: UpdateDeps, { to, from }: Versions, place: Place): Promise<string> {
   const { home, env, signal, installation, tell } = deps;
   const made = await createBackup({ home, place, signal });
+  const above = dirname(home.root);
+  const temp = (await isPermitted(above, constants.W_OK)) ? above : updateBackups(home);
   tell(t`Back-up ${made.id} is in ${place.name}.`);
   const trial = async (program: string) => {
     const command = [process.execPath, program];
-    const common = { place, id: made.id, env, signal, temp: dirname(home.root) };
+    const common = { place, id: made.id, env, signal, temp };
     const unlock = () => Promise.reject(notEncrypted(place.name));
     return verifyBackup({ ...common, command, unlock });
   };

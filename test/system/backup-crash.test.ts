@@ -1,4 +1,4 @@
-// Back-ups in the middle of traffic, and back-ups, restores and moves that are killed or find no room
+// Of the packed program: back-ups in the middle of traffic, and back-ups, restores and moves that are killed or find no room
 // at any step: what is listed is complete, what was there stays, and the same command goes on.
 
 import { spawn } from 'node:child_process';
@@ -24,7 +24,8 @@ import { hasStrace } from '../support/strace.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const MAIN = join(ROOT, 'src/main.ts');
+/** @see test/support/packed.ts */
+const MAIN = join(process.env['NANOBOT_TEST_PACKAGE'] ?? '', 'bin/nanobot.js');
 const MADE = join(ROOT, 'test/homes/v1/home');
 const OPTIONS = {
   env: {},
