@@ -354,7 +354,7 @@ async function installService(terminal: Terminal, flags: InstallFlags): Promise<
     const message = t`${home.root} already has the service ${other.name} (${other.file}). Remove it first: nanobot service uninstall`;
     throw new CommandFailure(EXIT.homeHeld, message);
   }
-  needRoot(manager, terminal, 'service install --system');
+  needRoot(manager, terminal, ['service', 'install', '--system']);
   await checkHolder(terminal, manager);
   if (isSystem && !existsSync(home.root)) {
     const message = t`${home.root} does not exist; its owner is who the service runs as. Create it: nanobot onboard`;
@@ -391,17 +391,21 @@ async function serviceFor(terminal: Terminal, action: string): Promise<ServiceMa
     const message = t`no service is installed for ${terminal.home.root}. Install it: nanobot service install`;
     throw new CommandFailure(EXIT.notFound, message);
   }
-  if (action !== 'status' && action !== 'logs') needRoot(manager, terminal, `service ${action}`);
+  if (action !== 'status' && action !== 'logs') needRoot(manager, terminal, ['service', action]);
   return manager;
 }
 
 /** @throws CommandFailure with the line that does it */
-export function needRoot({ isSystem }: ServiceManager, { home }: Terminal, command: string): void {
+export function needRoot(
+  { isSystem }: ServiceManager,
+  { home }: Terminal,
+  command: readonly string[],
+): void {
   const { uid } = userInfo();
   if (!isSystem || uid === 0 || process.platform === 'win32') return;
   const program = `${process.execPath} ${process.argv[1]}`;
   // What Node compiles would stay in the home of root.
-  const line = `sudo env NODE_DISABLE_COMPILE_CACHE=1 PATH="$PATH" NANOBOT_HOME=${realPathOf(home.root)} ${program} ${command}`;
+  const line = `sudo env NODE_DISABLE_COMPILE_CACHE=1 PATH="$PATH" NANOBOT_HOME=${realPathOf(home.root)} ${program} ${command.join(' ')}`;
   throw new CommandFailure(EXIT.failure, t`a service of the machine needs root. Run: ${line}`);
 }
 

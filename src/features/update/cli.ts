@@ -85,7 +85,7 @@ async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
     const by = { service: parent.service, installation };
     return runHere(terminal, flags, by).finally(() => parent[Symbol.dispose]());
   }
-  if (service !== undefined) needRoot(service, terminal, 'update');
+  if (service !== undefined) needRoot(service, terminal, ['update']);
   const by = { service: service && guarded(service, env), installation: found.installation };
   if (by.service === undefined || !isForOwner(home)) return runHere(terminal, flags, by);
   const code = await updateAsOwner(terminal, by.service, found.installation);
