@@ -9,6 +9,7 @@ import { type BotApi, startBotApi } from './bot-api.ts';
 import type { Person, SeenMessage } from './bot-api-ledger.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-process.ts';
 import { type LlmServer, type Responder, startLlmServer } from './llm-server.ts';
+import type { MemoryLimit } from './memory-limit.ts';
 
 /** Below the limit of one test, so that what was not said is what fails. */
 const HEAR_MS = 45_000;
@@ -29,6 +30,8 @@ export type TelegramWorldOptions = {
   readonly pair?: Readonly<Record<number, 'owner' | 'trusted' | 'guest'>>;
   /** What each process of it has in its environment. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Its processes are held to it. */
+  readonly memory?: MemoryLimit;
 };
 
 /** Closing it fails where the program broke Telegram's rules. */
@@ -63,7 +66,7 @@ export interface TelegramWorld extends AsyncDisposable {
 
 export async function startTelegramWorld(options: TelegramWorldOptions): Promise<TelegramWorld> {
   await using opened = new AsyncDisposableStack();
-  const { respond, channel = {}, config = {}, files = {}, pair = {}, env = {} } = options;
+  const { respond, channel = {}, config = {}, files = {}, pair = {}, env = {}, memory } = options;
   const telegram = opened.use(await startBotApi());
   const model = opened.use(await startLlmServer(respond === undefined ? {} : { respond }));
   opened.defer(() => {
@@ -76,7 +79,7 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
     await mkdir(dirname(file(path)), { recursive: true });
     await writeFile(file(path), text);
   }
-  let gateway = await home.start(env);
+  let gateway = await home.start(env, memory);
   const nanobot = async (...args: readonly string[]) => {
     const { code, stdout, stderr } = await runNanobot(args, { home: home.path });
     if (code !== 0) throw new Error(`nanobot ${args.join(' ')} left with ${code}:\n${stderr}`);
@@ -87,7 +90,7 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
   }
   const stack = opened.move();
   const start = async () => {
-    gateway = await home.start(env);
+    gateway = await home.start(env, memory);
   };
   return {
     telegram,

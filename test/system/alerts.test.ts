@@ -1,4 +1,4 @@
-// The alert rules, the dashboard and the objectives ask Prometheus for series that a gateway has: each is looked for on the
+// Of the packed program: the alert rules, the dashboard and the objectives ask Prometheus for series that a gateway has: each is looked for on the
 // page of one that answered, failed, could not deliver and has a budget. promtool, where it is installed, fires the rules.
 
 import { execFile } from 'node:child_process';
@@ -164,5 +164,5 @@ describe('every series that is asked for is one that a gateway has', () => {
 
 it.skipIf(!hasPromtool)('the rules fire when a person is needed, and only then', async () => {
   await execute('promtool', ['check', 'rules', join(ROOT, 'deploy/prometheus-alerts.yml')]);
-  await execute('promtool', ['test', 'rules', join(ROOT, 'test/telemetry/alerts.promtool.yml')]);
+  await execute('promtool', ['test', 'rules', join(ROOT, 'test/system/alerts.promtool.yml')]);
 });
