@@ -1,5 +1,6 @@
-// Of the packed program: the alert rules, the dashboard and the objectives ask Prometheus for series that a gateway has: each is looked for on the
-// page of one that answered, failed, could not deliver and has a budget. promtool, where it is installed, fires the rules.
+// Of the packed program: the alert rules, the dashboard and the objectives ask Prometheus for series that a gateway has.
+// Each is looked for on the page of one that answered, failed, could not deliver and has a budget. promtool, where it is
+// installed, fires the rules.
 
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
