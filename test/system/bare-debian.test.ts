@@ -209,7 +209,7 @@ describe.skipIf(absent !== undefined)('a new user on a machine with nothing but 
     const refused = await debian.run('ben', 'nanobot update');
     expect(refused).toMatchObject({ code: 1, said: expect.stringMatching(/sudo env .* update\n/) });
     await cp(join(ROOT, 'test/support/break-at-step.mjs'), join(debian.root, 'break.mjs'));
-    const breaking = `NODE_OPTIONS=--import=/break.mjs BREAK_AT='kill after watching'`;
+    const breaking = `NODE_OPTIONS=--import=/break.mjs BREAK_AT='kill after switched'`;
     expect((await debian.run('root', `${breaking} ${AS_ROOT} update`)).code).not.toBe(0);
     await rm(join(debian.root, 'break.mjs'));
     const record = async () =>
