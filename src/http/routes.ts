@@ -77,11 +77,12 @@ const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.mjs': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.png': 'image/png',
   '.webmanifest': 'application/manifest+json',
 };
 
 /** Scripts are built. */
-const STATIC = new Set(['.html', '.css', '.svg', '.webmanifest']);
+const STATIC = new Set(['.html', '.css', '.svg', '.png', '.webmanifest']);
 
 type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
 
@@ -98,10 +99,12 @@ function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
 }
 
 const pageFile = (path: string, typed: Typed): (() => Promise<PageFile>) =>
-  readOnce(async () => served(path, typed(await readFile(path, 'utf8'))));
+  readOnce(async () => {
+    const content = await readFile(path);
+    return served(path, path.endsWith('.png') ? content : Buffer.from(typed(content.toString())));
+  });
 
-function served(path: string, text: string): PageFile {
-  const body = Buffer.from(text);
+function served(path: string, body: Buffer): PageFile {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
   return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
 }
@@ -112,7 +115,9 @@ type BuiltFiles = ReadonlyMap<string, PageFile>;
 function builtFiles(typed: Typed): () => Promise<BuiltFiles> {
   return readOnce(async () => {
     const files = await (import.meta.url.endsWith('.ts') ? buildNow() : readBuilt());
-    return new Map([...files].map(([name, text]) => [name, served(name, typed(text))]));
+    return new Map(
+      [...files].map(([name, text]) => [name, served(name, Buffer.from(typed(text)))]),
+    );
   });
 }
 
