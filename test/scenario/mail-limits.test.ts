@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { followEvents, type ServerEvent } from '../http/http-rig.ts';
+import { callApi } from '../support/console-page.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { type MailBox, startMailBox } from '../support/mail-box.ts';
@@ -99,7 +100,7 @@ afterEach(async () => {
 
 describe('a proven person', () => {
   it(
-    'who writes a dozen mails, eight of them in one thread, waits for none of the answers',
+    'who writes a dozen mails waits for no answer, and none is the model’s while an owner has taken over',
     async () => {
       await start({ loopMails: 0 });
       for (const letter of 'abcd') drop({ id: letter, text: `please say nonce-${letter}` });
@@ -109,6 +110,23 @@ describe('a proven person', () => {
         await expect.poll(answers, WAIT).toContain(`nonce-${letter}`);
       }
       expect(answers()).toHaveLength(12);
+      const { sessions } = (await callApi(gateway, '/api/v1/sessions')).body;
+      const path = `/api/v1/sessions/${encodeURIComponent(sessions[0].key)}`;
+      const post = async (what: string, body: object = {}) =>
+        (await callApi(gateway, `${path}/${what}`, body)).status;
+      const recorded = async () => (await callApi(gateway, `${path}/export`)).body.text;
+      expect(await post('take-over')).toBe(200);
+      drop({ id: 'm', text: 'please say nonce-m', inReplyTo: '<a@person.test>' });
+      await expect.poll(recorded, WAIT).toContain('nonce-m');
+      expect(await post('answers', { id: 'own', text: 'nonce-own' })).toBe(200);
+      await expect.poll(answers, WAIT).toContain('nonce-own');
+      expect(box.sent.at(-1)).toMatch(/^In-Reply-To:\s+<m@person\.test>/im);
+      await post('hand-back');
+      drop({ id: 'n', text: 'please say nonce-n', inReplyTo: '<a@person.test>' });
+      await expect.poll(() => box.sent.length, WAIT).toBe(14);
+      expect(model.requests).toHaveLength(13);
+      const seen = JSON.stringify(model.requests.at(-1)?.body);
+      for (const nonce of ['nonce-m', 'nonce-own', 'nonce-n']) expect(seen).toContain(nonce);
     },
     TEST_MS,
   );

@@ -3,6 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { campaign } from '../support/campaign.ts';
+import { callApi } from '../support/console-page.ts';
 import { echo } from '../support/llm-server.ts';
 import {
   linkByQr,
@@ -261,5 +262,29 @@ describe('the owner', () => {
     await fred.writes('please say nonce-paused');
     await ask(anna, 'nonce-elsewhere');
     expect(countOf(fred, 'nonce-paused')).toBe(0);
+  });
+
+  it('answers in the agent’s place once the conversation is taken over on the page', async () => {
+    const dora = await world.server.contact(world.phone, { name: 'Dora' });
+    await ask(dora, 'nonce-mine');
+    const { sessions } = (await callApi(world.gateway, '/api/v1/sessions')).body;
+    const path = `/api/v1/sessions/${encodeURIComponent(sessions[0].key)}`;
+    const post = async (what: string, body: object = {}) =>
+      (await callApi(world.gateway, `${path}/${what}`, body)).status;
+    const recorded = async () => (await callApi(world.gateway, `${path}/export`)).body.text;
+    expect(await post('take-over')).toBe(200);
+    const asked = world.model.requests.length;
+    await dora.writes('please say nonce-recorded');
+    await expect.poll(recorded, { timeout: 45_000 }).toContain('nonce-recorded');
+    const own = { id: 'own', text: 'nonce-own, by the owner' };
+    expect([await post('answers', own), await post('answers', own)]).toEqual([200, 200]);
+    await dora.sees(says('nonce-own'), ANSWER_TIMEOUT_MS);
+    expect(world.model.requests.length).toBe(asked);
+    expect([countOf(dora, 'nonce-recorded'), countOf(dora, 'nonce-own')]).toEqual([0, 1]);
+    await post('hand-back');
+    await ask(dora, 'nonce-again');
+    const request = JSON.stringify(world.model.requests.at(-1)?.body);
+    expect(request).toContain('nonce-recorded');
+    expect(request).toContain('nonce-own');
   });
 });
