@@ -6,6 +6,7 @@ import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { age, crowd, disk, size, window } from './alone.ts';
 import { backup } from './backup.ts';
+import { consoleViews } from './console.ts';
 import { type Contest, openContest } from './entrants.ts';
 import { mail } from './mail.ts';
 import { search } from './search.ts';
@@ -27,6 +28,7 @@ const SUITES: Readonly<Record<string, (contest: Contest) => Promise<void>>> = {
   mail,
   search,
   backup,
+  console: consoleViews,
 };
 const DEFAULT_SUITES = ['latency', 'loop'];
 

@@ -227,6 +227,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
       await page.waitForSelector('[data-job]');
       await page.waitForSelector('[aria-label="Quiet hours"]');
       for (const text of await page.locator('.card summary >> text=Text').all()) await text.click();
+      await page.locator('[aria-label="Quiet hours"]').scrollIntoViewIfNeeded();
     });
     await fitsIn('schedules-form', async (page) => {
       await press(page, 'New schedule');

@@ -22,6 +22,38 @@ import { eventually } from '../support/web-page.ts';
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: the usage page (${absent})`);
 
+const VIEWS = [
+  ...['sessions', 'schedules', 'runs', 'memory', 'people', 'usage', 'operations', 'setup'],
+  ...['configuration', `sessions/telegram:1001`],
+];
+const SHOWN = '.view :is(.card, .rows li, .empty, .section, .settings, .turn)';
+const MAX_STOPS = 40;
+/** Regions that scroll get the focus too. */
+const REGIONS = 5;
+/** Notes what gets the focus from the heading on; how many stops there are. */
+const EXPECTED_STOPS = `(() => {
+  const view = document.querySelector('.view');
+  const stops = [...view.querySelectorAll('a[href], button, input, select, textarea, summary')]
+    .filter((one) => one.checkVisibility() && !one.disabled && one.tabIndex === 0)
+    .filter((one) => one.type !== 'radio' || one.checked);
+  const seen = [];
+  const upwards = [];
+  window.walk = { seen, upwards };
+  let last;
+  view.querySelector('h1').focus();
+  document.addEventListener('focusin', ({ target }) => {
+    const at = stops.indexOf(target);
+    if (at === -1) return;
+    seen.push(at);
+    const box = target.getBoundingClientRect();
+    const place = { ...box.toJSON(), top: box.top + document.querySelector('#console').scrollTop };
+    const isAbove = last !== undefined && place.top + box.height <= last.top;
+    const isBeside = isAbove && (box.right <= last.left || box.left >= last.right);
+    if (isAbove && !isBeside) upwards.push(target.outerHTML.slice(0, 100));
+    last = place;
+  });
+  return stops.length;
+})()`;
 const ADA = 1001;
 const LIMIT = 500;
 
@@ -110,6 +142,23 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
       await page.click('summary >> text=Figures');
       expect(await page.innerText('section[aria-label="Models"]')).toContain(HOSTILE);
     });
+  });
+
+  it('is walked through with Tab in the order in which it is read, as every view', async () => {
+    await using rig = await open('#/usage');
+    const { page } = rig;
+    for (const view of VIEWS) {
+      await page.goto(`${world.gateway.address}/#/${view}`);
+      await page.waitForSelector(SHOWN);
+      const count = Math.min(MAX_STOPS, (await page.evaluate(EXPECTED_STOPS)) as number);
+      for (let stop = 0; stop < count + REGIONS; stop += 1) await page.keyboard.press('Tab');
+      const { seen, upwards } = (await page.evaluate('window.walk')) as {
+        readonly seen: readonly number[];
+        readonly upwards: readonly string[];
+      };
+      const expected = Array.from({ length: count }, (_, stop) => stop);
+      expect([view, ...seen.slice(0, count), ...upwards]).toEqual([view, ...expected]);
+    }
   });
 
   it('is a documented API for owners alone', async () => {

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { startBotApi } from '../support/bot-api.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
@@ -17,6 +18,25 @@ if (absent !== undefined) console.log(`skipped: the walk by browser alone (${abs
 const ADA = 1001;
 const GUIDE = join(import.meta.dirname, '../../docs/get-started.md');
 const LONG_MS = 240_000;
+
+/** Those of the README, below `NANOBOT_SCREENSHOTS` where that is set. */
+async function takePictures(page: Page): Promise<void> {
+  const shots = process.env['NANOBOT_SCREENSHOTS'];
+  if (shots === undefined) return;
+  const { origin } = new URL(page.url());
+  const take = async (view: string, name: string, size: { width: number; height: number }) => {
+    await page.setViewportSize(size);
+    await page.goto(`${origin}/#/${view}`);
+    await page.waitForSelector('.view :is(.card, .rows li, .turn)');
+    await page.waitForLoadState('networkidle', { timeout: 2000 }).catch(() => undefined);
+    await page.screenshot({ path: `${shots}/${name}.png` });
+  };
+  const desktop = { width: 1100, height: 720 };
+  for (const view of ['schedules', 'usage', 'operations', 'setup']) {
+    await take(view, `console-${view}`, desktop);
+  }
+  await take('schedules', 'console-phone', { width: 390, height: 760 });
+}
 
 it.skipIf(absent !== undefined)(
   'model, Telegram, a reminder, the cost and a back-up need no shell, and as many clicks as the guide says',
@@ -85,6 +105,7 @@ it.skipIf(absent !== undefined)(
       await page.keyboard.type(backups);
       await click('button >> text=Make the first back-up');
       await page.waitForSelector('summary >> text=/Kept: 1/', { timeout: 90_000 });
+      await takePictures(page);
     } finally {
       await browser.close();
       await rm(backups, { recursive: true, force: true });

@@ -88,8 +88,7 @@ function Heartbeat({ parts, shown }: HeartbeatProps) {
         />
       ) : (
         <>
-          {text.trim() !== '' && <pre dir="auto">{text}</pre>}
-          {!hasTasks && <p>{t`There is no task in it.`}</p>}
+          {hasTasks ? <pre dir="auto">{text}</pre> : <p>{t`There is no task in it.`}</p>}
           <dl class="facts">
             <dt>{t`Last look`}</dt>
             <dd>{lookedAt === undefined ? t`not yet` : <Moment at={lookedAt} />}</dd>
