@@ -16,7 +16,7 @@ import { figure, header, row } from './table.ts';
 const MAIN = join(import.meta.dirname, '../src/main.ts');
 const CONVERSATIONS = 200;
 const JOBS = 20;
-const ROUNDS = 7;
+const ROUNDS = 5;
 const MEDIAN = 0.5;
 const VIEWS = [
   'sessions',

@@ -11,6 +11,9 @@ import { t } from './texts.js';
 const VIEW = /^#\/(?!chat$)([a-z]+)/;
 const CLASS = 'in-console';
 
+// Where the address names a view already, its code is fetched while the page logs in.
+if (VIEW.test(location.hash)) import('./console/main.tsx').catch(() => undefined);
+
 const drawMarkdown = (container, text) => createMarkdownView(container).finish(text);
 
 /** What a view of the console needs of the page. */
