@@ -37,7 +37,12 @@ export interface UpdateWorld extends AsyncDisposable {
   /** A home in which it has answered once, and FROM with others beside it: the copies of before are gone. */
   installed(versions?: readonly string[]): Promise<Installed>;
   /** The command as it is installed there now. @param breakAt see break-at-step.mjs */
-  nanobot(at: Installed, args: readonly string[], breakAt?: string): Promise<Ran>;
+  nanobot(
+    at: Installed,
+    args: readonly string[],
+    breakAt?: string,
+    more?: Readonly<Record<string, string>>,
+  ): Promise<Ran>;
   program(prefix: string): string;
   /** Starts and stops the gateway of the version that is installed there. */
   gatewayService(at: Installed): GatewayService & AsyncDisposable;
@@ -105,9 +110,9 @@ export async function makeUpdateWorld(): Promise<UpdateWorld> {
       await cp(first, root, { recursive: true });
       return { prefix, home: homeOf({ NANOBOT_HOME: root }) };
     },
-    nanobot(at, args, breakAt = '') {
+    nanobot(at, args, breakAt = '', more = {}) {
       const broken = breakAt === '' ? [] : ['--import', BREAK];
-      const env = { ...environment(at.home), BREAK_AT: breakAt };
+      const env = { ...environment(at.home), ...more, BREAK_AT: breakAt };
       return new Promise((resolve) => {
         execFile(
           process.execPath,

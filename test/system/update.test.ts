@@ -7,9 +7,13 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { operationsState } from '../../src/features/health/rules/views.ts';
 import { outcomeText } from '../../src/features/update/record.ts';
 import type { GatewayService } from '../../src/features/update/update.ts';
+import { readMadeToken } from '../../src/kernel/config/files/home.ts';
+import { findRunningGateway } from '../../src/kernel/home-state.ts';
 import { campaignOf, isFullCampaign } from '../support/campaign.ts';
+import { startUserSystemd } from '../support/systemd.ts';
 import {
   DEAF,
   FROM,
@@ -86,6 +90,46 @@ describe('an update that is killed or fills the disk', () => {
       expect((await nanobot(at, ['doctor'])).said).not.toContain('was interrupted');
     },
   );
+});
+
+it('is started from the page, outlives the gateway that it stops, and its steps are shown after that', async () => {
+  const at = await world.installed([FROM, TO]);
+  await using systemd = await startUserSystemd(world.folder);
+  if (systemd === undefined) return console.log('skipped: systemd cannot run here');
+  const run = (...args: readonly string[]) => world.nanobot(at, args, '', systemd.env);
+  expect(await run('service', 'install')).toMatchObject({ code: 0 });
+  const token = await readMadeToken(at.home);
+  const call = async (path: string) => {
+    const gateway = await findRunningGateway(at.home);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    return fetch(`${gateway?.address}${path}`, { method: 'POST', body: '{}', headers });
+  };
+  const shown = async () => {
+    const gateway = await findRunningGateway(at.home);
+    const headers = { authorization: `Bearer ${token}` };
+    const url = `${gateway?.address}/api/v1/operations/events`;
+    const { body } = await fetch(url, { headers });
+    let text = '';
+    for await (const part of body ?? []) {
+      text += Buffer.from(part).toString();
+      const [, data] = /^data: (.*)\n\n/m.exec(text) ?? [];
+      if (data !== undefined) return operationsState.parse(JSON.parse(data));
+    }
+    throw new Error(`no state: ${text}`);
+  };
+  await runs(at);
+  expect(await (await call('/api/v1/update/check')).json()).toEqual({ version: TO, isNewer: true });
+  const before = await shown();
+  expect([before.version, before.update]).toMatchObject([FROM, { newer: { version: TO } }]);
+  expect(before.update).not.toHaveProperty('remedy');
+  const started = await call('/api/v1/update');
+  expect([started.status, await started.text()]).toEqual([202, '{"result":"started"}']);
+  expect((await call('/api/v1/update')).status).toBe(409);
+  await expect
+    .poll(() => shown().catch(() => undefined), { timeout: 120_000 })
+    .toMatchObject({ version: TO, update: { isRunning: true, run: { step: 'watching', to: TO } } });
+  const { update } = await shown();
+  expect(update.said.join('\n')).toMatch(/Back-up .*started on a copy.*it is watched/s);
 });
 
 describe('an update whose updater was killed while it watched', () => {

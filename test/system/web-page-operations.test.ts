@@ -7,6 +7,9 @@ import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { operationsState } from '../../src/features/health/rules/views.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { withOpenState } from '../../src/kernel/home-state.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import {
@@ -65,6 +68,16 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
     openConsole(browser, world.gateway, hash, options);
   const nanobot = async (...args: readonly string[]) =>
     (await runNanobot(args, { home: world.home.path })).stdout;
+  /** What an earlier gateway saw in the hours before. */
+  const seedDepths = () =>
+    withOpenState(homeOf({ NANOBOT_HOME: world.home.path }), systemClock, async ({ store }) => {
+      const now = Date.now();
+      const depths = Array.from({ length: 60 }, (_, index) => {
+        const at = now - (now % 300_000) - (60 - index) * 300_000;
+        return { at, toAnswer: index % 7, toSend: index % 3 };
+      });
+      await store.scope('outages').set('queues', JSON.stringify(depths));
+    });
   const card = (page: Page, name: string) => page.locator(`section[aria-label="${name}"]`);
 
   it('shows version, queues and channels over time, live', async () => {
@@ -140,6 +153,7 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
     await page.fill('.log-filter input', 'gateway started');
     await world.gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
+    await seedDepths();
     await world.restart();
     await eventually(async () => expect(await page.isHidden('.log .view-problem')).toBe(true));
     await page
@@ -175,7 +189,14 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
   it('fits each screen in both themes, without a serious finding of axe', async () => {
     await api('/api/v1/doctor', {});
     const fitsAt = fitsEachScreen.bind(undefined, browser, world.gateway);
+    const newest = { version: '99.0.0', homepage: 'https://example.org/', at: Date.now() };
+    writeFileSync(join(world.home.path, 'newest-version.json'), JSON.stringify(newest));
+    await nanobot('config', 'set', 'update.check', 'daily');
     await fitsAt('#/operations', 'operations', async (page) => {
+      const gateway = card(page, 'Gateway');
+      await gateway.getByText('Version 99.0.0 is available.').waitFor();
+      await gateway.getByRole('img', { name: 'At most 6 messages waited' }).waitFor();
+      await page.waitForSelector('.uplot canvas');
       await page.locator('summary >> text=Fine:').waitFor(SLOW);
     });
     await fitsAt('#/operations/log', 'operations-log', async (page) => {

@@ -240,6 +240,7 @@ async function keepVariables(
     ...PROXY_VARIABLES.flatMap((name) => [name, name.toUpperCase()]),
     ...[...referenced].map(([, written, named]) => written ?? named ?? ''),
     'NANOBOT_GATEWAY_TOKEN',
+    'NANOBOT_REGISTRY',
   ]);
   const set = Object.entries(env).filter(
     ([name, value]) => value && (wanted.has(name) || name.startsWith('NANOBOT__')),

@@ -27,6 +27,7 @@ import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib
 import type { Logger } from '../../lib/logger.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { UPDATES } from '../update/index.ts';
 
 const INTERVAL_MS = 60_000;
 
@@ -50,7 +51,7 @@ export async function install(kernel: Kernel): Promise<void> {
   const history = readOnce(async () => {
     const { createChannelHistory } = await import('./channel-history.ts');
     const kept = await createChannelHistory(store.scope('outages'), clock);
-    await kept.look(configured.channels());
+    await kept.look(configured.channels(), await bus.stats());
     return kept;
   });
   const since = clock.now();
@@ -67,7 +68,7 @@ export async function install(kernel: Kernel): Promise<void> {
     ],
     async () =>
       (await import('./operations-routes.ts')).operationsRoutes({
-        ...{ kernel, configured, since },
+        ...{ kernel, configured, since, updates: kernel.use(UPDATES) },
         history: await history(),
       }),
   );
@@ -81,7 +82,8 @@ export async function install(kernel: Kernel): Promise<void> {
         await outages.check();
         await fallback.check();
         await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
-        if (!signal.aborted) await (await history()).look(configured.channels());
+        if (signal.aborted) return;
+        await (await history()).look(configured.channels(), await bus.stats());
       }
     },
   });

@@ -54,6 +54,7 @@ export type OperationsDeps = {
   readonly configured: Pick<ConfiguredChannels, 'channels'>;
   readonly history: ChannelHistory;
   readonly since: number;
+  readonly updates: { view(): Promise<OperationsState['update']> };
 };
 
 export function operationsRoutes(deps: OperationsDeps) {
@@ -142,18 +143,18 @@ async function stateOf({
   configured,
   history,
   since,
+  updates,
 }: OperationsDeps): Promise<Omit<OperationsState, 'doctor'>> {
-  const { bus, clock, home, live } = kernel;
+  const { bus, clock } = kernel;
   const { pending, running, outboundQueued, dead, unknown, oldestPendingAt } = await bus.stats();
   const letters = dead + unknown === 0 ? [] : await bus.dead();
-  const { knownUpdate } = await import('../update/registry.ts');
-  const update = live.config.update.check === 'never' ? undefined : await knownUpdate(home);
   return {
     ...{ version: programVersion(), since },
-    ...(update === undefined ? {} : { update: newsOf(update) }),
+    update: await updates.view(),
     queue: {
       ...{ waiting: pending, running, toSend: outboundQueued },
       ...(oldestPendingAt === undefined ? {} : { oldestAt: oldestPendingAt }),
+      depths: [...history.depths()],
     },
     channels: configured.channels().map(({ name, label, status }) => ({
       ...{ name, label, kind: status.kind },
@@ -165,11 +166,6 @@ async function stateOf({
     dead: letters.slice(0, MAX_DEAD).map((letter) => ({ ...letter })),
   };
 }
-
-const newsOf = ({ version, homepage }: { version: string; homepage?: string | undefined }) => ({
-  version,
-  ...(homepage === undefined ? {} : { homepage }),
-});
 
 function createAuditReader({ home, store, clock }: Kernel) {
   let verifying: Promise<AuditVerdict> | undefined;

@@ -3,13 +3,13 @@
 
 import { z } from 'zod';
 import { LOCAL_OWNER } from '../../channels/local-channel.ts';
-import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
-import { NanobotError } from '../../kernel/message/errors.ts';
+import { endpoint, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
+import type { NanobotError } from '../../kernel/message/errors.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import { t } from '../../lib/texts.ts';
-import { type SetupHost, setupProblem } from '../setup/asker.ts';
+import { explained, type SetupHost } from '../setup/asker.ts';
 import { type LoginRows, mayLogIn } from './login.ts';
 import { type ShownServers, serverChange, shownServers } from './rules/views.ts';
 import type { ToolServerConfig, ToolServersConfig } from './settings.ts';
@@ -75,7 +75,7 @@ export function serverRoutes(deps: ServerRoutesDeps) {
           await changeToolServer(host, name, change);
           note('change', name, JSON.stringify(change));
           return {};
-        }),
+        }, statusOf),
     ),
     'POST /api/v1/tool-servers/:name/remove': endpoint(
       {
@@ -87,7 +87,7 @@ export function serverRoutes(deps: ServerRoutesDeps) {
           await removeToolServer(host, name, logins);
           note('remove', name);
           return {};
-        }),
+        }, statusOf),
     ),
     'POST /api/v1/tool-servers/:name/logout': endpoint(
       {
@@ -109,12 +109,4 @@ function originOf(url: string): string {
   return parsed === null ? '' : `${parsed.origin}${parsed.pathname}`;
 }
 
-async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof Refusal || !(error instanceof NanobotError)) throw error;
-    const status = error.code === 'tool_server_unknown' ? 404 : 422;
-    throw new Refusal(status, error.code, setupProblem(error));
-  }
-}
+const statusOf = ({ code }: NanobotError) => (code === 'tool_server_unknown' ? 404 : 422);

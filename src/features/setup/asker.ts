@@ -10,6 +10,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
 import type { JsonObject, JsonValue } from '../../kernel/config/json.ts';
 import { withValue } from '../../kernel/config/json-paths.ts';
+import { Refusal } from '../../kernel/http-routes.ts';
 import { ConfigError, NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -96,6 +97,19 @@ export function setupProblem(error: NanobotError): string {
     return lines.join('\n');
   }
   return (error instanceof ProviderError ? error.userText : undefined) ?? error.message;
+}
+
+/** Over HTTP: what was wrong, as a refusal. */
+export async function explained<Result>(
+  work: () => Promise<Result>,
+  statusOf: (error: NanobotError) => number = () => 422,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Refusal || !(error instanceof NanobotError)) throw error;
+    throw new Refusal(statusOf(error), error.code, setupProblem(error));
+  }
 }
 
 /** Where the setup runs. */

@@ -23,7 +23,7 @@ import {
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { isDemo } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import { currentConfig, type SetupHost, save, setupProblem, tryOut } from './asker.ts';
+import { currentConfig, explained, type SetupHost, save, setupProblem, tryOut } from './asker.ts';
 import { modelSettings, proveModelOf } from './model-step.ts';
 import { connectedModel, listedModels, modelChoices } from './rules/views.ts';
 
@@ -135,13 +135,3 @@ const masked = (draft: Config) => (error: unknown) => {
   const redact = createRedactor(secretValues(draft));
   throw new Refusal(422, error.code, redact(setupProblem(error)));
 };
-
-/** What was wrong with the values, as a refusal. */
-async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof Refusal || !(error instanceof NanobotError)) throw error;
-    throw new Refusal(422, error.code, setupProblem(error));
-  }
-}

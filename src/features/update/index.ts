@@ -6,13 +6,18 @@ import type { Finding } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import type { Kernel } from '../../kernel/feature.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
+import { readOnce } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
+import type { UpdateView } from './rules/views.ts';
 
 const LOOK_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 /** While an update is under way. */
 const OUTCOME_MS = 2000;
+
+/** What the page shows of updates. */
+export const UPDATES = port<{ view(): Promise<UpdateView> }>('updates');
 
 export function install(kernel: Kernel): void {
   const { add, live, home, clock, log, owners } = kernel;
@@ -48,6 +53,13 @@ export function install(kernel: Kernel): void {
     }
   }
 
+  const started = readOnce(async () =>
+    (await import('./started-update.ts')).createStartedUpdates(kernel),
+  );
+  kernel.provide(UPDATES, { view: async () => (await started()).view() });
+  add.routes(['POST /api/v1/update', 'POST /api/v1/update/check'], async () =>
+    (await import('./update-routes.ts')).updateRoutes(kernel, await started()),
+  );
   add.status({
     async lines() {
       if (live.config.update.check === 'never') return [];

@@ -1,7 +1,9 @@
 // What the HTTP API answers about the gateway itself; the page has its types from here.
 
 import { z } from 'zod';
+import { updateView } from '../../update/rules/views.ts';
 import { channelSpan } from './channel-history.ts';
+import { queueDepths } from './queue-depths.ts';
 
 const moment = z.number().describe('Epoch milliseconds.');
 
@@ -19,15 +21,13 @@ export const findings = z.array(finding);
 export const operationsState = z.object({
   version: z.string(),
   since: moment.describe('When the gateway started.'),
-  update: z
-    .object({ version: z.string(), homepage: z.string().exactOptional() })
-    .exactOptional()
-    .describe('A newer version that is known of.'),
+  update: updateView,
   queue: z.object({
     waiting: z.number(),
     running: z.number(),
     toSend: z.number(),
     oldestAt: moment.exactOptional().describe('Of the waiting ones.'),
+    depths: queueDepths.describe('The last day, oldest first.'),
   }),
   channels: z.array(
     z.object({

@@ -6,6 +6,7 @@ import type { OperationsState } from '../../../features/health/rules/views.ts';
 import { Audit } from './audit.tsx';
 import { Backups } from './backups.tsx';
 import { ChannelHealth } from './channel-health.tsx';
+import { Lines } from './chart.tsx';
 import { Log } from './log.tsx';
 import {
   Moment,
@@ -17,6 +18,7 @@ import {
   useLive,
   type ViewProps,
 } from './parts.tsx';
+import { UpdatePart } from './update.tsx';
 
 const HOME = '#/operations';
 const LINKS = [
@@ -65,7 +67,7 @@ function Overview({ parts }: ViewProps) {
         live={live}
         show={(state) => (
           <>
-            <Gateway state={state} />
+            <Gateway parts={parts} state={state} />
             {state.deadCount > 0 && <SetAside state={state} act={act} />}
             <ChannelHealth channels={state.channels} since={state.since} />
             <Doctor state={state} act={act} />
@@ -77,19 +79,14 @@ function Overview({ parts }: ViewProps) {
   );
 }
 
-function Gateway({ state: { version, since, update, queue } }: Pick<CardProps, 'state'>) {
+function Gateway({
+  parts,
+  state: { version, since, update, queue },
+}: ViewProps & Pick<CardProps, 'state'>) {
   const { waiting, running, toSend, oldestAt } = queue;
   return (
     <section class="card" aria-label={t`Gateway`}>
       <h2>{t`Gateway`}</h2>
-      {update !== undefined && (
-        <p class="said-so">
-          {t`Version ${update.version} is available. Install it on the gateway’s machine: nanobot update`}{' '}
-          {update.homepage !== undefined && (
-            <a href={update.homepage} rel="noreferrer" target="_blank">{t`What changed`}</a>
-          )}
-        </p>
-      )}
       <dl class="facts">
         <dt>{t`Version`}</dt>
         <dd>{version}</dd>
@@ -107,7 +104,31 @@ function Gateway({ state: { version, since, update, queue } }: Pick<CardProps, '
           )}
         </dd>
       </dl>
+      <QueueDepths depths={queue.depths} />
+      <UpdatePart parts={parts} version={version} update={update} />
     </section>
+  );
+}
+
+/** A gap is a gateway that did not run. */
+const GAP_MS = 900_000;
+
+function QueueDepths({ depths }: Pick<OperationsState['queue'], 'depths'>) {
+  if (depths.length < 2) return null;
+  const rows = depths.flatMap((one, at) => {
+    const before = depths[at - 1];
+    const isGap = before !== undefined && one.at - before.at > GAP_MS;
+    return isGap ? [{ at: one.at - 1, toAnswer: null, toSend: null }, one] : [one];
+  });
+  const most = (of: 'toAnswer' | 'toSend') => Math.max(...depths.map((one) => one[of]));
+  return (
+    <Lines
+      title={t`Messages in the last 24 hours: waiting or being answered (area), to send (dashed)`}
+      label={t`At most ${most('toAnswer')} messages waited or were being answered, and ${most('toSend')} were to be sent, in the last 24 hours`}
+      times={rows.map(({ at }) => at)}
+      first={rows.map(({ toAnswer }) => toAnswer)}
+      second={rows.map(({ toSend }) => toSend)}
+    />
   );
 }
 

@@ -2,20 +2,18 @@
 // days are read again when a call ended.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
-import uPlot from 'uplot';
+import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
   UsageGroup,
   UsageReport,
   UsageToday,
 } from '../../../features/spending/rules/usage.ts';
+import { Bars } from './chart.tsx';
 import { Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
 
 const USAGE = '/api/v1/usage';
 const MICROS = 1_000_000;
-const CHART_HEIGHT = 180;
-const DARK = '(prefers-color-scheme: dark)';
 
 const count = (value: number) => value.toLocaleString();
 
@@ -126,7 +124,7 @@ function Report({ report }: { readonly report: UsageReport }) {
         <p>
           {t`${money(sum('micros'), currency)}, ${count(sum('tokens'))} tokens in ${count(sum('calls'))} calls`}
         </p>
-        <Chart
+        <Bars
           labels={days.map(({ day }) => day)}
           values={days.map(({ tokens, micros }) => (hasCost ? micros / MICROS : tokens))}
           title={hasCost ? t`Cost by day (${currency})` : t`Tokens by day`}
@@ -248,86 +246,4 @@ function Calls({ calls, times, ...groups }: CallsProps) {
       </section>
     </>
   );
-}
-
-/** Its colours are those of the stylesheet; the figures beneath are for screen readers. */
-function Chart(props: {
-  readonly labels: readonly string[];
-  readonly values: readonly number[];
-  readonly title: string;
-}) {
-  const place = useRef<HTMLDivElement>(null);
-  const { labels, values, title } = props;
-  const data = JSON.stringify([labels, values]);
-  useEffect(() => {
-    const within = place.current;
-    if (within === null) return;
-    let plot: uPlot | undefined;
-    const draw = () => {
-      plot?.destroy();
-      plot = new uPlot(
-        optionsOf(within, labels),
-        [labels.map((_label, at) => at), [...values]],
-        within,
-      );
-    };
-    draw();
-    const theme = matchMedia(DARK);
-    theme.addEventListener('change', draw);
-    const resized = new ResizeObserver(() =>
-      plot?.setSize({ width: within.clientWidth, height: CHART_HEIGHT }),
-    );
-    resized.observe(within);
-    return () => {
-      theme.removeEventListener('change', draw);
-      resized.disconnect();
-      plot?.destroy();
-    };
-  }, [data]);
-  return (
-    <figure class="chart">
-      <figcaption class="soft">{title}</figcaption>
-      <div
-        ref={place}
-        role="img"
-        aria-label={t`${title}; the same figures are in the table beneath`}
-      />
-    </figure>
-  );
-}
-
-function optionsOf(within: HTMLElement, labels: readonly string[]): uPlot.Options {
-  const {
-    color: stroke,
-    borderTopColor: line,
-    outlineColor: words,
-    font,
-  } = getComputedStyle(within);
-  const axis = { stroke: words, font, ticks: { show: false } };
-  return {
-    width: within.clientWidth,
-    height: CHART_HEIGHT,
-    legend: { show: false },
-    cursor: { show: false },
-    scales: {
-      x: { time: false, range: [-0.7, labels.length - 0.3] },
-      y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] },
-    },
-    axes: [
-      {
-        ...axis,
-        size: 28,
-        grid: { show: false },
-        values: (_plot, at) => at.map((index) => labels[index]?.slice('2026-'.length) ?? ''),
-      },
-      { ...axis, size: 64, grid: { stroke: line, width: 1 } },
-    ],
-    series: [
-      {},
-      {
-        ...{ fill: stroke, width: 0, points: { show: false } },
-        ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.7, 40] }) }),
-      },
-    ],
-  };
 }

@@ -1,0 +1,194 @@
+// The version of the gateway: a newer one, installing it, how far that is, and how it ended. The page stays
+// while the gateway is stopped and started by it.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { OperationsState } from '../../../features/health/rules/views.ts';
+import { Moment, type PageParts, problemText } from './parts.tsx';
+import { Words } from './setup-parts.tsx';
+
+type Update = OperationsState['update'];
+type Props = {
+  readonly parts: PageParts;
+  readonly version: string;
+  readonly update: Update;
+};
+
+const CHECK_TIMEOUT_MS = 20_000;
+const DAY_MS = 86_400_000;
+const OVER = ['done', 'rolled-back', 'kept'];
+
+export function UpdatePart({ parts, version, update }: Props) {
+  const problem = useSignal('');
+  const said = useSignal('');
+  const isBusy = useSignal(false);
+  /** This page belongs to the version that it was loaded from. */
+  const loaded = useRef(version);
+  const { newer, remedy, isRunning, run } = update;
+
+  async function post(path: string): Promise<unknown> {
+    problem.value = '';
+    said.value = '';
+    isBusy.value = true;
+    try {
+      return await parts.api.postJson(path, {}, { timeoutMs: CHECK_TIMEOUT_MS });
+    } catch (error) {
+      problem.value = problemText(error);
+      return undefined;
+    } finally {
+      isBusy.value = false;
+    }
+  }
+
+  async function check() {
+    const found = (await post('/api/v1/update/check')) as { isNewer: boolean } | undefined;
+    if (found?.isNewer === false) said.value = t`This is the newest version.`;
+  }
+
+  const isRecent = run?.outcome !== undefined && Date.now() - run.at < DAY_MS;
+  return (
+    <div class="update">
+      {loaded.current !== version && (
+        <p class="said-so">
+          {t`The gateway runs another version now than this page.`}{' '}
+          <button type="button" class="button" onClick={() => location.reload()}>
+            {t`Load the page again`}
+          </button>
+        </p>
+      )}
+      {isRunning ? (
+        <Progress update={update} />
+      ) : (
+        <>
+          {isRecent && (
+            <p class={run.step === 'done' ? 'said-so' : 'view-problem'}>
+              {run.outcome} <Moment at={run.at} />
+            </p>
+          )}
+          {newer !== undefined && (
+            <Offer
+              newer={newer}
+              remedy={remedy}
+              isBusy={isBusy.value}
+              install={() => post('/api/v1/update')}
+            />
+          )}
+          {run?.outcome === undefined && <Said said={update.said} isOpen />}
+        </>
+      )}
+      <p class="problem" role="alert" hidden={problem.value === ''}>
+        {problem.value}
+      </p>
+      <p role="status" hidden={said.value === ''}>
+        {said.value}
+      </p>
+      {!isRunning && newer === undefined && (
+        <div class="actions">
+          <button type="button" class="button" disabled={isBusy.value} onClick={check}>
+            {t`Look for a newer version`}
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Offer(props: {
+  readonly newer: NonNullable<Update['newer']>;
+  readonly remedy: string | undefined;
+  readonly isBusy: boolean;
+  readonly install: () => Promise<unknown>;
+}) {
+  const { newer, remedy, isBusy, install } = props;
+  const isAsked = useSignal(false);
+  const sure = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isAsked.value) sure.current?.focus();
+  }, [isAsked.value]);
+  return (
+    <div class="said-so">
+      <p>
+        {t`Version ${newer.version} is available.`}{' '}
+        {remedy !== undefined && <Words text={remedy} />}{' '}
+        {newer.homepage !== undefined && (
+          <a href={newer.homepage} rel="noreferrer" target="_blank">{t`What changed`}</a>
+        )}
+      </p>
+      {isAsked.value && (
+        <p class="soft">
+          {t`A back-up is made, and the new version is tried on a copy. Then the gateway starts again; messages wait meanwhile. If it does not stay healthy, this version comes back.`}
+        </p>
+      )}
+      {remedy === undefined && (
+        <div class="actions">
+          {isAsked.value ? (
+            <>
+              <button
+                ref={sure}
+                type="button"
+                class="button primary"
+                disabled={isBusy}
+                onClick={install}
+              >
+                {t`Install ${newer.version} now`}
+              </button>
+              <button
+                type="button"
+                class="button"
+                onClick={() => {
+                  isAsked.value = false;
+                }}
+              >{t`Later`}</button>
+            </>
+          ) : (
+            <button
+              type="button"
+              class="button primary"
+              onClick={() => {
+                isAsked.value = true;
+              }}
+            >{t`Update…`}</button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Progress({ update: { run, said } }: { readonly update: Update }) {
+  const isBack = run?.step === 'rolling-back' || run?.step === 'restoring';
+  const steps = [
+    ['preparing', t`A back-up, the new version beside this one, a trial on a copy`],
+    ['stopping', t`The gateway stops`],
+    ['switched', t`The new version starts`],
+    ['watching', t`It is watched for two minutes`],
+  ] as const;
+  // Before the record of this update is written, the one of the last may stand there.
+  const step = run === undefined || OVER.includes(run.step) ? 'preparing' : run.step;
+  return (
+    <div class="said-so" role="status">
+      <p>{isBack ? t`The version of before comes back.` : t`The update is under way.`}</p>
+      <ol class="update-steps">
+        {steps.map(([name, text]) => (
+          <li key={name} aria-current={name === step ? 'step' : undefined}>
+            {text}
+          </li>
+        ))}
+      </ol>
+      <Said said={said} isOpen={false} />
+    </div>
+  );
+}
+
+function Said({ said, isOpen }: { readonly said: readonly string[]; readonly isOpen: boolean }) {
+  if (said.length === 0) return null;
+  return (
+    <details open={isOpen}>
+      <summary>{t`What it said`}</summary>
+      <pre class="update-said" dir="auto">
+        {said.join('\n')}
+      </pre>
+    </details>
+  );
+}
