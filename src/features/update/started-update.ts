@@ -24,7 +24,7 @@ const BEGIN_MS = 120_000;
 const SHOWN_LINES = 30;
 const SHOWN_CHARS = 8000;
 /** The last line of the file, written by the shell around the command. */
-const ENDED = /^exit \d+$/;
+const ENDED = /^=\d+$/;
 /** Of the service, not of a program that it starts. */
 const OF_THE_SERVICE =
   /^(?:NANOBOT_SERVICE|NOTIFY_SOCKET|INVOCATION_ID|JOURNAL_STREAM|WATCHDOG_\w+|SYSTEMD_\w+|MEMORY_PRESSURE_\w+)$/;
@@ -124,7 +124,7 @@ async function startOutside(home: Home, env: Environment): Promise<void> {
     ),
   );
   const command = [
-    ...['/bin/sh', '-c', `trap 'echo "exit $?"' EXIT; "$@"`, 'sh'],
+    ...['/bin/sh', '-c', `trap 'echo =$?' EXIT; "$@"`, 'sh'],
     ...[process.execPath, PROGRAM, 'update'],
   ] as const;
   const isSystemd = service?.kind === 'systemd';
