@@ -263,6 +263,6 @@ export class ShortageError extends NanobotError {
 export class LeadLostError extends NanobotError {
   override readonly name = 'LeadLostError';
   constructor(resource: string) {
-    super('lead_lost', `another process leads ${resource}`);
+    super('lead_lost', t`another process leads ${resource}`);
   }
 }
