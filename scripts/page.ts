@@ -36,7 +36,7 @@ export function buildPage(): Promise<BuiltPage> {
 async function bundlePage(): Promise<BuiltPage> {
   const { outputFiles, metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ['src/http/page/app.js', 'src/http/page/api-docs.js'],
+    entryPoints: ['src/http/page/app.ts', 'src/http/page/api-docs.ts'],
     outdir: 'built',
     chunkNames: '[name]-[hash]',
     bundle: true,

@@ -9,7 +9,7 @@ export type UploadedFile = {
   readonly sizeBytes: number;
 };
 
-/** Of api.js. */
+/** Of api.ts. */
 export type Api = {
   getJson(path: string): Promise<unknown>;
   postJson(path: string, body: object): Promise<unknown>;

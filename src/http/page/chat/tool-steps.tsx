@@ -8,7 +8,7 @@ import type { SessionTurns, ShownTurn } from '../../../features/conversations/ru
 import { ToolDetails, turnFacts } from '../console/tool-details.tsx';
 import { type Api, Icon, reasonOf } from './parts.tsx';
 
-type ToolActivity = {
+export type ToolActivity = {
   readonly callId: string;
   readonly name: string;
   readonly detail: string;
@@ -17,7 +17,7 @@ type ToolActivity = {
 };
 
 type Recorded = { readonly turn: ShownTurn; readonly currency: string };
-type LoadTurn = (turnId: string) => Promise<Recorded | undefined>;
+export type LoadTurn = (turnId: string) => Promise<Recorded | undefined>;
 
 /** Read once for all calls of an answer. */
 export function createTurnLoader(api: Pick<Api, 'getJson'>): LoadTurn {

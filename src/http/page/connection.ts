@@ -2,8 +2,18 @@
 // resumes after the last message seen), and closes it while the page is hidden (a browser has few
 // connections to share).
 
-import { chatPath } from './api.js';
+import { chatPath, type WholeApi } from './api.ts';
+import type { ChatEvent } from './chat/events.ts';
 import { readEvents } from './event-reader.ts';
+
+type Timer = ReturnType<typeof setTimeout> | undefined;
+type Occasion = readonly [EventTarget, string];
+type Listeners<Event> = {
+  readonly signal: AbortSignal;
+  onConnected(): void;
+  onLost(problem: unknown): void;
+  onEvent(event: Event): void;
+};
 
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
@@ -12,12 +22,18 @@ const SILENCE_MS = 40_000;
 const HIDDEN_MS = 60_000;
 
 /** Live updates are differences to earlier ones of the same connection. */
-export async function followChat(api, chat, afterSeq, listeners) {
+export async function followChat(
+  api: Pick<WholeApi, 'openStream'>,
+  chat: string,
+  afterSeq: number,
+  listeners: Listeners<ChatEvent>,
+): Promise<void> {
   let seen = afterSeq;
   const pathNow = () => `${chatPath(chat)}/events?live=delta&after=${seen}`;
   await followStream((signal) => api.openStream(pathNow(), signal), {
     ...listeners,
-    onEvent(event) {
+    onEvent(given) {
+      const event = given as ChatEvent;
       if (event.type === 'said') seen = event.seq;
       listeners.onEvent(event);
     },
@@ -28,14 +44,17 @@ export async function followChat(api, chat, afterSeq, listeners) {
  * `onConnected` is called before the first event of each connection, `onLost` when one is lost,
  * with the problem if it is known, `onEvent` with each event.
  */
-export async function followStream(open, { signal, onConnected, onLost, onEvent }) {
+export async function followStream(
+  open: (signal: AbortSignal) => Promise<ReadableStream>,
+  { signal, onConnected, onLost, onEvent }: Listeners<unknown>,
+): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
     await visible(signal);
     const connection = new AbortController();
     const whole = AbortSignal.any([signal, connection.signal]);
     const watch = watchConnection(connection);
-    let problem;
+    let problem: unknown;
     try {
       const body = await open(whole);
       onConnected();
@@ -59,13 +78,13 @@ export async function followStream(open, { signal, onConnected, onLost, onEvent 
   }
 }
 
-const retryMs = (failures) =>
+const retryMs = (failures: number) =>
   Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures) * (0.75 + Math.random() / 2);
 
 /** Ends a connection that is silent, and one of a hidden page. */
-function watchConnection(connection) {
-  let silence;
-  let hidden;
+function watchConnection(connection: AbortController) {
+  let silence: Timer;
+  let hidden: Timer;
   const alive = () => {
     clearTimeout(silence);
     silence = setTimeout(() => connection.abort(), SILENCE_MS);
@@ -87,7 +106,7 @@ function watchConnection(connection) {
   };
 }
 
-function visible(signal) {
+function visible(signal: AbortSignal): Promise<void> | undefined {
   if (document.visibilityState === 'visible') return undefined;
   return firstEvent([
     [document, 'visibilitychange'],
@@ -96,8 +115,8 @@ function visible(signal) {
 }
 
 /** Waits, but no longer than until the network is back or the page is visible. */
-function pause(ms, signal) {
-  const events = [
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const events: readonly Occasion[] = [
     [window, 'online'],
     [document, 'visibilitychange'],
     [signal, 'abort'],
@@ -105,9 +124,9 @@ function pause(ms, signal) {
   return firstEvent(events, ms);
 }
 
-function firstEvent(events, timeoutMs) {
+function firstEvent(events: readonly Occasion[], timeoutMs?: number): Promise<void> {
   const over = new AbortController();
-  return new Promise((resolve) => {
+  return new Promise<void>((resolve) => {
     const done = () => {
       over.abort();
       resolve();

@@ -2,11 +2,13 @@
 // the console is loaded with its first view. An entry of the navigation names its views: a view and the
 // tabs beside it. A phone shows the last entries when asked for more.
 
-import { followStream } from './connection.js';
+import { t } from '/texts.js';
+import { followStream } from './connection.ts';
+import type { mountConsole } from './console/main.tsx';
+import type { PageParts } from './console/parts.tsx';
 import { element } from './element.ts';
 import { readEvents } from './event-reader.ts';
 import { createMarkdownView } from './markdown-view.ts';
-import { t } from './texts.js';
 
 const VIEW = /^#\/(?!chat$)([a-z]+)/;
 const CLASS = 'in-console';
@@ -14,35 +16,41 @@ const CLASS = 'in-console';
 // Where the address names a view already, its code is fetched while the page logs in.
 if (VIEW.test(location.hash)) import('./console/main.tsx').catch(() => undefined);
 
-const drawMarkdown = (container, text) => createMarkdownView(container).finish(text);
+const drawMarkdown = (container: HTMLElement, text: string) =>
+  createMarkdownView(container).finish(text);
 
 /** What a view of the console needs of the page. */
-export const pageParts = (api) => ({ api, follow: followStream, readEvents, drawMarkdown });
+export const pageParts = (api: PageParts['api']): PageParts => ({
+  api,
+  follow: followStream,
+  readEvents,
+  drawMarkdown,
+});
 
-export function createRouter(parts, place) {
-  let shown;
+export function createRouter(parts: PageParts, place: HTMLElement) {
+  let shown: ReturnType<typeof mountConsole> | undefined;
 
   /** Shows the view in the address; returns whether there is one. */
-  function show() {
+  function show(): boolean {
     const view = VIEW.exec(location.hash)?.[1];
     document.body.classList.toggle(CLASS, view !== undefined);
     place.hidden = view === undefined;
-    for (const link of document.querySelectorAll('#pages a')) {
-      const isShown = link.dataset.page.split(' ').includes(view ?? 'chat');
+    for (const link of document.querySelectorAll<HTMLAnchorElement>('#pages a')) {
+      const isShown = (link.dataset['page'] ?? '').split(' ').includes(view ?? 'chat');
       if (isShown) link.setAttribute('aria-current', 'page');
       else link.removeAttribute('aria-current');
     }
-    document.getElementById('more-pages').hidePopover();
+    document.getElementById('more-pages')?.hidePopover();
     // A hidden view follows nothing.
     if (view === undefined) shown?.showView(undefined);
-    else load(view);
+    else void load(view);
     return view !== undefined;
   }
 
-  async function load(view) {
+  async function load(view: string): Promise<void> {
     try {
-      const { mountConsole } = await import('./console/main.tsx');
-      shown ??= mountConsole(parts, place);
+      const console = await import('./console/main.tsx');
+      shown ??= console.mountConsole(parts, place);
       if (VIEW.exec(location.hash)?.[1] === view) shown.showView(view);
     } catch {
       place.replaceChildren(

@@ -1,24 +1,27 @@
 // The page: opens the chat that the URL names, and connects its parts. All state is on the gateway
 // except unsent messages, which outbox.js keeps.
 
-import { chatPath, createApi, RefusedError } from './api.js';
+import { t } from '/texts.js';
+import type { SetupState } from '../../features/setup/rules/views.ts';
+import { chatPath, createApi, RefusedError } from './api.ts';
 import { watchChannels } from './channel-notice.ts';
 import { createChatList } from './chat/chat-list.tsx';
 import { createComposer } from './chat/composer.tsx';
+import type { Amendment } from './chat/events.ts';
 import { createFileView } from './chat/file-view.ts';
 import { createPalette } from './chat/palette.tsx';
+import { reasonOf } from './chat/parts.tsx';
 import { createTurnLoader } from './chat/tool-steps.tsx';
 import { createWelcome } from './chat/welcome.tsx';
-import { followChat } from './connection.js';
-import { createConversation } from './conversation.js';
+import { followChat } from './connection.ts';
+import { type Conversation, createConversation } from './conversation.ts';
 import { createDrawer } from './drawer.ts';
 import { element, iconButton } from './element.ts';
-import { takeCode } from './login.js';
-import { createOutbox } from './outbox.js';
+import { takeCode } from './login.ts';
+import { type Also, createOutbox, type Unsent } from './outbox.ts';
 import { followWaiting } from './people-news.ts';
-import { createRouter, pageParts } from './router.js';
+import { createRouter, pageParts } from './router.ts';
 import { createScrollKeeper } from './scroll-keeper.ts';
-import { t } from './texts.js';
 
 /** Messages of a long chat shown at first, and added at a time. */
 const SHOWN_MESSAGES = 200;
@@ -28,15 +31,27 @@ const LOST_NOTICE_MS = 800;
 const REFRESH_DELAY_MS = 200;
 const CHAT_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
 
-const byId = (id) => document.getElementById(id);
+/** @throws Error for what is not in the page */
+function byId<Node extends HTMLElement = HTMLElement>(id: string): Node {
+  const node = document.getElementById(id);
+  if (node === null) throw new Error(id);
+  return node as Node;
+}
+
+type Opened = {
+  readonly chat: string;
+  readonly controller: AbortController;
+  readonly conversation: Conversation;
+  readonly hasHistory: boolean;
+};
 
 class App {
   #api = createApi();
-  #model;
-  #open;
+  #model: string | undefined;
+  #open: Opened | undefined;
   #isAnswering = false;
-  #lostTimer;
-  #refreshTimer;
+  #lostTimer: ReturnType<typeof setTimeout> | undefined;
+  #refreshTimer: ReturnType<typeof setTimeout> | undefined;
   #place = createScrollKeeper(byId('scroll'), byId('to-end'));
   #showFiles = createFileView(this.#api, (change) => this.#place.keepPlace(change));
   #loadTurn = createTurnLoader(this.#api);
@@ -56,11 +71,11 @@ class App {
     onTry: (text) => this.#send(text),
     onConnected: () => {
       this.#composer.focus();
-      this.#showModel();
+      void this.#showModel();
     },
   });
   #composer = createComposer(this.#api, byId('composer'), {
-    onSend: (text, files) => this.#send(text, { files }),
+    onSend: (text, files) => this.#send(text, files === undefined ? {} : { files }),
     onStop: () => this.#stop(),
   });
 
@@ -91,7 +106,7 @@ class App {
     await this.#showModel();
   }
 
-  async #followAddress() {
+  async #followAddress(): Promise<void> {
     await this.#logIn();
     this.#openNamed();
   }
@@ -125,7 +140,7 @@ class App {
     this.#openChat(`c${Date.now().toString(36)}-${random.join('')}`);
   }
 
-  #openChat(chat, fromSeq = undefined) {
+  #openChat(chat: string, fromSeq?: number): void {
     this.#open?.controller.abort();
     const lastSeq = this.#list.find(chat)?.lastSeq ?? 0;
     const afterSeq = fromSeq ?? Math.max(0, lastSeq - SHOWN_MESSAGES);
@@ -145,7 +160,7 @@ class App {
     const earlier = afterSeq > 0 ? this.#earlierButton(chat, afterSeq) : undefined;
     this.#welcome.forgetNews();
     byId('conversation').replaceChildren(
-      ...[earlier, conversation.node, this.#welcome.node].filter(Boolean),
+      ...[earlier, conversation.node, this.#welcome.node].filter((node) => node !== undefined),
     );
     this.#list.select(chat);
     this.#setAnswering(false);
@@ -155,22 +170,28 @@ class App {
     this.#drawer.close();
     this.#composer.openChat(chat);
     this.#composer.focus();
-    this.#follow(this.#open, afterSeq);
+    void this.#follow(this.#open, afterSeq);
   }
 
-  #earlierButton(chat, afterSeq) {
-    const onClick = () => this.#openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES));
-    const props = { type: 'button', className: 'earlier', on: { click: onClick } };
-    return element('button', props, t`Show earlier messages`);
+  #earlierButton(chat: string, afterSeq: number): HTMLElement {
+    const click = () => this.#openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES));
+    return element(
+      'button',
+      { type: 'button', className: 'earlier', on: { click } },
+      t`Show earlier messages`,
+    );
   }
 
-  async #follow({ chat, controller: { signal }, conversation }, afterSeq) {
+  async #follow(
+    { chat, controller: { signal }, conversation }: Opened,
+    afterSeq: number,
+  ): Promise<void> {
     await followChat(this.#api, chat, afterSeq, {
       signal,
       onConnected: () => {
         this.#showLost(undefined);
         conversation.connected();
-        this.#showModel();
+        void this.#showModel();
       },
       onLost: (problem) => this.#showLost(lostText(problem)),
       onEvent: (event) => {
@@ -190,7 +211,8 @@ class App {
     }, REFRESH_DELAY_MS);
   }
 
-  #send(text, also) {
+  #send(text: string, also: Also = {}): void {
+    if (this.#open === undefined) return;
     const { chat, conversation } = this.#open;
     const message = this.#outbox.send(chat, text, also);
     conversation.addUnsent(message);
@@ -199,42 +221,44 @@ class App {
   }
 
   /** Puts a command into the message field of the chat. */
-  #write(text) {
+  #write(text: string): void {
     if (this.#router.isElsewhere()) location.hash = '#/chat';
     this.#composer.takeBack(text);
   }
 
-  #change(text, amends) {
+  #change(text: string, amends: Amendment): void {
+    if (this.#open === undefined) return;
     const { chat, conversation } = this.#open;
     conversation.addUnsent(this.#outbox.send(chat, text, { amends }));
     this.#composer.focus();
   }
 
   async #stop() {
+    if (this.#open === undefined) return;
     try {
       await this.#api.postJson(`${chatPath(this.#open.chat)}/stop`, {});
     } catch (error) {
-      this.#composer.tell(t`The answer could not be stopped: ${error.message}`);
+      this.#composer.tell(t`The answer could not be stopped: ${reasonOf(error)}`);
     }
   }
 
   #escape() {
     if (this.#drawer.isOpen()) return this.#drawer.close();
-    if (this.#isAnswering && document.querySelector('dialog[open]') === null) this.#stop();
+    if (this.#isAnswering && document.querySelector('dialog[open]') === null) void this.#stop();
   }
 
-  #setAnswering(isAnswering) {
+  #setAnswering(isAnswering: boolean): void {
     this.#isAnswering = isAnswering;
     this.#composer.setAnswering(isAnswering);
   }
 
-  #shown({ chat }) {
+  #shown({ chat }: Unsent): Conversation | undefined {
     return chat === this.#open?.chat ? this.#open.conversation : undefined;
   }
 
   #showTitle() {
     if (this.#router.isElsewhere()) return;
-    const title = this.#list.find(this.#open?.chat)?.title || t`New chat`;
+    const title = this.#list.find(this.#open?.chat ?? '')?.title || t`New chat`;
     byId('title').textContent = title;
     if (document.visibilityState === 'visible') document.title = `${title} – nanobot`;
   }
@@ -246,7 +270,7 @@ class App {
     this.#welcome.show({ isEmpty, model: this.#model });
   }
 
-  #showLost(text) {
+  #showLost(text: string | undefined): void {
     clearTimeout(this.#lostTimer);
     const notice = byId('connection');
     notice.hidden = true;
@@ -258,7 +282,9 @@ class App {
   }
 
   async #showModel() {
-    const setup = await this.#api.getJson('/api/v1/setup').catch(() => undefined);
+    const setup = (await this.#api.getJson('/api/v1/setup').catch(() => undefined)) as
+      | SetupState
+      | undefined;
     if (setup === undefined || setup.model.name === this.#model) return;
     this.#model = setup.model.name;
     byId('model-line').replaceChildren('Model ', element('b', {}, this.#model));
@@ -266,9 +292,9 @@ class App {
   }
 }
 
-function lostText(problem) {
+function lostText(problem: unknown): string {
   if (problem instanceof RefusedError) return problem.message;
   return t`Connection lost, reconnecting…`;
 }
 
-new App().start();
+void new App().start();

@@ -1,12 +1,20 @@
 // A running turn as one growing message: the agent's activity, and the answer so far.
 
-import { createToolSteps } from './chat/tool-steps.tsx';
+import { t } from '/texts.js';
+import type { LiveDelta, TurnEnd } from './chat/events.ts';
+import { createToolSteps, type LoadTurn } from './chat/tool-steps.tsx';
 import { element } from './element.ts';
 import { createMarkdownView } from './markdown-view.ts';
 import { messageFoot } from './message.ts';
-import { t } from './texts.js';
 
-export function createLiveTurn(turnId, { keepPlace, loadTurn }) {
+type Parts = {
+  keepPlace(change: () => void): void;
+  readonly loadTurn: LoadTurn;
+};
+
+export type LiveTurn = ReturnType<typeof createLiveTurn>;
+
+export function createLiveTurn(turnId: string, { keepPlace, loadTurn }: Parts) {
   const tools = createToolSteps(turnId, loadTurn);
   const body = element('div', { className: 'body' });
   const activity = element('p', { className: 'activity' }, dots());
@@ -14,7 +22,7 @@ export function createLiveTurn(turnId, { keepPlace, loadTurn }) {
   const view = createMarkdownView(body);
   let markdown = '';
   let isStopped = false;
-  let drawing;
+  let drawing: number | undefined;
 
   /** Redraws at most once per frame. */
   function draw() {
@@ -24,14 +32,14 @@ export function createLiveTurn(turnId, { keepPlace, loadTurn }) {
     });
   }
 
-  function showActivity({ phase, notice, result }) {
+  function showActivity({ phase, notice, result }: LiveDelta) {
     const isOver = phase === 'ended';
     isStopped = isOver && result?.kind === 'stopped';
     if (isOver && result === undefined)
       return activity.replaceChildren(t`Interrupted. Continuing.`);
-    if (isOver && result.kind === 'moved')
+    if (isOver && result?.kind === 'moved')
       return activity.replaceChildren(t`Continues on another channel.`);
-    if (isOver && result.answers === 0) return activity.replaceChildren(t`Stopped.`);
+    if (isOver && result?.answers === 0) return activity.replaceChildren(t`Stopped.`);
     const isWriting = phase === 'writing' && notice === undefined;
     activity.hidden = isWriting || isOver;
     activity.replaceChildren(dots(), notice ?? '');
@@ -44,14 +52,14 @@ export function createLiveTurn(turnId, { keepPlace, loadTurn }) {
   }
 
   function cancelDrawing() {
-    cancelAnimationFrame(drawing);
+    if (drawing !== undefined) cancelAnimationFrame(drawing);
     drawing = undefined;
   }
 
   return {
     node,
     /** Applies a difference to what this connection sent before. */
-    apply(delta) {
+    apply(delta: LiveDelta) {
       markdown = markdown.slice(0, delta.keep) + delta.append;
       if (delta.tools !== undefined) tools.show(delta.tools);
       showActivity(delta);
@@ -62,7 +70,7 @@ export function createLiveTurn(turnId, { keepPlace, loadTurn }) {
       markdown = '';
     },
     /** Shows the final answer. */
-    finish(text, at) {
+    finish(text: string, at: number) {
       cancelDrawing();
       view.finish(text);
       if (isStopped) showStopped();
@@ -71,7 +79,7 @@ export function createLiveTurn(turnId, { keepPlace, loadTurn }) {
       node.append(messageFoot(at, () => text, body));
     },
     /** Shows how the turn ended, if this connection missed it. */
-    ended({ kind, tools: list }) {
+    ended({ kind, tools: list }: TurnEnd) {
       isStopped = kind === 'stopped';
       tools.show(list);
     },
@@ -85,7 +93,7 @@ export function createLiveTurn(turnId, { keepPlace, loadTurn }) {
 }
 
 /** Three moving dots while the agent thinks. */
-export function dots() {
+export function dots(): HTMLElement {
   const props = { className: 'dots', role: 'img', aria: { label: 'thinking' } };
   return element('span', props, ...Array.from({ length: 3 }, () => element('i')));
 }

@@ -1,23 +1,35 @@
 // Requests to the gateway that served this page, and to no other. The login is sent in a header,
 // never in a URL, and is no cookie: a browser sends cookies to every port.
 
-import { createLoginQuestion, forgetSession, redeem, session } from './login.js';
-import { t } from './texts.js';
+import { t } from '/texts.js';
+import { reasonOf, type UploadedFile } from './chat/parts.tsx';
+import { createLoginQuestion, forgetSession, redeem, session } from './login.ts';
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;
 
 /** The gateway refused the request. `isFinal`: an unchanged retry cannot succeed. */
 export class RefusedError extends Error {
-  name = 'RefusedError';
+  override readonly name = 'RefusedError';
+  readonly status: number;
+  readonly isFinal: boolean;
+  readonly retryAfterMs: number;
 
-  constructor(status, message, retryAfterMs) {
+  constructor(status: number, message: string, retryAfterMs: number) {
     super(message);
     this.status = status;
     this.isFinal = status >= 400 && status < 500 && status !== 401 && status !== 429;
     this.retryAfterMs = retryAfterMs;
   }
 }
+
+export type WholeApi = ReturnType<typeof createApi>;
+
+type Init = RequestInit & { readonly signal?: AbortSignal; readonly timeoutMs?: number };
+type Read<T> = (response: Response) => Promise<T> | T;
+type Answer<T> =
+  | { readonly value: T; readonly refusal?: undefined }
+  | { readonly refusal: RefusedError };
 
 export function createApi() {
   const askForLogin = createLoginQuestion({ send });
@@ -27,7 +39,7 @@ export function createApi() {
    * Asks the person to log in when the gateway requires it. `read` extracts the result of the
    * response.
    */
-  async function request(path, init, read) {
+  async function request<T>(path: string, init: Init, read: Read<T>): Promise<T> {
     for (let ended = ''; ; ) {
       const tried = session();
       const answer = await attempt(path, init, tried, read);
@@ -43,7 +55,7 @@ export function createApi() {
   }
 
   /** For the login itself: never asks the person. */
-  async function send(path, body, token = null) {
+  async function send(path: string, body: object, token: string | null = null): Promise<unknown> {
     const headers = { 'content-type': 'application/json' };
     const init = { method: 'POST', headers, body: JSON.stringify(body) };
     const answer = await attempt(path, init, token, (response) => response.json());
@@ -55,46 +67,56 @@ export function createApi() {
    * Logs in by the code of a link. Resolves with the problem of the code if this browser is logged
    * in already; otherwise the login question shows it.
    */
-  async function logIn(code) {
+  async function logIn(code: string): Promise<string | undefined> {
     try {
       await redeem({ send }, code);
     } catch (error) {
-      if (session() !== null) return error.message;
-      linkProblem = error.message;
+      if (session() !== null) return reasonOf(error);
+      linkProblem = reasonOf(error);
     }
+    return undefined;
   }
 
-  async function getJson(path) {
+  async function getJson(path: string): Promise<unknown> {
     return request(path, { method: 'GET' }, (response) => response.json());
   }
 
-  async function postJson(path, body, options = {}) {
+  async function postJson(
+    path: string,
+    body: object,
+    options: { readonly timeoutMs?: number } = {},
+  ): Promise<unknown> {
     const headers = { 'content-type': 'application/json' };
     const init = { method: 'POST', headers, body: JSON.stringify(body), ...options };
     return request(path, init, (response) => response.json());
   }
 
   /** A stream of events; resolves once connected. */
-  async function openStream(path, signal) {
-    return request(path, { method: 'GET', signal }, (response) => response.body);
+  async function openStream(path: string, signal: AbortSignal): Promise<ReadableStream> {
+    return request(path, { method: 'GET', signal }, bodyOf);
   }
 
   /** The events that answer a request; ending the request ends what it began. */
-  async function openPost(path, body, signal) {
+  async function openPost(
+    path: string,
+    body: object,
+    signal: AbortSignal,
+  ): Promise<ReadableStream> {
     const headers = { 'content-type': 'application/json' };
     const init = { method: 'POST', headers, body: JSON.stringify(body), signal };
-    return request(path, init, (response) => response.body);
+    return request(path, init, bodyOf);
   }
 
   /** Uploads a file; returns the reference for a message. */
-  async function upload(file, signal) {
+  async function upload(file: File, signal: AbortSignal): Promise<UploadedFile> {
     const body = new FormData();
     body.append('file', file, file.name);
     const init = { method: 'POST', body, signal, timeoutMs: FILE_TIMEOUT_MS };
-    return (await request('/api/v1/files', init, (response) => response.json())).file;
+    const answer = await request('/api/v1/files', init, (response) => response.json());
+    return (answer as { readonly file: UploadedFile }).file;
   }
 
-  async function download(media) {
+  async function download(media: string): Promise<Blob> {
     const init = { method: 'GET', timeoutMs: FILE_TIMEOUT_MS };
     return request(`/api/v1/files/${media}`, init, (response) => response.blob());
   }
@@ -102,14 +124,20 @@ export function createApi() {
   return { logIn, getJson, postJson, openStream, openPost, upload, download };
 }
 
-async function attempt(path, { timeoutMs = REQUEST_TIMEOUT_MS, ...init }, token, read) {
+async function attempt<T>(
+  path: string,
+  { timeoutMs = REQUEST_TIMEOUT_MS, ...init }: Init,
+  token: string | null,
+  read: Read<T>,
+): Promise<Answer<T>> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), timeoutMs);
-  const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+  const headers = new Headers(init.headers);
+  if (token !== null) headers.set('authorization', `Bearer ${token}`);
   try {
     const response = await fetch(path, {
       ...init,
-      headers: { ...init.headers, ...authorization },
+      headers,
       signal: AbortSignal.any([late.signal, ...(init.signal === undefined ? [] : [init.signal])]),
       cache: 'no-store',
       redirect: 'error',
@@ -123,7 +151,7 @@ async function attempt(path, { timeoutMs = REQUEST_TIMEOUT_MS, ...init }, token,
   }
 }
 
-async function problemOf(response) {
+async function problemOf(response: Response): Promise<string> {
   try {
     const { error } = await response.json();
     return String(error.message);
@@ -132,6 +160,12 @@ async function problemOf(response) {
   }
 }
 
-export function chatPath(chat) {
+/** A stream always has a body. */
+function bodyOf({ body }: Response): ReadableStream {
+  if (body === null) throw new TypeError('no body');
+  return body;
+}
+
+export function chatPath(chat: string): string {
   return `/api/v1/chats/${encodeURIComponent(chat)}`;
 }

@@ -1,14 +1,16 @@
 // The messages of one chat in order; below them the running turns; at the end the unsent messages.
 // Events may come again after a reconnect; a message is shown once.
 
-import { createToolSteps } from './chat/tool-steps.tsx';
+import { t } from '/texts.js';
+import type { Amendment, ChatEvent, LiveDelta, Said, TurnEnd } from './chat/events.ts';
+import { createToolSteps, type LoadTurn } from './chat/tool-steps.tsx';
 import { createChoices } from './choices.ts';
-import { element, iconButton } from './element.ts';
-import { createLiveTurn, dots } from './live-turn.js';
+import { type Child, element, iconButton } from './element.ts';
+import { createLiveTurn, dots, type LiveTurn } from './live-turn.ts';
 import { createMarkdownView } from './markdown-view.ts';
 import { agentMessage, unsentMessage } from './message.ts';
-import { createPersonMessage } from './person-message.js';
-import { t } from './texts.js';
+import type { Unsent } from './outbox.ts';
+import { createPersonMessage } from './person-message.ts';
 
 /** `turnId/n`: the n-th answer of a turn. */
 const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
@@ -16,6 +18,20 @@ const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
 const RECENT_MS = 30_000;
 /** After a reconnect the gateway sends the running turns; the others are over. */
 const STALE_MS = 1500;
+
+type ConversationParts = {
+  showFiles(files: Said['files']): Child;
+  readonly loadTurn: LoadTurn;
+  keepPlace(change: () => void): void;
+  onAnswering(isAnswering: boolean): void;
+  onTakeBack(text: string): void;
+  onPress(label: string, token: string): void;
+  onChange(amends: Amendment, text: string): void;
+};
+
+type Running = LiveTurn & { isStale?: boolean };
+
+export type Conversation = ReturnType<typeof createConversation>;
 
 export function createConversation({
   showFiles,
@@ -25,40 +41,40 @@ export function createConversation({
   onTakeBack,
   onPress,
   onChange,
-}) {
+}: ConversationParts) {
   const choices = createChoices(onPress);
-  const answers = new Map();
-  const own = new Map();
+  const answers = new Map<string, HTMLElement>();
+  const own = new Map<string, ReturnType<typeof createPersonMessage>>();
   /** Those of them that are no presses. */
-  const typed = new Set();
+  const typed = new Set<string>();
   /** Changes that the gateway has not confirmed, by the message they change. */
-  const changes = new Map();
+  const changes = new Map<string, Amendment>();
   const said = element('div', { className: 'said', role: 'log', aria: { label: t`Messages` } });
   const live = element('div', { className: 'live-turns' });
   const unsent = element('div', { className: 'unsent-list' });
   const waiting = element('p', { className: 'activity waiting', hidden: true }, dots());
-  const turns = new Map();
+  const turns = new Map<string, Running>();
   /** The button below the newest answer, and the message it answers. */
-  let again;
+  let again: { readonly node: HTMLElement; readonly button: HTMLButtonElement } | undefined;
   /** The nodes of turns' first answers, and the ends of turns whose answer has not arrived. */
-  const firstAnswers = new Map();
-  const ends = new Map();
-  const over = new Set();
-  const known = new Set();
-  const pending = new Map();
+  const firstAnswers = new Map<string, HTMLElement>();
+  const ends = new Map<string, TurnEnd>();
+  const over = new Set<string>();
+  const known = new Set<string>();
+  const pending = new Map<string, ReturnType<typeof unsentMessage>>();
 
   function tellState() {
     onAnswering(turns.size > 0 || !waiting.hidden);
   }
 
-  function showSaid(event) {
+  function showSaid(event: Said) {
     if (known.has(event.id)) return;
     known.add(event.id);
     if (event.amends?.kind === 'again') return showAgain(event);
     if (event.amends !== undefined) return showChange(event.amends, event.text);
     if (event.from === 'person') return showOwn(event);
     if (event.closes !== undefined) return closeChoices(event.closes, event.text);
-    if (event.ended !== undefined) return showEnd(event);
+    if (event.ended !== undefined) return showEnd(event.ended, event);
     if (event.takesAway !== undefined) return answers.get(event.takesAway)?.remove();
     if (event.replaced !== undefined) return foldReplaced(answers.get(event.replaced));
     waiting.hidden = true;
@@ -66,12 +82,12 @@ export function createConversation({
     answers.set(event.id, node);
     offerAgain(node, event);
     if (event.choices !== undefined) {
-      node.querySelector('footer').before(choices.row(event.choices));
+      node.querySelector('footer')?.before(choices.row(event.choices));
     }
     said.append(node);
   }
 
-  function showOwn({ id, text, at, press, files }) {
+  function showOwn({ id, text, at, press, files }: Said) {
     dropPending(id.slice(id.lastIndexOf(':') + 1));
     dropAgain();
     if (press !== undefined) choices.pressed(press);
@@ -90,7 +106,7 @@ export function createConversation({
   }
 
   /** Ignores a change of a message older than those shown. */
-  function showChange({ id, kind }, text) {
+  function showChange({ id, kind }: Amendment, text: string) {
     changes.delete(id);
     const message = own.get(id);
     if (kind === 'edited') return message?.changed(text);
@@ -99,7 +115,7 @@ export function createConversation({
   }
 
   /** Below the newest answer, if what it answers is shown. */
-  function offerAgain(node, { id, replyTo }) {
+  function offerAgain(node: HTMLElement, { id, replyTo = '' }: Said) {
     dropAgain();
     if (!ANSWER_ID.test(id) || !typed.has(replyTo) || !own.has(replyTo)) return;
     const label = t`Answer again. What tools did is not undone.`;
@@ -108,7 +124,7 @@ export function createConversation({
       onChange({ id: replyTo, kind: 'again' }, '');
     };
     const button = iconButton('retry', label, ask, 'small');
-    node.querySelector('footer').append(button);
+    node.querySelector('footer')?.append(button);
     again = { node, button };
   }
 
@@ -118,12 +134,12 @@ export function createConversation({
   }
 
   /** The gateway makes another answer. */
-  function showAgain({ at }) {
+  function showAgain({ at }: Said) {
     dropAgain();
     waiting.hidden = turns.size > 0 || Date.now() - at > RECENT_MS;
   }
 
-  function refuseAgain(reason) {
+  function refuseAgain(reason: string) {
     if (again === undefined) return;
     again.button.disabled = false;
     const props = { className: 'state problem', role: 'alert' };
@@ -131,7 +147,7 @@ export function createConversation({
   }
 
   /** A newer answer follows; this one can still be read. */
-  function foldReplaced(node) {
+  function foldReplaced(node: HTMLElement | undefined) {
     if (node === undefined) return;
     const isTooled = node.querySelector('.tools li') !== null;
     const words = isTooled
@@ -143,23 +159,25 @@ export function createConversation({
   }
 
   /** Removes the buttons below it. */
-  function closeChoices(id, now) {
+  function closeChoices(id: string, now: string) {
     const node = answers.get(id);
     node?.querySelector('.choices')?.remove();
     if (node === undefined || now === '') return;
-    createMarkdownView(node.querySelector('.body')).finish(now);
+    const body = node.querySelector<HTMLElement>('.body');
+    if (body !== null) createMarkdownView(body).finish(now);
   }
 
-  function showAnswer(event) {
+  function showAnswer(event: Said) {
     const [, turnId, ordinal] = ANSWER_ID.exec(event.id) ?? [];
     const isFirst = ordinal === '0';
-    const turn = isFirst ? turns.get(turnId) : undefined;
+    const turn = isFirst && turnId !== undefined ? turns.get(turnId) : undefined;
     if (turnId !== undefined) endTurn(turnId);
     turn?.finish(event.text, event.at);
     const node = turn?.node ?? agentMessage(event.text, event.at, showFiles(event.files));
-    if (!isFirst) return node;
+    if (!isFirst || turnId === undefined) return node;
     firstAnswers.set(turnId, node);
-    if (turn === undefined && ends.has(turnId)) addEnd(node, ends.get(turnId));
+    const end = ends.get(turnId);
+    if (turn === undefined && end !== undefined) addEnd(node, end);
     return node;
   }
 
@@ -167,7 +185,7 @@ export function createConversation({
    * Shows how a turn ended: in the live view, at the answer that follows, or as a message of its
    * own.
    */
-  function showEnd({ ended, text, at }) {
+  function showEnd(ended: TurnEnd, { text, at }: Said) {
     const { turn, answers } = ended;
     const running = turns.get(turn);
     const answered = firstAnswers.get(turn);
@@ -183,14 +201,14 @@ export function createConversation({
   }
 
   /** Adds what the live view of the turn showed. */
-  function addEnd(node, { turn, tools, kind }) {
+  function addEnd(node: HTMLElement, { turn, tools, kind }: TurnEnd) {
     if (node.querySelector('.tools') === null)
       node.prepend(createToolSteps(turn, loadTurn, tools).node);
     if (kind !== 'stopped' || node.querySelector('.activity') !== null) return;
-    node.querySelector('footer').before(element('p', { className: 'activity' }, t`Stopped.`));
+    node.querySelector('footer')?.before(element('p', { className: 'activity' }, t`Stopped.`));
   }
 
-  function showLive(delta) {
+  function showLive(delta: LiveDelta) {
     const { turnId, phase, result } = delta;
     if (over.has(turnId)) return;
     waiting.hidden = true;
@@ -203,21 +221,21 @@ export function createConversation({
     said.append(turn.node);
   }
 
-  function startTurn(turnId) {
+  function startTurn(turnId: string) {
     dropAgain();
-    const turn = createLiveTurn(turnId, { keepPlace, loadTurn });
+    const turn: Running = createLiveTurn(turnId, { keepPlace, loadTurn });
     turns.set(turnId, turn);
     live.append(turn.node);
     return turn;
   }
 
-  function endTurn(turnId) {
+  function endTurn(turnId: string) {
     turns.get(turnId)?.node.remove();
     turns.delete(turnId);
     over.add(turnId);
   }
 
-  function dropPending(clientId) {
+  function dropPending(clientId: string) {
     pending.get(clientId)?.node.remove();
     pending.delete(clientId);
   }
@@ -234,7 +252,7 @@ export function createConversation({
   return {
     node: element('div', { className: 'messages' }, said, live, waiting, unsent),
     isEmpty: () => known.size + turns.size + pending.size === 0,
-    show(event) {
+    show(event: ChatEvent) {
       keepPlace(() => (event.type === 'said' ? showSaid(event) : showLive(event)));
       tellState();
     },
@@ -246,7 +264,7 @@ export function createConversation({
       }
       if (turns.size > 0) setTimeout(dropStale, STALE_MS);
     },
-    addUnsent({ clientId, text, press, files, amends }) {
+    addUnsent({ clientId, text, press, files, amends }: Unsent) {
       if (amends?.kind === 'again') return;
       if (amends !== undefined) {
         changes.set(amends.id, amends);
@@ -257,11 +275,11 @@ export function createConversation({
       pending.set(clientId, message);
       unsent.append(message.node);
     },
-    stillUnsent({ clientId, amends }, reason) {
+    stillUnsent({ clientId, amends }: Unsent, reason: string) {
       if (amends !== undefined) return own.get(amends.id)?.waits(amends, reason);
       pending.get(clientId)?.wait(reason);
     },
-    refused({ clientId, text, press, amends }, reason) {
+    refused({ clientId, text, press, amends }: Unsent, reason: string) {
       if (amends?.kind === 'again') return refuseAgain(reason);
       if (amends !== undefined) {
         changes.delete(amends.id);

@@ -1,14 +1,22 @@
 // A message of the person: its text, and the buttons that change or delete it. It only sends
 // requests; the gateway decides what the message says.
 
-import { element, iconButton } from './element.ts';
+import { t } from '/texts.js';
+import type { Amendment } from './chat/events.ts';
+import { type Child, element, iconButton } from './element.ts';
 import { messageFoot } from './message.ts';
-import { t } from './texts.js';
 
 const MAX_CHARS = 200_000;
 
 /** `onChange(kind, text)` is absent if nothing can be changed. */
-export function createPersonMessage({ text, at, files, onChange }) {
+type PersonMessage = {
+  readonly text: string;
+  readonly at: number;
+  readonly files: Child;
+  readonly onChange: ((kind: 'edited' | 'withdrawn', now: string) => void) | undefined;
+};
+
+export function createPersonMessage({ text, at, files, onChange }: PersonMessage) {
   const body = element('div', { className: 'body', dir: 'auto' }, text);
   const edited = element('span', { className: 'edited', hidden: true }, 'edited');
   const state = element('p', { className: 'state', hidden: true, role: 'status' });
@@ -19,16 +27,16 @@ export function createPersonMessage({ text, at, files, onChange }) {
   if (onChange !== undefined) foot.append(...(text === '' ? [] : [edit]), remove);
   const node = element('article', { className: 'message person' }, files, body, foot, state);
   /** What replaces the foot: a text being changed, or a question. */
-  let open;
+  let open: { readonly form: HTMLElement; readonly hidden: readonly HTMLElement[] } | undefined;
 
-  function show(form, ...hidden) {
+  function show(form: HTMLElement, ...hidden: readonly HTMLElement[]): void {
     close();
     open = { form, hidden };
     for (const part of hidden) part.hidden = true;
     foot.after(form);
   }
 
-  function close(focused) {
+  function close(focused?: HTMLElement): void {
     open?.form.remove();
     for (const part of open?.hidden ?? []) part.hidden = false;
     open = undefined;
@@ -36,8 +44,9 @@ export function createPersonMessage({ text, at, files, onChange }) {
   }
 
   /** Escape closes this form only. */
-  function onEscape(leave) {
-    return (event) => {
+  function onEscape(leave: () => void) {
+    return (event: Event) => {
+      if (!(event instanceof KeyboardEvent)) return;
       if (event.key !== 'Escape' || event.isComposing) return;
       event.preventDefault();
       event.stopPropagation();
@@ -45,7 +54,7 @@ export function createPersonMessage({ text, at, files, onChange }) {
     };
   }
 
-  function openEditor(draft) {
+  function openEditor(draft: string): void {
     const field = element('textarea', { rows: 1, dir: 'auto', value: draft, maxLength: MAX_CHARS });
     field.setAttribute('aria-label', t`New text of the message`);
     const leave = () => close(edit);
@@ -70,14 +79,14 @@ export function createPersonMessage({ text, at, files, onChange }) {
       field.style.height = `${field.scrollHeight}px`;
     }
 
-    function save(event) {
+    function save(event: Event) {
       event.preventDefault();
       const now = field.value.trim();
       if (now === '') return field.focus();
       leave();
       if (now === body.textContent) return tell('');
       tell('Saving…');
-      onChange('edited', now);
+      onChange?.('edited', now);
     }
   }
 
@@ -97,11 +106,11 @@ export function createPersonMessage({ text, at, files, onChange }) {
     function confirm() {
       close();
       tell('Deleting…');
-      onChange('withdrawn', '');
+      onChange?.('withdrawn', '');
     }
   }
 
-  function tell(words, isProblem = false) {
+  function tell(words: string, isProblem = false): void {
     state.textContent = words;
     state.hidden = words === '';
     state.classList.toggle('problem', isProblem);
@@ -110,17 +119,17 @@ export function createPersonMessage({ text, at, files, onChange }) {
   return {
     node,
     /** The gateway has confirmed it. */
-    changed(now) {
+    changed(now: string) {
       body.textContent = now;
       edited.hidden = false;
       tell('');
     },
     /** Requested, and not yet confirmed. */
-    waits({ kind }, reason = '') {
+    waits({ kind }: Amendment, reason = '') {
       tell(`${kind === 'edited' ? t`Saving` : t`Deleting`}… ${reason}`.trim());
     },
     /** A refused text stays in the editor. */
-    refused({ kind }, draft, reason) {
+    refused({ kind }: Amendment, draft: string, reason: string) {
       if (kind === 'edited') openEditor(draft);
       state.hidden = false;
       tell(`${kind === 'edited' ? t`Not changed` : t`Not deleted`}: ${reason}`, true);
@@ -128,11 +137,16 @@ export function createPersonMessage({ text, at, files, onChange }) {
   };
 }
 
-const row = (...buttons) => element('div', { className: 'editor-buttons' }, ...buttons);
+const row = (...buttons: readonly HTMLElement[]) =>
+  element('div', { className: 'editor-buttons' }, ...buttons);
 
 /** Without `onClick` it submits its form. */
-function textButton(label, onClick, tone = '') {
+function textButton(
+  label: string,
+  onClick: (() => void) | undefined,
+  tone = '',
+): HTMLButtonElement {
   const type = onClick === undefined ? 'submit' : 'button';
-  const on = onClick === undefined ? {} : { click: onClick };
+  const on: Record<string, () => void> = onClick === undefined ? {} : { click: onClick };
   return element('button', { type, className: `button ${tone}`.trim(), on }, label);
 }
