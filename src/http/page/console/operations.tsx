@@ -9,6 +9,7 @@ import { ChannelHealth } from './channel-health.tsx';
 import { Lines } from './chart.tsx';
 import { Log } from './log.tsx';
 import {
+  AskedTwice,
   Moment,
   namedInAddress,
   Page,
@@ -133,7 +134,6 @@ function QueueDepths({ depths }: Pick<OperationsState['queue'], 'depths'>) {
 }
 
 function SetAside({ state: { dead, deadCount }, act }: CardProps) {
-  const isSure = useSignal(false);
   const dropText = t`Delete all ${deadCount} for good?`;
   return (
     <section class="card" aria-label={t`Messages set aside`}>
@@ -150,46 +150,19 @@ function SetAside({ state: { dead, deadCount }, act }: CardProps) {
         <p class="soft">{t`The oldest ${dead.length} are shown; the buttons below are for all.`}</p>
       )}
       <fieldset class="actions" aria-label={t`About all`}>
-        {isSure.value ? (
-          <>
-            <span>{dropText}</span>
-            <button
-              type="button"
-              class="button"
-              onClick={() => act('/api/v1/dead/drop', { all: true })}
-            >
-              {t`Delete`}
-            </button>
-            <button
-              type="button"
-              class="button"
-              onClick={() => {
-                isSure.value = false;
-              }}
-            >
-              {t`Keep`}
-            </button>
-          </>
-        ) : (
-          <>
-            <button
-              type="button"
-              class="button primary"
-              onClick={() => act('/api/v1/dead/retry', { all: true })}
-            >
-              {t`Retry all`}
-            </button>
-            <button
-              type="button"
-              class="button"
-              onClick={() => {
-                isSure.value = true;
-              }}
-            >
-              {t`Delete all…`}
-            </button>
-          </>
-        )}
+        <button
+          type="button"
+          class="button primary"
+          onClick={() => act('/api/v1/dead/retry', { all: true })}
+        >
+          {t`Retry all`}
+        </button>
+        <AskedTwice
+          text={t`Delete all…`}
+          question={dropText}
+          sure={t`Delete`}
+          onSure={() => act('/api/v1/dead/drop', { all: true })}
+        />
       </fieldset>
     </section>
   );

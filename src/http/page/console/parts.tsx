@@ -157,6 +157,43 @@ export function Page(props: {
   );
 }
 
+/** A button for what cannot be undone: it asks once more. */
+export function AskedTwice(props: {
+  /** On the button that asks. */
+  readonly text: string;
+  readonly question?: string;
+  /** On the button that does it. */
+  readonly sure: string;
+  readonly onSure: () => unknown;
+}) {
+  const isAsked = useSignal(false);
+  const keep = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isAsked.value) keep.current?.focus();
+  }, [isAsked.value]);
+  const ask = (value: boolean) => () => {
+    isAsked.value = value;
+  };
+  if (!isAsked.value) {
+    return (
+      <button type="button" class="button" onClick={ask(true)}>
+        {props.text}
+      </button>
+    );
+  }
+  return (
+    <>
+      {props.question !== undefined && <span>{props.question}</span>}
+      <button type="button" class="button danger" onClick={() => props.onSure()}>
+        {props.sure}
+      </button>
+      <button ref={keep} type="button" class="button" onClick={ask(false)}>
+        {t`Keep`}
+      </button>
+    </>
+  );
+}
+
 /** Links to the views of one entry of the navigation; `shown` is the address of this one. */
 export function Tabs(props: {
   readonly label: string;

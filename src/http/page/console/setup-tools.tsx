@@ -3,11 +3,11 @@
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ShownServers } from '../../../features/mcp/rules/views.ts';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
-import { type PageParts, problemText, Shown, useLive } from './parts.tsx';
+import { AskedTwice, type PageParts, problemText, Shown, useLive } from './parts.tsx';
 import { SetupStep } from './setup-step.tsx';
 
 type Server = ShownServers['servers'][number];
@@ -194,7 +194,11 @@ function ServerCard({ parts, server }: PartsProps & { readonly server: Server })
           <button type="button" class="button" onClick={() => post('', { enabled: !enabled })}>
             {enabled ? t`Switch off` : t`Switch on`}
           </button>
-          <Remove name={name} onRemove={() => post('/remove', {})} />
+          <AskedTwice
+            text={t`Remove…`}
+            sure={t`Remove ${name} for good`}
+            onSure={() => post('/remove', {})}
+          />
         </fieldset>
       )}
     </li>
@@ -249,30 +253,5 @@ function Trust(props: {
         ))}
       </select>
     </label>
-  );
-}
-
-/** Asks once more, since its settings are gone then. */
-function Remove({ name, onRemove }: { readonly name: string; readonly onRemove: () => void }) {
-  const isAsked = useSignal(false);
-  const sure = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
-    if (isAsked.value) sure.current?.focus();
-  }, [isAsked.value]);
-  if (!isAsked.value) {
-    return (
-      <button
-        type="button"
-        class="button"
-        onClick={() => {
-          isAsked.value = true;
-        }}
-      >{t`Remove`}</button>
-    );
-  }
-  return (
-    <button ref={sure} type="button" class="button danger" onClick={onRemove}>
-      {t`Remove ${name} for good`}
-    </button>
   );
 }

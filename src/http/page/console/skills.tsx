@@ -10,7 +10,7 @@ import type {
   SkillReview,
   SkillText,
 } from '../../../features/skills/rules/views.ts';
-import { problemText, useRead, type ViewProps } from './parts.tsx';
+import { AskedTwice, problemText, useRead, type ViewProps } from './parts.tsx';
 
 const SKILLS = '/api/v1/skills';
 
@@ -118,7 +118,6 @@ type SkillCardProps = ViewProps & {
 
 function SkillCard({ skill, parts, change, choose }: SkillCardProps) {
   const { name, description, origin, source, isAlways, state, problem } = skill;
-  const isSure = useSignal(false);
   return (
     <li class="card" data-skill={name}>
       <h3>
@@ -156,32 +155,11 @@ function SkillCard({ skill, parts, change, choose }: SkillCardProps) {
                 {t`Accept as it is now`}
               </button>
             )}
-            {isSure.value ? (
-              <>
-                <button type="button" class="button" onClick={() => change(name, 'remove')}>
-                  {t`Remove it for good`}
-                </button>
-                <button
-                  type="button"
-                  class="button"
-                  onClick={() => {
-                    isSure.value = false;
-                  }}
-                >
-                  {t`Keep`}
-                </button>
-              </>
-            ) : (
-              <button
-                type="button"
-                class="button"
-                onClick={() => {
-                  isSure.value = true;
-                }}
-              >
-                {t`Remove…`}
-              </button>
-            )}
+            <AskedTwice
+              text={t`Remove…`}
+              sure={t`Remove it for good`}
+              onSure={() => change(name, 'remove')}
+            />
           </fieldset>
         </>
       )}
