@@ -61,6 +61,15 @@ test('a home moves by ssh while its gateway runs: it is stopped, starts there, a
     const refused = await runNanobot(['gateway'], { home: home.path });
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('this home moved to ann@server');
+    const status = await runNanobot(['status'], { home: home.path });
+    expect(status.stdout).toMatch(/does not start: this home moved to ann@server.*move --undo/);
+    const doctor = await runNanobot(['doctor', '--json'], { home: home.path });
+    expect(JSON.parse(doctor.stdout)).toContainEqual(
+      expect.objectContaining({
+        ...{ check: 'gateway', level: 'fail' },
+        remedy: expect.stringContaining('move --undo'),
+      }),
+    );
     const [old, now] = [home.path, there].map((root) => homeOf({ NANOBOT_HOME: root }));
     if (old === undefined || now === undefined) throw new Error('not there');
     expect((await readInstance(now))?.epoch).toBe((await readInstance(old))?.epoch);

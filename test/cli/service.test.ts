@@ -251,6 +251,20 @@ describe('the task scheduler of Windows', () => {
 });
 
 describe('the command', () => {
+  it('says what to do where no systemd runs for this user', async () => {
+    await using home = await temporaryHome();
+    const bin = join(home.path, 'bin');
+    await mkdir(bin);
+    const script = '#!/bin/sh\necho "Failed to connect to bus: No medium found" >&2; exit 1\n';
+    await writeFile(join(bin, 'systemctl'), script, { mode: 0o755 });
+    const env = { HOME: home.path, PATH: `${bin}:${process.env['PATH']}` };
+    const install = await runNanobot(['service', 'install'], { home: home.path, env });
+    expect(install).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/No medium found\nNo systemd runs for this user.*--system/),
+    });
+  });
+
   it('says what is missing where no service manager answers, and leaves nothing', async () => {
     await using home = await temporaryHome();
     const env = { HOME: home.path, PATH: join(home.path, 'nothing') };

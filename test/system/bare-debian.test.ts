@@ -211,10 +211,11 @@ describe.skipIf(absent !== undefined)('a new user on a machine with nothing but 
     await cp(join(ROOT, 'test/support/break-at-step.mjs'), join(debian.root, 'break.mjs'));
     const breaking = `NODE_OPTIONS=--import=/break.mjs BREAK_AT='kill after switched'`;
     expect((await debian.run('root', `${breaking} ${AS_ROOT} update`)).code).not.toBe(0);
-    await rm(join(debian.root, 'break.mjs'));
     const record = async () =>
       JSON.parse(await readFile(join(debian.root, 'home/ben/.nanobot/update.json'), 'utf8'));
-    await expect.poll(record).toMatchObject({ step: 'rolling-back' });
+    await expect.poll(record, { timeout: 120_000 }).toMatchObject({ step: 'rolling-back' });
+    // What starts a service that a killed update left stopped loads it too.
+    await rm(join(debian.root, 'break.mjs'));
     // The link still leads to the new version; what runs is the one before.
     await expect.poll(() => serviceOf('ben')).toMatchObject({ state: 'running' });
     expect(await ok('ben', 'nanobot doctor; true')).toContain('was interrupted');
