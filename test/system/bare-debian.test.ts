@@ -202,10 +202,12 @@ describe.skipIf(absent !== undefined)('a new user on a machine with nothing but 
     expect(result).toMatch(/usr\/x': Read-only file system/);
   });
 
-  it('updates the service of the machine by root alone; a killed update goes back, and is finished', {
+  it('updates the service of the machine by root alone, also where the installation is root’s; a killed update goes back, and is finished', {
     timeout: START_MS,
   }, async () => {
     registry.latest = SICK;
+    const installation = '/home/ben/.local/share/nanobot';
+    await ok('root', `chown -hR root ${installation}`);
     const refused = await debian.run('ben', 'nanobot update');
     expect(refused).toMatchObject({ code: 1, said: expect.stringMatching(/sudo env .* update\n/) });
     await cp(join(ROOT, 'test/support/break-at-step.mjs'), join(debian.root, 'break.mjs'));
@@ -226,6 +228,7 @@ describe.skipIf(absent !== undefined)('a new user on a machine with nothing but 
     registry.latest = NEXT;
     await ok('root', `${AS_ROOT} update --watch 3`);
     expect(await ok('ben', 'nanobot --version')).toBe(`${NEXT}\n`);
+    await ok('root', `chown -hR ben ${installation}`);
     expect(await ok('root', 'find /home/ben -not -user ben')).toBe('');
   });
 
