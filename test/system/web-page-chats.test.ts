@@ -159,8 +159,8 @@ describe.skipIf(absent !== undefined)('the chats of the web page', () => {
     await page.keyboard.press('ControlOrMeta+k');
     await page.keyboard.type('<img');
     await page.keyboard.press('Enter');
+    await eventually(async () => expect(new URL(page.url()).hash).toBe('#hostile'));
     await page.waitForSelector('.said .agent');
-    expect(new URL(page.url()).hash).toBe('#hostile');
     await page.keyboard.press('ControlOrMeta+k');
     await page.keyboard.type('/status');
     await page.waitForSelector('#places >> text=/status');

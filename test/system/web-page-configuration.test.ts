@@ -192,7 +192,7 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
     await page.waitForSelector('text=config.json was changed elsewhere');
     await press(page, 'Keep my changes on top of it');
     await press(page, 'Review the changes');
-    expect(await page.locator('.difference code').allInnerTexts()).toEqual(['queue']);
+    await expect.poll(() => page.locator('.difference code').allInnerTexts()).toEqual(['queue']);
     await press(page, 'Save');
     await page.waitForSelector('[role="status"] >> text=Saved.');
     expect(await written()).toMatchObject({

@@ -69,8 +69,9 @@ function atWork(gate: Promise<void>) {
 
 it('brings no code of the server into the browser', async () => {
   const { inputs } = await buildPage();
-  const own =
-    /^(?:src\/http\/page|node_modules\/(?:preact|uplot|marked|@preact\/signals(?:-core)?))\//;
+  const libraries =
+    'preact|uplot|marked|@preact/signals(?:-core)?|lowlight|devlop|highlight\\.js|temml';
+  const own = new RegExp(`^(?:src/http/page|node_modules/(?:${libraries}))/`);
   const pure = ['src/kernel/config/json-paths.ts'];
   expect(inputs.filter((path) => !own.test(path) && !pure.includes(path))).toEqual([]);
 });

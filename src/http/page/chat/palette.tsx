@@ -2,7 +2,7 @@
 
 import { computed, signal } from '@preact/signals';
 import { render } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { CommandFacts } from '../../../features/conversations/rules/chat-views.ts';
 import type { Chat } from './chat-list.tsx';
@@ -75,7 +75,8 @@ export function createPalette(parts: PaletteParts) {
 
   function Palette() {
     const field = useRef<HTMLInputElement>(null);
-    useEffect(() => field.current?.focus(), []);
+    // Before the next key: what is typed at once belongs to the field.
+    useLayoutEffect(() => field.current?.focus(), []);
     const list = found.value;
     const step = (by: number) => {
       if (list.length > 0) chosen.value = (chosen.value + by + list.length) % list.length;
@@ -101,7 +102,7 @@ export function createPalette(parts: PaletteParts) {
             if (event.isComposing) return;
             if (event.key === 'ArrowDown') step(1);
             else if (event.key === 'ArrowUp') step(-1);
-            else if (event.key === 'Enter') take(list[chosen.value]);
+            else if (event.key === 'Enter') take(found.value[chosen.value]);
             else return;
             event.preventDefault();
           }}
