@@ -40,8 +40,8 @@ export default defineConfig({
     ],
     reporters: ['default', './test/support/closing-line.ts'],
     pool: 'forks',
-    // A file of those that start programs waits for a third of its time: three keep two cores busy.
-    maxWorkers: 3,
+    // Each starts programs and a browser of its own: two keep two cores busy, more only delay each other.
+    maxWorkers: 2,
     sequence: { sequencer: SlowestFirst },
     testTimeout: 240_000,
     hookTimeout: 240_000,

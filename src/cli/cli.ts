@@ -38,10 +38,8 @@ const FIRST_STEPS: readonly (readonly [command: string, summary: string])[] = [
   ['status', t`show what is set up and what is running`],
   ['service', t`run the gateway as a service that survives logout and reboot`],
   ['backup', t`back up the home, verify and restore back-ups`],
-  ['update', t`install the newest version`],
   ['doctor', t`find problems and say how to fix them`],
   ['channels', t`connect Telegram, WhatsApp, Lark or a mailbox`],
-  ['config', t`show, change and check the configuration`],
   ['help all', t`list all commands`],
   ['help <command>', t`show the options of one command, with examples`],
 ];

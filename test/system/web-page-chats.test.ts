@@ -157,9 +157,9 @@ describe.skipIf(absent !== undefined)('the chats of the web page', () => {
     await page.keyboard.press('Enter');
     await page.waitForSelector('.view h1 >> text=Usage');
     await page.keyboard.press('ControlOrMeta+k');
-    await page.keyboard.type('<img');
+    await page.keyboard.type('tulips');
     await page.keyboard.press('Enter');
-    await eventually(async () => expect(new URL(page.url()).hash).toBe('#hostile'));
+    await eventually(async () => expect(new URL(page.url()).hash).toBe('#garden'));
     await page.waitForSelector('.said .agent');
     await page.keyboard.press('ControlOrMeta+k');
     await page.keyboard.type('/status');
