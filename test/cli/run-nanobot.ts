@@ -8,7 +8,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
+/** The package in system tests, else this checkout. */
+const PACKAGE = process.env['NANOBOT_TEST_PACKAGE'];
+const ROOT = PACKAGE ?? join(import.meta.dirname, '../..');
+/** The program, to be started by Node. */
+export const MAIN = join(ROOT, PACKAGE === undefined ? 'src/main.ts' : 'test/support/nanobot');
 
 export type Run = {
   readonly code: number | null;
@@ -27,7 +31,7 @@ export type RunOptions = {
 
 export async function runNanobot(args: readonly string[], options: RunOptions): Promise<Run> {
   const { home, env = {}, input = '', onOutput } = options;
-  const child = spawn(process.execPath, ['src/main.ts', ...args], {
+  const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: ROOT,
     env: {
       ...COMPILE_CACHE,

@@ -1,7 +1,7 @@
 // Before the system tests: packs the program once, as for publishing. They run what is in the package, not the sources.
 
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -28,6 +28,8 @@ let folder: string;
 /** Packing writes beside the sources, where other tests run: it is done in a copy. */
 export async function setup(): Promise<void> {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-packed-'));
+  // Some tests run it as another user.
+  await chmod(folder, 0o755);
   const checkout = join(folder, 'checkout');
   const unpacked = join(folder, 'unpacked');
   for (const name of PACKED_FROM)

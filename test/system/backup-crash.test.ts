@@ -15,7 +15,7 @@ import { openPlace, type Place, readPlace } from '../../src/features/backup/plac
 import { prune, snapshots } from '../../src/features/backup/repository.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
 import { assertUsable, readInstance } from '../../src/kernel/instance.ts';
-import { runNanobot } from '../cli/run-nanobot.ts';
+import { MAIN, runNanobot } from '../cli/run-nanobot.ts';
 import { isFullCampaign } from '../support/campaign.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
@@ -24,8 +24,6 @@ import { hasStrace } from '../support/strace.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** @see test/support/packed.ts */
-const MAIN = join(process.env['NANOBOT_TEST_PACKAGE'] ?? '', 'bin/nanobot.js');
 const MADE = join(ROOT, 'test/homes/v1/home');
 const OPTIONS = {
   env: {},

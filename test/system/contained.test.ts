@@ -8,11 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
-import { runNanobot } from '../cli/run-nanobot.ts';
+import { MAIN, runNanobot } from '../cli/run-nanobot.ts';
 import { startBotApi } from '../support/bot-api.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const NODE_ID = 1000;
 const TOKEN = 'a-token-of-the-gateway-4711';
 const AS_NODE = ['setpriv', `--reuid=${NODE_ID}`, `--regid=${NODE_ID}`, '--clear-groups'];
@@ -43,7 +42,7 @@ const findingOf = (stdout: string, check: string) =>
 
 /** The program as another process than a child of the test runner's user would start it. */
 async function run(program: string, args: readonly string[], options: object) {
-  const done = await execute(program, args, { cwd: ROOT, encoding: 'utf8', ...options }).catch(
+  const done = await execute(program, args, { encoding: 'utf8', ...options }).catch(
     (error: unknown) => error as { readonly stdout: string; readonly stderr: string },
   );
   return done.stdout + done.stderr;
@@ -105,7 +104,7 @@ describe.skipIf(!hasBubblewrap)('secrets that an engine mounts', () => {
       const providers = { openai: { apiKey: { file: path } } };
       await writeFile(join(home, 'config.json'), JSON.stringify({ version: 1, providers }));
       const mounts = ['/run/secrets', '/mnt'].flatMap((at) => ['--ro-bind', secrets, at]);
-      const nanobot = [process.execPath, 'src/main.ts', 'config', 'validate'];
+      const nanobot = [process.execPath, MAIN, 'config', 'validate'];
       const args = [...MACHINE, ...mounts, '--', ...nanobot];
       return run('bwrap', args, { env: { ...variables(home), ...env } });
     };
@@ -130,7 +129,7 @@ describe.skipIf(!isRoot || !hasBubblewrap)('a home on a volume of a group', () =
     await chmod(home, 0o2775);
     await chmod(folder, 0o755);
     const nanobot = (args: readonly string[], env: Readonly<Record<string, string>>) =>
-      run('bwrap', [...MACHINE, '--', ...AS_NODE, process.execPath, 'src/main.ts', ...args], {
+      run('bwrap', [...MACHINE, '--', ...AS_NODE, process.execPath, MAIN, ...args], {
         env: { ...variables(home), ...env },
       });
     const ask = ['agent', '-m', 'what time is it'];
@@ -148,7 +147,7 @@ describe.skipIf(!hasBubblewrap)('a place where no name spaces can be made', () =
     await mkdir(home);
     await writeFile(join(home, 'config.json'), JSON.stringify({ version: 1 }), { mode: 0o600 });
     const forbidden = ['--unshare-user', '--disable-userns', ...MACHINE, '--'];
-    const doctor = [process.execPath, 'src/main.ts', 'doctor', '--json'];
+    const doctor = [process.execPath, MAIN, 'doctor', '--json'];
     const programs = async (env: Readonly<Record<string, string>>) =>
       findingOf(
         await run('bwrap', [...forbidden, ...doctor], { env: { ...variables(home), ...env } }),
@@ -189,7 +188,7 @@ describe('a running gateway', () => {
     const second = ['--pid', '--uts', '--fork', '--mount-proc', 'sh', '-c'];
     const command = (words: string) => [
       ...second,
-      `hostname second && exec ${process.execPath} src/main.ts ${words}`,
+      `hostname second && exec ${process.execPath} ${MAIN} ${words}`,
     ];
     const env = variables(home.path);
     const status = await run('unshare', command('status'), { env });

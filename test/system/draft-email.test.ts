@@ -1,16 +1,14 @@
 // An owner asks by Telegram for a mail, presses Send below it, and it lies in the mailbox of whom it is
 // for: once, under its subject. The whole program between a Bot API and a real mail server.
 
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import { AGENT, mailsIn } from '../support/mail-servers-host.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const WAIT_MS = 45_000;
 const OWNER = 900;
 const ANNA = 'draft-anna@person.test';
@@ -63,9 +61,8 @@ describe.skipIf(absent !== undefined)('a mail that an owner asks for by Telegram
       coalesce: { quietMs: 50 },
     });
     gateway = await home.start();
-    const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
-    const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-    expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
+    const args = ['pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
+    expect(await runNanobot(args, { home: home.path })).toMatchObject({ code: 0 });
   });
 
   afterAll(async () => {

@@ -1,16 +1,14 @@
 // A mailbox, an owner on Telegram and the whole program: a mail is shown in the chat, the dictated
 // answer comes back in its thread, and an archived mail leaves the inbox.
 
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { echo, type LlmRequest, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import { AGENT, mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const OWNER = 700;
 const ANNA = 'anna@person.test';
 /** What a model says that does what a mail wants. */
@@ -59,9 +57,8 @@ describe.skipIf(absent !== undefined)('mails in the owner’s chat', () => {
       coalesce: { quietMs: 50 },
     });
     gateway = await home.start();
-    const args = ['src/main.ts', 'pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
-    const env = { PATH: process.env['PATH'] ?? '', HOME: home.path, NANOBOT_HOME: home.path };
-    expect(spawnSync(process.execPath, args, { cwd: ROOT, env }).status).toBe(0);
+    const args = ['pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
+    expect(await runNanobot(args, { home: home.path })).toMatchObject({ code: 0 });
     telegram.say(OWNER, '/whoami');
     await hears(/Role: owner/);
   });

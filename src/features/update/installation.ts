@@ -5,14 +5,14 @@
 import { execFile } from 'node:child_process';
 import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { access, constants, mkdir, readdir, rename, rm, symlink } from 'node:fs/promises';
-import { basename, delimiter, dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { PACKAGE_ROOT, programName } from '../../kernel/config/files/home.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { syncFolder } from '../../lib/files/files.ts';
 import { isContained } from '../../lib/process-group.ts';
 import { t } from '../../lib/texts.ts';
-import { registryAddress } from './registry.ts';
+import { npmEnvironment, registryAddress } from './registry.ts';
 
 const INSTALL_TIMEOUT_MS = 600_000;
 const SAID_CHARS = 2000;
@@ -139,8 +139,10 @@ async function runNpm(
   const registry = await registryAddress(env);
   const quiet = ['--no-audit', '--no-fund', '--ignore-scripts', '--no-update-notifier'];
   const args = ['install', '--prefix', folder, '--registry', registry, ...quiet, what];
-  const path = `${dirname(process.execPath)}${delimiter}${env['PATH'] ?? ''}`;
-  const options = { env: { ...env, PATH: path }, signal, timeout: INSTALL_TIMEOUT_MS, cwd: folder };
+  const options = {
+    ...{ env: npmEnvironment(env), cwd: folder },
+    ...{ signal, timeout: INSTALL_TIMEOUT_MS },
+  };
   await new Promise<void>((resolve, reject) => {
     execFile('npm', args, options, (error, _stdout, stderr) => {
       if (error === null) return resolve();

@@ -2,6 +2,7 @@
 // nothing else.
 
 import { execFile } from 'node:child_process';
+import { delimiter, dirname } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { type Home, programName, programVersion } from '../../kernel/config/files/home.ts';
@@ -11,7 +12,6 @@ import { parseJson } from '../../lib/json/json.ts';
 import { fetchThrough } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
 
-const DEFAULT_REGISTRY = 'https://registry.npmjs.org/';
 const ASK_TIMEOUT_MS = 20_000;
 const NPM_TIMEOUT_MS = 10_000;
 
@@ -36,20 +36,26 @@ export type RegistryOptions = {
   readonly signal: AbortSignal;
 };
 
-/** Of npm's configuration, unless NANOBOT_REGISTRY names another one. */
+/** As set, else of npm's configuration, which has a default. @throws NanobotError */
 export async function registryAddress(env: Environment): Promise<string> {
-  const set = env['NANOBOT_REGISTRY'] || env['npm_config_registry'] || (await npmRegistry(env));
-  if (URL.canParse(set)) return set.endsWith('/') ? set : `${set}/`;
-  return DEFAULT_REGISTRY;
+  const found = env['NANOBOT_REGISTRY'] || env['npm_config_registry'] || (await npmRegistry(env));
+  if (URL.canParse(found)) return found.endsWith('/') ? found : `${found}/`;
+  throw registryError(t`No npm registry is known. Install npm, or set NANOBOT_REGISTRY.`);
 }
 
 const npmRegistry = (env: Environment): Promise<string> =>
   new Promise((resolve) => {
-    const options = { env: { ...env }, timeout: NPM_TIMEOUT_MS };
+    const options = { env: npmEnvironment(env), timeout: NPM_TIMEOUT_MS };
     execFile('npm', ['config', 'get', 'registry'], options, (error, stdout) =>
       resolve(error === null ? stdout.trim() : ''),
     );
   });
+
+/** The npm beside this Node is found first, which the installer may have brought for nanobot alone. */
+export const npmEnvironment = (env: Environment): Environment => ({
+  ...env,
+  PATH: `${dirname(process.execPath)}${delimiter}${env['PATH'] ?? ''}`,
+});
 
 /** @param wanted a version, or a tag such as `latest`. @throws NanobotError */
 export async function publishedVersion(
