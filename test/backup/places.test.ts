@@ -88,26 +88,23 @@ async function expectRestored(place: Place, unlock: Unlock, id?: string): Promis
   expect(await contentOf(into)).toEqual(await contentOf(join(folder, 'home')));
 }
 
-const PASSPHRASE = { kind: 'passphrase', passphrase: 'a long enough passphrase' } as const;
 const identity = await generateX25519Identity();
 const recipients: Encryption = {
   kind: 'recipients',
   recipients: [await identityToRecipient(identity)],
 };
+/** A passphrase is tried by the package: test/system/package.test.ts. */
 const WAYS: readonly (readonly [string, Encryption | undefined, Unlock])[] = [
   ['plain', undefined, () => Promise.reject(new Error('it is not encrypted'))],
-  ['for a passphrase', PASSPHRASE, async () => PASSPHRASE],
   ['for a recipient', recipients, async () => ({ kind: 'identity', identity })],
 ];
-/** The key of a passphrase costs seconds, so it is tried with the place that is one file. */
-const FAST_WAYS = WAYS.filter(([way]) => way !== 'for a passphrase');
 const PLACES = [
   ['a folder', () => join(folder, 'place')],
   ['a bucket', () => `s3://${S3_BUCKET}/deep/prefix`],
 ] as const;
 
 describe.each(PLACES)('in %s', (_, nameOf) => {
-  test.each(FAST_WAYS)(
+  test.each(WAYS)(
     '%s: restored as it was, stored once, deleted when nobody needs it',
     async (_way, encrypt, unlock) => {
       const place = await openPlace(nameOf(), options());

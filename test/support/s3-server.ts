@@ -11,6 +11,8 @@ const MAX_SKEW_MS = 15 * 60_000;
 
 export interface S3Server extends AsyncDisposable {
   readonly endpoint: string;
+  /** For a program that uses it. */
+  readonly env: Readonly<Record<string, string>>;
   readonly objects: Map<string, { readonly content: Buffer; readonly at: Date }>;
   /** Answers that it gave, by status. */
   readonly statuses: number[];
@@ -78,8 +80,13 @@ export async function startS3(): Promise<S3Server> {
   server.listen(0, '127.0.0.1');
   await new Promise((done) => server.once('listening', done));
   const { port } = server.address() as AddressInfo;
+  const endpoint = `http://127.0.0.1:${port}`;
   return {
-    endpoint: `http://127.0.0.1:${port}`,
+    endpoint,
+    env: {
+      ...{ AWS_ENDPOINT_URL: endpoint, AWS_REGION: REGION },
+      ...{ AWS_ACCESS_KEY_ID: S3_KEY, AWS_SECRET_ACCESS_KEY: S3_SECRET },
+    },
     objects,
     statuses,
     failNext: (count) => {

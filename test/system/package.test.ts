@@ -7,11 +7,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { startBotApi } from '../support/bot-api.ts';
 import { breakHome, FOUND_AT_ONCE, FOUND_LATER } from '../support/broken-home.ts';
 import { isFullCampaign } from '../support/campaign.ts';
+import { S3_BUCKET, startS3 } from '../support/s3-server.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const INSTALL_TIMEOUT_MS = 180_000;
@@ -24,9 +26,14 @@ type Lock = { readonly packages: Readonly<Record<string, { readonly version: str
 let folder: string;
 
 const nanobot = (...args: readonly string[]) => nanobotIn('home', ...args);
-function nanobotIn(home: string, ...args: readonly string[]) {
+const nanobotIn = (home: string, ...args: readonly string[]) => nanobotWith({}, home, ...args);
+function nanobotWith(
+  more: Readonly<Record<string, string>>,
+  home: string,
+  ...args: readonly string[]
+) {
   const path = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`;
-  const env = { PATH: path, HOME: folder, NANOBOT_HOME: join(folder, home) };
+  const env = { PATH: path, HOME: folder, NANOBOT_HOME: join(folder, home), ...more };
   return execute(join(folder, 'node_modules/.bin/nanobot'), args, { env, cwd: folder });
 }
 
@@ -87,26 +94,38 @@ describe('the package', () => {
     expect(stdout).toMatch(/\d{4}-\d{2}-\d{2}/);
   });
 
-  it('backs up, proves, restores and moves its home', async () => {
-    const place = join(folder, 'backups');
-    const made = await nanobot('backup', 'create', '--to', place);
-    expect(made.stdout).toMatch(/^Back-up \S+ in .*: \d+ files/);
-    const proof = await nanobot('backup', 'verify', '--from', place);
+  it('backs up into a bucket for a recipient, proves that and restores it; and moves by a file with a passphrase', async () => {
+    await using s3 = await startS3();
+    const key = await generateX25519Identity();
+    const identity = join(folder, 'identity');
+    await writeFile(identity, `# created by age-keygen\n${key}\n`);
+    const place = `s3://${S3_BUCKET}/deep/prefix`;
+    const recipient = await identityToRecipient(key);
+    const backup = (...args: readonly string[]) => nanobotWith(s3.env, 'home', 'backup', ...args);
+    const made = await backup('create', '--to', place, '--encrypt', recipient);
+    expect(made.stdout).toMatch(/^Back-up \S+ in s3:.*: \d+ files/);
+    await expect(backup('verify', '--from', place)).rejects.toMatchObject({
+      stderr: expect.stringContaining('--identity <file>'),
+    });
+    const open = ['--from', place, '--identity', identity];
+    const proof = await backup('verify', ...open);
     expect(proof.stdout).toMatch(/ is good: .* Messages: [1-9]\d*, sessions: [1-9]/);
-    await nanobot('backup', 'restore', '--from', place, '--into', join(folder, 'restored'));
+    await backup('restore', ...open, '--into', join(folder, 'restored'));
     const sessions = async (home: string) =>
       (await nanobotIn(home, 'sessions', 'list')).stdout.replace(/\S+ ago/, '');
     expect(await sessions('home')).toContain('terminal:');
     expect(await sessions('restored')).toBe(await sessions('home'));
 
     const file = join(folder, 'home.tar');
-    const moved = await nanobotIn('restored', 'move', '--to', file, '--yes');
+    const secret = { NANOBOT_BACKUP_PASSPHRASE: 'a long enough passphrase' };
+    const move = ['move', '--to', file, '--encrypt', 'passphrase', '--yes'];
+    const moved = await nanobotWith(secret, 'restored', ...move);
     expect(moved.stdout).toContain('nanobot backup restore home.tar');
     await expect(nanobotIn('restored', 'gateway')).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringContaining(`this home moved to ${file}`),
     });
-    await nanobotIn('moved', 'backup', 'restore', file, '--takes-over');
+    await nanobotWith(secret, 'moved', 'backup', 'restore', file, '--takes-over');
     expect(await sessions('moved')).toBe(await sessions('home'));
     const { stdout } = await nanobotIn('moved', 'agent', '-m', 'what time is it');
     expect(stdout).toMatch(/\d{4}-\d{2}-\d{2}/);

@@ -456,5 +456,3 @@ async function takeOverHere(terminal: Terminal, yes: boolean): Promise<void> {
   await takeOver(home);
   terminal.tell(t`All accounts run here from now on. Start the gateway again.`);
 }
-
-// Moving.

@@ -7,22 +7,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createBackup, openPlace, restoreBackup } from '../../src/features/backup/index.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { readInstance } from '../../src/kernel/instance.ts';
-import { runNanobot } from '../cli/run-nanobot.ts';
+import { MAIN, runNanobot } from '../cli/run-nanobot.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 import { hasStrace } from '../support/strace.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const MAIN = join(ROOT, 'src/main.ts');
-const { signal } = new AbortController();
-const unlock = () => Promise.reject(new Error('nothing is encrypted'));
-const OPTIONS = {
-  env: {},
-  s3: { endpoint: '', region: '', accessKeyId: '', secretAccessKey: '' },
-  proxy: '',
-};
 const canTrace = await hasStrace();
 
 let folder: string;
@@ -100,12 +91,14 @@ test('accounts with keys that run in one place only stay off in a restored copy 
     gateway: { port: 0 },
     channels: { whatsapp: { enabled: true } },
   });
-  const from = homeOf({ NANOBOT_HOME: original.path });
-  const place = await openPlace(join(folder, 'place'), OPTIONS);
-  await createBackup({ home: from, place, signal });
+  const place = join(folder, 'place');
+  await runNanobot(['backup', 'create', '--to', place], { home: original.path });
   await using copy = await makeTestHome({});
+  const from = homeOf({ NANOBOT_HOME: original.path });
   const into = homeOf({ NANOBOT_HOME: copy.path });
-  await restoreBackup({ place, unlock, signal, into, force: true });
+  const words = ['backup', 'restore', '--from', place, '--force'];
+  const restored = await runNanobot(words, { home: copy.path });
+  expect(restored.stdout).toContain('nanobot backup takeover');
   const gateway = await copy.start();
   const status = async () => {
     const reply = await fetch(`${gateway.address}/api/channels`, { headers: gateway.credentials });

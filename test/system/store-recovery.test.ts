@@ -9,7 +9,7 @@ import { open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
-import { runNanobot } from '../cli/run-nanobot.ts';
+import { MAIN, runNanobot } from '../cli/run-nanobot.ts';
 import { startBotApi } from '../support/bot-api.ts';
 import { campaign } from '../support/campaign.ts';
 import { type GatewayProcess, makeTestHome } from '../support/gateway-process.ts';
@@ -189,7 +189,7 @@ async function journalEmpty(home: string, texts: readonly string[]): Promise<voi
 /** Starts a gateway and kills it at the n-th change of a file of the recovery. */
 async function killAtChange(home: string, nth: number): Promise<void> {
   let seen = 0;
-  const child = spawn(process.execPath, ['test/support/nanobot', 'gateway'], {
+  const child = spawn(process.execPath, [MAIN, 'gateway'], {
     env: { PATH: process.env['PATH'] ?? '', HOME: home, NANOBOT_HOME: home, TZ: 'UTC' },
     stdio: 'ignore',
   });

@@ -1,23 +1,18 @@
 // A store of every released schema is migrated to that of today with what is in it. A newer one is refused, with the version
 // that wrote it and the way back.
 
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
-import { MIGRATIONS } from '../../src/kernel/bus/store/database.ts';
-import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { runNanobot } from '../cli/run-nanobot.ts';
-import { queued } from '../contract/bus-bench.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
-import { createMovableClock } from '../support/movable-clock.ts';
+import { MIGRATIONS, openDatabase } from '../../src/kernel/bus/store/database.ts';
+import { runNanobot, temporaryHome } from '../cli/run-nanobot.ts';
 
 const VERSIONS = MIGRATIONS.map((_, step) => step + 1);
 /** Rows as every schema can hold them. */
 const ROWS = `
   INSERT INTO inbound (id, session, state, body, received_at, accepted_at) VALUES
-    ('telegram:1', 'telegram:7', 'done', NULL, 1, 1);
+    ('telegram:1', 'telegram:7', 'done', NULL, 1, 1), ('telegram:2', 'telegram:7', 'pending', '{}', 1, 1);
   INSERT INTO session_lane (session, epoch) VALUES ('telegram:7', 3);
   INSERT INTO outbound (id, channel, lane, state, created_at, queued_at, settled_at) VALUES
     ('telegram:7#1/0', 'telegram', 'telegram:7', 'sent', 1, 1, 2);
@@ -48,38 +43,33 @@ function schemaOf(path: string) {
   return found;
 }
 
-async function opened(path: string) {
-  return openEmbeddedStore({ path, clock: createMovableClock(), log: silentLogger });
-}
-
 it.each(VERSIONS)('schema %i', async (version) => {
-  const folder = await temporaryFolder();
-  const [path, fresh] = [join(folder, 'state.db'), join(folder, 'fresh.db')];
+  await using home = await temporaryHome();
+  const [path, fresh] = [join(home.path, 'state.db'), join(home.path, 'fresh.db')];
   storeOf(version, path);
-  await (await opened(fresh))[Symbol.asyncDispose]();
-  {
-    await using store = await opened(path);
-    expect(await store.scope('people').get('anna')).toBe('{"role":"owner"}');
-    const limits = { maxPending: 10, maxPendingPerChat: 10 };
-    await store.accept([queued('new', '2')], { cursor: undefined, limits });
-    expect((await store.stats()).pending).toBe(1);
-  }
+  openDatabase(fresh).close();
+  const { stdout } = await runNanobot(['status', '--json'], { home: home.path });
+  expect(JSON.parse(stdout).messages).toMatchObject({ pending: 1, outboundQueued: 0 });
   expect(schemaOf(path)).toEqual(schemaOf(fresh));
+  const database = new DatabaseSync(path, { readOnly: true });
+  const kept = database.prepare('SELECT value FROM key_value WHERE key = ?').get('anna');
+  database.close();
+  expect(kept).toEqual({ value: '{"role":"owner"}' });
 });
 
 it('a newer one is refused, and the way back is named', async () => {
-  const home = await temporaryFolder();
-  await mkdir(home, { recursive: true });
-  storeOf(MIGRATIONS.length, join(home, 'state.db'));
-  const database = new DatabaseSync(join(home, 'state.db'));
+  await using home = await temporaryHome();
+  const state = join(home.path, 'state.db');
+  storeOf(MIGRATIONS.length, state);
+  const database = new DatabaseSync(state);
   database.exec(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
   database.close();
   const run = {
     ...{ step: 'done', from: '1.3.0', to: '1.4.0', prefix: '/opt', at: 0, pid: 1 },
     backup: { place: '/backups', id: '2026-01-15-ab' },
   };
-  await writeFile(join(home, 'update.json'), JSON.stringify(run));
-  const { code, stderr } = await runNanobot(['status'], { home });
+  await writeFile(join(home.path, 'update.json'), JSON.stringify(run));
+  const { code, stderr } = await runNanobot(['status'], { home: home.path });
   expect(code).toBe(1);
   expect(stderr).toContain('written by a newer nanobot');
   expect(stderr).toContain('nanobot 1.4.0 was installed here');
