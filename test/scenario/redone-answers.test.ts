@@ -157,6 +157,21 @@ describe('a question that is changed after its answer', () => {
     expect(botTexts()).toEqual(['nonce-old', 'nonce-next']);
   });
 
+  it('is let be while a question of its answer is open', async () => {
+    await start();
+    const choices = { question: 'Which size?', choices: ['Small', 'Large'] };
+    model.script(
+      { toolCalls: [{ name: 'ask_user', arguments: choices }] },
+      { chunks: ['nonce-asked'] },
+    );
+    const said = await ask('order the nonce-old one', /nonce-asked/);
+    await botSays(/Which size/);
+    telegram.edit(said, 'order the nonce-new one');
+    await taken();
+    await traced('waits for a decision first');
+    expect(JSON.stringify(model.requests)).not.toContain('nonce-new');
+  });
+
   it('commands nothing', async () => {
     await start();
     const said = await ask('say nonce-old', /nonce-old/);

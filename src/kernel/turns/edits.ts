@@ -30,14 +30,14 @@ import {
   sessionKeyOf,
   withChanges,
 } from '../message/message.ts';
-import { LIFETIME_MS, type QuestionHandler } from '../questions/question-rows.ts';
+import { LIFETIME_MS, type OpenQuestion, type QuestionHandler } from '../questions/question-rows.ts';
 import type { Questions } from '../questions/questions.ts';
 import type { TurnStage } from './stages.ts';
 
 export type EditsDeps = RedoDeps & {
   readonly bus: Pick<MessageBus, 'sentAs' | 'inbound' | 'trace'>;
   readonly agent: Pick<Agent, 'remark'>;
-  readonly questions: Pick<Questions, 'ask' | 'open' | 'withdraw'>;
+  readonly questions: Pick<Questions, 'ask' | 'withdraw'>;
   /** What an edit of an answered message leads to. */
   afterAnswer(): 'offer' | 'edit' | 'ignore';
 };
@@ -145,6 +145,7 @@ type RedoDeps = {
   readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'recordDraft' | 'forgetDraft'>;
   readonly log: Logger;
   readonly commands: Pick<Commands, 'find'>;
+  readonly questions: Pick<Questions, 'open'>;
   channel(name: AccountName): Channel | undefined;
 };
 
@@ -168,6 +169,7 @@ const MARK = t`**Changed answer:**\n\n`;
 const CHANGED_AGAIN = t`it was changed once more`;
 const NOT_NEWEST = t`only the newest exchange is`;
 const NOT_KEPT = t`what was asked is no longer kept`;
+const IS_OPEN = t`a question about it waits for a decision first`;
 const NOT_ASKED = t`it would be a command, or not all of it was asked by people`;
 
 function createRedo(deps: RedoDeps): Redo {
@@ -193,7 +195,8 @@ function createRedo(deps: RedoDeps): Redo {
 }
 
 /** What is asked again, or why nothing is. The earlier exchange is hidden then. */
-async function planned(turn: Turn, { agent, bus, commands }: RedoDeps): Promise<Plan | string> {
+async function planned(turn: Turn, deps: RedoDeps): Promise<Plan | string> {
+  const { agent, bus, commands, questions } = deps;
   const [change, ...behind] = turn.messages;
   const { amends, id, receivedAt } = change.message;
   if (behind.some(({ message }) => message.amends?.id === amends?.id)) return CHANGED_AGAIN;
@@ -205,6 +208,10 @@ async function planned(turn: Turn, { agent, bus, commands }: RedoDeps): Promise<
   );
   const found = kept.filter((one): one is QueuedMessage => one.message !== undefined);
   if (found.length < kept.length) return NOT_KEPT;
+  // A decision carries out what the earlier answer wanted: it would be done beside the new answer.
+  const since = Math.min(...found.map(({ message }) => message.receivedAt));
+  const isAbout = (one: OpenQuestion) => one.session === turn.session && one.askedAt >= since;
+  if ((await questions.open()).some(isAbout)) return IS_OPEN;
   const replaces = last.turnId;
   const redoes = { turn: replaces, isAsked: amends?.kind === 'again' };
   const [first, ...rest] = withChanges([...found, change]).map((queued) => ({
