@@ -1,55 +1,40 @@
 // Operations, audit: every action with effects, newest first, and whether the record is unchanged.
 
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { AuditList, AuditVerdict } from '../../../features/health/rules/views.ts';
 import { LineWindow } from './line-window.tsx';
-import { problemText, type ViewProps } from './parts.tsx';
+import { useAct, useRead, type ViewProps } from './parts.tsx';
 
 const AUDIT = '/api/v1/audit';
 const MAX_ROW_CHARS = 400;
 
 export function Audit({ parts }: ViewProps) {
-  const list = useSignal<AuditList | undefined>(undefined);
+  const { found, problem: unread, read } = useRead<AuditList>(parts, AUDIT);
+  const { problem, act } = useAct();
   const verdict = useSignal<AuditVerdict | undefined>(undefined);
-  const problem = useSignal('');
-
-  async function load() {
-    try {
-      list.value = (await parts.api.getJson(AUDIT)) as AuditList;
-      problem.value = '';
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-  }
-  useEffect(() => {
-    void load();
-  }, [parts]);
 
   async function verify() {
-    problem.value = '';
     verdict.value = { kind: 'running' };
-    try {
-      while (verdict.value.kind === 'running') {
+    const isDone = await act(async () => {
+      while (verdict.value?.kind === 'running') {
         verdict.value = (await parts.api.postJson(`${AUDIT}/verify`, {})) as AuditVerdict;
       }
-    } catch (error) {
-      verdict.value = undefined;
-      problem.value = problemText(error);
-    }
-    await load();
+    });
+    if (!isDone) verdict.value = undefined;
+    await read();
   }
 
-  const { isOn = true, entries = [] } = list.value ?? {};
+  const { isOn = true, entries = [] } = found.value ?? {};
+  const why = problem.value || unread.value;
   return (
     <section class="log" aria-label={t`Audit`}>
       <p class="soft">
         {t`Tool calls with effects, approvals, letters, changes of people and of the configuration: a chain in which each entry carries the hash of the one before.`}
       </p>
       {!isOn && <p class="view-problem">{t`Nothing is recorded: telemetry.audit is false.`}</p>}
-      <p class="view-problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
+      <p class="view-problem" role="alert" hidden={why === ''}>
+        {why}
       </p>
       {verdict.value !== undefined && <Verdict verdict={verdict.value} />}
       <div class="actions">

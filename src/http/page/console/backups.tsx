@@ -1,10 +1,9 @@
 // Operations, back-ups: when the last was made and proved, the next step, and those that are kept.
 
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { BackupEnd, BackupList, BackupState } from '../../../features/backup/rules/views.ts';
-import { Ago, Moment, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { Ago, Moment, Shown, useAct, useLive, useRead, type ViewProps } from './parts.tsx';
 
 const BACKUPS = '/api/v1/backups';
 const MEGABYTE = 1_000_000;
@@ -30,18 +29,10 @@ export function Backups({ parts }: ViewProps) {
 type StateProps = ViewProps & { readonly state: BackupState };
 
 function BackupCard({ parts, state }: StateProps) {
-  const problem = useSignal('');
+  const { problem, act } = useAct();
   const { place, running, ended, failing } = state;
   const isSetUp = place !== '';
-
-  async function post(path: string, body: object) {
-    problem.value = '';
-    try {
-      await parts.api.postJson(path, body);
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-  }
+  const post = (path: string, body: object) => act(() => parts.api.postJson(path, body));
 
   return (
     <>
@@ -140,26 +131,14 @@ function Ended({ ended: { isOk, text, at } }: { readonly ended: BackupEnd }) {
 }
 
 type ActProps = StateProps & {
-  readonly post: (path: string, body: object) => Promise<void>;
+  readonly post: (path: string, body: object) => Promise<unknown>;
 };
 
 /** Read again after each change. */
 function Kept({ state, parts, post }: ActProps) {
-  const found = useSignal<BackupList | undefined>(undefined);
-  const problem = useSignal('');
   const passphrase = useSignal('');
   const { place, made, running, verified } = state;
-  useEffect(() => {
-    parts.api.getJson(BACKUPS).then(
-      (list) => {
-        found.value = list as BackupList;
-        problem.value = '';
-      },
-      (error) => {
-        problem.value = problemText(error);
-      },
-    );
-  }, [place, made?.id, parts, found, problem]);
+  const { found, problem } = useRead<BackupList>(parts, BACKUPS, `${place} ${made?.id}`);
   const { backups = [] } = found.value ?? {};
   const { length } = backups;
   const body = passphrase.value === '' ? {} : { passphrase: passphrase.value };

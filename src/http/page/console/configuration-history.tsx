@@ -2,7 +2,6 @@
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
   ConfigurationHistory,
@@ -10,7 +9,7 @@ import type {
 } from '../../../features/configuration/rules/views.ts';
 import type { JsonValue } from '../../../kernel/config/json-paths.ts';
 import { MASK } from './configuration-fields.ts';
-import { Moment, type PageParts, problemText } from './parts.tsx';
+import { Moment, type PageParts, useAct, useRead } from './parts.tsx';
 
 const CONFIGURATION = '/api/v1/configuration';
 
@@ -22,37 +21,17 @@ type HistoryProps = {
 };
 
 /** Read when it is opened, and again when the file changes. */
-export function History({ parts: { api }, version, restored }: HistoryProps) {
+export function History({ parts, version, restored }: HistoryProps) {
   const isOpen = useSignal(false);
-  const found = useSignal<ConfigurationHistory | undefined>(undefined);
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
-  useEffect(() => {
-    if (!isOpen.value) return;
-    api.getJson(`${CONFIGURATION}/history`).then(
-      (history) => {
-        found.value = history as ConfigurationHistory;
-        problem.value = '';
-      },
-      (error) => {
-        problem.value = problemText(error);
-      },
-    );
-  }, [isOpen.value, version]);
-
-  async function restore(id: string) {
-    isBusy.value = true;
-    try {
-      restored(
-        (await api.postJson(`${CONFIGURATION}/restore`, { id, version })) as ShownConfiguration,
-      );
-      problem.value = '';
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
-
+  const address = isOpen.value ? `${CONFIGURATION}/history` : undefined;
+  const { found, problem: unread } = useRead<ConfigurationHistory>(parts, address, version);
+  const { isBusy, problem, act } = useAct();
+  const restore = (id: string) =>
+    act(async () => {
+      const shown = await parts.api.postJson(`${CONFIGURATION}/restore`, { id, version });
+      restored(shown as ShownConfiguration);
+    });
+  const why = problem.value || unread.value;
   const versions = found.value?.versions ?? [];
   const before = versions.findIndex(({ isCurrent }) => isCurrent) + 1;
   return (
@@ -63,10 +42,10 @@ export function History({ parts: { api }, version, restored }: HistoryProps) {
       }}
     >
       <summary>{t`History`}</summary>
-      <p class="problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
+      <p class="problem" role="alert" hidden={why === ''}>
+        {why}
       </p>
-      {found.value === undefined && problem.value === '' && <p>{t`Loading…`}</p>}
+      {found.value === undefined && why === '' && <p>{t`Loading…`}</p>}
       <ol class="runs">
         {versions.map(({ id, at, isCurrent, changes }, index) => (
           <li key={id} class="config-version" data-version={id}>

@@ -27,7 +27,15 @@ import {
 import { FileText, ProblemList } from './configuration-file.tsx';
 import { type Form, Sections } from './configuration-form.tsx';
 import { Change, History } from './configuration-history.tsx';
-import { Page, type PageParts, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import {
+  Page,
+  type PageParts,
+  problemText,
+  Shown,
+  useLive,
+  useRead,
+  type ViewProps,
+} from './parts.tsx';
 import { SetupTabs } from './setup-parts.tsx';
 
 const CONFIGURATION = '/api/v1/configuration';
@@ -36,18 +44,7 @@ const CONFLICT = 409;
 
 export function Configuration({ parts }: ViewProps) {
   const live = useLive<ShownConfiguration>(parts, `${CONFIGURATION}/events`);
-  const schema = useSignal<ConfigurationSchema | undefined>(undefined);
-  const problem = useSignal('');
-  useEffect(() => {
-    parts.api.getJson(`${CONFIGURATION}/schema`).then(
-      (found) => {
-        schema.value = found as ConfigurationSchema;
-      },
-      (error) => {
-        problem.value = problemText(error);
-      },
-    );
-  }, [parts, schema, problem]);
+  const { found: schema, problem } = useRead<ConfigurationSchema>(parts, `${CONFIGURATION}/schema`);
   return (
     <Page title={t`Configuration`}>
       <SetupTabs shown="#/configuration" />

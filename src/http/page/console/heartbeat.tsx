@@ -6,7 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ShownConfiguration } from '../../../features/configuration/rules/views.ts';
 import type { ShownHeartbeat } from '../../../features/schedule/rules/heartbeat-view.ts';
-import { Moment, type PageParts, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { Moment, type PageParts, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { QuietHours } from './quiet-hours.tsx';
 
 const HEARTBEAT = '/api/v1/heartbeat';
@@ -47,24 +47,8 @@ type HeartbeatProps = ViewProps & { readonly shown: ShownHeartbeat };
 function Heartbeat({ parts, shown }: HeartbeatProps) {
   const { isOn, everyMins, activeHours, text, hasTasks, isRunning, lookedAt, begunAt } = shown;
   const isEditing = useSignal(false);
-  const isBusy = useSignal(false);
-  const said = useSignal('');
-  const problem = useSignal('');
+  const { isBusy, said, problem, act } = useAct();
   const edit = useRef<HTMLButtonElement>(null);
-
-  async function act(work: () => Promise<unknown>, done: string) {
-    isBusy.value = true;
-    said.value = '';
-    problem.value = '';
-    try {
-      await work();
-      said.value = done;
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
-
   const when = activeHours === '' ? t`at any time` : activeHours;
   return (
     <section class="card" aria-label={t`Heartbeat`}>
@@ -150,7 +134,7 @@ function Heartbeat({ parts, shown }: HeartbeatProps) {
 
 type TimesProps = {
   readonly shown: ShownHeartbeat;
-  readonly save: (settings: readonly Setting[]) => Promise<void>;
+  readonly save: (settings: readonly Setting[]) => Promise<unknown>;
 };
 
 function Times({ shown, save }: TimesProps) {
@@ -204,18 +188,15 @@ type EditProps = HeartbeatProps & { readonly close: (said: string) => void };
 function Edit({ parts, shown, close }: EditProps) {
   const begun = useRef(shown);
   const field = useRef<HTMLTextAreaElement>(null);
-  const problem = useSignal('');
+  const { problem, act } = useAct();
   useEffect(() => field.current?.focus(), []);
 
-  async function save() {
-    try {
+  const save = () =>
+    act(async () => {
       const { version } = begun.current;
       await parts.api.postJson(HEARTBEAT, { text: field.current?.value ?? '', version });
       close(t`Saved.`);
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-  }
+    });
 
   return (
     <>

@@ -10,7 +10,7 @@ import type {
   NoteFolders,
   ShownNote,
 } from '../../../features/memory/rules/views.ts';
-import { Ago, namedInAddress, Page, problemText, useRead, type ViewProps } from './parts.tsx';
+import { Ago, namedInAddress, Page, useAct, useRead, type ViewProps } from './parts.tsx';
 import { Skills } from './skills.tsx';
 
 const MEMORY = '/api/v1/memory';
@@ -83,33 +83,26 @@ type EraseProps = ViewProps & {
 function Erase({ folders, parts, done }: EraseProps) {
   const form = useRef<HTMLFormElement>(null);
   const places = useSignal<ForgetPlaces | undefined>(undefined);
-  const said = useSignal('');
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
+  const { isBusy, said, problem, act } = useAct();
   const id = useRef(crypto.randomUUID());
 
-  async function ask(what: 'find' | 'erase') {
+  const asked = () => {
     const given = new FormData(form.current ?? undefined);
-    const asked = { folder: String(given.get('folder')), words: String(given.get('words')) };
-    isBusy.value = true;
-    problem.value = '';
-    said.value = '';
-    try {
-      if (what === 'find') {
-        places.value = (await parts.api.postJson(`${FORGET}/find`, asked)) as ForgetPlaces;
-      } else {
-        const sent = { ...asked, id: id.current };
-        said.value = ((await parts.api.postJson(FORGET, sent)) as ForgetDone).text;
-        id.current = crypto.randomUUID();
-        places.value = undefined;
-        form.current?.reset();
-        await done();
-      }
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
+    return { folder: String(given.get('folder')), words: String(given.get('words')) };
+  };
+  const find = () =>
+    act(async () => {
+      places.value = (await parts.api.postJson(`${FORGET}/find`, asked())) as ForgetPlaces;
+    });
+  const erase = () =>
+    act(async () => {
+      const sent = { ...asked(), id: id.current };
+      said.value = ((await parts.api.postJson(FORGET, sent)) as ForgetDone).text;
+      id.current = crypto.randomUUID();
+      places.value = undefined;
+      form.current?.reset();
+      await done();
+    });
 
   const found = places.value;
   return (
@@ -119,7 +112,7 @@ function Erase({ folders, parts, done }: EraseProps) {
       aria-label={t`Erase something for good`}
       onSubmit={(event) => {
         event.preventDefault();
-        void ask('find');
+        void find();
       }}
       onInput={() => {
         places.value = undefined;
@@ -175,12 +168,7 @@ function Erase({ folders, parts, done }: EraseProps) {
             {t`Find it`}
           </button>
         ) : (
-          <button
-            type="button"
-            class="button primary"
-            disabled={isBusy.value}
-            onClick={() => ask('erase')}
-          >
+          <button type="button" class="button primary" disabled={isBusy.value} onClick={erase}>
             {t`Delete for good`}
           </button>
         )}
@@ -217,24 +205,19 @@ function kindOf(path: string): string {
 
 function Note({ path, parts }: ViewProps & { readonly path: string }) {
   const address = `${MEMORY}/${encodeURIComponent(path)}`;
-  const { found, problem, read } = useRead<ShownNote>(parts, address);
+  const { found, problem: unread, read } = useRead<ShownNote>(parts, address);
+  const { said, problem, act } = useAct();
   const draft = useSignal<string | undefined>(undefined);
   const isReviewing = useSignal(false);
-  const said = useSignal('');
   const note = found.value;
   const text = draft.value ?? note?.text ?? '';
 
   async function save() {
-    said.value = '';
-    try {
+    await act(async () => {
       const sent = { text, version: note?.version };
       found.value = (await parts.api.postJson(address, sent)) as ShownNote;
-      problem.value = '';
       draft.value = undefined;
-      said.value = t`Saved. The agent reads it with the next message.`;
-    } catch (error) {
-      problem.value = problemText(error);
-    }
+    }, t`Saved. The agent reads it with the next message.`);
     isReviewing.value = false;
   }
 
@@ -251,9 +234,9 @@ function Note({ path, parts }: ViewProps & { readonly path: string }) {
         {said.value}
       </p>
       <p class="problem" role="alert">
-        {problem.value}
+        {problem.value || unread.value}
       </p>
-      {note === undefined && problem.value === '' && <p class="loading">{t`Loading…`}</p>}
+      {note === undefined && unread.value === '' && <p class="loading">{t`Loading…`}</p>}
       {note !== undefined && (
         <div class="card">
           {isReviewing.value ? (

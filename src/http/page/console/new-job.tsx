@@ -5,7 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { DraftJob } from '../../../features/schedule/rules/heartbeat-view.ts';
 import type { ShownJob } from '../../../features/schedule/rules/views.ts';
-import { problemText, type ViewProps } from './parts.tsx';
+import { useAct, type ViewProps } from './parts.tsx';
 
 const SCHEDULES = '/api/v1/schedules';
 const EXAMPLES = ['in 20m', 'at 08:00', 'every 2h', '0 8 * * 1-5'];
@@ -24,8 +24,7 @@ export const KINDS: Readonly<Record<ShownJob['kind'], string>> = {
 type NewJobProps = ViewProps & { readonly said: Signal<Said>; readonly close: () => void };
 
 export function NewJob({ parts, said, close }: NewJobProps) {
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
+  const { isBusy, problem, act } = useAct();
   const form = useRef<HTMLFormElement>(null);
   const when = useRef<HTMLInputElement>(null);
   useEffect(() => when.current?.focus(), []);
@@ -49,18 +48,14 @@ export function NewJob({ parts, said, close }: NewJobProps) {
     const { currentTarget } = event;
     if (!(currentTarget instanceof HTMLFormElement)) return;
     const typed = [...new FormData(currentTarget)].filter(([, value]) => value !== '');
-    isBusy.value = true;
-    try {
+    const isDone = await act(async () => {
       const made = (await parts.api.postJson(SCHEDULES, Object.fromEntries(typed))) as {
         readonly job: ShownJob;
       };
       said.value = { text: t`${made.job.name} is scheduled.`, isProblem: false };
       close();
-    } catch (error) {
-      problem.value = problemText(error);
-      when.current?.focus();
-    }
-    isBusy.value = false;
+    });
+    if (!isDone) when.current?.focus();
   }
 
   return (
@@ -149,26 +144,21 @@ type SentenceProps = ViewProps & { readonly fill: (draft: DraftJob) => void };
 function Sentence({ parts, fill }: SentenceProps) {
   const sentence = useRef<HTMLInputElement>(null);
   const state = useSignal<'empty' | 'asked' | 'filled'>('empty');
-  const problem = useSignal('');
+  const { problem, act } = useAct();
 
   async function ask() {
     const said = sentence.current?.value.trim() ?? '';
     if (said === '' || state.value === 'asked') return;
     state.value = 'asked';
-    problem.value = '';
-    try {
-      const timeoutMs = DRAFT_TIMEOUT_MS;
+    const isDone = await act(async () => {
       const draft = await parts.api.postJson(
         `${SCHEDULES}/draft`,
         { sentence: said },
-        { timeoutMs },
+        { timeoutMs: DRAFT_TIMEOUT_MS },
       );
       fill(draft as DraftJob);
-      state.value = 'filled';
-    } catch (error) {
-      problem.value = problemText(error);
-      state.value = 'empty';
-    }
+    });
+    state.value = isDone ? 'filled' : 'empty';
   }
 
   return (

@@ -1,6 +1,5 @@
 // Operations: whether the gateway is well, and what its owner does about it.
 
-import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { OperationsState } from '../../../features/health/rules/views.ts';
 import { Audit } from './audit.tsx';
@@ -13,9 +12,9 @@ import {
   Moment,
   namedInAddress,
   Page,
-  problemText,
   Shown,
   Tabs,
+  useAct,
   useLive,
   type ViewProps,
 } from './parts.tsx';
@@ -45,20 +44,13 @@ export function Operations({ parts }: ViewProps) {
   );
 }
 
-type Act = (path: string, body: object) => Promise<void>;
+type Act = (path: string, body: object) => Promise<unknown>;
 type CardProps = { readonly state: OperationsState; readonly act: Act };
 
 function Overview({ parts }: ViewProps) {
   const live = useLive<OperationsState>(parts, '/api/v1/operations/events');
-  const problem = useSignal('');
-  async function act(path: string, body: object) {
-    problem.value = '';
-    try {
-      await parts.api.postJson(path, body);
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-  }
+  const { problem, act: tried } = useAct();
+  const act = (path: string, body: object) => tried(() => parts.api.postJson(path, body));
   return (
     <>
       <p class="view-problem" role="alert" hidden={problem.value === ''}>
@@ -271,7 +263,7 @@ function Doctor({ state: { doctor }, act }: CardProps) {
 type TroubleProps = {
   readonly finding: NonNullable<OperationsState['doctor']['findings']>[number];
   readonly isBusy: boolean;
-  readonly fix: () => Promise<void>;
+  readonly fix: () => Promise<unknown>;
 };
 
 function Trouble({ finding, isBusy, fix }: TroubleProps) {

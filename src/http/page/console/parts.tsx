@@ -75,22 +75,54 @@ export function useLive<T>({ api, follow }: PageParts, path: string): ReadonlySi
   return live;
 }
 
-/** Reads once, and again when asked to. */
-export function useRead<T>({ api }: PageParts, path: string) {
+/**
+ * Reads `path`, again when `version` changes, and when asked to. Undefined: not yet. An answer that is
+ * overtaken by a later request is dropped.
+ */
+export function useRead<T>({ api }: PageParts, path: string | undefined, version?: unknown) {
   const found = useSignal<T | undefined>(undefined);
   const problem = useSignal('');
+  const requests = useRef(0);
   const read = async () => {
-    try {
-      found.value = (await api.getJson(path)) as T;
-      problem.value = '';
-    } catch (error) {
-      problem.value = problemText(error);
-    }
+    if (path === undefined) return;
+    requests.current += 1;
+    const request = requests.current;
+    const set = (value: T | undefined, why: string) => {
+      if (request !== requests.current) return;
+      found.value = value;
+      problem.value = why;
+    };
+    await api.getJson(path).then(
+      (value) => set(value as T, ''),
+      (error) => set(found.value, problemText(error)),
+    );
   };
   useEffect(() => {
     void read();
-  }, [path]);
+  }, [path, version]);
   return { found, problem, read };
+}
+
+/** What a person does in a part of a view: one thing at a time, and what came of it. */
+export function useAct() {
+  const isBusy = useSignal(false);
+  const said = useSignal('');
+  const problem = useSignal('');
+  /** Whether the work was done; `done` is said then. */
+  async function act(work: () => Promise<unknown>, done = ''): Promise<boolean> {
+    isBusy.value = true;
+    said.value = '';
+    problem.value = '';
+    try {
+      await work();
+      if (done !== '') said.value = done;
+    } catch (error) {
+      problem.value = problemText(error);
+    }
+    isBusy.value = false;
+    return problem.value === '';
+  }
+  return { isBusy, said, problem, act };
 }
 
 function lostText(problem: unknown): string {

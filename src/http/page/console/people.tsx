@@ -1,7 +1,6 @@
 // People and approvals: who waits for a decision, what waits for an approval, the allow rules, and the
 // people with their roles, channels, approvals and limits.
 
-import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { RuleList } from '../../../features/approvals/rules/views.ts';
@@ -11,8 +10,8 @@ import {
   Moment,
   Page,
   type PageParts,
-  problemText,
   Shown,
+  useAct,
   useLive,
   type ViewProps,
 } from './parts.tsx';
@@ -35,9 +34,7 @@ const ROLE_NAMES: Readonly<Record<string, string>> = {
 export function People({ parts }: ViewProps) {
   const live = useLive<PeopleView>(parts, `${PEOPLE}/events`);
   const rules = useLive<RuleList>(parts, `${RULES}/events`);
-  const said = useSignal('');
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
+  const { isBusy, said, problem, act } = useAct();
   const answered = useRef<HTMLParagraphElement>(null);
   const waiting = live.value.value;
   const count = (waiting?.unknownSenders.length ?? 0) + (waiting?.questions.length ?? 0);
@@ -49,19 +46,10 @@ export function People({ parts }: ViewProps) {
   /** One decision at a time; the answer says what was done. */
   const decide: Decide = async (path, body) => {
     if (isBusy.value) return false;
-    isBusy.value = true;
-    said.value = '';
-    problem.value = '';
-    try {
+    return act(async () => {
       const answer = (await parts.api.postJson(path, body)) as { readonly result: string };
       said.value = answer.result;
-      return true;
-    } catch (error) {
-      problem.value = problemText(error);
-      return false;
-    } finally {
-      isBusy.value = false;
-    }
+    });
   };
   // What was pressed is gone with what it decided.
   useEffect(() => {

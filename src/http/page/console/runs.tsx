@@ -9,10 +9,10 @@ import {
   Ago,
   moneyText,
   Page,
-  problemText,
   Shown,
   spanText,
   Tabs,
+  useAct,
   useLive,
   type ViewProps,
 } from './parts.tsx';
@@ -56,19 +56,12 @@ export function Runs({ parts }: ViewProps) {
 }
 
 function Trees({ parts, list: { runs, currency } }: ViewProps & { readonly list: RunList }) {
-  const said = useSignal('');
-  const problem = useSignal('');
+  const { said, problem, act } = useAct();
   const status = useRef<HTMLParagraphElement>(null);
 
   async function stop({ id, label }: ShownRun) {
-    said.value = '';
-    problem.value = '';
-    try {
-      await parts.api.postJson(`${RUNS}/${encodeURIComponent(id)}/stop`, {});
-      said.value = t`${label} was stopped.`;
-    } catch (error) {
-      problem.value = problemText(error);
-    }
+    const work = () => parts.api.postJson(`${RUNS}/${encodeURIComponent(id)}/stop`, {});
+    await act(work, t`${label} was stopped.`);
     // The button is gone with the run.
     status.current?.focus();
   }

@@ -7,7 +7,16 @@ import { t } from '/texts.js';
 import type { JobList, JobRuns, ShownJob } from '../../../features/schedule/rules/views.ts';
 import { HeartbeatCards } from './heartbeat.tsx';
 import { KINDS, NewJob, type Said } from './new-job.tsx';
-import { Moment, moneyText, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import {
+  Moment,
+  moneyText,
+  Page,
+  problemText,
+  Shown,
+  useLive,
+  useRead,
+  type ViewProps,
+} from './parts.tsx';
 import { ScheduleTabs } from './runs.tsx';
 
 const SCHEDULES = '/api/v1/schedules';
@@ -239,22 +248,9 @@ function Actions(props: {
 /** Read when it is opened, and again after each run. */
 function History({ job, parts }: Pick<CardProps, 'job' | 'parts'>) {
   const isOpen = useSignal(false);
-  const found = useSignal<JobRuns | undefined>(undefined);
-  const problem = useSignal('');
   const { id, last } = job;
-  const endedAt = last?.at;
-  useEffect(() => {
-    if (!isOpen.value) return;
-    parts.api.getJson(`${SCHEDULES}/${encodeURIComponent(id)}/runs`).then(
-      (runs) => {
-        found.value = runs as JobRuns;
-        problem.value = '';
-      },
-      (error) => {
-        problem.value = problemText(error);
-      },
-    );
-  }, [isOpen.value, id, endedAt]);
+  const address = isOpen.value ? `${SCHEDULES}/${encodeURIComponent(id)}/runs` : undefined;
+  const { found, problem } = useRead<JobRuns>(parts, address, last?.at);
   return (
     <details
       onToggle={({ currentTarget }) => {

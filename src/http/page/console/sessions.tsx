@@ -9,15 +9,7 @@ import type {
   ShownSession,
 } from '../../../features/conversations/rules/views.ts';
 import { Conversation, SESSIONS } from './conversation.tsx';
-import {
-  Ago,
-  namedInAddress,
-  Page,
-  problemText,
-  Shown,
-  useLive,
-  type ViewProps,
-} from './parts.tsx';
+import { Ago, namedInAddress, Page, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { type Range, WindowList } from './window-list.tsx';
 
 const addressOf = (key: string) => `#/sessions/${encodeURIComponent(key)}`;
@@ -34,20 +26,7 @@ export function Sessions({ parts }: ViewProps) {
 function Inbox({ parts }: ViewProps) {
   const live = useLive<SessionList>(parts, `${SESSIONS}/events`);
   const hits = useSignal<SearchHits | undefined>(undefined);
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
-
-  async function ask(work: () => Promise<void>) {
-    isBusy.value = true;
-    problem.value = '';
-    try {
-      await work();
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
-
+  const { isBusy, problem, act } = useAct();
   const search = (event: SubmitEvent) => {
     event.preventDefault();
     const words = String(new FormData(event.currentTarget as HTMLFormElement).get('words')).trim();
@@ -55,7 +34,7 @@ function Inbox({ parts }: ViewProps) {
       hits.value = undefined;
       return;
     }
-    void ask(async () => {
+    void act(async () => {
       hits.value = (await parts.api.postJson(`${SESSIONS}/search`, { words })) as SearchHits;
     });
   };

@@ -11,7 +11,7 @@ import type {
   ModelChoices,
   SetupState,
 } from '../../../features/setup/rules/views.ts';
-import { type PageParts, problemText } from './parts.tsx';
+import { type PageParts, problemText, useAct } from './parts.tsx';
 import { Spinner } from './setup-parts.tsx';
 
 const MODELS = '/api/v1/setup/models';
@@ -264,22 +264,20 @@ function WithKey({
 
 function OwnServer({ parts, connect, isBusy }: Connecting & { readonly parts: PageParts }) {
   const models = useSignal<readonly string[] | undefined>(undefined);
-  const problem = useSignal('');
+  const { problem, act } = useAct();
   const form = useRef<HTMLDivElement>(null);
 
   async function list() {
     const fields = form.current?.closest('form');
     if (fields === null || fields === undefined) return;
     const typed = new FormData(fields);
-    problem.value = '';
-    try {
+    const isDone = await act(async () => {
       const asked = given({ apiBase: textIn(typed, 'apiBase'), apiKey: textIn(typed, 'apiKey') });
       const found = (await parts.api.postJson(`${MODELS}/listed`, asked)) as ListedModels;
       models.value = found.models;
-      if (found.models.length === 0) problem.value = t`The server lists no models; enter the name.`;
-    } catch (error) {
-      problem.value = problemText(error);
-    }
+    });
+    const isEmpty = isDone && models.value?.length === 0;
+    if (isEmpty) problem.value = t`The server lists no models; enter the name.`;
   }
 
   return (

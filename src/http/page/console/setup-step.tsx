@@ -6,7 +6,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { SetupEvent } from '../../../features/setup/rules/views.ts';
-import { type PageParts, problemText } from './parts.tsx';
+import { type PageParts, problemText, useAct } from './parts.tsx';
 import { capital, eventsOf, QrCode, Spinner, Stage, TypedCode, Words } from './setup-parts.tsx';
 
 type Kind = SetupEvent['kind'];
@@ -212,24 +212,16 @@ type AnswerProps = {
 };
 
 function Answer({ parts, question, onAnswered, children }: AnswerProps) {
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
+  const { isBusy, problem, act } = useAct();
   const field = useRef<HTMLInputElement>(null);
   const first = useRef<HTMLButtonElement>(null);
   const { id, form, message, initial, isOptional, choices } = question;
   useEffect(() => (field.current ?? first.current)?.focus(), []);
 
   async function send(answer: string) {
-    isBusy.value = true;
-    problem.value = '';
-    try {
-      await parts.api.postJson(`/api/v1/setup/answers/${encodeURIComponent(id)}`, { answer });
-      onAnswered();
-    } catch (error) {
-      problem.value = problemText(error);
-      field.current?.focus();
-    }
-    isBusy.value = false;
+    const path = `/api/v1/setup/answers/${encodeURIComponent(id)}`;
+    if (await act(() => parts.api.postJson(path, { answer }))) onAnswered();
+    else field.current?.focus();
   }
 
   if (form === 'choice') {

@@ -7,7 +7,7 @@ import { useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ShownServers } from '../../../features/mcp/rules/views.ts';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
-import { AskedTwice, type PageParts, problemText, Shown, useLive } from './parts.tsx';
+import { AskedTwice, type PageParts, Shown, useAct, useLive } from './parts.tsx';
 import { SetupStep } from './setup-step.tsx';
 
 type Server = ShownServers['servers'][number];
@@ -127,21 +127,10 @@ export function ToolServers({ parts }: PartsProps) {
 
 function ServerCard({ parts, server }: PartsProps & { readonly server: Server }) {
   const { name, origin, enabled, state, text, tools, mayLogIn } = server;
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
+  const { isBusy, problem, act } = useAct();
   const isLoggingIn = useSignal(false);
   const path = `/api/v1/tool-servers/${encodeURIComponent(name)}`;
-
-  async function post(end: string, body: object) {
-    problem.value = '';
-    isBusy.value = true;
-    try {
-      await parts.api.postJson(`${path}${end}`, body);
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
+  const post = (end: string, body: object) => act(() => parts.api.postJson(`${path}${end}`, body));
 
   const tone = { connected: 'running', failed: 'stopped', login: 'stopped', lost: 'degraded' };
   const shownState = state === 'off' || state === 'starting' ? state : tone[state];

@@ -5,7 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
-import { Page, type PageParts, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { Page, type PageParts, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { LinkAccount } from './setup-link.tsx';
 import { ModelCard } from './setup-model.tsx';
 import { capital, SetupTabs, Words } from './setup-parts.tsx';
@@ -66,7 +66,7 @@ type CardProps = {
 function ChannelCard({ parts, channel, isNext }: CardProps) {
   const { name, label, state } = channel;
   const task = useSignal<Task>(undefined);
-  const problem = useSignal('');
+  const { problem, act } = useAct();
   const card = useRef<HTMLLIElement>(null);
   const [kind = name, account] = name.split('@');
 
@@ -78,15 +78,8 @@ function ChannelCard({ parts, channel, isNext }: CardProps) {
     task.value = undefined;
     setTimeout(() => card.current?.querySelector<HTMLButtonElement>('fieldset>button')?.focus());
   };
-
-  async function restart() {
-    problem.value = '';
-    try {
-      await parts.api.postJson(`${CHANNELS}/${encodeURIComponent(name)}/restart`, {});
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-  }
+  const restart = () =>
+    act(() => parts.api.postJson(`${CHANNELS}/${encodeURIComponent(name)}/restart`, {}));
 
   const body = { ...(account === undefined ? {} : { account }), anew: task.value === 'anew' };
   return (
@@ -152,7 +145,7 @@ function State({ channel }: Pick<CardProps, 'channel'>) {
 
 type ActionsProps = Pick<CardProps, 'channel' | 'isNext'> & {
   readonly begin: (task: Task) => () => void;
-  readonly restart: () => Promise<void>;
+  readonly restart: () => Promise<unknown>;
 };
 
 function Actions({ channel, isNext, begin, restart }: ActionsProps) {

@@ -10,7 +10,7 @@ import type {
   SkillReview,
   SkillText,
 } from '../../../features/skills/rules/views.ts';
-import { AskedTwice, problemText, useRead, type ViewProps } from './parts.tsx';
+import { AskedTwice, problemText, useAct, useRead, type ViewProps } from './parts.tsx';
 
 const SKILLS = '/api/v1/skills';
 
@@ -41,34 +41,25 @@ const STATES: Readonly<Record<ShownSkill['state'], string>> = {
 };
 
 export function Skills({ parts }: ViewProps) {
-  const { found, problem, read } = useRead<SkillList>(parts, SKILLS);
-  const said = useSignal('');
+  const { found, problem: unread, read } = useRead<SkillList>(parts, SKILLS);
+  const { said, problem, act } = useAct();
   const isAdding = useSignal(false);
   const opener = useRef<HTMLButtonElement>(null);
 
   async function change(name: string, what: 'accept' | 'remove') {
-    said.value = '';
-    try {
-      await parts.api.postJson(`${SKILLS}/${encodeURIComponent(name)}/${what}`, {});
-      said.value =
-        what === 'accept' ? t`${name} is accepted as it is now.` : t`${name} was removed.`;
-      await read();
-    } catch (error) {
-      problem.value = problemText(error);
-    }
+    const done = what === 'accept' ? t`${name} is accepted as it is now.` : t`${name} was removed.`;
+    await post(`${encodeURIComponent(name)}/${what}`, {}, done);
     opener.current?.focus();
   }
 
-  async function choose(name: string, what: SkillChoice) {
-    said.value = '';
-    try {
-      await parts.api.postJson(`${SKILLS}/${encodeURIComponent(name)}/choose`, what);
-      said.value = t`Saved. It counts from the next message on.`;
+  const choose = (name: string, what: SkillChoice) =>
+    post(`${encodeURIComponent(name)}/choose`, what, t`Saved. It counts from the next message on.`);
+
+  const post = (path: string, body: object, done: string) =>
+    act(async () => {
+      await parts.api.postJson(`${SKILLS}/${path}`, body);
       await read();
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-  }
+    }, done);
 
   async function added(name: string) {
     said.value = t`${name} is added. The agent can use it from the next message on.`;
@@ -99,7 +90,7 @@ export function Skills({ parts }: ViewProps) {
         {said.value}
       </p>
       <p class="problem" role="alert">
-        {problem.value}
+        {problem.value || unread.value}
       </p>
       <ul class="cards">
         {found.value?.skills.map((skill) => (
@@ -113,7 +104,7 @@ export function Skills({ parts }: ViewProps) {
 type SkillCardProps = ViewProps & {
   readonly skill: ShownSkill;
   readonly change: (name: string, what: 'accept' | 'remove') => Promise<void>;
-  readonly choose: (name: string, what: SkillChoice) => Promise<void>;
+  readonly choose: (name: string, what: SkillChoice) => Promise<unknown>;
 };
 
 function SkillCard({ skill, parts, change, choose }: SkillCardProps) {
@@ -194,22 +185,13 @@ type AddSkillProps = ViewProps & { readonly added: (name: string) => Promise<voi
 
 function AddSkill({ parts, added }: AddSkillProps) {
   const review = useSignal<SkillReview | undefined>(undefined);
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
+  const { isBusy, problem, act } = useAct();
   const where = useRef<HTMLInputElement>(null);
   const archive = useRef<HTMLInputElement>(null);
   useEffect(() => where.current?.focus(), []);
 
-  async function work(task: (from: SkillPlace) => Promise<void>) {
-    isBusy.value = true;
-    problem.value = '';
-    try {
-      await task(await placeOf(where.current, archive.current));
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
+  const work = (task: (from: SkillPlace) => Promise<void>) =>
+    act(async () => task(await placeOf(where.current, archive.current)));
   const look = (event: SubmitEvent) => {
     event.preventDefault();
     void work(async (from) => {

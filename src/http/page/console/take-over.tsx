@@ -1,27 +1,16 @@
 // Taking a conversation over, and what the owner writes there in the agent's place.
 
-import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
-import { problemText, type ViewProps } from './parts.tsx';
+import { useAct, type ViewProps } from './parts.tsx';
 
 const DRAFT = 'nanobot-answer:';
 
 type AtPath = ViewProps & { readonly path: string };
 
 export function TakeOver({ path, parts }: AtPath) {
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
-  const take = async () => {
-    isBusy.value = true;
-    problem.value = '';
-    try {
-      await parts.api.postJson(`${path}/take-over`, {});
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  };
+  const { isBusy, problem, act } = useAct();
+  const take = () => act(() => parts.api.postJson(`${path}/take-over`, {}));
   return (
     <>
       <span class="problem" role="alert">
@@ -44,9 +33,7 @@ export function TakeOver({ path, parts }: AtPath) {
 export function OwnAnswer({ path, parts }: AtPath) {
   const field = useRef<HTMLTextAreaElement>(null);
   const id = useRef(crypto.randomUUID());
-  const said = useSignal('');
-  const problem = useSignal('');
-  const isBusy = useSignal(false);
+  const { isBusy, said, problem, act } = useAct();
   const draft = `${DRAFT}${path}`;
   useEffect(() => {
     if (field.current === null) return;
@@ -54,24 +41,11 @@ export function OwnAnswer({ path, parts }: AtPath) {
     field.current.focus();
   }, [draft]);
 
-  async function post(work: () => Promise<unknown>, done: string) {
-    isBusy.value = true;
-    problem.value = '';
-    said.value = '';
-    try {
-      await work();
-      said.value = done;
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
-
   const send = (event: Event) => {
     event.preventDefault();
     const text = field.current?.value.trim() ?? '';
     if (text === '' || isBusy.value) return;
-    void post(async () => {
+    void act(async () => {
       await parts.api.postJson(`${path}/answers`, { id: id.current, text });
       id.current = crypto.randomUUID();
       sessionStorage.removeItem(draft);
@@ -108,7 +82,7 @@ export function OwnAnswer({ path, parts }: AtPath) {
           type="button"
           class="button"
           disabled={isBusy.value}
-          onClick={() => post(() => parts.api.postJson(`${path}/hand-back`, {}), '')}
+          onClick={() => act(() => parts.api.postJson(`${path}/hand-back`, {}))}
         >
           {t`Hand back to the agent`}
         </button>

@@ -1,10 +1,9 @@
 // What happened to a message: how long each part took as a chart, and each step in words.
 
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { MessageTrace } from '../../../features/conversations/rules/views.ts';
-import { problemText, type ViewProps } from './parts.tsx';
+import { useRead, type ViewProps } from './parts.tsx';
 
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1000;
@@ -26,20 +25,8 @@ const KINDS: Readonly<Record<Span['kind'], string>> = {
 
 export function Life({ message, parts }: ViewProps & { readonly message: string }) {
   const isOpen = useSignal(false);
-  const found = useSignal<MessageTrace | undefined>(undefined);
-  const problem = useSignal('');
-  useEffect(() => {
-    if (!isOpen.value) return;
-    parts.api.getJson(`/api/v1/messages/${encodeURIComponent(message)}/trace`).then(
-      (trace) => {
-        found.value = trace as MessageTrace;
-        problem.value = '';
-      },
-      (error) => {
-        problem.value = problemText(error);
-      },
-    );
-  }, [isOpen.value, message]);
+  const address = `/api/v1/messages/${encodeURIComponent(message)}/trace`;
+  const { found, problem } = useRead<MessageTrace>(parts, isOpen.value ? address : undefined);
   const trace = found.value;
   return (
     <details

@@ -5,7 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { OperationsState } from '../../../features/health/rules/views.ts';
-import { Moment, type PageParts, problemText } from './parts.tsx';
+import { Moment, type PageParts, useAct } from './parts.tsx';
 import { Words } from './setup-parts.tsx';
 
 type Update = OperationsState['update'];
@@ -20,31 +20,17 @@ const DAY_MS = 86_400_000;
 const OVER = ['done', 'rolled-back', 'kept'];
 
 export function UpdatePart({ parts, version, update }: Props) {
-  const problem = useSignal('');
-  const said = useSignal('');
-  const isBusy = useSignal(false);
+  const { isBusy, said, problem, act } = useAct();
   /** This page belongs to the version that it was loaded from. */
   const loaded = useRef(version);
   const { newer, remedy, isRunning, run } = update;
 
-  async function post(path: string): Promise<unknown> {
-    problem.value = '';
-    said.value = '';
-    isBusy.value = true;
-    try {
-      return await parts.api.postJson(path, {}, { timeoutMs: CHECK_TIMEOUT_MS });
-    } catch (error) {
-      problem.value = problemText(error);
-      return undefined;
-    } finally {
-      isBusy.value = false;
-    }
-  }
-
-  async function check() {
-    const found = (await post('/api/v1/update/check')) as { isNewer: boolean } | undefined;
-    if (found?.isNewer === false) said.value = t`This is the newest version.`;
-  }
+  const post = (path: string) => parts.api.postJson(path, {}, { timeoutMs: CHECK_TIMEOUT_MS });
+  const check = () =>
+    act(async () => {
+      const { isNewer } = (await post('/api/v1/update/check')) as { readonly isNewer: boolean };
+      if (!isNewer) said.value = t`This is the newest version.`;
+    });
 
   const isRecent = run?.outcome !== undefined && Date.now() - run.at < DAY_MS;
   return (
@@ -71,7 +57,7 @@ export function UpdatePart({ parts, version, update }: Props) {
               newer={newer}
               remedy={remedy}
               isBusy={isBusy.value}
-              install={() => post('/api/v1/update')}
+              install={() => act(() => post('/api/v1/update'))}
             />
           )}
           {run?.outcome === undefined && <Said said={update.said} isOpen />}

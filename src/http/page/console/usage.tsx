@@ -1,8 +1,6 @@
 // Usage: what models cost and how fast they answer. Budgets follow each call; the sums of the last
 // days are read again when a call ended.
 
-import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
   UsageGroup,
@@ -10,7 +8,7 @@ import type {
   UsageToday,
 } from '../../../features/spending/rules/usage.ts';
 import { Bars } from './chart.tsx';
-import { Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { Page, Shown, useLive, useRead, type ViewProps } from './parts.tsx';
 
 const USAGE = '/api/v1/usage';
 const MICROS = 1_000_000;
@@ -26,34 +24,17 @@ const seconds = (ms: number) => `${(ms / 1000).toFixed(ms < 1000 ? 2 : 1)} s`;
 
 export function Usage({ parts }: ViewProps) {
   const live = useLive<UsageToday>(parts, `${USAGE}/events`);
-  const report = useSignal<UsageReport | undefined>(undefined);
-  const problem = useSignal('');
   // A call is counted when it begins, and priced when it ends.
   const { calls, tokens, micros } = live.value.value?.spent ?? {};
-  useEffect(() => {
-    if (calls === undefined) return;
-    let isOver = false;
-    parts.api.getJson(USAGE).then(
-      (found) => {
-        if (isOver) return;
-        report.value = found as UsageReport;
-        problem.value = '';
-      },
-      (error) => {
-        if (!isOver) problem.value = problemText(error);
-      },
-    );
-    return () => {
-      isOver = true;
-    };
-  }, [calls, tokens, micros, parts, report, problem]);
+  const address = calls === undefined ? undefined : USAGE;
+  const { found, problem } = useRead<UsageReport>(parts, address, `${calls} ${tokens} ${micros}`);
   return (
     <Page title={t`Usage`}>
       <Shown live={live} show={(today) => <Today today={today} />} />
       <p class="view-problem" role="alert" hidden={problem.value === ''}>
         {problem.value}
       </p>
-      {report.value !== undefined && <Report report={report.value} />}
+      {found.value !== undefined && <Report report={found.value} />}
     </Page>
   );
 }
