@@ -153,19 +153,22 @@ export function install(kernel: Kernel): void {
       'GET /api/v1/heartbeat/events',
       'POST /api/v1/heartbeat',
       'POST /api/v1/heartbeat/run',
-      'POST /api/v1/schedules/draft',
     ],
     async () =>
       (await import('./heartbeat-routes.ts')).heartbeatRoutes({
         ...{ heartbeat, timeZone, clock, audit: kernel.measuring.audit },
         ...{ readFile: file.read, updateFile: file.update, maxBytes: MAX_HEARTBEAT_BYTES },
-        side: kernel.use(SIDE_MODEL),
         settings() {
           const { heartbeat: is, quietHours } = live.config;
           const { everyMins, activeHours } = is;
           return { isOn: is.enabled, everyMins, activeHours, quietHours };
         },
       }),
+  );
+  add.routes(['POST /api/v1/schedules/draft'], async () =>
+    (await import('./job-draft.ts')).jobDraftRoutes({
+      ...{ timeZone, clock, side: kernel.use(SIDE_MODEL) },
+    }),
   );
   workflows?.whenJobEnds((id, run, how, detail) => scheduler.ended(id, run, how, detail));
   installLeftovers(kernel, subagents, jobs);

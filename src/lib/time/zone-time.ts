@@ -57,11 +57,13 @@ export function describeTime(atMs: number, timeZone: string): string | undefined
 }
 
 /** The zone of the machine's clock when TZ names no known zone. */
-export const UTC = 'UTC';
+const UTC = 'UTC';
 
 /** Undefined if the environment variable TZ names no known zone. */
-export const machineZone = (): string | undefined =>
-  Intl.DateTimeFormat().resolvedOptions().timeZone;
+const machineZone = (): string | undefined => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** The zone that `configured` is computed in; empty: that of the machine. */
+export const zoneInForce = (configured: string): string => configured || machineZone() || UTC;
 
 /**
  * Whether TZ names no zone, and no other one is configured. Loading the date formatters with all zones

@@ -7,9 +7,8 @@ import {
   createMinuteText,
   describeTime,
   isTimeZone,
-  machineZone,
-  UTC,
   wallMoment,
+  zoneInForce,
 } from '../../../lib/time/zone-time.ts';
 
 export type Schedule =
@@ -66,7 +65,7 @@ export function readSchedule(wish: ScheduleWish, timeZone: string, nowMs: number
   if (at !== undefined) return { kind: 'at', at: readMoment(at, timeZone, nowMs) };
   if (every !== undefined) return { kind: 'every', everyMs: readEvery(every), anchor: nowMs };
   const expression = (cron ?? '').trim().replace(/\s+/g, ' ');
-  const zone = timeZone === '' ? (machineZone() ?? UTC) : timeZone;
+  const zone = zoneInForce(timeZone);
   return { kind: 'cron', expression, timeZone: zone };
 }
 
@@ -137,7 +136,7 @@ function wallTime(wall: string, timeZone: string, typed: string, nowMs: number):
   if (found.kind === 'moment') return found.at;
   if (found.kind === 'unknown') throw unknownMoment(typed, timeZone, nowMs);
   throw new JobError(
-    t`${wall} does not exist in ${timeZone || (machineZone() ?? UTC)}: the clocks go forward then. ` +
+    t`${wall} does not exist in ${zoneInForce(timeZone)}: the clocks go forward then. ` +
       t`Write a time an hour earlier or later.`,
   );
 }
@@ -145,7 +144,7 @@ function wallTime(wall: string, timeZone: string, typed: string, nowMs: number):
 function unknownMoment(text: string, timeZone: string, nowMs: number): JobError {
   const example = createMinuteText()(nowMs + DAY_MS, timeZone);
   return new JobError(
-    t`"${text}" is not a clear time. Write "${example}" (read in ${timeZone || (machineZone() ?? UTC)}), ` +
+    t`"${text}" is not a clear time. Write "${example}" (read in ${zoneInForce(timeZone)}), ` +
       t`"${example.slice(-5)}" for the next time at that hour, "in 20m", or ISO 8601 with an offset.`,
   );
 }

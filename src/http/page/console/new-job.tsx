@@ -3,7 +3,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
-import type { DraftJob } from '../../../features/schedule/rules/heartbeat-view.ts';
+import type { DraftJob } from '../../../features/schedule/rules/job-draft.ts';
 import type { ShownJob } from '../../../features/schedule/rules/views.ts';
 import { useAct, type ViewProps } from './parts.tsx';
 
