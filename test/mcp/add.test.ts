@@ -16,6 +16,9 @@ test('a server is saved once it listed its tools or asked for a login, and remov
   const saved = async () =>
     JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8')).mcpServers ?? {};
 
+  const unnamed = await run('add');
+  expect(unnamed.stderr).toMatch(/has no value.* mcp add --name/);
+
   const broken = await run('add', 'broken', '--', '/no/such/program');
   expect(broken.code).toBe(1);
   expect(broken.stderr).toMatch(/broken is not connected: .*not found/);

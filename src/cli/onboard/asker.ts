@@ -15,8 +15,13 @@ import { qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts'
 import { t } from '../../lib/texts.ts';
 import { CommandFailure, EXIT, type Terminal, untilStopped } from '../terminal.ts';
 
-export function createAsker(terminal: Terminal, interactive: boolean): Asker {
-  return interactive ? personAsker(terminal) : scriptAsker(terminal);
+/** `command`: the one that takes the flags of the questions. */
+export function createAsker(
+  terminal: Terminal,
+  interactive: boolean,
+  command = 'nanobot onboard',
+): Asker {
+  return interactive ? personAsker(terminal) : scriptAsker(terminal, command);
 }
 
 function personAsker(terminal: Terminal): Asker {
@@ -89,12 +94,12 @@ function personAsker(terminal: Terminal): Asker {
   };
 }
 
-function scriptAsker(terminal: Terminal): Asker {
+function scriptAsker(terminal: Terminal, command: string): Asker {
   const missing = ({ message, flag, initial }: Question) => {
     if (initial !== undefined) return initial;
     throw new CommandFailure(
       EXIT.usage,
-      t`"${message}" has no value. In a script, use: nanobot onboard ${flag}`,
+      t`"${message}" has no value. In a script, use: ${command} ${flag}`,
     );
   };
   return {

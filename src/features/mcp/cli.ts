@@ -54,7 +54,7 @@ async function add(terminal: Terminal, flags: ToolServerFlags): Promise<void> {
   const { createAsker } = await import('../../cli/onboard/asker.ts');
   const { addToolServer } = await import('./setup.ts');
   await openHome(terminal.home, terminal.env);
-  const asker = createAsker(terminal, terminal.interactive);
+  const asker = createAsker(terminal, terminal.interactive, 'nanobot mcp add');
   const { name, needsLogin } = await addToolServer(terminal, asker, flags);
   terminal.tell(t`The tool server ${name} is saved.`);
   if (!needsLogin) return;
