@@ -3,29 +3,11 @@
 
 import type { MarkedToken, Token, Tokens } from 'marked';
 import { t } from '/texts.js';
+import { decodeReferences } from '../../lib/markup/writer.ts';
 import { type Formula, isFormula } from './chat/formula-syntax.ts';
 import { whenShown } from './chat/when-shown.ts';
 import { codeBlock } from './code-block.ts';
 import { type Child, element } from './element.ts';
-
-const NAMED: Readonly<Record<string, string>> = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  apos: "'",
-  nbsp: '\u00a0',
-  hellip: '…',
-  mdash: '—',
-  ndash: '–',
-  rarr: '→',
-  larr: '←',
-  bull: '•',
-  deg: '°',
-  times: '×',
-  euro: '€',
-  copy: '©',
-};
 
 /** Nodes of the block tokens, one per block. Each has the direction of its own script. */
 export function blockNodes(tokens: readonly Token[]): readonly HTMLElement[] {
@@ -170,16 +152,4 @@ function linkNode({ href, title }: Linked, label: readonly Child[]): HTMLElement
 
 function isSafeHref(href: string): boolean {
   return /^(?:https?:\/\/|mailto:)[^\s<>"]+$/i.test(href) && URL.canParse(href);
-}
-
-function decodeReferences(text: string): string {
-  return text.replace(
-    /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-z]{2,6}));/g,
-    (whole, decimal?: string, hex?: string, name?: string) => {
-      if (name !== undefined) return NAMED[name] ?? whole;
-      const code = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal);
-      const isText = code >= 0x20 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
-      return isText ? String.fromCodePoint(code) : whole;
-    },
-  );
 }

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { createLanes } from '../../lib/async.ts';
+import { decodeReferences } from '../../lib/markup/writer.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
 import { headOf, visibleText } from '../../lib/text/cut.ts';
 import type { SearchConfig, SearchEngineName } from '../exec/settings.ts';
@@ -222,22 +223,10 @@ function hits(
   return [{ url: url.slice(0, MAX_URL_CHARS), ...shown }];
 }
 
-const ENTITIES = {
-  '&lt;': '<',
-  '&gt;': '>',
-  '&quot;': '"',
-  '&#39;': "'",
-  '&#039;': "'",
-  '&#x27;': "'",
-};
-
 /** Engines mark the matched words, and some return HTML. */
 function plain(html: string, maxChars: number): string {
-  const bare = html
-    .replace(/<\/?(?:strong|b|em|mark|span)(?: class="[\w-]*")?>/gi, '')
-    .replace(/&(?:lt|gt|quot|#0?39|#x27);/g, (entity) => ENTITIES[entity as keyof typeof ENTITIES])
-    .replaceAll('&amp;', '&');
-  return headOf(visibleText(bare).replace(/\s+/g, ' ').trim(), maxChars);
+  const bare = html.replace(/<\/?(?:strong|b|em|mark|span)(?: class="[\w-]*")?>/gi, '');
+  return headOf(visibleText(decodeReferences(bare)).replace(/\s+/g, ' ').trim(), maxChars);
 }
 
 export type WebSearchDeps = {
