@@ -30,7 +30,11 @@ import {
   sessionKeyOf,
   withChanges,
 } from '../message/message.ts';
-import { LIFETIME_MS, type OpenQuestion, type QuestionHandler } from '../questions/question-rows.ts';
+import {
+  LIFETIME_MS,
+  type OpenQuestion,
+  type QuestionHandler,
+} from '../questions/question-rows.ts';
 import type { Questions } from '../questions/questions.ts';
 import type { TurnStage } from './stages.ts';
 
