@@ -1,19 +1,18 @@
-// What `nanobot service` hands to the service managers: the texts of units, and the commands that control
-// them. Programs of other systems are recorded by programs of the same name; systemd itself runs in
-// test/system/installed.test.ts.
+// What `nanobot service` hands to the service managers: the texts of units. The commands that control them are in
+// test/system/service-managers.test.ts; systemd itself runs in test/system/installed.test.ts.
 
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { JSDOM } from 'jsdom';
 import { describe, expect, it } from 'vitest';
-import { createLaunchd, launchdPlist } from '../../src/cli/service/launchd.ts';
-import type { ServiceHost, ServiceUnit } from '../../src/cli/service/service.ts';
+import { launchdPlist } from '../../src/cli/service/launchd.ts';
+import type { ServiceUnit } from '../../src/cli/service/service.ts';
 import { reportToSystemd, systemdUnit } from '../../src/cli/service/systemd.ts';
-import { createWindowsTask, windowsTask } from '../../src/cli/service/windows.ts';
+import { windowsTask } from '../../src/cli/service/windows.ts';
 import { runNanobot, temporaryHome } from './run-nanobot.ts';
 
 const execute = promisify(execFile);
@@ -101,30 +100,6 @@ describe('systemd', () => {
   });
 });
 
-/** A host whose programs write down how they are called; `answer` is a shell script. */
-async function recorded(folder: string, program: string, answer: string) {
-  const log = join(folder, 'calls');
-  const bin = join(folder, 'bin');
-  await mkdir(bin);
-  const script = `#!/bin/sh\necho ${program} "$@" >> '${log}'\n${answer}\n`;
-  for (const name of [program, 'powershell']) {
-    await writeFile(join(bin, name), script);
-    await chmod(join(bin, name), 0o755);
-  }
-  const env = { ...process.env, PATH: `${bin}:${process.env['PATH']}` };
-  const run: ServiceHost['run'] = (name, ...args) =>
-    execute(name, args, { env }).then(
-      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-      ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
-    );
-  const host: ServiceHost = {
-    ...{ name: 'nanobot', isSystem: false, home: folder, logs: join(folder, 'logs'), env },
-    ...{ uid: 501, userName: 'ann', userHome: folder, run, must: run },
-  };
-  const calls = async () => (await readFile(log, 'utf8')).trim().split('\n');
-  return { host, calls };
-}
-
 const parsed = (xml: string) => new JSDOM(xml, { contentType: 'application/xml' }).window.document;
 
 describe('launchd', () => {
@@ -178,41 +153,6 @@ describe('launchd', () => {
       ...more,
     });
   });
-
-  it('is told to load, to start again, to unload, and keeps nothing', async () => {
-    await using home = await temporaryHome();
-    const loaded = join(home.path, 'loaded');
-    const { host, calls } = await recorded(
-      home.path,
-      'launchctl',
-      `case $1 in bootstrap) touch '${loaded}';; bootout) rm '${loaded}';; esac
-      test $1 != print || { test -e '${loaded}' && printf '\\tstate = running\\n\\tpid = 77\\n\\truns = 3\\n'; }`,
-    );
-    const manager = createLaunchd(host);
-    const file = join(home.path, 'Library/LaunchAgents/local.nanobot.plist');
-    await manager.install(UNIT);
-    expect(await readFile(file, 'utf8')).toBe(launchdPlist(UNIT, 'local.nanobot', false));
-    expect(manager.isInstalled()).toBe(true);
-    expect(await manager.status()).toMatchObject({ state: 'running', pid: 77, restarts: 2 });
-    await manager.restart();
-    await manager.stop();
-    expect(await manager.status()).toMatchObject({ state: 'stopped', detail: 'not loaded' });
-    await manager.start();
-    await manager.uninstall();
-    expect(existsSync(file)).toBe(false);
-    const target = 'gui/501/local.nanobot';
-    expect((await calls()).filter((line) => !line.startsWith('launchctl print '))).toEqual([
-      `launchctl enable ${target}`,
-      `launchctl bootstrap gui/501 ${file}`,
-      `launchctl kickstart ${target}`,
-      `launchctl kickstart -k ${target}`,
-      `launchctl bootout ${target}`,
-      `launchctl enable ${target}`,
-      `launchctl bootstrap gui/501 ${file}`,
-      `launchctl kickstart ${target}`,
-      `launchctl bootout ${target}`,
-    ]);
-  });
 });
 
 describe('the task scheduler of Windows', () => {
@@ -228,25 +168,6 @@ describe('the task scheduler of Windows', () => {
     const ofMachine = parsed(windowsTask(UNIT, true));
     expect(ofMachine.getElementsByTagName('BootTrigger')).toHaveLength(1);
     expect(ofMachine.getElementsByTagName('LogonType')[0]?.textContent).toBe('S4U');
-  });
-
-  it('is told to create, run, end and delete the task, and keeps nothing', async () => {
-    await using home = await temporaryHome();
-    const { host, calls } = await recorded(home.path, 'schtasks', 'echo Running 267009');
-    const manager = createWindowsTask(host);
-    await manager.install(UNIT);
-    const file = join(home.path, 'service.xml');
-    expect((await readFile(file)).subarray(0, 2)).toEqual(Buffer.from([0xff, 0xfe]));
-    expect(await manager.status()).toMatchObject({ state: 'running' });
-    await manager.uninstall();
-    expect(existsSync(file)).toBe(false);
-    expect((await calls()).filter((line) => !line.includes('ScheduledTask'))).toEqual([
-      'schtasks /End /TN nanobot',
-      `schtasks /Create /TN nanobot /XML ${file} /F`,
-      'schtasks /Run /TN nanobot',
-      'schtasks /End /TN nanobot',
-      'schtasks /Delete /TN nanobot /F',
-    ]);
   });
 });
 

@@ -94,6 +94,11 @@ describe.skipIf(process.platform !== 'linux')('install.sh', () => {
     const unit = await readFile(join(systemd.unitFolder, 'nanobot.service'), 'utf8');
     expect(unit).not.toContain('secret');
     expect(unit).toContain('/.local/share/nanobot/current/node_modules/.bin/nanobot');
+    const verify = ['verify', '--user', '--recursive-errors=no', '--man=no'];
+    const file = join(systemd.unitFolder, 'nanobot.service');
+    expect(await run('systemd-analyze', ...verify, file)).toEqual({
+      ...{ code: 0, stdout: '', stderr: '' },
+    });
     const status = await nanobot('service', 'status', '--json');
     const { pid } = JSON.parse(status.stdout);
     const second = await nanobot('gateway');
