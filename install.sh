@@ -132,8 +132,9 @@ END
 uninstall() {
   if [ -x "$launcher" ]; then
     code=0
-    "$launcher" service uninstall || code=$?
+    said=$("$launcher" service uninstall 2>&1) || code=$?
     # 6: none is installed.
+    if [ $code != 6 ]; then say "$said"; fi
     case $code in 0 | 6) ;; *) fail 'the service is not removed, so the program stays too' ;; esac
   fi
   rm -rf "$prefix" "${XDG_CACHE_HOME:-$HOME/.cache}/nanobot"

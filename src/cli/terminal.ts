@@ -16,7 +16,7 @@ const CODES = {
   failure: [1, t`failed; the last line on stderr says why`],
   usage: [2, t`wrong command line`],
   configInvalid: [3, t`invalid configuration; stderr lists the problems`],
-  homeHeld: [4, t`another gateway uses this home`],
+  homeHeld: [4, t`another gateway uses this home, here or where it moved`],
   notFound: [6, t`not found`],
   modelFailed: [7, t`the model did not answer`],
   warnings: [8, t`doctor found warnings but no errors`],
@@ -40,14 +40,15 @@ export class CommandFailure extends NanobotError {
   }
 }
 
+const HELD = ['home_locked', 'home_moved'];
 const NOT_THERE = ['import_not_found', 'skill_unknown', 'job_unknown', 'tool_server_unknown'];
 
-/** Checks the store's `home_locked` by its code, so that this file stays cheap to import. */
+/** Checks errors of the store by their code, so that this file stays cheap to import. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommandFailure) return error.exitCode;
   if (error instanceof ConfigError) return EXIT.configInvalid;
   if (error instanceof ProviderError) return EXIT.modelFailed;
-  if (error instanceof NanobotError && error.code === 'home_locked') return EXIT.homeHeld;
+  if (error instanceof NanobotError && HELD.includes(error.code)) return EXIT.homeHeld;
   if (error instanceof NanobotError && NOT_THERE.includes(error.code)) return EXIT.notFound;
   return EXIT.failure;
 }

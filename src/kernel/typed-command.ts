@@ -18,13 +18,13 @@ const NAMED = new RegExp(`\\bnanobot (?=(?:${COMMANDS})\\b)`, 'g');
 
 /**
  * `script`: the path of the program as it was started; a link of an installed package has the
- * command's name.
+ * command's name. One version of it starts another by its file.
  *
  * @see https://docs.npmjs.com/cli/using-npm/scripts for `npm_lifecycle_event`
  */
 export function typedCommands(env: Environment, script = ''): Typed {
   const isNpm = NPM_SCRIPTS.includes(env['npm_lifecycle_event'] ?? '');
-  const isScript = /(?:^|[\\/])nanobot\.js$/.test(script);
+  const isScript = /(?:^|[\\/])nanobot\.js$/.test(script) && !/[\\/]node_modules[\\/]/.test(script);
   if (!isNpm && !isScript) return (text) => text;
   const path = /^[\w.\\/:-]+$/.test(script) ? script : `"${script}"`;
   const start = isNpm ? 'npm run nanobot --' : `node ${path}`;

@@ -31,6 +31,8 @@ test('a program that was started by its path is named by it', () => {
   expect(typedCommands({}, 'C:\\my code\\nanobot.js')(hint)).toBe(
     'Start it: node "C:\\my code\\nanobot.js" gateway',
   );
+  const installed = '/opt/versions/1.2.3/node_modules/nanobot-gateway/bin/nanobot.js';
+  expect(typedCommands({}, installed)(hint)).toBe(hint);
 });
 
 test('a path counts from where it was typed, although npm starts the program elsewhere', async () => {

@@ -172,7 +172,9 @@ describe.skipIf(absent !== undefined)('a new user on a machine with nothing but 
     await ok('ann', 'nanobot backup create --to /srv/ann/backups');
     expect(await ok('ann', 'nanobot backup verify --from /srv/ann/backups')).toContain('started');
     await ok('ann', 'nanobot move --yes --to /srv/ann/home.tar');
-    expect(await debian.run('ann', 'nanobot gateway')).toMatchObject({ code: 1 });
+    expect(await debian.run('ann', 'nanobot gateway')).toMatchObject({ code: 4 });
+    await debian.reboot();
+    await expect.poll(() => serviceOf('ann')).toMatchObject({ state: 'failed', restarts: 0 });
     await ok('root', 'chown ben /srv/ann/home.tar; loginctl enable-linger ben');
     await ok('ben', installer);
     await ok('ben', 'nanobot backup restore --from /srv/ann/home.tar --takes-over');

@@ -2,7 +2,16 @@
 // real systemd, and removing it leaves nothing but the home.
 
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -29,6 +38,8 @@ const run = (program: string, ...args: readonly string[]): Promise<Ran> =>
   );
 const nanobot = (...args: readonly string[]) => run(join(home, '.local/bin/nanobot'), ...args);
 const install = (...args: readonly string[]) => run('/bin/sh', SCRIPT, ...args);
+const release = () => join(folder, 'mirror/latest-v24.x');
+const sums = () => join(release(), 'SHASUMS256.txt');
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-installed-'));
@@ -59,15 +70,41 @@ afterAll(async () => {
 
 describe.skipIf(process.platform !== 'linux')('install.sh', () => {
   it('installs nothing where the checksum of Node is wrong', async () => {
-    const sums = join(folder, 'mirror/latest-v24.x/SHASUMS256.txt');
-    const right = await readFile(sums, 'utf8');
-    await writeFile(sums, `${'0'.repeat(64)}${right.slice(64)}`);
+    const right = await readFile(sums(), 'utf8');
+    await writeFile(sums(), `${'0'.repeat(64)}${right.slice(64)}`);
     expect(await install()).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('the checksum of node-'),
     });
-    await writeFile(sums, right);
+    await writeFile(sums(), right);
     expect(await readdir(join(home, '.local/share/nanobot'))).toEqual(['versions']);
+  });
+
+  it('takes the Node for macOS there, and changes nothing where npm fails', async () => {
+    const mac = join(folder, 'mac');
+    await mkdir(mac);
+    for (const tool of TOOLS.split(' ').filter((each) => !/^(?:uname|sha256sum)$/.test(each)))
+      await symlink(join(folder, 'bin', tool), join(mac, tool));
+    await symlink(
+      (await execute('sh', ['-c', 'command -v shasum'])).stdout.trim(),
+      `${mac}/shasum`,
+    );
+    const uname = '#!/bin/sh\ncase $1 in -s) echo Darwin;; -m) echo arm64;; esac\n';
+    await writeFile(join(mac, 'uname'), uname, { mode: 0o755 });
+    const listed = await readFile(sums(), 'utf8');
+    const [, sum = '', ours = ''] = /^(\w+) +(\S+)/.exec(listed) ?? [];
+    const theirs = ours.replace(/linux-\w+/, 'darwin-arm64');
+    await rename(join(release(), ours), join(release(), theirs));
+    await writeFile(sums(), `${'0'.repeat(64)}  ${ours}\n${sum}  ${theirs}\n`);
+    const onMac = { ...env, PATH: mac, NANOBOT_PACKAGE: join(folder, 'missing.tgz') };
+    await expect(execute('/bin/sh', [SCRIPT], { env: onMac })).rejects.toMatchObject({
+      stderr: expect.stringMatching(/npm cannot install .*missing.tgz; nothing is changed/),
+    });
+    const prefix = join(home, '.local/share/nanobot');
+    expect((await readdir(prefix)).sort()).toEqual(['node', 'versions']);
+    await rm(join(prefix, 'node'), { recursive: true });
+    await rename(join(release(), theirs), join(release(), ours));
+    await writeFile(sums(), listed);
   });
 
   it('brings Node and the package, and may run again', async () => {

@@ -50,7 +50,7 @@ test('a home moves by ssh while its gateway runs: it is stopped, starts there, a
     expect(running).toMatchObject({ pid: expect.any(Number) });
     expect(await gateway.exited).toBe(0);
     const refused = await runNanobot(['gateway'], { home: home.path });
-    expect(refused.code).toBe(1);
+    expect(refused.code).toBe(4);
     expect(refused.stderr).toContain('this home moved to ann@server');
     const status = await runNanobot(['status'], { home: home.path });
     expect(status.stdout).toMatch(/does not start: this home moved to ann@server.*move --undo/);

@@ -57,6 +57,16 @@ describe('the package', () => {
     expect((await nanobot('--version')).stdout.trim()).toMatch(/^\d+\.\d+\.\d+$/);
   });
 
+  it('says what to do on an older Node', async () => {
+    const versions = `{value:{...process.versions,node:'22.1.0'}}`;
+    const asOlder = `data:text/javascript,Object.defineProperty(process,'versions',${versions})`;
+    const started = nanobotWith({ NODE_OPTIONS: `--import ${asOlder}` }, 'home', '--version');
+    await expect(started).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/needs Node 24 or newer; this is 22.1.0\..*npm install/s),
+    });
+  });
+
   it(
     'brings the versions that were tested, which npm ci obeys where it is unpacked',
     async () => {
@@ -89,9 +99,16 @@ describe('the package', () => {
     expect(stdout).toMatch(/Gateway\s+not running/);
   });
 
-  it('answers in the terminal, tools included', async () => {
-    const { stdout } = await nanobot('agent', '-m', 'what time is it');
+  it('upgrades a configuration of the first version, and answers in the terminal, tools included', async () => {
+    const { root, config } = homeOf({ NANOBOT_HOME: join(folder, 'home') });
+    await mkdir(root, { mode: 0o700 });
+    const first = { gateway: { host: '0.0.0.0' }, reasoning: {} };
+    await writeFile(config, JSON.stringify(first), { mode: 0o600 });
+    const { stdout, stderr } = await nanobot('agent', '-m', 'what time is it');
     expect(stdout).toMatch(/\d{4}-\d{2}-\d{2}/);
+    expect(stderr).toContain('removed gateway.host 0.0.0.0: the web page is available only on');
+    expect(JSON.parse(await readFile(config, 'utf8'))).toEqual({ version: 1 });
+    expect(JSON.parse(await readFile(`${config}.v0`, 'utf8'))).toEqual(first);
   });
 
   it('backs up into a bucket for a recipient, proves that and restores it; and moves by a file with a passphrase', async () => {
@@ -122,7 +139,7 @@ describe('the package', () => {
     const moved = await nanobotWith(secret, 'restored', ...move);
     expect(moved.stdout).toContain('nanobot backup restore home.tar');
     await expect(nanobotIn('restored', 'gateway')).rejects.toMatchObject({
-      code: 1,
+      code: 4,
       stderr: expect.stringContaining(`this home moved to ${file}`),
     });
     await nanobotWith(secret, 'moved', 'backup', 'restore', file, '--takes-over');

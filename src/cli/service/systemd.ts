@@ -11,7 +11,7 @@ import { CommandFailure, EXIT } from '../terminal.ts';
 import type { LogOptions, ServiceHost, ServiceManager, ServiceUnit } from './service.ts';
 
 const SYSTEM_FOLDER = '/etc/systemd/system';
-/** Wrong command line, invalid configuration, home in use: a restart changes none of these. */
+/** Wrong command line, invalid configuration, home in use or moved: a restart changes none of these. */
 const NO_RESTART = '2 3 4';
 /** Of a start, which may check a large store first. */
 const START_SECS = 180;
