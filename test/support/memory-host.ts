@@ -195,6 +195,13 @@ export function createMemoryStore(): KeyValueStore {
       for (const other of others) put(other.key, other.value);
       return true;
     },
+    async update(step) {
+      const read = (keys: readonly string[]) =>
+        new Map([...rows].filter(([key]) => keys.includes(key)));
+      const { rows: changes, result } = step(read);
+      for (const { key, value } of changes) put(key, value);
+      return result;
+    },
     async delete(key) {
       rows.delete(key);
     },

@@ -78,6 +78,7 @@ export function install(kernel: Kernel): void {
     groups: createGroupIntake({ buffer: groupTalk, tellOwner: tell }),
     fairUse: createFairUse({
       ...{ state: store.scope('fair-use'), bus, clock, log, knownAs: createKnownAs(persons) },
+      isShared: store.shared !== undefined,
       settings: () => ({ limits: live.config.limits, timeZone: live.config.sessions.timeZone }),
     }),
     arrived(message) {

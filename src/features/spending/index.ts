@@ -45,8 +45,13 @@ export async function install(kernel: Kernel): Promise<void> {
     askOwner: async (usedUp) => questions.ask(budgetQuestion(usedUp, await owners.askChat())),
   });
   const state = store.scope(SPENDING_SCOPE);
+  const sharing = store.shared && {
+    owner: store.shared.owner,
+    isLive: store.shared.isLive,
+    revision: () => store.revision(SPENDING_SCOPE),
+  };
   const spending = kernel.resources.use(
-    new Spending({ ...{ state, clock, log, notes }, knownAs, ownerOf, settings }),
+    new Spending({ ...{ state, clock, log, notes }, knownAs, ownerOf, settings, sharing }),
   );
   await spending.today();
   const service = createSpendingService(spending, settings, ownerOf, sessions, {

@@ -6,9 +6,10 @@ import { z } from 'zod';
 import type { CallEnd, PlannedCall } from '../../agent/agent.ts';
 import type { Person, PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { changeCounts, leadOf } from '../../kernel/intake/shared-counts.ts';
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
-import { type CountRow, CountRows } from '../../kernel/message/message-limits.ts';
+import { type CountRow, CountRows, namesOf } from '../../kernel/message/message-limits.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';
 import { orAborted } from '../../lib/time/clock.ts';
@@ -18,6 +19,7 @@ import {
   type Amount,
   type Ask,
   afterCrash,
+  afterDeaths,
   amountOf,
   EMPTY_LEDGER,
   joinedLedgers,
@@ -33,31 +35,56 @@ export type LedgerRow = CountRow<Ledger>;
 /** A budget that a call is charged to, with its ledger. */
 export type Account = Charged & { readonly row: LedgerRow };
 
+/** Of several processes that keep the ledgers together. */
+export type Sharing = {
+  /** This process. */
+  readonly owner: string;
+  isLive(owner: string): boolean;
+  /** Changes once another process has changed a ledger. */
+  revision(): number;
+};
+
+type Step = (ledger: Ledger) => Ledger;
+type Ledgers = CountRows<Ledger>;
+
 export class SpendingDay {
   readonly day: string;
   /** Epoch milliseconds. */
   readonly endsAt: number;
-  readonly ledgers = new CountRows<Ledger>(EMPTY_LEDGER, joinedLedgers);
+  readonly ledgers: Ledgers = new CountRows(EMPTY_LEDGER, joinedLedgers);
   /** The own limits of persons as of their last call; by the name of their budget. */
   readonly own = new Map<string, PersonLimits | undefined>();
   /** Models for which the owner got the notice that no budget in money applies. */
   readonly unpriced = new Set<string>();
   readonly #state: KeyValueStore;
-  readonly #changed = new Set<LedgerRow>();
+  readonly #sharing: Sharing | undefined;
+  /** What is not stored yet. */
+  #changed = new Map<LedgerRow, Step[]>();
   #room = Promise.withResolvers<void>();
+  #revision = 0;
 
   constructor(
     state: KeyValueStore,
     { day, endsAt }: { readonly day: string; readonly endsAt: number },
+    sharing?: Sharing,
   ) {
     this.#state = state;
+    this.#sharing = sharing;
     this.day = day;
     this.endsAt = endsAt;
   }
 
   /** `onUnread`: called for each damaged row; its counts are lost. */
   async load(onUnread: () => void): Promise<this> {
+    this.#revision = this.#sharing?.revision() ?? 0;
     for (const { value } of await this.#state.list(prefixOf(this.day))) {
+      if (leadOf(value) !== undefined) continue;
+      if (this.#sharing !== undefined) {
+        const row = new CountRows(EMPTY_LEDGER, joinedLedgers).read(value);
+        if (row === undefined) onUnread();
+        else this.#learn(row);
+        continue;
+      }
       const row = this.ledgers.read(value);
       if (row === undefined) onUnread();
       else row.value = afterCrash(row.value);
@@ -65,9 +92,57 @@ export class SpendingDay {
     return this;
   }
 
-  change(row: LedgerRow, value: Ledger): void {
+  /** With what other processes have changed. @throws StoreError */
+  async refreshed(onUnread: () => void): Promise<this> {
+    const isCurrent = (this.#sharing?.revision() ?? 0) === this.#revision;
+    return isCurrent ? this : this.load(onUnread);
+  }
+
+  /** Of several processes: `step` runs again on what is stored. */
+  change(row: LedgerRow, step: Step): void {
+    row.value = step(row.value);
+    const steps = this.#changed.get(row) ?? [];
+    if (this.#sharing !== undefined) steps.push(step);
+    this.#changed.set(row, steps);
+  }
+
+  /**
+   * Of several processes: judges these ledgers by what all of them have stored, and changes them,
+   * in one transaction. `step` may run again. @throws StoreError
+   */
+  async together<T>(
+    rows: readonly LedgerRow[],
+    step: (ledgers: readonly LedgerRow[]) => T,
+  ): Promise<T> {
+    const changed = this.#changed;
+    this.#changed = new Map();
+    const { isLive = () => true } = this.#sharing ?? {};
+    const meant = [...new Set([...changed.keys(), ...rows])];
+    const counts = { state: this.#state, prefix: prefixOf(this.day), ...LEDGERS };
+    try {
+      const [stored, result] = await changeCounts(counts, meant.map(namesOf), (ledgers) => {
+        for (const row of ledgers.rows) row.value = afterDeaths(row.value, isLive);
+        for (const [row, steps] of changed) apply(ledgers.at(namesOf(row)), steps);
+        const judged = step(rows.map((row) => ledgers.at(namesOf(row))));
+        return [ledgers.rows, judged] as const;
+      });
+      for (const row of stored) this.#learn(row);
+      return result;
+    } catch (error) {
+      for (const [row, steps] of this.#changed) {
+        changed.set(row, [...(changed.get(row) ?? []), ...steps]);
+      }
+      this.#changed = changed;
+      throw error;
+    }
+  }
+
+  /** Takes over what is stored, with what is not stored yet. */
+  #learn({ names, value }: LedgerRow): void {
+    const [first = '', ...others] = names;
+    const row = this.ledgers.at([first, ...others]);
     row.value = value;
-    this.#changed.add(row);
+    apply(row, this.#changed.get(row) ?? []);
   }
 
   /** Wakes calls that wait for room. */
@@ -88,21 +163,28 @@ export class SpendingDay {
   async store(): Promise<void> {
     const rows = [...this.#changed];
     if (rows.length === 0) return;
+    if (this.#sharing !== undefined) return this.together([], () => undefined);
     this.#changed.clear();
-    const stored = this.ledgers.stored(rows);
+    const stored = this.ledgers.stored(rows.map(([row]) => row));
     const prefix = prefixOf(this.day);
     try {
       const named = stored.rows.map(({ key, value }) => ({ key: prefix + key, value }));
       await this.#state.setMany(named);
       stored.written();
     } catch (error) {
-      for (const row of rows) this.#changed.add(row);
+      for (const [row, steps] of rows) this.#changed.set(row, steps);
       throw error;
     }
   }
 }
 
+const LEDGERS = { fresh: EMPTY_LEDGER, join: joinedLedgers };
+
 const prefixOf = (day: string) => `${day}|`;
+
+function apply(row: LedgerRow, steps: readonly Step[]): void {
+  for (const step of steps) row.value = step(row.value);
+}
 
 export type StoredLedger = {
   readonly key: string;

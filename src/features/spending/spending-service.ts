@@ -12,7 +12,7 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, Payer } from '../../kernel/message/message.ts';
-import type { CountNames } from '../../kernel/message/message-limits.ts';
+import { namesOf } from '../../kernel/message/message-limits.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { gauge } from '../../kernel/observe/metrics.ts';
 import type { Gauge } from '../../kernel/observe/telemetry.ts';
@@ -153,7 +153,7 @@ export function createSpendingService(
     },
     /** What the sender and the chat spent today. */
     async of(payer: Payer): Promise<readonly BudgetView[]> {
-      const { ledgers } = await spending.today();
+      const { ledgers } = await spending.shown();
       const charged = chargedFor(payer, settings().limits);
       const own = charged.filter(({ whose }) => whose !== TOTAL);
       return Promise.all(own.map(({ names }) => viewOf(ledgers.at(names))));
@@ -180,7 +180,7 @@ export function createSpendingService(
     },
     /** All of today: the total first, then by amount. */
     async all(): Promise<readonly BudgetView[]> {
-      const { ledgers } = await spending.today();
+      const { ledgers } = await spending.shown();
       const rank = ({ key, ledger }: BudgetView) =>
         key === TOTAL ? Number.POSITIVE_INFINITY : ledger.spent.tokens;
       const views = await Promise.all(ledgers.rows.map(viewOf));
@@ -195,7 +195,7 @@ export function createSpendingService(
       percent: number,
       { key, day: of, extraPercent: before }: MeantBudget = {},
     ): Promise<readonly string[]> {
-      const day = await spending.today();
+      const day = await spending.shown();
       if (of !== undefined && of !== day.day) return [];
       // 100 % is also reported where the rest is too little for an answer.
       const isAnyUsedUp = day.ledgers.rows.some((row) => row.value.told === 100);
@@ -208,9 +208,12 @@ export function createSpendingService(
       for (const row of day.ledgers.rows) {
         const { cap } = await viewOf(row);
         if (!isMeant(row) || !isAsBefore(row)) continue;
-        const { extraPercent, told: _told, ...rest } = row.value;
-        const raised = { ...rest, extraPercent: extraPercent + percent, told: 0 } as const;
-        day.change(row, { ...raised, told: isNearlyUsed({ ledger: raised, cap }) ? 80 : 0 });
+        day.change(row, (ledger) => {
+          if (before !== undefined && ledger.extraPercent !== before) return ledger;
+          const extraPercent = ledger.extraPercent + percent;
+          const raised = { ...ledger, extraPercent, told: 0 } as const;
+          return { ...raised, told: isNearlyUsed({ ledger: raised, cap }) ? 80 : 0 };
+        });
         raisedRows.push(row);
       }
       await day.store();
@@ -233,10 +236,6 @@ export function budgetGauge(views: readonly BudgetView[]): Gauge {
   return gauge('budget_used_ratio', 'Used share of the fullest daily budget.', values);
 }
 const isAnswer = (entry: TranscriptEntry) => entry.role === 'assistant';
-
-function namesOf({ key, names }: LedgerRow): CountNames {
-  return [key, ...[...names].filter((name) => name !== key)];
-}
 
 // The question to an owner about a budget that is used up, and the effect of the answer.
 

@@ -35,20 +35,30 @@ import {
 import {
   type Amount,
   type Ask,
+  type Grant,
   grant,
   isAlmostUsed,
   isLimited,
   isNearlyUsed,
   isUsedUp,
+  type Ledger,
   NOTHING,
   type Price,
   type Told,
   withHeld,
+  withHeldBy,
   withSettled,
+  withSettledBy,
   worstCase,
 } from './rules/spending.ts';
 import type { BudgetOwners } from './spending-day.ts';
-import { type Account, SpendingDay, spentBy } from './spending-day.ts';
+import {
+  type Account,
+  type LedgerRow,
+  type Sharing,
+  SpendingDay,
+  spentBy,
+} from './spending-day.ts';
 
 export type SpendingSettings = {
   readonly limits: LimitsConfig;
@@ -64,6 +74,8 @@ type SpendingDeps = {
   readonly knownAs: KnownAs;
   readonly ownerOf: BudgetOwners;
   settings(): SpendingSettings;
+  /** Absent: this process is the only one. */
+  readonly sharing?: Sharing | undefined;
 };
 
 /** Factor on the estimated input, because estimates err. */
@@ -71,6 +83,8 @@ const INPUT_MARGIN = 1.25;
 /** Used where nothing is to be stored later any more. */
 const NO_TIMER: Disposable = { [Symbol.dispose]: () => undefined };
 const STORE_AFTER_MS = 1000;
+/** Between two looks whether other processes have made room. */
+const LOOK_MS = 1000;
 const KEEP_MS = 400 * 86_400_000;
 
 type Held = {
@@ -105,6 +119,12 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
       this.#loading = undefined;
       throw error;
     }
+  }
+
+  /** The same, with what other processes have changed. @throws StoreError */
+  async shown(): Promise<SpendingDay> {
+    const day = await this.today();
+    return day.refreshed(() => this.#unread(day.day));
   }
 
   modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string {
@@ -146,9 +166,8 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   /** Whether the call could be repeated in full after it was given up. */
   async #coversTwice(payer: Payer, ask: Ask): Promise<boolean> {
     const { accounts } = await this.#charged(payer);
-    const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
     const twice = { ...ask, inputTokens: 2 * ask.inputTokens, outputTokens: 2 * ask.outputTokens };
-    const granted = grant(budgets, twice);
+    const granted = grant(budgetsOf(accounts), twice);
     return granted.kind === 'granted' && granted.outputTokens === twice.outputTokens;
   }
 
@@ -156,13 +175,19 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   async #claim(payer: Payer, ask: Ask, signal: AbortSignal): Promise<Held | Refusal> {
     for (;;) {
       const { day, accounts } = await this.#charged(payer);
-      const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
-      const granted = grant(budgets, ask);
+      const isTogether = this.#deps.sharing !== undefined && accounts.some(isCapped);
+      const granted = isTogether
+        ? await this.#grantTogether(day, accounts, ask)
+        : grant(budgetsOf(accounts), ask);
       if (granted.kind === 'wait') {
-        await day.room(signal);
+        await this.#room(day, signal);
         continue;
       }
-      if (granted.kind === 'granted') return this.#hold(day, payer, ask, granted.outputTokens);
+      if (granted.kind === 'granted') {
+        const held = worstCase(ask, granted.outputTokens);
+        if (!isTogether) await this.#hold(day, payer, held);
+        return this.#held(day, payer, held, granted.outputTokens);
+      }
       const account = accounts[granted.by];
       if (account !== undefined) return this.#refuse(day, account);
     }
@@ -180,8 +205,12 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     state
       .expire('', clock.now() - KEEP_MS)
       .catch((error) => log.warn('old spending not deleted', { error }));
-    const onUnread = () => log.error('spending not readable', { day });
-    return new SpendingDay(state, { day, endsAt }).load(onUnread);
+    const opened = new SpendingDay(state, { day, endsAt }, this.#deps.sharing);
+    return opened.load(() => this.#unread(day));
+  }
+
+  #unread(day: string): void {
+    this.#deps.log.error('spending not readable', { day });
   }
 
   /** Stores a changed day: within a second for the newest one, at once for an older one. */
@@ -243,36 +272,79 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 
   /** @throws StoreError where the hold could not be stored; the call must not be made then. */
-  async #hold(day: SpendingDay, payer: Payer, ask: Ask, outputTokens: number): Promise<Held> {
-    const held = worstCase(ask, outputTokens);
+  async #hold(day: SpendingDay, payer: Payer, held: Amount): Promise<void> {
     const accounts = this.#accounts(day, payer);
-    for (const { row } of accounts) day.change(row, withHeld(row.value, held));
-    let isOpen = true;
-    const settle = (spent: Amount) => {
-      if (!isOpen) return;
-      isOpen = false;
-      this.#settle(day, payer, held, spent);
-    };
+    for (const { row } of accounts) day.change(row, (ledger) => this.#withHeld(ledger, held));
+    if (!accounts.some(isCapped)) return;
     try {
-      if (accounts.some(({ cap }) => isLimited(cap))) await day.store();
+      await day.store();
     } catch (error) {
-      settle(NOTHING);
+      this.#settle(day, payer, held, NOTHING);
       throw error;
     }
+  }
+
+  /** The hold is stored with the grant. @throws StoreError */
+  #grantTogether(day: SpendingDay, accounts: readonly Account[], ask: Ask): Promise<Grant> {
+    const rows = accounts.map(({ row }) => row);
+    return day.together(rows, (ledgers) => {
+      const granted = grant(budgetsOf(accounts, ledgers), ask);
+      if (granted.kind !== 'granted') return granted;
+      const held = worstCase(ask, granted.outputTokens);
+      for (const row of ledgers) row.value = this.#withHeld(row.value, held);
+      return granted;
+    });
+  }
+
+  #held(day: SpendingDay, payer: Payer, held: Amount, outputTokens: number): Held {
+    let isOpen = true;
+    const settle = (spent: Amount) => {
+      if (isOpen) this.#settle(day, payer, held, spent);
+      isOpen = false;
+    };
     return { kind: 'held', outputTokens, settle };
+  }
+
+  /** The end of a call of another process is not heard of. @throws the signal's reason */
+  async #room(day: SpendingDay, signal: AbortSignal): Promise<void> {
+    const { clock, sharing } = this.#deps;
+    if (sharing === undefined) return day.room(signal);
+    const stop = new AbortController();
+    const slept = clock.sleep(LOOK_MS, AbortSignal.any([signal, stop.signal]));
+    slept.catch(() => undefined);
+    await Promise.race([slept, day.room(signal)]).finally(() => stop.abort());
+  }
+
+  #withHeld(ledger: Ledger, held: Amount): Ledger {
+    const { sharing } = this.#deps;
+    return sharing === undefined ? withHeld(ledger, held) : withHeldBy(sharing.owner, ledger, held);
+  }
+
+  #withSettled(ledger: Ledger, held: Amount, spent: Amount): Ledger {
+    const { sharing } = this.#deps;
+    return sharing === undefined
+      ? withSettled(ledger, held, spent)
+      : withSettledBy(sharing.owner, ledger, held, spent);
   }
 
   #settle(day: SpendingDay, payer: Payer, held: Amount, spent: Amount): void {
     // Looked up again: two names may have been linked to one person meanwhile.
     for (const account of this.#accounts(day, payer)) {
-      const { row } = account;
-      day.change(row, withSettled(row.value, held, spent));
+      day.change(account.row, (ledger) => this.#withSettled(ledger, held, spent));
       this.#deps.notes.spent(day, account, payer);
     }
     day.announceRoom();
     this.#storeSoon(day);
   }
 }
+
+const isCapped = ({ cap }: Account) => isLimited(cap);
+
+/** `rows`: their ledgers, if they are not those of the accounts. */
+const budgetsOf = (
+  accounts: readonly Account[],
+  rows: readonly LedgerRow[] = accounts.map(({ row }) => row),
+) => rows.map((row, at) => ({ ledger: row.value, cap: accounts[at]?.cap ?? NOTHING }));
 
 /** Merges the ledgers of a person who is known on several channels. */
 function joinPersonChannels(day: SpendingDay, payer: Payer, { names }: Known): void {
@@ -316,7 +388,7 @@ export function createBudgetNotes(deps: BudgetNotesDeps) {
   /** False where it was reported before. */
   function isFirst(day: SpendingDay, { row }: Account, told: Told): boolean {
     if (row.value.told >= told) return false;
-    day.change(row, { ...row.value, told });
+    day.change(row, (ledger) => ({ ...ledger, told }));
     return true;
   }
 

@@ -216,7 +216,7 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   proxies,
   timeZone,
   ({ store }) => databaseProblems(store),
-  ({ store, storage, limits }) => storageProblems(storage.path, store.engine, limits.budget),
+  ({ store, storage }) => storageProblems(storage.path, store.engine),
   ...FEATURE_CONFLICTS,
 ];
 

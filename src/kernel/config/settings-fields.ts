@@ -137,11 +137,7 @@ export const databaseProblems = ({ engine, url }: { engine: string; url: string 
   );
 
 /** The folder that several processes share. */
-export const storageProblems = (
-  path: string,
-  engine: string,
-  budget: Readonly<Record<string, unknown>>,
-): Problems => [
+export const storageProblems = (path: string, engine: string): Problems => [
   ...unless(
     path === '' || engine === 'postgres',
     'storage.path',
@@ -153,14 +149,6 @@ export const storageProblems = (
     'storage.path',
     t`"${path}" is no absolute path`,
     t`Set it to where the shared volume is mounted, e.g. /srv/nanobot.`,
-  ),
-  ...Object.entries(budget).flatMap(([name, limit]) =>
-    unless(
-      path === '' || !name.endsWith('PerDay') || limit === 0,
-      `limits.budget.${name}`,
-      t`budgets are not kept by several processes together yet`,
-      t`Set it to 0, or remove storage and have one process only.`,
-    ),
   ),
 ];
 

@@ -1,11 +1,12 @@
 // Counts the answered messages of people and groups, and stops what exceeds the limits: one notice,
 // then silence. Counts are in memory and are stored in the transaction that stores the messages, so
-// that neither a restart nor a message costs more for it. The rules are in rules/fair-use.ts.
+// that neither a restart nor a message costs more for it; several processes count in the database.
+// The rules are in rules/fair-use.ts.
 
 import { readOnce } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { createLocalDays, type LocalDay } from '../../lib/time/zone-time.ts';
+import { createLocalDays } from '../../lib/time/zone-time.ts';
 import { type AdmissionPolicy, admit, type Verdict } from '../access/admission.ts';
 import type { PersonLimits } from '../access/person.ts';
 import type { AcceptResult, MessageBus } from '../bus/bus.ts';
@@ -28,6 +29,7 @@ import {
   type MessageLimits,
   type Moment,
   NO_MESSAGES,
+  namesOf,
   pauseNotice,
   personLimits,
   personNames,
@@ -37,6 +39,7 @@ import {
 } from '../message/message-limits.ts';
 import type { KnownAs, Persons } from '../people/persons.ts';
 import type { CountedAs, Gated } from './group-intake.ts';
+import { changeCounts } from './shared-counts.ts';
 
 type FairUseDeps = {
   readonly state: KeyValueStore;
@@ -44,6 +47,8 @@ type FairUseDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly knownAs: KnownAs;
+  /** Other processes count the same people. */
+  readonly isShared?: boolean;
   settings(): { readonly limits: LimitsConfig; readonly timeZone: string };
 };
 
@@ -69,7 +74,9 @@ type Account = {
 type LimitsOf = ReadonlyMap<InboundMessage, PersonLimits>;
 
 /** `undo` reverts the count of a message that turns out to be known already. */
-type Judged = { readonly item: Gated; readonly undo?: () => void };
+type Judged = { readonly item: Gated; readonly undo?: (tallies: Tallies) => void };
+
+type Tallies = CountRows<Tally>;
 
 const PERSON = 'person ';
 const COMMAND = 'command ';
@@ -77,8 +84,10 @@ const GROUP = 'group ';
 /** Counts of past days are deleted from the store after this. */
 const KEEP_MS = 2 * 86_400_000;
 
-export function createFairUse({ state, bus, clock, log, knownAs, settings }: FairUseDeps) {
-  const tallies = new CountRows<Tally>(NO_MESSAGES, joinedTallies);
+export function createFairUse(deps: FairUseDeps) {
+  const { state, bus, clock, log, knownAs, isShared = false, settings } = deps;
+  const stored = { state, prefix: '', fresh: NO_MESSAGES, join: joinedTallies };
+  const tallies: Tallies = new CountRows(NO_MESSAGES, joinedTallies);
   const dayOf = createLocalDays();
   let sweptOn = '';
 
@@ -89,7 +98,9 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   });
 
   /** At most once a day: drops people who have not written since. */
-  function sweep(now: number, today: LocalDay) {
+  function sweep() {
+    const now = clock.now();
+    const today = dayOf(now, settings().timeZone);
     if (sweptOn === today.day) return;
     sweptOn = today.day;
     for (const row of tallies.rows) if (isSpent(row.value, { now, today })) tallies.forget(row);
@@ -97,7 +108,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   }
 
   /** A person seen on a new channel is joined with their earlier record. */
-  async function joinPersonChannels(batch: readonly Gated[]): Promise<LimitsOf> {
+  async function joinPersonChannels(tallies: Tallies, batch: readonly Gated[]): Promise<LimitsOf> {
     const counted = batch.filter(({ counts }) => counts !== undefined);
     const own = new Map<InboundMessage, PersonLimits>();
     await Promise.all(
@@ -113,6 +124,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   }
 
   function accountsOf(
+    tallies: Tallies,
     message: InboundMessage,
     { role, as }: CountedAs,
     ownOf: LimitsOf,
@@ -144,6 +156,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   }
 
   function judge(
+    tallies: Tallies,
     item: Gated,
     message: InboundMessage,
     counts: CountedAs,
@@ -152,9 +165,8 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   ): Judged {
     const now = clock.now();
     const today = dayOf(now, settings().timeZone);
-    sweep(now, today);
     const moment: Moment = { saidAt: Math.min(message.sentAt, now), now, today };
-    const accounts = accountsOf(message, counts, ownOf);
+    const accounts = accountsOf(tallies, message, counts, ownOf);
     for (const { whose, row, limits } of accounts) {
       const verdict = weigh(row.value, moment, limits);
       if (verdict.kind === 'take') continue;
@@ -167,8 +179,10 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
       const refused: Gated = { entry: { kind: 'record', message, gate } };
       if (!isNew) return { item: refused };
       const afterwards = tell(message, pauseNotice(whose, pause, limits, now));
-      const undo = () => {
-        row.value = withPause(row.value, before);
+      const names = namesOf(row);
+      const undo = (current: Tallies) => {
+        const again = current.at(names);
+        again.value = withPause(again.value, before);
       };
       return { item: { ...refused, afterwards }, undo };
     }
@@ -176,21 +190,64 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
       row.value = taken(row.value, moment, limits);
       touched.add(row);
     }
-    const undo = () => {
-      for (const { row } of accounts) row.value = givenBack(row.value, moment);
+    const names = accounts.map(({ row }) => namesOf(row));
+    const undo = (current: Tallies) => {
+      for (const each of names) {
+        const row = current.at(each);
+        row.value = givenBack(row.value, moment);
+      }
     };
     return { item, undo };
   }
 
+  function judgeAll(
+    tallies: Tallies,
+    batch: readonly Gated[],
+    ownOf: LimitsOf,
+    touched: Set<CountRow<Tally>>,
+  ): readonly Judged[] {
+    return batch.map((item) => {
+      const { counts, entry } = item;
+      if (counts === undefined) return { item };
+      return judge(tallies, item, entry.message, counts, ownOf, touched);
+    });
+  }
+
+  const undosOf = (weighed: readonly Judged[], results: readonly AcceptResult[]) =>
+    weighed.flatMap(({ undo }, index) => (results[index] === 'accepted' ? [] : (undo ?? [])));
+
+  /** Counted before the messages are stored: other processes count the same people. */
+  async function weighTogether(batch: readonly Gated[]): Promise<Weighed> {
+    const met: Tallies = new CountRows(NO_MESSAGES, joinedTallies);
+    const ownOf = await joinPersonChannels(met, batch);
+    for (const { counts, entry } of batch) {
+      if (counts !== undefined) accountsOf(met, entry.message, counts, ownOf);
+    }
+    const names = met.rows.map(namesOf);
+    const weighed = await changeCounts(stored, names, (rows) =>
+      judgeAll(rows, batch, ownOf, new Set()),
+    );
+    return {
+      batch: weighed.map(({ item }) => item),
+      store: async () => undefined,
+      settle(results) {
+        const undos = undosOf(weighed, results);
+        if (undos.length === 0) return;
+        changeCounts(stored, names, (rows) => {
+          for (const undo of undos) undo(rows);
+        }).catch((error) => log.warn('counts not stored', { error }));
+      },
+    };
+  }
+
   return {
     async weigh(batch: readonly Gated[]): Promise<Weighed> {
+      sweep();
+      if (isShared) return weighTogether(batch);
       await loaded();
-      const ownOf = await joinPersonChannels(batch);
+      const ownOf = await joinPersonChannels(tallies, batch);
       const touched = new Set<CountRow<Tally>>();
-      const weighed = batch.map((item): Judged => {
-        const { counts, entry } = item;
-        return counts === undefined ? { item } : judge(item, entry.message, counts, ownOf, touched);
-      });
+      const weighed = judgeAll(tallies, batch, ownOf, touched);
       return {
         batch: weighed.map(({ item }) => item),
         async store() {
@@ -203,9 +260,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
             .catch((error) => log.warn('counts not stored', { error }));
         },
         settle(results) {
-          for (const [index, { undo }] of weighed.entries()) {
-            if (results[index] !== 'accepted') undo?.();
-          }
+          for (const undo of undosOf(weighed, results)) undo(tallies);
         },
       };
     },

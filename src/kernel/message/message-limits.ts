@@ -79,6 +79,11 @@ export type CountRow<Value> = {
   value: Value;
 };
 
+/** The name it is stored under first. */
+export function namesOf({ key, names }: Pick<CountRow<unknown>, 'key' | 'names'>): CountNames {
+  return [key, ...[...names].filter((name) => name !== key)];
+}
+
 /** What must be written so that the collection can be restored. */
 export type StoredRow = { readonly key: string; readonly value: string | undefined };
 

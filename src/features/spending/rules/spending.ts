@@ -14,6 +14,8 @@ export type Ledger = {
   readonly spent: Amount;
   /** The worst case of calls in progress. */
   readonly held: Amount;
+  /** Its parts, by the process that makes the calls; absent where there is only one process. */
+  readonly holds?: Readonly<Record<string, Amount>>;
   /** Added to the limit for this day by an owner. */
   readonly extraPercent: number;
   readonly told: Told;
@@ -158,15 +160,59 @@ export function withSettled(ledger: Ledger, held: Amount, spent: Amount): Ledger
 }
 
 /** What a killed process held may have been spent, so it counts as spent. */
-export function afterCrash(ledger: Ledger): Ledger {
+export function afterCrash({ holds: _holds, ...ledger }: Ledger): Ledger {
   return { ...ledger, held: NOTHING, spent: plus(ledger.spent, ledger.held) };
+}
+
+/** The same of several processes: of those that are gone. */
+export function afterDeaths(ledger: Ledger, isLive: (owner: string) => boolean): Ledger {
+  const { holds = {}, ...rest } = ledger;
+  const gone = Object.entries(holds).filter(([owner]) => !isLive(owner));
+  if (gone.length === 0) return ledger;
+  const lost = gone.map(([, amount]) => amount).reduce(plus);
+  const left = Object.entries(holds).filter(([owner]) => isLive(owner));
+  const held = minus(rest.held, lost);
+  return { ...rest, held, holds: Object.fromEntries(left), spent: plus(rest.spent, lost) };
+}
+
+export function withHeldBy(owner: string, { holds, ...ledger }: Ledger, amount: Amount): Ledger {
+  const own = plus(holds?.[owner] ?? NOTHING, amount);
+  return { ...withHeld(ledger, amount), holds: { ...holds, [owner]: own } };
+}
+
+/** Where the process was taken for dead meanwhile, what it held has been counted as spent. */
+export function withSettledBy(
+  owner: string,
+  { holds = {}, ...ledger }: Ledger,
+  held: Amount,
+  spent: Amount,
+): Ledger {
+  const { [owner]: own = NOTHING, ...others } = holds;
+  const released = {
+    tokens: Math.min(own.tokens, held.tokens),
+    micros: Math.min(own.micros, held.micros),
+  };
+  const left = minus(own, released);
+  const isOver = left.tokens === 0 && left.micros === 0;
+  const settled = withSettled(ledger, released, spent);
+  return {
+    ...settled,
+    spent: minus(settled.spent, minus(held, released)),
+    holds: isOver ? others : { ...others, [owner]: left },
+  };
 }
 
 /** Merges two ledgers that belong to one person. */
 export function joinedLedgers(left: Ledger, right: Ledger): Ledger {
+  const owners = Object.keys({ ...left.holds, ...right.holds });
+  const holdOf = (owner: string) =>
+    plus(left.holds?.[owner] ?? NOTHING, right.holds?.[owner] ?? NOTHING);
   return {
     spent: plus(left.spent, right.spent),
     held: plus(left.held, right.held),
+    ...(owners.length > 0
+      ? { holds: Object.fromEntries(owners.map((owner) => [owner, holdOf(owner)])) }
+      : {}),
     extraPercent: Math.max(left.extraPercent, right.extraPercent),
     told: left.told > right.told ? left.told : right.told,
     calls: left.calls + right.calls,

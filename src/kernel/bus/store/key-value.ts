@@ -1,7 +1,7 @@
 // Scoped key-value rows.
 
 import type { RowChange } from '../bus.ts';
-import type { KeyValueEntry, RowSwap } from './store.ts';
+import type { KeyValueEntry, RowSwap, RowsStep } from './store.ts';
 
 /** Sorts after every key that continues the prefix. */
 const PREFIX_END = '\u{10ffff}';
@@ -53,6 +53,21 @@ export function swap(
   tx.wrote?.(scope);
   putRows(tx, others);
   return true;
+}
+
+/** Reads rows and writes what follows from them. */
+export function update<T>(tx: Transaction, scope: string, step: RowsStep<T>): T {
+  const { rows, result } = step((keys) => {
+    if (keys.length === 0) return new Map();
+    const places = keys.map(() => '?').join(', ');
+    const found = tx.all<KeyValueEntry>(
+      `SELECT key, value FROM key_value WHERE scope = ? AND key IN (${places})`,
+      ...[scope, ...keys],
+    );
+    return new Map(found.map(({ key, value }) => [key, value]));
+  });
+  putMany(tx, scope, rows);
+  return result;
 }
 
 /** Writes rows of several scopes. */

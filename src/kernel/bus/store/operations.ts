@@ -4,10 +4,20 @@
 import type { Clock } from '../../../lib/time/clock.ts';
 import { LeadLostError } from '../../message/errors.ts';
 import { accept, cancel, neededMedia, readCursor, setAttachments } from './inbound.ts';
-import { expire, get, list, put, putMany, type Sql, swap, type Transaction } from './key-value.ts';
+import {
+  expire,
+  get,
+  list,
+  put,
+  putMany,
+  type Sql,
+  swap,
+  type Transaction,
+  update,
+} from './key-value.ts';
 import * as nodes from './nodes.ts';
 import * as outbound from './outbound.ts';
-import type { EmbeddedStore } from './store.ts';
+import type { EmbeddedStore, RowsStep } from './store.ts';
 import { traceMessage } from './trace.ts';
 import {
   adoptEntries,
@@ -151,6 +161,7 @@ export function bindOperations(
         set: change(put),
         setMany: change(putMany),
         swap: change(swap),
+        update: <T>(step: RowsStep<T>) => change(update<T>)(step),
         delete: (key) => change(put)(key, undefined),
         list: (prefix, options = {}) => read(list)(name, prefix, options),
         expire: change(expire),

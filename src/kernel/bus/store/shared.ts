@@ -48,6 +48,8 @@ export interface SharedStore {
   /** The epoch of leading it from now on; undefined while another live process does. */
   lead(resource: string): Promise<number | undefined>;
   release(resource: string): Promise<void>;
+  /** As last seen, at most a second ago: what a process holds that is gone is free. */
+  isLive(owner: string): boolean;
   /** As last seen, at most a second ago. */
   leaderOf(resource: string): string | undefined;
   /** Whether another process that is not about to end runs accounts. */

@@ -39,6 +39,15 @@ export type RowSwap = {
   readonly to: string | undefined;
 };
 
+/**
+ * What becomes of rows, by their current values. It is pure and may run again: what it changes is
+ * only what it returns.
+ */
+export type RowsStep<T> = (read: (keys: readonly string[]) => ReadonlyMap<string, string>) => {
+  readonly rows: readonly KeyValueChange[];
+  readonly result: T;
+};
+
 /** Rows of one scope. A resolved write is on disk. Values are opaque text, usually JSON. */
 export interface KeyValueStore {
   get(key: string): Promise<string | undefined>;
@@ -50,6 +59,8 @@ export interface KeyValueStore {
    * as `from`. Returns whether it was.
    */
   swap(row: RowSwap, others: readonly RowChange[]): Promise<boolean>;
+  /** Reads rows and writes others in one transaction, in which nobody else writes. */
+  update<T>(step: RowsStep<T>): Promise<T>;
   delete(key: string): Promise<void>;
   /**
    * Rows whose key starts with the prefix, in key order (`newestFirst`: in descending key order).

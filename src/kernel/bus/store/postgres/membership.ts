@@ -17,6 +17,8 @@ const SILENT_MS = 4000;
 const CUT_MS = 1800;
 /** A server that started so recently may not have heard of all its processes yet. */
 const SETTLE_MS = 5000;
+/** A process that is not known may have come since the last look. */
+const UNKNOWN_MS = 2 * PULSE_MS;
 const PULSE_DEADLINE_MS = 3000;
 /** Smaller differences of clocks are measuring errors. */
 const MIN_OFFSET_MS = 500;
@@ -62,6 +64,7 @@ export function createMembership(deps: MembershipDeps) {
   let connection: Connection | undefined;
   let known: readonly Row[] = [];
   let leaders = new Map<string, string>();
+  const unknown = new Map<string, number>();
   let isDraining = false;
   let isNode = false;
   let isMissed = false;
@@ -140,6 +143,7 @@ export function createMembership(deps: MembershipDeps) {
     ]);
     const before = JSON.stringify([known.map((row) => row.owner), [...leaders]]);
     known = nodes.rows as unknown as readonly Row[];
+    for (const row of known) unknown.delete(row.owner);
     leaders = new Map(led.rows.map((row) => [String(row['resource']), String(row['owner'])]));
     if (JSON.stringify([known.map((row) => row.owner), [...leaders]]) !== before) deps.onChange();
     if (clock.monotonic() < settledAt) return;
@@ -256,6 +260,15 @@ export function createMembership(deps: MembershipDeps) {
     others: () => known.filter((row) => row.owner !== owner && !isDead(row)).map(selfOf),
     shared: {
       owner,
+      isLive(by: string): boolean {
+        const now = clock.monotonic();
+        if (by === owner || now < settledAt) return true;
+        const row = known.find((each) => each.owner === by);
+        if (row !== undefined) return !isDead(row);
+        const since = unknown.get(by) ?? now;
+        unknown.set(by, since);
+        return now - since < UNKNOWN_MS;
+      },
       leaderOf: (resource: string) => leaders.get(resource),
       hasOtherChannels: () =>
         known.some(
