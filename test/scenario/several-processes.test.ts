@@ -3,7 +3,6 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { campaign, isFullCampaign } from '../support/campaign.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import {
@@ -14,6 +13,11 @@ import {
 
 const OWNER = 900;
 const WAIT_MS = 45_000;
+/** Has a budget, of which each answer takes so much. */
+const LIMITED = 990;
+const CAP = 100_000;
+const COST = 20_000;
+const REFUSED = /is used up|too little for an answer/;
 
 let server: PostgresServer;
 let telegram: BotApi;
@@ -24,11 +28,16 @@ beforeAll(async () => {
   if (!hasPostgres) return;
   server = await startPostgres(['max_connections=60']);
   telegram = await startBotApi();
-  model = await startLlmServer({ respond: echo });
+  model = await startLlmServer({
+    respond: (request) => ({ ...echo(request), usage: { input: COST - 10, output: 10 } }),
+  });
   cluster = await makeProcessCluster(await server.database(), () => ({
     agents: { defaults: { model: 'openai/sim-1' } },
     coalesce: { quietMs: 0, continuationMs: 0 },
-    limits: { messages: { perMinute: 0, perDay: 0 } },
+    limits: {
+      messages: { perMinute: 0, perDay: 0 },
+      exceptions: [{ who: `telegram:${LIMITED}`, tokensPerDay: CAP }],
+    },
     providers: { openai: { apiKey: 'sk-several', apiBase: model.openaiBase } },
     channels: {
       telegram: {
@@ -123,51 +132,21 @@ describe.skipIf(!hasPostgres)('several processes on one PostgreSQL', () => {
     expect(telegram.violations).toEqual([]);
   });
 
-  it.runIf(isFullCampaign())(
-    'lose, double and reorder nothing while they die, stand still and lose the database',
-    async () => {
-      const chats = Array.from({ length: 6 }, (_, at) => OWNER + 50 + at);
-      const sent = new Map(chats.map((chat) => [chat, [] as string[]]));
-      const takeoversMs: number[] = [];
-      const rounds = campaign({ short: 5, full: 200 });
-      for (let round = 0; round < rounds; round += 1) {
-        const victim = cluster.members[round % cluster.members.length];
-        const isFrozen = round % 4 === 2;
-        const isCrash = round === rounds - 1;
-        for (const chat of chats) {
-          const nonce = `c${round}x${chat}`;
-          sent.get(chat)?.push(nonce);
-          says(chat, nonce);
-        }
-        if (isCrash) {
-          await server.crash();
-          await server.start();
-        } else if (isFrozen) victim?.freeze();
-        else await victim?.kill();
-        const at = performance.now();
-        const probe = `p${round}`;
-        says(OWNER, probe);
-        await answered(OWNER, probe);
-        takeoversMs.push(Math.round(performance.now() - at));
-        if (isFrozen) victim?.thaw();
-        else if (!isCrash) await victim?.start();
-      }
-      for (const [chat, nonces] of sent) for (const nonce of nonces) await answered(chat, nonce);
-      for (const [chat, nonces] of sent) {
-        // A first plain send whose outcome is unknown is repeated with a mark.
-        const marked = telegram
-          .chat(chat)
-          .messages.filter(({ text }) =>
-            text.includes('sent again: the first try was not confirmed'),
-          );
-        const once = heard(chat);
-        expect([...new Set(once)]).toEqual(nonces);
-        expect(once.length - nonces.length).toBeLessThanOrEqual(marked.length);
-      }
-      expect(telegram.violations).toEqual([]);
-      takeoversMs.sort((one, other) => one - other);
-      process.stderr.write(`answered after a loss, milliseconds: ${takeoversMs.join(' ')}\n`);
-    },
-    1_800_000,
-  );
+  it('keep one budget together', async () => {
+    const answersTo = () =>
+      telegram
+        .chat(LIMITED)
+        .messages.filter(({ from }) => from === 'bot')
+        .map(({ text }) => (/^nonce-b/.test(text) ? 'answered' : REFUSED.test(text)));
+    for (let each = 0; each < 10; each += 1) {
+      says(LIMITED, `b${each}`);
+      await telegram.waitFor(() => answersTo().filter(Boolean).length > each, WAIT_MS);
+    }
+    const answered = answersTo().filter((kind) => kind === 'answered').length;
+    expect(answered).toBeGreaterThanOrEqual(CAP / COST - 1);
+    expect(answered).toBeLessThanOrEqual(CAP / COST);
+    const [{ rows }] = JSON.parse(await cluster.nanobot('usage', '--json'));
+    const own = rows.find(({ key }: { key: string }) => key === `person telegram:${LIMITED}`);
+    expect(own.ledger.spent.tokens).toBe(answered * COST);
+  });
 });

@@ -32,14 +32,18 @@ export interface ProcessCluster extends AsyncDisposable {
   nanobot(...args: readonly string[]): Promise<string>;
 }
 
-/** @param url of the database */
+/**
+ * @param url of the database
+ * @param variables further ones of the environment of each process
+ */
 export async function makeProcessCluster(
   url: string,
   config: (folder: string) => ConfigInput,
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<ProcessCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-shared-'));
   const members: Member[] = [];
-  const env = { DATABASE_URL: url };
+  const env = { ...variables, DATABASE_URL: url };
   const whole = (extra: ConfigInput): ConfigInput => ({
     gateway: { port: 0 },
     store: { engine: 'postgres', url: { env: 'DATABASE_URL' } as unknown as string },
