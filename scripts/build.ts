@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
-import { buildPage } from './page.ts';
+import { buildDiagrams, buildPage } from './page.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PACKAGES = join(ROOT, 'node_modules');
@@ -191,18 +191,27 @@ const PERMISSIVE = new Set(
     ' ',
   ),
 );
+const MIT = /^\s*(?:the )?MIT license/i;
 const LICENSE_FILE = /^(?:licen[cs]e|copying|notice)/i;
+
+const licenseFiles = (folder: string) =>
+  readdirSync(folder)
+    .filter((file) => LICENSE_FILE.test(file))
+    .map((file) => readFileSync(join(folder, file), 'utf8').trim());
+
+/** Of a package whose manifest names none. */
+const licenseInFile = (folder: string) =>
+  licenseFiles(folder).some((text) => MIT.test(text)) ? 'MIT' : '';
 
 /** @throws Error if a package must not be merged */
 function licenseOf(folder: string): string {
-  const { name, version, license = '' } = manifestOf(folder);
+  const { name, version, license = licenseInFile(folder) } = manifestOf(folder);
   const choices = license.replaceAll(/[()]/g, '').split(' OR ');
   const isPermissive = choices.some((all) =>
     all.split(' AND ').every((one) => PERMISSIVE.has(one)),
   );
   if (!isPermissive) throw new Error(`${name} has the license "${license}"`);
-  const files = readdirSync(folder).filter((file) => LICENSE_FILE.test(file));
-  const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
+  const texts = licenseFiles(folder);
   return [`${name} ${version} (${license})`, ...texts].join('\n\n');
 }
 
@@ -219,14 +228,18 @@ mkdirSync(DIST);
 // Each thread separately: code shared with the program would be in chunks that a start reads.
 const entries = ['src/main.ts', ...globSync('src/**/*-worker.ts', { cwd: ROOT })];
 const made = await Promise.all(entries.map(bundle));
-const page = await buildPage();
-writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf([...made.flat(), ...page.inputs]));
+const parts = { built: await buildPage(), diagrams: await buildDiagrams() };
+const inputs = [...made, ...Object.values(parts).map((part) => part.inputs)].flat();
+writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf(inputs));
 cpSync(join(ROOT, 'src/http/page'), join(DIST, 'page'), {
   recursive: true,
   // The scripts are built, but for the texts: the server puts the translation into them.
-  filter: (path) => !/\.(?:[jt]sx?|json)$|\/console$/.test(path) || path.endsWith('/texts.js'),
+  filter: (path) =>
+    !/\.(?:[jt]sx?|json)$|\/(?:chat|console)$/.test(path) || path.endsWith('/texts.js'),
 });
-mkdirSync(join(DIST, 'page/built'));
-for (const [name, text] of page.files) writeFileSync(join(DIST, 'page/built', name), text);
+for (const [folder, { files }] of Object.entries(parts)) {
+  mkdirSync(join(DIST, 'page', folder), { recursive: true });
+  for (const [name, text] of files) writeFileSync(join(DIST, 'page', folder, name), text);
+}
 cpSync(join(ROOT, 'src/tools/descriptions'), join(DIST, 'descriptions'), { recursive: true });
 cpSync(join(PACKAGES, 'ttag/dist/ttag.esm.min.mjs'), join(DIST, 'ttag.esm.min.mjs'));

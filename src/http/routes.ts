@@ -2,24 +2,18 @@
 // routes of features. Every request passes authentication before its body is read; errors are
 // answered with a sentence, never with a stack.
 
-import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import type { RequestListener, Server } from 'node:http';
-import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { FastifyHelmetOptions } from '@fastify/helmet';
 import helmet from '@fastify/helmet';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { type FastifyInstance, fastify } from 'fastify';
 import type { LocalChannel } from '../channels/local-channel.ts';
 import type { ChannelReport } from '../kernel/gateway.ts';
 import { Refusal, type Route } from '../kernel/http-routes.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
 import type { AuditLog, Gauge, MetricsPage } from '../kernel/observe/telemetry.ts';
 import type { Typed } from '../kernel/typed-command.ts';
-import { readOnce } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
-import { t, translatedPage, translation } from '../lib/texts.ts';
+import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
 import {
@@ -28,6 +22,7 @@ import {
   LOGIN_ROUTES,
   type UnprovenConnections,
 } from './authentication.ts';
+import { addPage } from './page-files.ts';
 import { addChatRoutes, addContributedRoutes, addFileRoutes, failureReply } from './replies.ts';
 
 const MAX_BODY_BYTES = 1_048_576;
@@ -40,6 +35,7 @@ const SECURITY_HEADERS = {
     directives: {
       defaultSrc: ["'none'"],
       scriptSrc: ["'self'"],
+      frameSrc: ["'self'"],
       styleSrc: ["'self'"],
       connectSrc: ["'self'"],
       imgSrc: ["'self'", 'data:'],
@@ -57,84 +53,6 @@ const SECURITY_HEADERS = {
   // The server speaks plain HTTP; a TLS proxy in front of it decides about this.
   strictTransportSecurity: false,
 } as const satisfies FastifyHelmetOptions;
-
-// The files of the web page: those of its folder and the built scripts; others cannot be requested.
-// They are read once, on the first request.
-
-const PAGE_FOLDER = join(import.meta.dirname, 'page');
-/** The bundle includes a copy: the packages are not installed beside it. */
-const vendorFile = (name: string, ofPackage: string) =>
-  fileURLToPath(
-    new URL(
-      name,
-      import.meta.url.endsWith('.ts') ? import.meta.resolve(ofPackage) : import.meta.url,
-    ),
-  );
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
-  '.svg': 'image/svg+xml',
-  '.png': 'image/png',
-  '.webmanifest': 'application/manifest+json',
-};
-
-/** Scripts are built. */
-const STATIC = new Set(['.html', '.css', '.svg', '.png', '.webmanifest']);
-
-type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
-
-/** URL path to a reader of the file. `typed` gives commands in the form used on this machine. */
-function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
-  const own = readdirSync(PAGE_FOLDER).filter((name) => STATIC.has(extname(name)));
-  return new Map([
-    ['/', pageFile(join(PAGE_FOLDER, 'index.html'), (html) => translatedPage(typed(html)))],
-    ['/api/docs', pageFile(join(PAGE_FOLDER, 'api-docs.html'), translatedPage)],
-    ['/vendor/ttag.js', pageFile(vendorFile('ttag.esm.min.mjs', 'ttag'), (text) => text)],
-    ...own.map((name) => [`/${name}`, pageFile(join(PAGE_FOLDER, name), typed)] as const),
-    ['/texts.js', pageFile(join(PAGE_FOLDER, 'texts.js'), (js) => js.replace('null', translation))],
-  ]);
-}
-
-const pageFile = (path: string, typed: Typed): (() => Promise<PageFile>) =>
-  readOnce(async () => {
-    const content = await readFile(path);
-    return served(path, path.endsWith('.png') ? content : Buffer.from(typed(content.toString())));
-  });
-
-function served(path: string, body: Buffer): PageFile {
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
-  return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
-}
-
-type BuiltFiles = ReadonlyMap<string, PageFile>;
-
-/** The scripts of the page, under /built/. The bundle includes them; a checkout builds them. */
-function builtFiles(typed: Typed): () => Promise<BuiltFiles> {
-  return readOnce(async () => {
-    const files = await (import.meta.url.endsWith('.ts') ? buildNow() : readBuilt());
-    return new Map(
-      [...files].map(([name, text]) => [name, served(name, Buffer.from(typed(text)))]),
-    );
-  });
-}
-
-async function readBuilt() {
-  const folder = join(PAGE_FOLDER, 'built');
-  const read = readdirSync(folder).map(
-    async (name) => [name, await readFile(join(folder, name), 'utf8')] as const,
-  );
-  return new Map(await Promise.all(read));
-}
-
-async function buildNow() {
-  // By an address that is computed: the bundle must not contain the compiler.
-  const script = new URL('../../scripts/page.ts', import.meta.url).href;
-  const { buildPage }: typeof import('../../scripts/page.ts') = await import(script);
-  return (await buildPage()).files;
-}
 
 export type HttpServerOptions = {
   readonly host: string;
@@ -275,25 +193,4 @@ function addMetricsRoute(app: FastifyInstance, { metrics: page, gauges }: HttpSe
       .type(page.contentType)
       .send(await page.render(await gauges()));
   });
-}
-
-function addPage(app: FastifyInstance, typed: Typed) {
-  for (const [path, read] of pageFiles(typed)) {
-    app.get(path, { config: { isOpen: true } }, async (request, reply) =>
-      sendFile(await read(), request, reply),
-    );
-  }
-  const built = builtFiles(typed);
-  app.get('/built/:name', { config: { isOpen: true } }, async (request, reply) => {
-    const { name } = request.params as { readonly name: string };
-    const file = (await built()).get(name);
-    if (file === undefined) return reply.callNotFound();
-    return sendFile(file, request, reply);
-  });
-}
-
-function sendFile({ type, body, etag }: PageFile, request: FastifyRequest, reply: FastifyReply) {
-  reply.header('etag', etag).header('cache-control', 'no-cache');
-  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
-  return reply.type(type).send(body);
 }

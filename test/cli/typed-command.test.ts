@@ -122,8 +122,9 @@ test('a gateway that npm started names commands that work there, in chats, over 
   };
   expect(gateway.output()).toContain('npm run nanobot -- link');
   expect(await fetched('/api/channels')).toContain('npm run nanobot -- channels login telegram');
-  const chunks = [...(await fetched('/built/app.js')).matchAll(/chunk-\w+\.js/g)];
-  const scripts = await Promise.all(chunks.map(([name]) => fetched(`/built/${name}`)));
+  const [folder = ''] = /\/built\/[\w-]+\//.exec(await fetched('/')) ?? [];
+  const chunks = [...(await fetched(`${folder}app.js`)).matchAll(/chunk-\w+\.js/g)];
+  const scripts = await Promise.all(chunks.map(([name]) => fetched(`${folder}${name}`)));
   expect(scripts.join()).toContain('npm run nanobot -- link');
   expect(await fetched('/api/login', { code: 'x'.repeat(43) })).toContain(
     'npm run nanobot -- link',

@@ -46,7 +46,7 @@ beforeAll(async () => {
         name: 'library of the texts',
         setup({ onResolve }) {
           const path = fileURLToPath(import.meta.resolve('ttag'));
-          onResolve({ filter: /^\/vendor\/ttag\.js$/ }, () => ({ path }));
+          onResolve({ filter: /^\.\/ttag\.js$/ }, () => ({ path }));
           onResolve({ filter: /^\/texts\.js$/ }, () => ({ path: join(PAGE, 'texts.js') }));
         },
       },

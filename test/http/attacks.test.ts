@@ -27,7 +27,7 @@ describe('a name that is not ours (DNS rebinding)', () => {
     for (const path of [
       '/',
       '/healthz',
-      '/built/app.js',
+      '/diagrams/',
       '/api/web/chats',
       '/api/web/chats/a/events',
     ]) {
@@ -253,7 +253,8 @@ describe('the token', () => {
     await using rig = await startHttp({ token: TOKEN });
     const authorization = `Bearer ${TOKEN}`;
     expect((await rig.post(MESSAGES, hello, { authorization })).status).toBe(202);
-    for (const path of ['/', '/healthz', '/built/app.js', '/style.css', '/texts.js']) {
+    const script = /\/built\/[\w-]+\/app\.js/.exec((await rig.ask('/')).body)?.[0] ?? '';
+    for (const path of ['/', '/healthz', '/diagrams/', '/diagrams/frame.js', '/logo.svg', script]) {
       expect([path, (await rig.ask(path)).status]).toEqual([path, 200]);
     }
   });
@@ -367,6 +368,10 @@ describe('every answer', () => {
     '/..%2fserver.ts',
     '/server.ts',
     '/built/../app.js/../../server.ts',
+    '/built/app.js',
+    '/built/another/app.js',
+    '/diagrams/..%2f..%2fserver.ts',
+    '/diagrams/frame.ts',
     '/page/app.js',
     '//etc/passwd',
     '/vendor/',

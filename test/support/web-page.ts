@@ -107,7 +107,8 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
 async function logIn(context: BrowserContext, { access }: HttpRig) {
   const session = await access.redeem(access.makeCode().code);
   await context.addInitScript(
-    `localStorage.setItem('nanobot.session', ${JSON.stringify(session)})`,
+    // A frame without an origin has no storage.
+    `if (self.origin !== 'null') localStorage.setItem('nanobot.session', ${JSON.stringify(session)})`,
   );
 }
 

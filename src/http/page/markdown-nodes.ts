@@ -50,10 +50,19 @@ function blockNode(given: Token): HTMLElement {
   }
 }
 
+const CLOSED_FENCE = /\n {0,3}(?:`{3,}|~{3,})\s*$/;
+
 function codeNode({ text, lang = '', raw }: Tokens.Code): HTMLElement {
   const language = /^[\w+#.-]+/.exec(lang)?.[0];
-  if (language !== 'math') return codeBlock(text, language);
-  return formulaNode({ type: 'formula', raw, text, isDisplay: true });
+  if (language === 'math') return formulaNode({ type: 'formula', raw, text, isDisplay: true });
+  const block = codeBlock(text, language);
+  // While it is written it is no diagram yet.
+  if (language === 'mermaid' && CLOSED_FENCE.test(raw))
+    whenShown(block, async () => {
+      const { drawDiagram } = await import('./chat/diagram.ts');
+      await drawDiagram(block, text);
+    });
+  return block;
 }
 
 /** Its source until it is drawn, and where it cannot be. */

@@ -1,6 +1,6 @@
 // The texts of the page. The gateway puts its translation in the place of null.
 
-import { addLocale, msgid, ngettext, setDedent, t, useLocale } from '/vendor/ttag.js';
+import { addLocale, msgid, ngettext, setDedent, t, useLocale } from './ttag.js';
 
 export { msgid, ngettext, t };
 
