@@ -91,28 +91,48 @@ async function buildNow(which: 'buildPage' | 'buildDiagrams') {
   return (await builders[which]()).files;
 }
 
-type Versioned = { readonly version: string; readonly files: ReadonlyMap<string, ReadFile> };
+type Versioned = {
+  readonly version: string;
+  readonly files: ReadonlyMap<string, ReadFile>;
+  /** The scripts that one needs before it runs, itself included. */
+  readonly neededBy: (script: string) => readonly string[];
+};
+
+const STATIC_IMPORT = /(?:\bfrom|\bimport) ?["']\.\/([\w.-]+\.js)["']/g;
 
 const versionedFiles = (typed: Typed): (() => Promise<Versioned>) =>
   readOnce(async () => {
     const texts = await versionedTexts(typed);
-    return {
-      version: fingerprint([...texts].flat()),
-      files: new Map(
-        [...texts].map(([name, text]) => [name, readOnce(() => served(name, text))] as const),
-      ),
+    const files = [...texts].map(
+      ([name, text]) => [name, readOnce(() => served(name, text))] as const,
+    );
+    const neededBy = (script: string) => {
+      const needed = new Set([script]);
+      for (const name of needed) {
+        const imports = texts.get(name)?.matchAll(STATIC_IMPORT) ?? [];
+        for (const [, imported = ''] of imports) needed.add(imported);
+      }
+      return [...needed];
     };
+    return { version: fingerprint([...texts].flat()), files: new Map(files), neededBy };
   });
 
-/** Documents name the versioned files as `/built/app.js`. */
+const SCRIPT = /<script type="module" src="\/built\/([\w.-]+)"><\/script>/;
+
+/**
+ * A document names the versioned files as `/built/app.js`. What its script imports is asked for at
+ * once, not one behind the other.
+ */
 const documentFile = (path: string, typed: Typed, versioned: () => Promise<Versioned>): ReadFile =>
   readOnce(async () => {
     const html = await readFile(join(PAGE_FOLDER, path), 'utf8');
-    const { version } = await versioned();
-    return served(
-      path,
-      translatedPage(typed(html)).replaceAll('="/built/', () => `="/built/${version}/`),
-    );
+    const { version, neededBy } = await versioned();
+    const preloads = (script: string) =>
+      neededBy(script).map((name) => `<link rel="modulepreload" href="/built/${name}" />`);
+    const text = translatedPage(typed(html))
+      .replace(SCRIPT, (whole, script: string) => [...preloads(script), whole].join(''))
+      .replaceAll('="/built/', () => `="/built/${version}/`);
+    return served(path, text);
   });
 
 /** `typed` gives commands in the form used on this machine. */

@@ -27,19 +27,52 @@ export type WholeApi = ReturnType<typeof createApi>;
 
 type Init = RequestInit & { readonly signal?: AbortSignal; readonly timeoutMs?: number };
 type Read<T> = (response: Response) => Promise<T> | T;
+/** `answer`: undefined where the gateway could not be reached. */
+type Begun = {
+  readonly answer: Promise<Answer<Response> | undefined>;
+  readonly ended: AbortController;
+  readonly unused: ReturnType<typeof setTimeout>;
+};
 type Answer<T> =
   | { readonly value: T; readonly refusal?: undefined }
-  | { readonly refusal: RefusedError };
+  | { readonly refusal: RefusedError; readonly value?: undefined };
 
 export function createApi() {
   const askForLogin = createLoginQuestion({ send });
+  const begun = new Map<string, Begun>();
   let linkProblem = '';
+
+  /** Begins a request that a view makes once its code is there. */
+  function begin(path: string): void {
+    const token = session();
+    if (token === null) return;
+    const ended = new AbortController();
+    const init = { method: 'GET', signal: ended.signal };
+    const answer = attempt(path, init, token, (response) => response).catch(() => undefined);
+    const unused = setTimeout(() => {
+      begun.delete(path);
+      ended.abort();
+    }, REQUEST_TIMEOUT_MS);
+    begun.set(path, { answer, ended, unused });
+  }
+
+  /** Its response, if it was begun and is not refused. */
+  async function takeBegun(path: string, { method, signal }: Init): Promise<Response | undefined> {
+    const request = method === 'GET' ? begun.get(path) : undefined;
+    if (request === undefined) return undefined;
+    begun.delete(path);
+    clearTimeout(request.unused);
+    signal?.addEventListener('abort', () => request.ended.abort());
+    return (await request.answer)?.value;
+  }
 
   /**
    * Asks the person to log in when the gateway requires it. `read` extracts the result of the
    * response.
    */
   async function request<T>(path: string, init: Init, read: Read<T>): Promise<T> {
+    const response = await takeBegun(path, init);
+    if (response !== undefined) return read(response);
     for (let ended = ''; ; ) {
       const tried = session();
       const answer = await attempt(path, init, tried, read);
@@ -121,7 +154,7 @@ export function createApi() {
     return request(`/api/v1/files/${media}`, init, (response) => response.blob());
   }
 
-  return { logIn, getJson, postJson, openStream, openPost, upload, download };
+  return { begin, logIn, getJson, postJson, openStream, openPost, upload, download };
 }
 
 async function attempt<T>(

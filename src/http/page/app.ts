@@ -1,300 +1,80 @@
-// The page: opens the chat that the URL names, and connects its parts. All state is on the gateway
-// except unsent messages, which outbox.js keeps.
+// The page: logs in and shows what the address names: a view of the console, or the chats. The code of
+// each is loaded when it is first shown. Behind a view the chats begin a moment later: they have the
+// unsent messages and the list of places.
 
 import { t } from '/texts.js';
-import type { SetupState } from '../../features/setup/rules/views.ts';
-import { chatPath, createApi, RefusedError } from './api.ts';
+import { createApi } from './api.ts';
 import { watchChannels } from './channel-notice.ts';
-import { createChatList } from './chat/chat-list.tsx';
-import { createComposer } from './chat/composer.tsx';
-import type { Amendment } from './chat/events.ts';
-import { createFileView } from './chat/file-view.ts';
-import { createPalette } from './chat/palette.tsx';
-import { reasonOf } from './chat/parts.tsx';
-import { createTurnLoader } from './chat/tool-steps.tsx';
-import { createWelcome } from './chat/welcome.tsx';
-import { followChat } from './connection.ts';
-import { type Conversation, createConversation } from './conversation.ts';
-import { createDrawer } from './drawer.ts';
-import { element, iconButton } from './element.ts';
+import type { Chats } from './chat/chats.ts';
+import { byId, element } from './element.ts';
 import { takeCode } from './login.ts';
-import { type Also, createOutbox, type Unsent } from './outbox.ts';
 import { followWaiting } from './people-news.ts';
-import { createRouter, pageParts } from './router.ts';
-import { createScrollKeeper } from './scroll-keeper.ts';
+import { beginView, createRouter, namedView, pageParts } from './router.ts';
 
-/** Messages of a long chat shown at first, and added at a time. */
-const SHOWN_MESSAGES = 200;
-/** A connection restored within this time is not reported. */
-const LOST_NOTICE_MS = 800;
-/** Messages within this time refresh the list once. */
-const REFRESH_DELAY_MS = 200;
-const CHAT_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
+/** After the first data of a view. */
+const LATER_MS = 1000;
 
-/** @throws Error for what is not in the page */
-function byId<Node extends HTMLElement = HTMLElement>(id: string): Node {
-  const node = document.getElementById(id);
-  if (node === null) throw new Error(id);
-  return node as Node;
-}
-
-type Opened = {
-  readonly chat: string;
-  readonly controller: AbortController;
-  readonly conversation: Conversation;
-  readonly hasHistory: boolean;
-};
+const loadCode = () => import('./chat/chats.ts');
 
 class App {
   #api = createApi();
-  #model: string | undefined;
-  #open: Opened | undefined;
-  #isAnswering = false;
-  #lostTimer: ReturnType<typeof setTimeout> | undefined;
-  #refreshTimer: ReturnType<typeof setTimeout> | undefined;
-  #place = createScrollKeeper(byId('scroll'), byId('to-end'));
-  #showFiles = createFileView(this.#api, (change) => this.#place.keepPlace(change));
-  #loadTurn = createTurnLoader(this.#api);
-  #drawer = createDrawer();
-  #list = createChatList(this.#api, byId('chat-list'), {
-    onOpen: () => this.#drawer.close(),
-    onChange: () => this.#showTitle(),
-  });
-  #outbox = createOutbox(this.#api, {
-    onWaiting: (message, reason) => this.#shown(message)?.stillUnsent(message, reason),
-    onRefused: (message, reason) => this.#shown(message)?.refused(message, reason),
-  });
   #parts = pageParts(this.#api);
   #router = createRouter(this.#parts, byId('console'));
-  #welcome = createWelcome({
-    parts: this.#parts,
-    onTry: (text) => this.#send(text),
-    onConnected: () => {
-      this.#composer.focus();
-      void this.#showModel();
-    },
-  });
-  #composer = createComposer(this.#api, byId('composer'), {
-    onSend: (text, files) => this.#send(text, files === undefined ? {} : { files }),
-    onStop: () => this.#stop(),
-  });
+  #beginning: Promise<Chats> | undefined;
+  #chats: Chats | undefined;
 
   async start() {
+    beginView(this.#api);
+    if (namedView() === undefined) loadCode().catch(() => undefined);
     await this.#logIn();
-    byId('new-place').append(
-      iconButton('plus', t`New chat`, () => this.#openNew(), 'new-chat-icon'),
-    );
-    byId('new-chat').addEventListener('click', () => this.#openNew());
-    followWaiting(this.#api);
-    watchChannels(this.#api);
-    byId('skip').addEventListener('click', () => this.#composer.focus());
-    createPalette({
-      api: this.#api,
-      chats: () => this.#list.all(),
-      onNew: () => this.#openNew(),
-      onCommand: (text) => this.#write(text),
+    this.#show();
+    window.addEventListener('hashchange', async () => {
+      await this.#logIn();
+      this.#show();
     });
-    window.addEventListener('hashchange', () => this.#followAddress());
     document.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape' && !event.isComposing) this.#escape();
+      const isWanted = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
+      if (!isWanted || event.key.toLowerCase() !== 'k') return;
+      event.preventDefault();
+      // What is typed at once belongs to the field.
+      if (this.#chats !== undefined) this.#chats.togglePalette();
+      else void this.#begin().then((chats) => chats.togglePalette());
     });
-    document.addEventListener('visibilitychange', () => this.#showTitle());
-    await this.#list.refresh().catch(() => undefined);
-    this.#outbox.resume();
-    this.#openNamed();
-    this.#list.keepFresh();
-    await this.#showModel();
+    setTimeout(() => {
+      followWaiting(this.#api);
+      watchChannels(this.#api);
+      void this.#begin().catch(() => undefined);
+    }, LATER_MS);
   }
 
-  async #followAddress(): Promise<void> {
-    await this.#logIn();
-    this.#openNamed();
+  #show() {
+    this.#router.show();
+    if (this.#chats !== undefined) return this.#chats.followAddress();
+    if (namedView() === undefined) this.#begin().catch(showNotLoaded);
   }
 
   /** Logs in by the link that opened the page, if there was one. */
   async #logIn() {
     const code = takeCode();
     const problem = code === undefined ? undefined : await this.#api.logIn(code);
-    if (problem !== undefined) this.#composer.tell(t`You are logged in. ${problem}`);
+    if (problem === undefined) return;
+    void this.#begin().then((chats) => chats.tell(t`You are logged in. ${problem}`));
   }
 
-  /** The view or chat in the URL, else the newest chat, else a new one. */
-  #openNamed() {
-    const isElsewhere = this.#router.show();
-    this.#welcome.show({ isShown: !isElsewhere });
-    if (isElsewhere) return;
-    const named = decodeURIComponent(location.hash.slice(1));
-    if (named === this.#open?.chat) return this.#showTitle();
-    if (named === '/chat' && this.#open !== undefined) {
-      history.replaceState(undefined, '', `#${this.#open.chat}`);
-      return this.#showTitle();
-    }
-    if (CHAT_NAME.test(named)) return this.#openChat(named);
-    const newest = this.#list.newest();
-    if (newest === undefined) this.#openNew();
-    else this.#openChat(newest.chat);
-  }
-
-  #openNew() {
-    const random = crypto.getRandomValues(new Uint32Array(2));
-    this.#openChat(`c${Date.now().toString(36)}-${random.join('')}`);
-  }
-
-  #openChat(chat: string, fromSeq?: number): void {
-    this.#open?.controller.abort();
-    const lastSeq = this.#list.find(chat)?.lastSeq ?? 0;
-    const afterSeq = fromSeq ?? Math.max(0, lastSeq - SHOWN_MESSAGES);
-    const controller = new AbortController();
-    const conversation = createConversation({
-      keepPlace: (change) => this.#place.keepPlace(change),
-      onAnswering: (isAnswering) => this.#setAnswering(isAnswering),
-      onTakeBack: (text) => this.#composer.takeBack(text),
-      onPress: (label, press) => this.#send(label, { press }),
-      onChange: (amends, text) => this.#change(text, amends),
-      showFiles: this.#showFiles,
-      loadTurn: this.#loadTurn,
+  /** Begins the chats once. */
+  #begin(): Promise<Chats> {
+    this.#beginning ??= loadCode().then(({ Chats }) => {
+      this.#chats = new Chats(this.#api, this.#parts);
+      void this.#chats.start();
+      return this.#chats;
     });
-    this.#open = { chat, controller, conversation, hasHistory: lastSeq > 0 };
-    if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
-    for (const message of this.#outbox.waiting(chat)) conversation.addUnsent(message);
-    const earlier = afterSeq > 0 ? this.#earlierButton(chat, afterSeq) : undefined;
-    this.#welcome.forgetNews();
-    byId('conversation').replaceChildren(
-      ...[earlier, conversation.node, this.#welcome.node].filter((node) => node !== undefined),
-    );
-    this.#list.select(chat);
-    this.#setAnswering(false);
-    this.#showTitle();
-    this.#showWelcome();
-    this.#place.scrollToEnd();
-    this.#drawer.close();
-    this.#composer.openChat(chat);
-    this.#composer.focus();
-    void this.#follow(this.#open, afterSeq);
-  }
-
-  #earlierButton(chat: string, afterSeq: number): HTMLElement {
-    const click = () => this.#openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES));
-    return element(
-      'button',
-      { type: 'button', className: 'earlier', on: { click } },
-      t`Show earlier messages`,
-    );
-  }
-
-  async #follow(
-    { chat, controller: { signal }, conversation }: Opened,
-    afterSeq: number,
-  ): Promise<void> {
-    await followChat(this.#api, chat, afterSeq, {
-      signal,
-      onConnected: () => {
-        this.#showLost(undefined);
-        conversation.connected();
-        void this.#showModel();
-      },
-      onLost: (problem) => this.#showLost(lostText(problem)),
-      onEvent: (event) => {
-        conversation.show(event);
-        this.#showWelcome();
-        if (event.type === 'said') this.#noteSaid();
-      },
-    });
-  }
-
-  #noteSaid() {
-    if (document.visibilityState === 'hidden') document.title = `● ${byId('title').textContent}`;
-    clearTimeout(this.#refreshTimer);
-    this.#refreshTimer = setTimeout(async () => {
-      await this.#list.refresh().catch(() => undefined);
-      this.#showTitle();
-    }, REFRESH_DELAY_MS);
-  }
-
-  #send(text: string, also: Also = {}): void {
-    if (this.#open === undefined) return;
-    const { chat, conversation } = this.#open;
-    const message = this.#outbox.send(chat, text, also);
-    conversation.addUnsent(message);
-    this.#showWelcome();
-    this.#place.scrollToEnd();
-  }
-
-  /** Puts a command into the message field of the chat. */
-  #write(text: string): void {
-    if (this.#router.isElsewhere()) location.hash = '#/chat';
-    this.#composer.takeBack(text);
-  }
-
-  #change(text: string, amends: Amendment): void {
-    if (this.#open === undefined) return;
-    const { chat, conversation } = this.#open;
-    conversation.addUnsent(this.#outbox.send(chat, text, { amends }));
-    this.#composer.focus();
-  }
-
-  async #stop() {
-    if (this.#open === undefined) return;
-    try {
-      await this.#api.postJson(`${chatPath(this.#open.chat)}/stop`, {});
-    } catch (error) {
-      this.#composer.tell(t`The answer could not be stopped: ${reasonOf(error)}`);
-    }
-  }
-
-  #escape() {
-    if (this.#drawer.isOpen()) return this.#drawer.close();
-    if (this.#isAnswering && document.querySelector('dialog[open]') === null) void this.#stop();
-  }
-
-  #setAnswering(isAnswering: boolean): void {
-    this.#isAnswering = isAnswering;
-    this.#composer.setAnswering(isAnswering);
-  }
-
-  #shown({ chat }: Unsent): Conversation | undefined {
-    return chat === this.#open?.chat ? this.#open.conversation : undefined;
-  }
-
-  #showTitle() {
-    if (this.#router.isElsewhere()) return;
-    const title = this.#list.find(this.#open?.chat ?? '')?.title || t`New chat`;
-    byId('title').textContent = title;
-    if (document.visibilityState === 'visible') document.title = `${title} – nanobot`;
-  }
-
-  #showWelcome() {
-    if (this.#open === undefined) return;
-    const { conversation, hasHistory } = this.#open;
-    const isEmpty = !hasHistory && conversation.isEmpty();
-    this.#welcome.show({ isEmpty, model: this.#model });
-  }
-
-  #showLost(text: string | undefined): void {
-    clearTimeout(this.#lostTimer);
-    const notice = byId('connection');
-    notice.hidden = true;
-    if (text === undefined) return;
-    this.#lostTimer = setTimeout(() => {
-      notice.textContent = text;
-      notice.hidden = false;
-    }, LOST_NOTICE_MS);
-  }
-
-  async #showModel() {
-    const setup = (await this.#api.getJson('/api/v1/setup').catch(() => undefined)) as
-      | SetupState
-      | undefined;
-    if (setup === undefined || setup.model.name === this.#model) return;
-    this.#model = setup.model.name;
-    byId('model-line').replaceChildren('Model ', element('b', {}, this.#model));
-    this.#showWelcome();
+    return this.#beginning;
   }
 }
 
-function lostText(problem: unknown): string {
-  if (problem instanceof RefusedError) return problem.message;
-  return t`Connection lost, reconnecting…`;
+function showNotLoaded() {
+  const text = t`This page could not be loaded. Reload it.`;
+  byId('conversation').replaceChildren(element('p', { className: 'notice', role: 'alert' }, text));
 }
 
 void new App().start();

@@ -28,6 +28,13 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
+/** @throws Error for what is not in the page */
+export function byId<Node extends HTMLElement = HTMLElement>(id: string): Node {
+  const node = document.getElementById(id);
+  if (node === null) throw new Error(id);
+  return node as Node;
+}
+
 /** An icon of icons.svg, hidden from screen readers. */
 export function icon(name: string): SVGElement {
   const namespace = 'http://www.w3.org/2000/svg';

@@ -3,36 +3,62 @@
 // tabs beside it. A phone shows the last entries when asked for more.
 
 import { t } from '/texts.js';
+import type { WholeApi } from './api.ts';
 import { followStream } from './connection.ts';
 import type { mountConsole } from './console/main.tsx';
 import type { PageParts } from './console/parts.tsx';
 import { element } from './element.ts';
 import { readEvents } from './event-reader.ts';
-import { createMarkdownView } from './markdown-view.ts';
 
 const VIEW = /^#\/(?!chat$)([a-z]+)/;
 const CLASS = 'in-console';
 
-// Where the address names a view already, its code is fetched while the page logs in.
-if (VIEW.test(location.hash)) import('./console/main.tsx').catch(() => undefined);
+const loadConsole = () => import('./console/main.tsx');
 
-const drawMarkdown = (container: HTMLElement, text: string) =>
-  createMarkdownView(container).finish(text);
+/** What each view asks for first. */
+const FIRST_ASKED: Readonly<Record<string, readonly string[]>> = {
+  configuration: ['/api/v1/configuration/events', '/api/v1/configuration/schema'],
+  memory: ['/api/v1/memory'],
+  operations: ['/api/v1/operations/events'],
+  people: ['/api/v1/people/events', '/api/v1/approvals/rules/events'],
+  runs: ['/api/v1/runs/events'],
+  schedules: ['/api/v1/schedules/events'],
+  sessions: ['/api/v1/sessions/events'],
+  setup: ['/api/v1/setup/events'],
+  usage: ['/api/v1/usage/events'],
+};
+
+/** Asks for the code and the data of the view in the address at once. */
+export function beginView({ begin }: Pick<WholeApi, 'begin'>): void {
+  const view = namedView();
+  if (view === undefined) return;
+  loadConsole().catch(() => undefined);
+  if (location.hash === `#/${view}`) FIRST_ASKED[view]?.forEach(begin);
+}
+
+/** The view in the address. */
+export const namedView = () => VIEW.exec(location.hash)?.[1];
+
+/** Whether a view of the console is shown. */
+export const isElsewhere = () => document.body.classList.contains(CLASS);
 
 /** What a view of the console needs of the page. */
 export const pageParts = (api: PageParts['api']): PageParts => ({
   api,
   follow: followStream,
   readEvents,
-  drawMarkdown,
+  async drawMarkdown(container, text) {
+    const { createMarkdownView } = await import('./markdown-view.ts');
+    createMarkdownView(container).finish(text);
+  },
 });
 
 export function createRouter(parts: PageParts, place: HTMLElement) {
   let shown: ReturnType<typeof mountConsole> | undefined;
 
-  /** Shows the view in the address; returns whether there is one. */
-  function show(): boolean {
-    const view = VIEW.exec(location.hash)?.[1];
+  /** Shows the view in the address, if there is one. */
+  function show(): void {
+    const view = namedView();
     document.body.classList.toggle(CLASS, view !== undefined);
     place.hidden = view === undefined;
     for (const link of document.querySelectorAll<HTMLAnchorElement>('#pages a')) {
@@ -44,14 +70,13 @@ export function createRouter(parts: PageParts, place: HTMLElement) {
     // A hidden view follows nothing.
     if (view === undefined) shown?.showView(undefined);
     else void load(view);
-    return view !== undefined;
   }
 
   async function load(view: string): Promise<void> {
     try {
-      const console = await import('./console/main.tsx');
+      const console = await loadConsole();
       shown ??= console.mountConsole(parts, place);
-      if (VIEW.exec(location.hash)?.[1] === view) shown.showView(view);
+      if (namedView() === view) shown.showView(view);
     } catch {
       place.replaceChildren(
         element(
@@ -63,5 +88,5 @@ export function createRouter(parts: PageParts, place: HTMLElement) {
     }
   }
 
-  return { show, isElsewhere: () => document.body.classList.contains(CLASS) };
+  return { show };
 }

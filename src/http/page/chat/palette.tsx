@@ -65,13 +65,6 @@ export function createPalette(parts: PaletteParts) {
   dialog.addEventListener('click', (event) => {
     if (event.target === dialog) dialog.close();
   });
-  document.addEventListener('keydown', (event) => {
-    const isWanted = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
-    if (!isWanted || event.key.toLowerCase() !== 'k') return;
-    event.preventDefault();
-    if (dialog.open) dialog.close();
-    else void open();
-  });
 
   function Palette() {
     const field = useRef<HTMLInputElement>(null);
@@ -137,6 +130,12 @@ export function createPalette(parts: PaletteParts) {
   function Opened() {
     return isOpen.value ? <Palette /> : null;
   }
+  return {
+    toggle() {
+      if (dialog.open) dialog.close();
+      else void open();
+    },
+  };
 }
 
 const newChat = ({ onNew }: PaletteParts): Place => ({

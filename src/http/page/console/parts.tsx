@@ -32,7 +32,7 @@ export type PageParts = {
     listeners: Listeners,
   ): Promise<void>;
   /** Fills the element as the chat shows a message. */
-  drawMarkdown(container: HTMLElement, text: string): void;
+  drawMarkdown(container: HTMLElement, text: string): Promise<void>;
 };
 
 export type ViewProps = { readonly parts: PageParts };

@@ -1,0 +1,80 @@
+// Views of the console opened by their address: what they ask for is asked at once, and nothing is asked
+// twice. The code of the chats waits.
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { openConsole } from '../support/console-page.ts';
+import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+
+const absent = chromiumAbsent();
+if (absent !== undefined) console.log(`skipped: views opened by their address (${absent})`);
+
+const VIEWS = [
+  ...['configuration', 'memory', 'operations', 'people', 'runs', 'schedules', 'sessions'],
+  ...['setup', 'usage'],
+];
+
+describe.skipIf(absent !== undefined)('a view opened by its address', () => {
+  let browser: Browser;
+  let home: TestHome;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    home = await makeTestHome({ gateway: { port: 0 } });
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await home?.[Symbol.asyncDispose]();
+  });
+
+  it('has its data asked for beside its code, once, and loads the chats afterwards', async () => {
+    const gateway = await home.start();
+    await using rig = await openConsole(browser, gateway, '#/setup');
+    const { page } = rig;
+    for (const view of VIEWS) {
+      await page.goto('about:blank');
+      const asked: string[] = [];
+      const note = (request: { url(): string }) => asked.push(new URL(request.url()).pathname);
+      page.on('request', note);
+      await page.goto(`${gateway.address}/#/${view}`);
+      await page.waitForSelector('.view :is(.card, .rows li, .empty, .section, .settings)');
+      page.off('request', note);
+      const data = asked.filter((path) => path.startsWith('/api/'));
+      expect([view, data]).toEqual([view, [...new Set(data)]]);
+      const code = asked.findIndex((path) => /\/main-/.test(path));
+      const first = asked.findIndex((path) => path.startsWith('/api/'));
+      const signals = asked.findIndex((path, index) => index > code && path.endsWith('.js'));
+      expect([view, first - code]).toEqual([view, 1]);
+      expect([view, signals === -1 || signals > first]).toEqual([view, true]);
+    }
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('is kept by the browser but for the page itself, which asks again', async () => {
+    const gateway = await home.start();
+    await using rig = await openConsole(browser, gateway, '#/usage');
+    const { page } = rig;
+    const sizes = () =>
+      page.evaluate(
+        `performance.getEntriesByType('resource').filter(({ name }) => name.includes('/built/')).map(({ transferSize }) => transferSize)`,
+      ) as Promise<number[]>;
+    await page.goto('about:blank');
+    await page.goto(`${gateway.address}/#/usage`);
+    await page.waitForSelector('.view .card');
+    expect((await sizes()).length).toBeGreaterThan(8);
+    expect((await sizes()).filter((size) => size > 0)).toEqual([]);
+    const [script = ''] =
+      /\/built\/[\w-]+\/app\.js/.exec(await (await fetch(gateway.address)).text()) ?? [];
+    const zipped = await fetch(`${gateway.address}${script}`);
+    expect(zipped.headers.get('content-encoding')).toBe('gzip');
+    const plain = await fetch(`${gateway.address}${script}`, {
+      headers: { 'accept-encoding': 'identity' },
+    });
+    expect(plain.headers.get('content-encoding')).toBeNull();
+    expect(await plain.text()).toBe(await zipped.text());
+    expect(plain.headers.get('cache-control')).toContain('immutable');
+    expect((await fetch(`${gateway.address}/`)).headers.get('cache-control')).toBe('no-cache');
+  });
+});
