@@ -5,7 +5,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import { openConsole } from '../support/console-page.ts';
-import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 
 const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: views opened by their address (${absent})`);
@@ -18,19 +18,21 @@ const VIEWS = [
 describe.skipIf(absent !== undefined)('a view opened by its address', () => {
   let browser: Browser;
   let home: TestHome;
+  let gateway: GatewayProcess;
 
   beforeAll(async () => {
     browser = await launchChromium();
     home = await makeTestHome({ gateway: { port: 0 } });
+    gateway = await home.start();
   });
 
   afterAll(async () => {
     await browser?.close();
+    await gateway?.[Symbol.asyncDispose]();
     await home?.[Symbol.asyncDispose]();
   });
 
   it('has its data asked for beside its code, once, and loads the chats afterwards', async () => {
-    const gateway = await home.start();
     await using rig = await openConsole(browser, gateway, '#/setup');
     const { page } = rig;
     for (const view of VIEWS) {
@@ -53,7 +55,6 @@ describe.skipIf(absent !== undefined)('a view opened by its address', () => {
   });
 
   it('is kept by the browser but for the page itself, which asks again', async () => {
-    const gateway = await home.start();
     await using rig = await openConsole(browser, gateway, '#/usage');
     const { page } = rig;
     const sizes = () =>
