@@ -3,7 +3,7 @@
 
 import { signal, useSignal } from '@preact/signals';
 import { render } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ExportedSession, SearchHits } from '../../../features/conversations/rules/views.ts';
 import { type Api, IconButton, reasonOf } from './parts.tsx';
@@ -256,7 +256,8 @@ type RenameProps = { readonly title: string; onRename(now: string): Promise<void
 
 function Rename({ title, onRename }: RenameProps) {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.select(), []);
+  // Before the next key: what is typed at once belongs to the field.
+  useLayoutEffect(() => field.current?.select(), []);
   return (
     <form
       class="chat-actions"
