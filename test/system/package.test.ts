@@ -14,9 +14,11 @@ import { startBotApi } from '../support/bot-api.ts';
 import { breakHome, FOUND_AT_ONCE, FOUND_LATER } from '../support/broken-home.ts';
 import { isFullCampaign } from '../support/campaign.ts';
 import { S3_BUCKET, startS3 } from '../support/s3-server.ts';
+import { laterBy } from '../support/shifted-clock.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const INSTALL_TIMEOUT_MS = 180_000;
+const HOUR_MS = 3_600_000;
 /** @see test/support/packed.ts */
 const TARBALL = process.env['NANOBOT_TEST_TARBALL'] ?? '';
 const execute = promisify(execFile);
@@ -38,8 +40,8 @@ function nanobotWith(
 }
 
 /** Also where it fails, which findings do. */
-const failing = (home: string, ...args: readonly string[]) =>
-  nanobotIn(home, ...args).then(
+const failing = (run: ReturnType<typeof nanobotIn>) =>
+  run.then(
     (ran) => ({ ...ran, code: 0 }),
     (error: { readonly code: number; readonly stdout: string; readonly stderr: string }) => error,
   );
@@ -158,15 +160,22 @@ describe('the package', () => {
     await writeFile(home.config, JSON.stringify({ version: 1, channels }));
     await breakHome(home, telegram);
     type Finding = { check: string; level: string; fixable: boolean; remedy?: string };
-    const findings = async (...flags: readonly string[]): Promise<readonly Finding[]> =>
-      JSON.parse((await failing('broken', 'doctor', '--json', ...flags)).stdout);
+    const findingsWith = async (
+      env: Readonly<Record<string, string>>,
+      ...flags: readonly string[]
+    ): Promise<readonly Finding[]> =>
+      JSON.parse((await failing(nanobotWith(env, 'broken', 'doctor', '--json', ...flags))).stdout);
+    const findings = (...flags: readonly string[]) => findingsWith({}, ...flags);
     const fixable = (all: readonly Finding[]) =>
       all.filter((one) => one.fixable).map(({ check }) => check);
 
-    const before = await findings();
+    const before = await findingsWith(laterBy(HOUR_MS));
     expect(fixable(before)).toEqual(FOUND_AT_ONCE);
+    expect(before).toContainEqual(
+      expect.objectContaining({ check: 'clock', remedy: expect.stringContaining('timedatectl') }),
+    );
     for (const { level, remedy } of before) expect(level === 'ok' || remedy).toBeTruthy();
-    const shown = await failing('broken', 'doctor', '--fix');
+    const shown = await failing(nanobotIn('broken', 'doctor', '--fix'));
     expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
     expect((await stat(home.config)).mode & 0o777).toBe(0o644);
     expect(fixable(await findings('--fix', '--yes'))).toEqual(FOUND_LATER);
