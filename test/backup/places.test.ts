@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createBackup, restoreBackup } from '../../src/features/backup/index.ts';
 import { openPlace, type Place, readPlace } from '../../src/features/backup/places.ts';
 import {
@@ -93,46 +93,47 @@ const recipients: Encryption = {
   kind: 'recipients',
   recipients: [await identityToRecipient(identity)],
 };
+const withIdentity: Unlock = async () => ({ kind: 'identity', identity });
+const notEncrypted: Unlock = () => Promise.reject(new Error('it is not encrypted'));
 /** A passphrase is tried by the package: test/system/package.test.ts. */
-const WAYS: readonly (readonly [string, Encryption | undefined, Unlock])[] = [
-  ['plain', undefined, () => Promise.reject(new Error('it is not encrypted'))],
-  ['for a recipient', recipients, async () => ({ kind: 'identity', identity })],
-];
+const WAYS = [
+  ['plain', undefined, notEncrypted],
+  ['for a recipient', recipients, withIdentity],
+] as const;
+/** Each kind of place with one way: a place does not know whether what it holds is encrypted. */
 const PLACES = [
-  ['a folder', () => join(folder, 'place')],
-  ['a bucket', () => `s3://${S3_BUCKET}/deep/prefix`],
+  ['a folder, for a recipient', () => join(folder, 'place'), recipients, withIdentity],
+  ['a bucket, plain', () => `s3://${S3_BUCKET}/deep/prefix`, undefined, notEncrypted],
 ] as const;
 
-describe.each(PLACES)('in %s', (_, nameOf) => {
-  test.each(WAYS)(
-    '%s: restored as it was, stored once, deleted when nobody needs it',
-    async (_way, encrypt, unlock) => {
-      const place = await openPlace(nameOf(), options());
-      const big = randomBytes(5_000_000);
-      await writeFile(path('big.bin'), big);
-      await writeFile(path('note.md'), 'first words');
-      const first = await createBackup({ home: home(), place, encrypt, signal });
-      await expectRestored(place, unlock);
+test.each(PLACES)(
+  'in %s: restored as it was, stored once, deleted when nobody needs it',
+  async (_, nameOf, encrypt, unlock) => {
+    const place = await openPlace(nameOf(), options());
+    const big = randomBytes(5_000_000);
+    await writeFile(path('big.bin'), big);
+    await writeFile(path('note.md'), 'first words');
+    const first = await createBackup({ home: home(), place, encrypt, signal });
+    await expectRestored(place, unlock);
 
-      await appendFile(path('big.bin'), 'and some more');
-      await writeFile(path('note.md'), 'other words');
-      const second = await createBackup({ home: home(), place, encrypt, signal });
-      expect(first.storedBytes).toBeGreaterThan(5_000_000);
-      expect(second.storedBytes).toBeLessThan(1_500_000);
-      await expectRestored(place, unlock, second.id);
+    await appendFile(path('big.bin'), 'and some more');
+    await writeFile(path('note.md'), 'other words');
+    const second = await createBackup({ home: home(), place, encrypt, signal });
+    expect(first.storedBytes).toBeGreaterThan(5_000_000);
+    expect(second.storedBytes).toBeLessThan(1_500_000);
+    await expectRestored(place, unlock, second.id);
 
-      await truncate(path('big.bin'), 1000);
-      await createBackup({ home: home(), place, encrypt, signal });
-      const { id = '' } = (await readInstance(home())) ?? {};
-      const pruned = await prune(place, id, KEEP_ONE, signal);
-      expect(pruned).toMatchObject({ snapshots: 2 });
-      expect(pruned?.chunks).toBeGreaterThan(2);
-      expect(await snapshots(place)).toHaveLength(1);
-      await expectRestored(place, unlock);
-      expect(await prune(place, id, KEEP_ONE, signal)).toEqual({ snapshots: 0, chunks: 0 });
-    },
-  );
-});
+    await truncate(path('big.bin'), 1000);
+    await createBackup({ home: home(), place, encrypt, signal });
+    const { id = '' } = (await readInstance(home())) ?? {};
+    const pruned = await prune(place, id, KEEP_ONE, signal);
+    expect(pruned).toMatchObject({ snapshots: 2 });
+    expect(pruned?.chunks).toBeGreaterThan(2);
+    expect(await snapshots(place)).toHaveLength(1);
+    await expectRestored(place, unlock);
+    expect(await prune(place, id, KEEP_ONE, signal)).toEqual({ snapshots: 0, chunks: 0 });
+  },
+);
 
 test.each(WAYS)(
   'as one file, %s; a file that was cut is refused',
@@ -183,7 +184,7 @@ test('a wrong identity and a changed chunk are refused, and nothing is left in t
   const content = await readFile(file);
   content[content.length - 1] = (content.at(-1) ?? 0) ^ 1;
   await writeFile(file, content);
-  const unlock: Unlock = async () => ({ kind: 'identity', identity });
+  const unlock = withIdentity;
   await expect(restoreBackup({ place, unlock, signal, into })).rejects.toThrow('damaged');
   expect(await readInstance(into)).toBeUndefined();
 });
