@@ -81,9 +81,15 @@ export function createSharedLeadership({ shared, clock, log }: SharedLeadershipD
     return leading.signal.aborted ? 'lost' : 'over';
   }
 
-  async function next(signal: AbortSignal): Promise<void> {
+  const isFree = (resource: string) => {
+    const by = shared.leaderOf(resource);
+    return by === undefined || by === shared.owner;
+  };
+
+  /** Most news are about turns, and wake nobody here. */
+  async function next(resource: string, signal: AbortSignal): Promise<void> {
     const waited = new AbortController();
-    const hearing = shared.onNews(() => waited.abort());
+    const hearing = shared.onNews(() => isFree(resource) && waited.abort());
     const whole = AbortSignal.any([signal, waited.signal]);
     await clock.sleep(LOOK_MS, whole).catch(() => undefined);
     hearing[Symbol.dispose]();
@@ -92,10 +98,9 @@ export function createSharedLeadership({ shared, clock, log }: SharedLeadershipD
   return (resource, run, signal) =>
     lanes.run(resource, async () => {
       while (!signal.aborted) {
-        const by = shared.leaderOf(resource);
-        const isFree = by === undefined || by === shared.owner;
-        const epoch = isFree && shared.isConnected() ? await shared.lead(resource) : undefined;
-        if (epoch === undefined) await next(signal);
+        const mayLead = isFree(resource) && shared.isConnected();
+        const epoch = mayLead ? await shared.lead(resource) : undefined;
+        if (epoch === undefined) await next(resource, signal);
         else if ((await leadOnce(resource, run, epoch, signal)) === 'over') return;
       }
     });
