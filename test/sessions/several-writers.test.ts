@@ -1,9 +1,13 @@
 // Conversations that several processes write, their entries in PostgreSQL: the contract of session
 // stores, and what two of them do to one conversation.
 
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts';
+import { createTextIndex } from '../../src/kernel/bus/store/text-index.ts';
 import { sessionKey } from '../../src/kernel/message/ids.ts';
+import { createSessionIndexing } from '../../src/kernel/sessions/index-sessions.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { testSessionStore, turnEntries } from '../contract/session-store.ts';
@@ -114,13 +118,38 @@ describe.skipIf(!hasPostgres)('with the PostgreSQL server of Debian', () => {
     expect(await again.load(KEY)).toHaveLength(10);
   });
 
+  it('find what another process wrote, and nothing that it erased', async () => {
+    const { clock, open } = await createWriters();
+    await using one = await open();
+    await using other = await open();
+    using index = createTextIndex({
+      path: join(await temporaryFolder(), 'i.db'),
+      log: silentLogger,
+    });
+    const indexing = createSessionIndexing({
+      ...{ files: other, index, clock, log: silentLogger, isShared: true },
+      forgetOthers: async () => undefined,
+    });
+    const found = async (words: string) => {
+      await indexing.flushFor([KEY]);
+      return index.find(words, { scopes: [`session:${KEY}`], limit: 9, now: 0 }).length;
+    };
+    expect(await found('parrot')).toBe(0);
+    await one.append(KEY, [userEntry('t1', 'the parrot sings')], DURABLE);
+    expect(await found('parrot')).toBe(1);
+    await one.append(KEY, [userEntry('t2', 'a parrot again')], DURABLE);
+    expect(await found('parrot')).toBe(2);
+    await one.exclusively(KEY, () => rm(one.folder, { recursive: true }));
+    expect(await found('parrot')).toBe(0);
+  });
+
   it('see at once what was erased in another process', async () => {
     const { open } = await createWriters();
     await using one = await open();
     await using other = await open();
     await one.append(KEY, turnEntries('c#1', 'one'), DURABLE);
     expect(await other.load(KEY)).toHaveLength(5);
-    const { readdir, rm } = await import('node:fs/promises');
+    const { readdir } = await import('node:fs/promises');
     await one.exclusively(KEY, async () => {
       for (const name of await readdir(one.folder)) {
         if (name.endsWith('.jsonl')) await rm(`${one.folder}/${name}`);

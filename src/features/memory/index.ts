@@ -119,7 +119,10 @@ export async function install(kernel: Kernel): Promise<void> {
     // Nothing keeps them up to date while the search by meaning is off.
     for (const name of index.sources(FILE_SOURCES)) index.remove(name);
   };
-  const indexing = createSessionIndexing({ files: sessionFiles, index, clock, log, forgetOthers });
+  const indexing = createSessionIndexing({
+    ...{ files: sessionFiles, index, clock, log, forgetOthers },
+    isShared: store.shared !== undefined,
+  });
   const isEnabled = () => live.config.memory.enabled;
   const staysIn = async (session: SessionKey) => (await only.holding(session)) === 'conversation';
   const watch = resources.use(
@@ -192,9 +195,10 @@ export async function install(kernel: Kernel): Promise<void> {
     index,
     indexNotes: () => refreshAllNotes(index, reader),
     async scopesOf(turn) {
-      await indexing.flush();
+      const chats = await openTo(turn, { closedTo, ...whose });
+      await indexing.flushFor(chats);
       await refreshNotes(index, reader, turn.person.notes);
-      const conversations = (await openTo(turn, { closedTo, ...whose })).map(scopeOfSession);
+      const conversations = chats.map(scopeOfSession);
       return { notes: [scopeOfNotes(turn.person.notes)], conversations };
     },
   });

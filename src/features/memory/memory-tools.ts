@@ -42,8 +42,9 @@ const UNVERIFIED = '-unverified/';
 export function createPastSessions(deps: PastSessionsDeps): PastSessions {
   return {
     async find(words, whose, limit) {
-      await deps.indexing.flush();
-      const scopes = (await openTo(whose, deps)).map(scopeOfSession);
+      const chats = await openTo(whose, deps);
+      await deps.indexing.flushFor(chats);
+      const scopes = chats.map(scopeOfSession);
       return deps.index.find(words, { scopes, limit, now: deps.clock.now() });
     },
     async read(session, whose, question) {

@@ -197,6 +197,10 @@ export function orUndefined(code: SystemErrorCode): (error: unknown) => undefine
 
 const HASH_CHARS = 32;
 
+/** Stems of all conversations of a chat begin so, and possibly those of others. */
+export const stemStart = (chat: SessionKey): string =>
+  encodeKey(chat).slice(0, MAX_STEM_BYTES - HASH_CHARS - 1);
+
 export function stemOf(key: SessionKey): string {
   const encoded = encodeKey(key);
   if (encoded.length <= MAX_STEM_BYTES) return encoded;

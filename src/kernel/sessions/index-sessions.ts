@@ -9,7 +9,7 @@ import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { TextIndex } from '../bus/store/text-index.ts';
-import type { SessionKey } from '../message/ids.ts';
+import { type SessionKey, sessionKey } from '../message/ids.ts';
 import {
   ARCHIVE_FOLDER,
   allFiles,
@@ -18,17 +18,19 @@ import {
   type StoredFile,
   storedFiles,
 } from './catalog.ts';
-import { orUndefined, stemOf } from './file-lines.ts';
+import { orUndefined, stemOf, stemStart } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
 import { indexFile, SESSION_SOURCES, sourceOf } from './index-file.ts';
 import { extractHeader, extractLine } from './rules/earlier.ts';
-import { formatName, type SessionFileName } from './rules/file.ts';
+import { formatName, parseName, type SessionFileName } from './rules/file.ts';
 
 type SessionIndexingDeps = {
   readonly files: Pick<SessionFiles, 'folder' | 'complete'>;
   readonly index: TextIndex;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Other processes write, erase and index the same files. */
+  readonly isShared?: boolean;
   /** Other index sources that may be gone are checked along with the files. */
   forgetOthers(): Promise<void>;
 };
@@ -41,7 +43,7 @@ const RETRY_MS = 60_000;
 const SWEEP_EVERY_MS = 3_600_000;
 
 export function createSessionIndexing(deps: SessionIndexingDeps) {
-  const { files, index, clock, log } = deps;
+  const { files, index, clock, log, isShared = false } = deps;
   const { folder } = files;
   const lanes = createLanes();
   let dirty = new Set<string>();
@@ -92,6 +94,17 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
     }
   }
 
+  /** Of these chats also what other processes have written and erased. */
+  async function flushFor(chats: readonly string[]) {
+    await flush();
+    if (!isShared) return;
+    await files.complete();
+    const starts = chats.map((chat) => stemStart(sessionKey(chat)));
+    const isTheirs = ({ stem }: SessionFileName) => starts.some((start) => stem.startsWith(start));
+    await forgetMissing(index, folder, isTheirs);
+    await sweep(isTheirs);
+  }
+
   const oneByOne = (task: () => Promise<void>) => lanes.run('index', task);
 
   async function tried(task: () => Promise<void>): Promise<boolean> {
@@ -118,6 +131,8 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
     },
     /** Resolves when everything appended before can be found. @throws if the index is not usable */
     flush: () => oneByOne(flush),
+    /** The same for what may be found in these chats, by whichever process it was written. */
+    flushFor: (chats: readonly string[]) => oneByOne(() => flushFor(chats)),
     /** Indexes what is missing, then follows what is appended. */
     async run(signal: AbortSignal): Promise<void> {
       let sweptAt = Number.NEGATIVE_INFINITY;
@@ -134,9 +149,15 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
 }
 
 /** Removes from the index what is in no file any more. */
-export async function forgetMissing(index: TextIndex, folder: string): Promise<void> {
+export async function forgetMissing(
+  index: TextIndex,
+  folder: string,
+  accepts: (name: SessionFileName) => boolean = () => true,
+): Promise<void> {
   for (const name of index.sources(SESSION_SOURCES)) {
     const file = name.slice(SESSION_SOURCES.length);
+    const parsed = parseName(file);
+    if (parsed !== undefined && !accepts(parsed)) continue;
     const places = [join(folder, file), join(folder, ARCHIVE_FOLDER, file)];
     const found = await Promise.all(places.map((path) => stat(path).catch(orUndefined('ENOENT'))));
     if (found.every((info) => info === undefined)) index.remove(name);
