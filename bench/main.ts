@@ -12,6 +12,7 @@ import { mail } from './mail.ts';
 import { search } from './search.ts';
 import { burst, latency, loop, memory, start } from './suites.ts';
 import { whatsapp } from './whatsapp.ts';
+import { workers } from './workers.ts';
 
 const SUITES: Readonly<Record<string, (contest: Contest) => Promise<void>>> = {
   latency,
@@ -29,6 +30,7 @@ const SUITES: Readonly<Record<string, (contest: Contest) => Promise<void>>> = {
   search,
   backup,
   console: consoleViews,
+  workers,
 };
 const DEFAULT_SUITES = ['latency', 'loop'];
 

@@ -10,9 +10,15 @@ import {
   type LlmServer,
   startLlmServer,
 } from '../test/support/llm-server.ts';
+import type { ScriptedCall } from '../test/support/llm-server-reply.ts';
 
 /** Time of the model to its first token, and from there to its last. */
-export type Pace = { readonly thinkMs: number; readonly streamMs: number };
+export type Pace = {
+  readonly thinkMs: number;
+  readonly streamMs: number;
+  /** The tool that the model calls once before it answers. */
+  readonly call?: () => ScriptedCall | false;
+};
 
 export const STREAMING: Pace = { thinkMs: 0, streamMs: 145 };
 /** 790 ms in total. */
@@ -64,10 +70,14 @@ export async function startPeers(pace: Pace): Promise<Peers> {
     },
   });
   /** Twenty tokens; the last is the requested word, so that a draft is not taken for the answer. */
-  function respond({ lastUserText, body }: LlmRequest): LlmReply {
+  function respond({ lastUserText, body, toolResults }: LlmRequest): LlmReply {
     calls += 1;
     lastRequest = body;
-    const nonce = lastUserText.match(NONCE)?.at(-1) ?? 'nothing';
+    const call = pace.call?.() ?? false;
+    if (call !== false && toolResults.length === 0) return { toolCalls: [call] };
+    // After a tool's result the question stands further up.
+    const asked = toolResults.length > 0 ? JSON.stringify(body) : lastUserText;
+    const nonce = asked.match(NONCE)?.at(-1) ?? 'nothing';
     const tokens = [...WORDS.map((word) => `${word} `), nonce];
     if (pace.thinkMs + pace.streamMs === 0) return { chunks: tokens };
     const beganAt = nowMs();

@@ -70,6 +70,11 @@ export type NanobotOptions = {
   readonly quietMs?: number;
   /** Absent: the default. */
   readonly maxConcurrentChats?: number;
+  /** Further parts of the configuration. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Further arguments of `nanobot gateway`. */
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 };
 
 /** nanobot with Telegram, in a home of its own. */
@@ -98,14 +103,15 @@ export async function configured(
     gateway: { port: 0 },
     coalesce: { quietMs },
     limits: { messages: { perMinute: 0, perDay: 0 } },
+    ...options.config,
   };
   await writeFile(join(home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
-  const args = [...nodeFlags(folder), 'bin/nanobot.js', 'gateway'];
+  const args = [...nodeFlags(folder), 'bin/nanobot.js', 'gateway', ...(options.args ?? [])];
   return {
     name,
     home,
     start: (compiled = COMPILED) =>
-      start(args, { NANOBOT_HOME: home, XDG_CACHE_HOME: compiled }, folder),
+      start(args, { NANOBOT_HOME: home, XDG_CACHE_HOME: compiled, ...options.env }, folder),
     [Symbol.asyncDispose]: () => rm(home, { recursive: true, force: true }),
   };
 }
@@ -146,10 +152,12 @@ export function start(
   };
 }
 
-function cpuMs(pid: number): number {
+/** @param withEnded with its children that ended */
+export function cpuMs(pid: number, withEnded = false): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+  const counted = withEnded ? fields.slice(11, 15) : fields.slice(11, 13);
+  return counted.reduce((sum, ticks) => sum + Number(ticks), 0) * MS_PER_TICK;
 }
 
 function rssMb(pid: number): number {
