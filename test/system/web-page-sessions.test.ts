@@ -151,6 +151,25 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await page.waitForSelector('.spoken >> text=Please read it');
   });
 
+  it('keeps an answer that was asked for again, or taken back, folded in its place', async () => {
+    await using rig = await open('#/sessions');
+    const { page } = rig;
+    await page.goto(`${world.gateway.address}/#redone`);
+    await page.fill('#text', 'What is it?');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Answer again' }).click();
+    await page.waitForSelector('details.replaced');
+    await page.waitForSelector('.said .agent:not(.replaced *) >> text=You said: What is it?');
+    await page.goto(`${world.gateway.address}/#/sessions/web:redone`);
+    await page.waitForSelector('.turn > .spoken.agent >> text=You said: What is it?');
+    expect(await page.locator('.turn').count()).toBe(2);
+    const earlier = page.locator('.turn > .undone');
+    expect(await earlier.count()).toBe(1);
+    expect(await earlier.locator('.spoken').first().isVisible()).toBe(false);
+    await earlier.getByText('the model does not see this').click();
+    expect(await earlier.locator('.spoken.agent').innerText()).toContain('You said: What is it?');
+  });
+
   it('fits each screen in both themes, without a serious finding of axe', async () => {
     const heard = world.texts(ADA).length;
     world.telegram.say(ADA, `Please read it ${LONG_WORD}`);
@@ -169,7 +188,10 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
   it('is a documented API that answers as it says, to owners only', async () => {
     const key = encodeURIComponent(`telegram:${ADA}`);
     const list = sessionList.parse((await api('/api/v1/sessions')).body);
-    expect(list.sessions.map(({ key }) => key)).toEqual([`telegram:${ADA}`]);
+    expect(list.sessions.map(({ key }) => key).toSorted()).toEqual([
+      `telegram:${ADA}`,
+      'web:redone',
+    ]);
     const { turns } = sessionTurns.parse((await api(`/api/v1/sessions/${key}/turns/1000000`)).body);
     const asked = turns.at(-1)?.steps.find((step) => step.kind === 'said')?.message ?? '';
     const path = `/api/v1/messages/${encodeURIComponent(asked)}/trace`;

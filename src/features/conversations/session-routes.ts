@@ -100,7 +100,10 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
 
   async function turnsOf(key: string, of: Part = {}): Promise<SessionTurns> {
     const session = sessionKey(key);
-    const { turns, ...around } = await sessions.earlier(session, { maxTurns: MAX_TURNS, ...of });
+    const { turns, ...around } = await sessions.earlier(session, {
+      ...{ maxTurns: MAX_TURNS, withUndone: true },
+      ...of,
+    });
     return {
       ...{ key, ...around, currency: deps.currency() },
       ...given('name', await deps.nameOf(session)),
@@ -280,7 +283,7 @@ function sinceChange<Question, View>(
   };
 }
 
-function turnView({ turn, entries }: EarlierTurn, { calls, spent }: Cost): ShownTurn {
+function turnView({ turn, entries, isUndone }: EarlierTurn, { calls, spent }: Cost): ShownTurn {
   const end = entries.findLast((entry) => entry.role === 'turn_end');
   // A text without a question has no turn of the agent.
   const isAsked = entries.some((entry) => entry.role !== 'user' || entry.seq !== undefined);
@@ -289,6 +292,7 @@ function turnView({ turn, entries }: EarlierTurn, { calls, spent }: Cost): Shown
   return {
     ...{ turn, steps: stepsOf(entries), models: [...new Set(used)] },
     ...{ calls, tokens: spent.tokens, micros: spent.micros },
+    ...given('isUndone', isUndone),
     ...given('outcome', end?.role === 'turn_end' ? outcomeOf(end) : remarked),
   };
 }

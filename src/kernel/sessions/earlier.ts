@@ -73,11 +73,13 @@ const beginning = ({ beganAt }: ReadFile) => (beganAt === undefined ? {} : { beg
 
 /** A turn with a later remark, or one that began in the previous file, is one turn. */
 function joined(older: readonly EarlierTurn[], newer: readonly EarlierTurn[]) {
-  const byTurn = new Map(older.map(({ turn, entries }) => [turn, entries]));
-  for (const { turn, entries } of newer) {
-    byTurn.set(turn, [...(byTurn.get(turn) ?? []), ...entries]);
+  const byTurn = new Map(older.map((one) => [one.turn, one]));
+  for (const one of newer) {
+    const begun = byTurn.get(one.turn);
+    const entries = [...(begun?.entries ?? []), ...one.entries];
+    byTurn.set(one.turn, { ...begun, ...one, entries });
   }
-  return [...byTurn].map(([turn, entries]): EarlierTurn => ({ turn, entries }));
+  return [...byTurn.values()];
 }
 
 async function readTurns(
@@ -128,7 +130,7 @@ async function scan(path: string, question: EarlierQuestion, taken: Taken) {
   if (!taken.isReached) return { ...NOTHING_READ, continues: nameOf(previous) };
   return {
     beganAt,
-    turns: turns.without(taken.undone),
+    turns: turns.settled(taken.undone),
     hasMore: turns.hasMore,
     first: turns.first,
     continues: nameOf(continues),
@@ -178,11 +180,15 @@ class HeldTurns {
     this.#letGo();
   }
 
-  without(undone: ReadonlySet<TurnId>): readonly EarlierTurn[] {
+  settled(undone: ReadonlySet<TurnId>): readonly EarlierTurn[] {
     this.#settleNewest();
+    const { withUndone = false } = this.#question;
     return [...this.#held]
-      .filter(([id]) => !undone.has(id))
-      .map(([id, entries]) => ({ turn: firstSeqOf(id) ?? 0, entries }));
+      .filter(([id]) => withUndone || !undone.has(id))
+      .map(([id, entries]) => ({
+        ...{ turn: firstSeqOf(id) ?? 0, entries },
+        ...(undone.has(id) ? { isUndone: true } : {}),
+      }));
   }
 
   #isAskedFor(turn: number): boolean {

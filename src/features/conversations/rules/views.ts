@@ -53,6 +53,10 @@ export const shownTurn = z.object({
     .enum(['answered', 'stopped', 'failed', 'recorded'])
     .exactOptional()
     .describe('Absent while it runs. recorded: an owner answers instead.'),
+  isUndone: z
+    .literal(true)
+    .exactOptional()
+    .describe('It was taken back (/undo) or answered again: the model sees nothing of it.'),
   models: z.array(z.string()),
   calls: z.number(),
   tokens: z.number(),

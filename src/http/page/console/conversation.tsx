@@ -160,9 +160,8 @@ function Turn({ turn, reset, currency, parts }: TurnProps) {
     ...(outcome === 'stopped' ? [t`stopped`] : []),
     turnFacts(turn, currency),
   ].filter((fact) => fact !== '');
-  return (
-    <li class="turn">
-      {reset !== undefined && <Reset at={reset} />}
+  const said = (
+    <>
       {steps.map((step, index) => (
         // Steps of a turn are only appended.
         <Step key={index} step={step} />
@@ -173,6 +172,19 @@ function Turn({ turn, reset, currency, parts }: TurnProps) {
       {asked.map((message) => (
         <Life key={message} message={message} parts={parts} />
       ))}
+    </>
+  );
+  return (
+    <li class="turn">
+      {reset !== undefined && <Reset at={reset} />}
+      {turn.isUndone === true ? (
+        <details class="undone">
+          <summary>{t`Taken back or answered again: the model does not see this`}</summary>
+          {said}
+        </details>
+      ) : (
+        said
+      )}
     </li>
   );
 }

@@ -22,6 +22,8 @@ export type EarlierQuestion = {
   readonly beforeReset?: number;
   /** Only turns that contain all of these words. */
   readonly words?: string;
+  /** Also turns that were undone or answered again. */
+  readonly withUndone?: true;
   readonly maxTurns: number;
   /** Most files of the conversation to search, the newest first; default: 100. */
   readonly maxFiles?: number;
@@ -31,6 +33,8 @@ export type EarlierTurn = {
   /** Its place in the conversation: numbers grow, with gaps. */
   readonly turn: number;
   readonly entries: readonly TranscriptEntry[];
+  /** It was undone or answered again: the model sees nothing of it. */
+  readonly isUndone?: true;
 };
 
 export type EarlierTurns = {
