@@ -8,7 +8,8 @@ import {
   readReport,
 } from '../../src/features/schedule/rules/job.ts';
 import { readSchedule } from '../../src/features/schedule/rules/schedule.ts';
-import { quietHoursOf, quietUntil } from '../../src/lib/time/zone-time.ts';
+import { quietHoursSchema } from '../../src/features/schedule/settings.ts';
+import { quietHoursOf, quietUntil } from '../../src/lib/time/quiet-hours.ts';
 
 const NOW = Date.parse('2026-01-15T12:00:00Z');
 const ZONE = 'America/New_York';
@@ -82,7 +83,13 @@ describe('quiet hours', () => {
     ['22:00-07:00', '22:00-07:00'],
     [' 9:00 – 7:30', '09:00-07:30'],
     ['OFF', 'off'],
+    ['sun-thu 22:00-7:00 ,FRI - Sat 23:30-9:00', 'Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00'],
+    ['sat 0:00-12:00', 'Sat 00:00-12:00'],
     ['22-7', undefined],
+    ['', undefined],
+    ['Sun-Thu', undefined],
+    ['Sonntag 22:00-07:00', undefined],
+    ['22:00-07:00,', undefined],
     ['25:00-07:00', undefined],
   ])('"%s" is read as %s', (typed, hours) => {
     expect(quietHoursOf(typed)).toBe(hours);
@@ -97,6 +104,42 @@ describe('quiet hours', () => {
   ])('%s end as the clock on the wall says', (_when, now, end) => {
     const until = quietUntil(Date.parse(now), '22:00-07:00', 'Europe/Berlin');
     expect(until).toBe(end === undefined ? undefined : Date.parse(end));
+  });
+
+  const BY_DAY = 'Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00';
+  test.each([
+    ['on a Thursday evening', '2026-01-15T22:30', '2026-01-16T07:00'],
+    ['not yet on a Friday', '2026-01-16T22:30', undefined],
+    ['on a Friday night', '2026-01-16T23:30', '2026-01-17T09:00'],
+    ['on a Saturday morning', '2026-01-17T08:59', '2026-01-17T09:00'],
+    ['on a Sunday morning, after the Saturday', '2026-01-18T08:00', '2026-01-18T09:00'],
+    ['on a Monday morning, after the Sunday', '2026-01-19T06:00', '2026-01-19T07:00'],
+    ['no more on a Monday', '2026-01-19T08:00', undefined],
+  ])('by weekday, %s', (_when, now, end) => {
+    expect(quietUntil(Date.parse(`${now}Z`), BY_DAY, 'UTC')).toBe(
+      end === undefined ? undefined : Date.parse(`${end}Z`),
+    );
+  });
+
+  test('of two days that follow each other end with the second, and without an end after a week', () => {
+    const night = Date.parse('2026-01-17T23:00Z');
+    const until = (quiet: string) => quietUntil(night, quiet, 'UTC');
+    expect(until('Sat 20:00-00:00, Sun 00:00-23:00')).toBe(Date.parse('2026-01-18T23:00Z'));
+    expect(until('00:00-12:00, 12:00-00:00')).toBe(Date.parse('2026-01-24T23:00Z'));
+    expect(until('Sat 22:00-22:00')).toBeUndefined();
+  });
+
+  test('are written in the configuration as they are stored', () => {
+    for (const hours of ['', '22:00-07:00', BY_DAY, 'Fri-Mon 00:00-09:00'])
+      expect(quietHoursSchema.parse(hours)).toBe(hours);
+    for (const hours of [
+      'off',
+      'Sun-Thu',
+      'sun 22:00-07:00',
+      '22:00-07:00,23:00-08:00',
+      '24:00-07:00',
+    ])
+      expect(quietHoursSchema.safeParse(hours).success).toBe(false);
   });
 
   test('end also where their last hour is skipped', () => {

@@ -226,7 +226,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     const fitsIn = fitsEachScreen.bind(undefined, browser, gateway, '#/schedules');
     await fitsIn('schedules-list', async (page) => {
       await page.waitForSelector('[data-job]');
-      await page.waitForSelector('[aria-label="Quiet hours"]');
+      await press(page, 'Other hours on some days', '[aria-label="Quiet hours"]');
       for (const text of await page.locator('.card summary >> text=Text').all()) await text.click();
       await page.locator('[aria-label="Quiet hours"]').scrollIntoViewIfNeeded();
     });
@@ -305,6 +305,38 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await page.keyboard.press('Enter');
     const saved = async () => JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8'));
     await eventually(async () => expect((await saved()).quietHours).toBe('22:00-06:30'));
+    await press(page, 'Other hours on some days', quiet);
+    const [, later] = await page.getByLabel('From', { exact: true }).all();
+    await later?.fill('23:30');
+    await page.getByLabel('To', { exact: true }).last().fill('09:00');
+    await page.getByLabel('Last day').first().selectOption('Thursday');
+    await page.getByLabel('First day').first().selectOption('Sunday');
+    await press(page, 'Save', quiet);
+    const byDay = 'Sun-Thu 22:00-06:30, Fri-Sat 23:30-09:00';
+    await eventually(async () => expect((await saved()).quietHours).toBe(byDay));
+    // The night of Thursday ends on Friday, that of Friday on Saturday.
+    const spans = (day: number) =>
+      page
+        .locator(`${quiet} svg g`)
+        .nth(day)
+        .locator('.quiet')
+        .evaluateAll((all) =>
+          all.map((one) => ['x', 'width'].map((name) => one.getAttribute(name))),
+        );
+    await eventually(async () =>
+      expect(await spans(4)).toEqual([
+        ['0', '390'],
+        ['1410', '30'],
+      ]),
+    );
+    expect(await spans(5)).toEqual([
+      ['0', '540'],
+      ['1410', '30'],
+    ]);
+    expect(await spans(6)).toEqual([
+      ['1320', '120'],
+      ['0', '540'],
+    ]);
     expect(await saved()).toMatchObject({
       heartbeat: { enabled: false, activeHours: '08:00-20:00' },
     });

@@ -32,9 +32,10 @@ async function takePictures(page: Page): Promise<void> {
     await page.screenshot({ path: `${shots}/${name}.png` });
   };
   const desktop = { width: 1100, height: 720 };
-  for (const view of ['schedules', 'usage', 'operations', 'setup']) {
+  for (const view of ['memory', 'people', 'schedules', 'usage', 'operations', 'setup']) {
     await take(view, `console-${view}`, desktop);
   }
+  await take(`sessions/telegram:${ADA}`, 'console-inbox', desktop);
   await take('schedules', 'console-phone', { width: 390, height: 760 });
 }
 

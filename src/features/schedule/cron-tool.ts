@@ -26,7 +26,7 @@ import type { OfferUndo } from '../../kernel/questions/undo.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/zone-time.ts';
+import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/quiet-hours.ts';
 import type { Executor } from '../../tools/exec/executor.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { withPerson } from '../people/index.ts';
@@ -182,7 +182,7 @@ const lineOf = ({ line }: ShownJob) => line.replaceAll('*', '\\*');
 
 /** Resets the choice. */
 const AUTOMATIC = 'auto';
-const QUIET_HINT = t`Usage: /quiet 22:00-07:00, /quiet off, or /quiet auto for the configured hours.`;
+const QUIET_HINT = t`Usage: /quiet 22:00-07:00, /quiet Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00, /quiet off, or /quiet auto for the configured hours.`;
 
 async function quiet(
   person: Person,
@@ -203,7 +203,7 @@ function quietWords(quietHours: string | undefined): string {
   if (quietHours === undefined) return t`You use the quiet hours of the configuration.`;
   if (quietHours === NO_QUIET_HOURS) return t`You have no quiet hours.`;
   return (
-    t`Quiet hours ${quietHours.replace('-', ' to ')}: I won't message you first. Anything else arrives ` +
+    t`Quiet hours ${quietHours.replaceAll(/(?<=\d)-/g, ' to ')}: I won't message you first. Anything else arrives ` +
     t`together at the end. I still answer your messages at once, and reminders that you set for these ` +
     t`hours come on time.`
   );

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { count, flag, section } from '../../kernel/config/settings-fields.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
+import { QUIET_PATTERN } from '../../lib/time/quiet-hours.ts';
 import { HOURS_PATTERN } from '../../lib/time/zone-time.ts';
 
 /** At the top of the workspace. */
@@ -55,10 +56,18 @@ export const noticesSchema = z.strictObject({
     ),
 });
 
-export const quietHoursSchema = hours().describe(
-  'Hours in which the agent does not message people first, in the time zone of each person; messages ' +
-    'come together at the end. People set their own with /quiet. Empty: none.',
-);
+export const quietHoursSchema = z
+  .string()
+  .regex(
+    new RegExp(`^$|${QUIET_PATTERN.source}`),
+    'Write hours and minutes, e.g. 22:00-07:00, or with the days on which they begin: Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00',
+  )
+  .default('')
+  .describe(
+    'Hours in which the agent does not message people first, in the time zone of each person, e.g. ' +
+      '22:00-07:00, or by the days on which they begin: Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00. Messages ' +
+      'come together at the end. People set their own with /quiet. Empty: none.',
+  );
 
 export const updateSchema = section({
   check: z

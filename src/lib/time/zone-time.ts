@@ -203,7 +203,7 @@ function zonedDay(atMs: number, timeZone: string, dayText: ZonedText): LocalDay 
 
 const padded = (value: number, digits: number) => String(value).padStart(digits, '0');
 
-// Quiet hours: the hours in which the agent does not message a person first.
+// Hours of the day.
 
 export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
 
@@ -216,41 +216,6 @@ export function readHours(text: string): Hours | undefined {
   if (match === null) return undefined;
   const [fromHour = 0, fromMinute = 0, toHour = 0, toMinute = 0] = match.slice(1).map(Number);
   return { from: fromHour * 60 + fromMinute, to: toHour * 60 + toMinute };
-}
-
-/** Instead of hours: none, whatever the configuration contains. */
-export const NO_QUIET_HOURS = 'off';
-
-const MINUTE_MS = 60_000;
-const DAY_MINUTES = 1440;
-/** Longest shift of a clock. */
-const SHIFT_MINUTES = 180;
-
-/** `22:00-07:00` or `off` in its canonical spelling; undefined for anything else. */
-export function quietHoursOf(typed: string): string | undefined {
-  const text = typed
-    .trim()
-    .toLowerCase()
-    .replace(/\s*[-–]\s*/, '-');
-  const padded = text.replace(/(^|-)(\d)(?=:)/g, '$10$2');
-  if (padded === NO_QUIET_HOURS) return NO_QUIET_HOURS;
-  return readHours(padded) === undefined ? undefined : padded;
-}
-
-/**
- * When the current quiet hours end, epoch milliseconds; undefined outside of them. `quiet` as
- * `quietHoursOf` returns it, empty: none. They end at their wall-clock time.
- */
-export function quietUntil(nowMs: number, quiet: string, timeZone: string): number | undefined {
-  const hours = readHours(quiet);
-  if (hours === undefined || hours.from === hours.to) return undefined;
-  if (!isInside(minuteOfDay(nowMs, timeZone), hours)) return undefined;
-  const minute = Math.floor(nowMs / MINUTE_MS);
-  const left = (hours.to - minuteOfDay(nowMs, timeZone) + DAY_MINUTES) % DAY_MINUTES;
-  // If the clock changes in between, the end shifts accordingly.
-  let at = minute + Math.max(1, left - SHIFT_MINUTES);
-  while (isInside(minuteOfDay(at * MINUTE_MS, timeZone), hours)) at += 1;
-  return at * MINUTE_MS;
 }
 
 /** `hours` as `08:00-22:00`. */

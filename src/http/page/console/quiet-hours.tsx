@@ -1,28 +1,59 @@
-// Quiet hours as a week with its hours: set by pressing the first and the last hour, or in two fields.
+// Quiet hours as a week with its hours: set by pressing the first and the last hour, or in fields; the
+// same each day, or by weekday.
 
 import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
+import { hasDay, readQuietHours, WEEKDAYS } from '../../../lib/time/quiet-hours.ts';
 import { problemText } from './parts.tsx';
 
 const DAYS = 7;
 const DAY_HOURS = 24;
+const DAY_MINUTES = 1440;
 const HOUR_MARKS = [0, 6, 12, 18, 24];
 /** A Monday. */
 const MONDAY = Date.UTC(2024, 0, 1);
 const DAY_MS = 86_400_000;
 
 type QuietHoursProps = {
-  /** `22:00-07:00`; empty: none. */
+  /** `22:00-07:00`, `Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00`; empty: none. */
   readonly hours: string;
   readonly timeZone: string;
   readonly save: (hours: string) => Promise<void>;
 };
 
+/** One line of the form: the days on which the hours begin, places in the week, and the clock. */
+type Line = {
+  readonly first: number;
+  readonly last: number;
+  readonly from: string;
+  readonly to: string;
+};
+
+const EVERY_DAY: Line = { first: 0, last: DAYS - 1, from: '', to: '' };
+
+const linesOf = (hours: string): readonly Line[] =>
+  (readQuietHours(hours) ?? []).map(({ first, last, from, to }) => ({
+    ...{ first, last, from: clockText(from), to: clockText(to) },
+  }));
+
+/** As the configuration has them. */
+const textOf = (lines: readonly Line[]): string =>
+  lines
+    .map(({ first, last, from, to }) => {
+      const days = first === last ? WEEKDAYS[first] : `${WEEKDAYS[first]}-${WEEKDAYS[last]}`;
+      return `${first === 0 && last === DAYS - 1 ? '' : `${days} `}${from}-${to}`;
+    })
+    .join(', ');
+
+const dayNames = (weekday: 'short' | 'long'): readonly string[] => {
+  const named = new Intl.DateTimeFormat(undefined, { weekday, timeZone: 'UTC' });
+  return WEEKDAYS.map((_, day) => named.format(MONDAY + day * DAY_MS));
+};
+
 export function QuietHours({ hours, timeZone, save }: QuietHoursProps) {
-  const [savedFrom = '', savedTo = ''] = hours.split('-');
-  const from = useSignal(savedFrom);
-  const to = useSignal(savedTo);
-  const first = useSignal<number | undefined>(undefined);
+  const lines = useSignal<readonly Line[]>(hours === '' ? [EVERY_DAY] : linesOf(hours));
+  /** The line whose last hour is pressed next. */
+  const begun = useSignal<number | undefined>(undefined);
   const isBusy = useSignal(false);
   const problem = useSignal('');
 
@@ -37,19 +68,28 @@ export function QuietHours({ hours, timeZone, save }: QuietHoursProps) {
     isBusy.value = false;
   }
 
-  function press(hour: number) {
-    if (first.value === undefined) {
-      first.value = hour;
-      from.value = clockText(hour);
-      to.value = clockText(hour + 1);
+  const change = (index: number, changed: Partial<Line>) => {
+    lines.value = lines.value.map((line, at) => (at === index ? { ...line, ...changed } : line));
+  };
+
+  /** Changes the hours of the line that has the day. */
+  function press(day: number, hour: number) {
+    const to = clockText((hour + 1) * 60);
+    if (begun.value !== undefined) {
+      change(begun.value, { to });
+      begun.value = undefined;
       return;
     }
-    to.value = clockText(hour + 1);
-    first.value = undefined;
+    const index = Math.max(
+      0,
+      lines.value.findIndex((line) => hasDay(line, day)),
+    );
+    change(index, { from: clockText(hour * 60), to });
+    begun.value = index;
   }
 
-  const isChanged = from.value !== savedFrom || to.value !== savedTo;
-  const isWhole = from.value !== '' && to.value !== '' && from.value !== to.value;
+  const next = textOf(lines.value);
+  const isWhole = lines.value.every(({ from, to }) => from !== '' && to !== '' && from !== to);
   return (
     <section class="card" aria-label={t`Quiet hours`}>
       <h2>
@@ -59,46 +99,50 @@ export function QuietHours({ hours, timeZone, save }: QuietHoursProps) {
       <p class="soft">
         {t`In these hours the agent messages nobody first; its messages come together at the end, by the clock of each person (here: ${timeZone}). People set their own with /quiet.`}
       </p>
-      <Week from={minutesOf(from.value)} to={minutesOf(to.value)} press={press} />
+      <Week lines={lines.value} press={press} />
       <p class="soft" role="status">
-        {first.value === undefined
-          ? t`Press the first quiet hour, then the last one; the hours are the same each day.`
+        {begun.value === undefined
+          ? t`Press the first quiet hour, then the last one. Hours over midnight belong to the day on which they begin.`
           : t`Now press the last quiet hour.`}
       </p>
       <form
-        class="person-form"
         onSubmit={(event) => {
           event.preventDefault();
-          if (isWhole) void keep(`${from.value}-${to.value}`);
+          if (isWhole) void keep(next);
         }}
       >
-        <label>
-          {t`From`}
-          <input
-            type="time"
-            value={from.value}
-            onInput={({ currentTarget }) => {
-              from.value = currentTarget.value;
-            }}
+        {lines.value.map((line, index) => (
+          // Lines have no name but their place.
+          <LineFields
+            key={index}
+            line={line}
+            change={(changed) => change(index, changed)}
+            remove={
+              lines.value.length < 2
+                ? undefined
+                : () => {
+                    begun.value = undefined;
+                    lines.value = lines.value.filter((_, at) => at !== index);
+                  }
+            }
           />
-        </label>
-        <label>
-          {t`To`}
-          <input
-            type="time"
-            value={to.value}
-            onInput={({ currentTarget }) => {
-              to.value = currentTarget.value;
-            }}
-          />
-        </label>
+        ))}
         <div class="actions">
           <button
             type="submit"
             class="button primary"
-            disabled={isBusy.value || !isChanged || !isWhole}
+            disabled={isBusy.value || !isWhole || next === hours}
           >
             {t`Save`}
+          </button>
+          <button
+            type="button"
+            class="button"
+            onClick={() => {
+              lines.value = [...lines.value, { ...EVERY_DAY, first: 4, last: 5 }];
+            }}
+          >
+            {t`Other hours on some days`}
           </button>
           {hours !== '' && (
             <button type="button" class="button" disabled={isBusy.value} onClick={() => keep('')}>
@@ -114,24 +158,78 @@ export function QuietHours({ hours, timeZone, save }: QuietHoursProps) {
   );
 }
 
-type WeekProps = {
-  /** Minutes of the day; undefined: not set. */
-  readonly from: number | undefined;
-  readonly to: number | undefined;
-  readonly press: (hour: number) => void;
+type LineFieldsProps = {
+  readonly line: Line;
+  readonly change: (changed: Partial<Line>) => void;
+  /** Undefined for the only one. */
+  readonly remove: (() => void) | undefined;
 };
 
+function LineFields({ line, change, remove }: LineFieldsProps) {
+  const days = dayNames('long');
+  const day = (label: string, key: 'first' | 'last') => (
+    <label>
+      {label}
+      <select
+        value={line[key]}
+        onChange={({ currentTarget }) => change({ [key]: Number(currentTarget.value) })}
+      >
+        {days.map((name, value) => (
+          <option key={name} value={value}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+  const clock = (label: string, key: 'from' | 'to') => (
+    <label>
+      {label}
+      <input
+        type="time"
+        value={line[key]}
+        onInput={({ currentTarget }) => change({ [key]: currentTarget.value })}
+      />
+    </label>
+  );
+  return (
+    <div class="person-form quiet-line">
+      {day(t`First day`, 'first')}
+      {day(t`Last day`, 'last')}
+      {clock(t`From`, 'from')}
+      {clock(t`To`, 'to')}
+      {remove !== undefined && (
+        <div class="actions">
+          <button type="button" class="button" onClick={remove}>
+            {t`Remove these hours`}
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+type WeekProps = {
+  readonly lines: readonly Line[];
+  readonly press: (day: number, hour: number) => void;
+};
+
+/** The quiet minutes of a day. */
+function spansOn(lines: readonly Line[], day: number): readonly (readonly [number, number])[] {
+  return lines.flatMap((line) => {
+    const from = minutesOf(line.from);
+    const to = minutesOf(line.to);
+    if (from === undefined || to === undefined || from === to) return [];
+    const begins = hasDay(line, day);
+    if (from < to) return begins ? [[from, to] as const] : [];
+    const ends = hasDay(line, (day + DAYS - 1) % DAYS);
+    return [...(ends ? [[0, to] as const] : []), ...(begins ? [[from, DAY_MINUTES] as const] : [])];
+  });
+}
+
 /** For the pointer; the fields are for the keyboard. */
-function Week({ from, to, press }: WeekProps) {
-  const whole = DAY_HOURS * 60;
-  const spans =
-    from === undefined || to === undefined || from === to
-      ? []
-      : from < to
-        ? [[from, to] as const]
-        : [[0, to] as const, [from, whole] as const];
-  const named = new Intl.DateTimeFormat(undefined, { weekday: 'short', timeZone: 'UTC' });
-  const days = Array.from({ length: DAYS }, (_, day) => named.format(MONDAY + day * DAY_MS));
+function Week({ lines, press }: WeekProps) {
+  const days = dayNames('short');
   return (
     <div class="week" aria-hidden="true">
       <ul class="week-days">
@@ -140,19 +238,20 @@ function Week({ from, to, press }: WeekProps) {
         ))}
       </ul>
       <svg
-        viewBox={`0 0 ${whole} ${DAYS}`}
+        viewBox={`0 0 ${DAY_MINUTES} ${DAYS}`}
         preserveAspectRatio="none"
         aria-hidden="true"
-        onClick={({ currentTarget, clientX }) => {
-          const { left, width } = currentTarget.getBoundingClientRect();
-          const hour = Math.floor(((clientX - left) / width) * DAY_HOURS);
-          press(Math.min(DAY_HOURS - 1, Math.max(0, hour)));
+        onClick={({ currentTarget, clientX, clientY }) => {
+          const { left, top, width, height } = currentTarget.getBoundingClientRect();
+          const place = (share: number, places: number) =>
+            Math.min(places - 1, Math.max(0, Math.floor(share * places)));
+          press(place((clientY - top) / height, DAYS), place((clientX - left) / width, DAY_HOURS));
         }}
       >
         {days.map((day, row) => (
           <g key={day}>
-            <rect class="awake" x={0} y={row + 0.08} width={whole} height={0.84} />
-            {spans.map(([begin, end]) => (
+            <rect class="awake" x={0} y={row + 0.08} width={DAY_MINUTES} height={0.84} />
+            {spansOn(lines, row).map(([begin, end]) => (
               <rect
                 key={begin}
                 class="quiet"
@@ -177,7 +276,10 @@ function Week({ from, to, press }: WeekProps) {
   );
 }
 
-const clockText = (hour: number) => `${String(hour % DAY_HOURS).padStart(2, '0')}:00`;
+const clockText = (minutes: number) =>
+  [Math.floor(minutes / 60) % DAY_HOURS, minutes % 60]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
 
 function minutesOf(clock: string): number | undefined {
   const match = /^(\d\d):(\d\d)$/.exec(clock);
