@@ -29,6 +29,10 @@ async function takePictures(page: Page): Promise<void> {
     await page.goto(`${origin}/#/${view}`);
     await page.waitForSelector('.view :is(.card, .rows li, .turn)');
     await page.waitForLoadState('networkidle', { timeout: 2000 }).catch(() => undefined);
+    if (name === 'console-inbox') {
+      await page.click('.turn summary');
+      await page.waitForSelector('.timeline li');
+    }
     await page.screenshot({ path: `${shots}/${name}.png` });
   };
   const desktop = { width: 1100, height: 720 };
