@@ -78,7 +78,9 @@ export async function makeTestHome(config: ConfigInput, root = ROOT): Promise<Te
     },
     async [Symbol.asyncDispose]() {
       await Promise.all([...running].map((gateway) => gateway.kill()));
-      await rm(path, { recursive: true, force: true, maxRetries: 3 });
+      // Where back-ups of it are made unless a place is named.
+      for (const each of [path, `${path}-backups`])
+        await rm(each, { recursive: true, force: true, maxRetries: 3 });
     },
   };
   await home.writeConfig(config);
