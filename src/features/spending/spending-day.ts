@@ -6,10 +6,9 @@ import { z } from 'zod';
 import type { CallEnd, PlannedCall } from '../../agent/agent.ts';
 import type { Person, PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { changeCounts, leadOf } from '../../kernel/intake/shared-counts.ts';
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
-import { type CountRow, CountRows, namesOf } from '../../kernel/message/message-limits.ts';
+import { type CountRow, CountRows, leadOf, namesOf } from '../../kernel/message/message-limits.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';
 import { orAborted } from '../../lib/time/clock.ts';
@@ -114,6 +113,7 @@ export class SpendingDay {
     rows: readonly LedgerRow[],
     step: (ledgers: readonly LedgerRow[]) => T,
   ): Promise<T> {
+    const { changeCounts } = await import('../../kernel/intake/shared-counts.ts');
     const changed = this.#changed;
     this.#changed = new Map();
     const { isLive = () => true } = this.#sharing ?? {};

@@ -39,7 +39,6 @@ import {
 } from '../message/message-limits.ts';
 import type { KnownAs, Persons } from '../people/persons.ts';
 import type { CountedAs, Gated } from './group-intake.ts';
-import { changeCounts } from './shared-counts.ts';
 
 type FairUseDeps = {
   readonly state: KeyValueStore;
@@ -218,6 +217,7 @@ export function createFairUse(deps: FairUseDeps) {
 
   /** Counted before the messages are stored: other processes count the same people. */
   async function weighTogether(batch: readonly Gated[]): Promise<Weighed> {
+    const { changeCounts } = await import('./shared-counts.ts');
     const met: Tallies = new CountRows(NO_MESSAGES, joinedTallies);
     const ownOf = await joinPersonChannels(met, batch);
     for (const { counts, entry } of batch) {

@@ -2,9 +2,8 @@
 // follows, in one transaction. A count is stored under the first name of its person; the other
 // names have rows that lead there, so that each process finds it under whichever name it knows.
 
-import { fieldsOf, parseJson } from '../../lib/json/json.ts';
 import type { KeyValueChange, KeyValueStore } from '../bus/store/store.ts';
-import { type CountNames, CountRows } from '../message/message-limits.ts';
+import { type CountNames, CountRows, leadOf } from '../message/message-limits.ts';
 
 type SharedCounts<Value> = {
   readonly state: KeyValueStore;
@@ -44,10 +43,4 @@ export function changeCounts<Value, T>(
     ]);
     return { rows: changes.filter(({ key, value }) => stored.get(key) !== value), result };
   });
-}
-
-/** Under which name the count stands; undefined if it stands here. */
-export function leadOf(text: string): string | undefined {
-  const lead = fieldsOf(parseJson(text))?.['lead'];
-  return typeof lead === 'string' ? lead : undefined;
 }

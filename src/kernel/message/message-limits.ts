@@ -2,6 +2,7 @@
 // apply (precedence: what an owner set for the person, the most specific configured exception, the
 // channel's limits, the general limits), and the count per minute and day.
 
+import { fieldsOf, parseJson } from '../../lib/json/json.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { LocalDay } from '../../lib/time/zone-time.ts';
 import type { AdmittedRole } from '../access/admission.ts';
@@ -178,6 +179,12 @@ function storedValue<Value>(text: string): Stored<Value> | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Of a stored row of several processes: the name under which the count stands; undefined: here. */
+export function leadOf(text: string): string | undefined {
+  const lead = fieldsOf(parseJson(text))?.['lead'];
+  return typeof lead === 'string' ? lead : undefined;
 }
 
 // How many messages of one person, or of one group together, are answered: a limit per minute and
