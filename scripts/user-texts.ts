@@ -9,6 +9,7 @@ import { PAGE_TEXTS } from '../src/lib/texts.ts';
 /** Their texts are read by models, by programs, or by developers. Paths below src/. */
 const NOT_FOR_PEOPLE: readonly RegExp[] = [
   /^lib\//,
+  /^http\/page-files\./,
   /^labs\/(?!\w+\/cli)/,
   /^agent\/(?!agent|compact\.|stream|models)(?!rules\/(?:turn-closing|taint))/,
   /^providers\/(?!demo|registry|resilient|vendors|model-setup)(?!rules\/provider-failure)/,

@@ -76,6 +76,8 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
   });
   const address = `http://127.0.0.1:${proxy.port}`;
   await page.goto(`${address}/#${chat}`);
+  // The code of the chats is loaded after the page.
+  await page.waitForSelector('#text', { state: 'attached' });
   const messages = async () => {
     const texts = await page.locator(MESSAGE_BODIES).allInnerTexts();
     return texts.map((text) => text.trim());

@@ -7,7 +7,6 @@ import type { Drawn, Source } from './messages.ts';
 const MIN_SCALE = 0.55;
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const place = document.createElement('main');
-let source: string | undefined;
 
 // A browser draws no frames for what is beyond the screen, and some diagrams wait for one.
 window.requestAnimationFrame = (work) => setTimeout(() => work(performance.now()));
@@ -18,8 +17,7 @@ function tell(message: Drawn) {
   window.parent.postMessage(message, location.origin);
 }
 
-async function draw() {
-  if (source === undefined) return;
+async function draw(source: string) {
   try {
     mermaid.initialize({
       startOnLoad: false,
@@ -71,12 +69,19 @@ function scaleToFit() {
   tell({ type: 'drawn', height: place.offsetHeight + scrollbar });
 }
 
+function follow() {
+  let source: string | undefined;
+  dark.addEventListener('change', () => {
+    if (source !== undefined) void draw(source);
+  });
+  window.addEventListener('message', ({ source: from, origin, data }: MessageEvent<Source>) => {
+    if (from !== window.parent || origin !== location.origin) return;
+    source = data.source;
+    void draw(source);
+  });
+}
+
 document.body.append(place);
 window.addEventListener('resize', scaleToFit);
-dark.addEventListener('change', draw);
-window.addEventListener('message', ({ source: from, origin, data }: MessageEvent<Source>) => {
-  if (from !== window.parent || origin !== location.origin) return;
-  source = data.source;
-  void draw();
-});
+follow();
 tell({ type: 'ready' });
