@@ -24,7 +24,7 @@ const NOT_FOR_PEOPLE: readonly RegExp[] = [
   /^features\/semantic-search\/(?:index|vectors)\./,
   /^features\/mcp\/(?:result|remote-tool)/,
   /^features\/workflows\/(?:workflow-ask|tool\.)/,
-  /^features\/schedule\/(?:gates|rules\/(?:gate|heartbeat-view))\./,
+  /^features\/schedule\/(?:gates|rules\/(?:gate|heartbeat-view|job-draft))\./,
   /^features\/skills\/rules\/phrases/,
   /^channels\/(?:telegram|lark\/rules|whatsapp)\/(?:content|inbound|message)\./,
   /^channels\/(?:lark|email)\/inbound\.ts/,
