@@ -6,7 +6,7 @@ import { t } from '../../../lib/texts.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
 import { ConfigError, type ConfigProblem } from '../../message/errors.ts';
 import type { Config } from '../config.ts';
-import { type ConfigChange, configChange, isUnchanged } from '../diff.ts';
+import type { ConfigChange } from '../diff.ts';
 import type { Environment } from '../environment.ts';
 import { secretValues } from '../secrets.ts';
 import { type LoadedConfig, loadConfig, stampOf } from './config-file.ts';
@@ -119,6 +119,7 @@ function createReloader(watch: ConfigWatch): () => Promise<void> {
       const next = await loadConfig(watch.home, watch.env, current.overrides);
       if (lastProblem !== '') watch.onRight();
       lastProblem = '';
+      const { configChange, isUnchanged } = await import('../diff.ts');
       const change = configChange(current.config, next.config);
       current = next;
       if (!isUnchanged(change)) await watch.onChange(next, change);
