@@ -70,7 +70,7 @@ it('a conversation that stays on one’s own machines is read from no other', as
         return [];
       },
     } as unknown as Parameters<typeof createPastSessions>[0]['index'],
-    indexing: { flush: async () => undefined } as never,
+    indexing: { flushFor: async () => undefined } as never,
     sessions: { earlier: async () => ({ turns: [] }) as never },
     clock: createMovableClock(),
     closedTo: async (session) => (session === kept ? [] : [kept]),

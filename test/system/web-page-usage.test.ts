@@ -28,8 +28,8 @@ const VIEWS = [
 ];
 const SHOWN = '.view :is(.card, .rows li, .empty, .section, .settings, .turn)';
 const MAX_STOPS = 40;
-/** Regions that scroll get the focus too. */
-const REGIONS = 5;
+/** Regions that scroll get the focus too, and the parts of a field for a time each take a key. */
+const MAX_KEYS_PER_STOP = 3;
 /** Notes what gets the focus from the heading on; how many stops there are. */
 const EXPECTED_STOPS = `(() => {
   const view = document.querySelector('.view');
@@ -153,7 +153,11 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
       // Parts of a view that arrive late add stops, and the walk begins again.
       const walk = async () => {
         const count = Math.min(MAX_STOPS, (await page.evaluate(EXPECTED_STOPS)) as number);
-        for (let stop = 0; stop < count + REGIONS; stop += 1) await page.keyboard.press('Tab');
+        const isWhole = () => page.evaluate(`window.walk.seen.length >= ${count}`);
+        for (let keys = 0; keys < count * MAX_KEYS_PER_STOP; keys += 1) {
+          if (keys >= count && (await isWhole())) break;
+          await page.keyboard.press('Tab');
+        }
         const { seen, upwards } = (await page.evaluate('window.walk')) as {
           readonly seen: readonly number[];
           readonly upwards: readonly string[];
