@@ -5,8 +5,7 @@ import { z } from 'zod';
 import { count, flag, section } from '../../kernel/config/settings-fields.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { QUIET_PATTERN } from '../../lib/time/quiet-hours.ts';
-import { HOURS_PATTERN } from '../../lib/time/zone-time.ts';
+import { HOURS_PATTERN, QUIET_PATTERN } from '../../lib/time/zone-time.ts';
 
 /** At the top of the workspace. */
 export const HEARTBEAT_FILE = 'HEARTBEAT.md';

@@ -1,21 +1,13 @@
 // Quiet hours: the hours in which the agent does not message a person first, the same each day or by
 // weekday: `22:00-07:00`, `Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00`.
 
-import { createWeekdayText, HOURS_PATTERN, type Hours, readHours } from './zone-time.ts';
+import { createWeekdayText, type Hours, QUIET_PATTERN, readHours, WEEKDAYS } from './zone-time.ts';
 
 /** Instead of hours: none, whatever the configuration contains. */
 export const NO_QUIET_HOURS = 'off';
 
-export const WEEKDAYS: readonly string[] = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
-
 /** They begin on these days, places in WEEKDAYS, and may end on the next one. */
 export type QuietSpan = Hours & { readonly first: number; readonly last: number };
-
-const DAY = `(?:${WEEKDAYS.join('|')})`;
-const HOURS = HOURS_PATTERN.source.slice(1, -1).replaceAll('(', '(?:');
-const SPAN = `(?:${DAY}(?:-${DAY})? )?${HOURS}`;
-/** In their canonical spelling. */
-export const QUIET_PATTERN = new RegExp(`^${SPAN}(?:, ${SPAN})*$`);
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;

@@ -207,6 +207,13 @@ const padded = (value: number, digits: number) => String(value).padStart(digits,
 
 export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
 
+export const WEEKDAYS: readonly string[] = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
+
+const DAY_NAME = `(?:${WEEKDAYS.join('|')})`;
+const SPAN = `(?:${DAY_NAME}(?:-${DAY_NAME})? )?${HOURS_PATTERN.source.slice(1, -1).replaceAll('(', '(?:')}`;
+/** Quiet hours in their canonical spelling: `22:00-07:00`, `Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00`. */
+export const QUIET_PATTERN = new RegExp(`^${SPAN}(?:, ${SPAN})*$`);
+
 /** Minutes after midnight; if `to` is not after `from`, the span includes midnight. */
 export type Hours = { readonly from: number; readonly to: number };
 

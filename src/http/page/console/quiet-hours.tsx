@@ -3,7 +3,8 @@
 
 import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
-import { hasDay, readQuietHours, WEEKDAYS } from '../../../lib/time/quiet-hours.ts';
+import { hasDay, readQuietHours } from '../../../lib/time/quiet-hours.ts';
+import { WEEKDAYS } from '../../../lib/time/zone-time.ts';
 import { problemText } from './parts.tsx';
 
 const DAYS = 7;
