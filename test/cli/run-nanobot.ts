@@ -8,11 +8,13 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 
-/** The package in system tests, else this checkout. */
+const CHECKOUT = join(import.meta.dirname, '../..');
+/** Made before system tests, and used by all others of the run too. */
 const PACKAGE = process.env['NANOBOT_TEST_PACKAGE'];
-const ROOT = PACKAGE ?? join(import.meta.dirname, '../..');
+const ROOT = PACKAGE ?? CHECKOUT;
+const SOURCES = join(CHECKOUT, 'src/main.ts');
 /** The program, to be started by Node. */
-export const MAIN = join(ROOT, PACKAGE === undefined ? 'src/main.ts' : 'test/support/nanobot');
+export const MAIN = PACKAGE === undefined ? SOURCES : join(PACKAGE, 'test/support/nanobot');
 
 export type Run = {
   readonly code: number | null;
@@ -23,6 +25,8 @@ export type Run = {
 export type RunOptions = {
   readonly home: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Instead of the package, whose bundle does not tell which sources are loaded. */
+  readonly isFromSources?: true;
   /** What stands on its standard input. */
   readonly input?: string;
   /** All of its standard output so far, each time there is more; `interrupt` is Ctrl+C. */
@@ -31,7 +35,7 @@ export type RunOptions = {
 
 export async function runNanobot(args: readonly string[], options: RunOptions): Promise<Run> {
   const { home, env = {}, input = '', onOutput } = options;
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [options.isFromSources ? SOURCES : MAIN, ...args], {
     cwd: ROOT,
     env: {
       ...COMPILE_CACHE,

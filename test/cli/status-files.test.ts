@@ -29,6 +29,7 @@ test(`without a running gateway at most ${MAX_FILES} source files are loaded`, a
   const hook = `data:text/javascript,${encodeURIComponent(NAME_LOADED)}`;
   const { code, stdout, stderr } = await runNanobot(['status'], {
     home: home.path,
+    isFromSources: true,
     env: { NODE_OPTIONS: `--import=${hook}` },
   });
   expect({ code, stdout }).toMatchObject({
