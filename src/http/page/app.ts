@@ -38,7 +38,7 @@ class App {
       event.preventDefault();
       // What is typed at once belongs to the field.
       if (this.#chats !== undefined) this.#chats.togglePalette();
-      else void this.#begin().then((chats) => chats.togglePalette());
+      else this.#begin().then((chats) => chats.togglePalette(), showNotLoaded);
     });
     setTimeout(() => {
       followWaiting(this.#api);
@@ -58,7 +58,7 @@ class App {
     const code = takeCode();
     const problem = code === undefined ? undefined : await this.#api.logIn(code);
     if (problem === undefined) return;
-    void this.#begin().then((chats) => chats.tell(t`You are logged in. ${problem}`));
+    this.#begin().then((chats) => chats.tell(t`You are logged in. ${problem}`), showNotLoaded);
   }
 
   /** Begins the chats once. */

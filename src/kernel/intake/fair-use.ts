@@ -1,7 +1,7 @@
 // Counts the answered messages of people and groups, and stops what exceeds the limits: one notice,
 // then silence. Counts are in memory and are stored in the transaction that stores the messages, so
 // that neither a restart nor a message costs more for it; several processes count in the database.
-// The rules are in rules/fair-use.ts.
+// The rules are in kernel/message/message-limits.ts.
 
 import { readOnce } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';

@@ -16,7 +16,7 @@ const MAX_MINUTES = 10_080;
 type Setting = readonly [path: string, value: string | number | boolean];
 
 /** A change of other settings made meanwhile stays. */
-export async function saveSettings({ api }: PageParts, settings: readonly Setting[]) {
+async function saveSettings({ api }: PageParts, settings: readonly Setting[]) {
   const { version } = (await api.getJson(CONFIGURATION)) as ShownConfiguration;
   const changes = settings.map(([path, value]) => ({ path, value }));
   await api.postJson(CONFIGURATION, { version, changes });

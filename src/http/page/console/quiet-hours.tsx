@@ -5,7 +5,7 @@ import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import { hasDay, readQuietHours } from '../../../lib/time/quiet-hours.ts';
 import { WEEKDAYS } from '../../../lib/time/zone-time.ts';
-import { problemText } from './parts.tsx';
+import { useAct } from './parts.tsx';
 
 const DAYS = 7;
 const DAY_HOURS = 24;
@@ -55,19 +55,8 @@ export function QuietHours({ hours, timeZone, save }: QuietHoursProps) {
   const lines = useSignal<readonly Line[]>(hours === '' ? [EVERY_DAY] : linesOf(hours));
   /** The line whose last hour is pressed next. */
   const begun = useSignal<number | undefined>(undefined);
-  const isBusy = useSignal(false);
-  const problem = useSignal('');
-
-  async function keep(next: string) {
-    isBusy.value = true;
-    problem.value = '';
-    try {
-      await save(next);
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-    isBusy.value = false;
-  }
+  const { isBusy, problem, act } = useAct();
+  const keep = (next: string) => act(() => save(next));
 
   const change = (index: number, changed: Partial<Line>) => {
     lines.value = lines.value.map((line, at) => (at === index ? { ...line, ...changed } : line));

@@ -48,7 +48,7 @@ export interface SharedStore {
   /** The epoch of leading it from now on; undefined while another live process does. */
   lead(resource: string): Promise<number | undefined>;
   release(resource: string): Promise<void>;
-  /** As last seen, at most a second ago: what a process holds that is gone is free. */
+  /** As last seen, at most a second ago. Others settle what a process held that is gone. */
   isLive(owner: string): boolean;
   /** As last seen, at most a second ago. */
   leaderOf(resource: string): string | undefined;
