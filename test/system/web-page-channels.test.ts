@@ -164,9 +164,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
     await eventually(async () => expect(control.logins).toHaveLength(1));
     await rig.page.focus('text=Close');
     await rig.page.keyboard.press('Enter');
-    await eventually(async () =>
-      expect(await rig.page.evaluate('document.activeElement.textContent')).toBe('Link'),
-    );
+    await expect.poll(() => rig.page.evaluate('document.activeElement.textContent')).toBe('Link');
   });
 
   it('fit a phone', async () => {

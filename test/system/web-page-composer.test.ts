@@ -68,7 +68,9 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
     await page.press('#text', 'Enter');
     await page.waitForSelector('.said .agent >> text=The model is openai/sim-1');
     await button.click();
-    expect(await page.evaluate('document.activeElement.placeholder')).toBe('openai/sim-1');
+    await expect
+      .poll(() => page.evaluate('document.activeElement.placeholder'))
+      .toBe('openai/sim-1');
     await page.waitForSelector('#model-names option[value="openai/sim-2"]', { state: 'attached' });
     await page.getByRole('combobox', { name: 'Model', exact: true }).fill('openai/sim-2');
     await page.keyboard.press('Enter');

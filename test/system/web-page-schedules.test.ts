@@ -162,7 +162,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await press(page, 'Resume', card);
     await page.waitForSelector(`${card} .badge`, { state: 'detached' });
     await press(page, 'Remove…', card);
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('Keep');
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Keep');
     await page.keyboard.press('Escape');
     await press(page, 'Keep', card);
     await press(page, 'Remove…', card);
@@ -194,7 +194,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await page.goBack();
     await page.waitForSelector('.card h2 >> text=Water');
     expect(await page.title()).toBe('Schedules – nanobot');
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('Schedules');
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Schedules');
   });
 
   it('is used with the keyboard alone', async () => {
@@ -209,7 +209,9 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await page.locator('form.card [type="submit"]').focus();
     await page.keyboard.press('Enter');
     await says(page, 'the tea is ready is scheduled.');
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('New schedule');
+    await expect
+      .poll(() => page.evaluate('document.activeElement.textContent'))
+      .toBe('New schedule');
     const [made] = (await api('/api/v1/schedules')).body.jobs;
     expect(made).toMatchObject({ kind: 'say', text: 'the tea is ready' });
   });

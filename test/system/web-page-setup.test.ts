@@ -128,7 +128,7 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
       await card.locator('text=Set up').click();
       const token = card.locator('input[type=password]');
       await token.waitFor();
-      expect(await page.evaluate('document.activeElement.type')).toBe('password');
+      await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('password');
       await token.fill(WRONG_TOKEN);
       await page.keyboard.press('Enter');
       await card.locator('.step-line.bad').waitFor();
@@ -146,7 +146,7 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
       telegram.say(ADA, `/start ${new URL(link).searchParams.get('start')}`);
       await card.locator('text=/Paired with/').waitFor();
       await card.locator('text=Set up: Telegram @').waitFor();
-      expect(await page.evaluate('document.activeElement.textContent')).toBe('Done');
+      await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Done');
       await page.keyboard.press('Enter');
       await card.locator('text=Check and pair').waitFor();
       telegram.say(ADA, 'Hello');

@@ -34,7 +34,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     expect(await rig.page.innerText('.agent strong')).toBe('bold');
     expect(await rig.page.innerText('.person .body')).toBe('first line\nsecond line');
     expect(await rig.page.inputValue('#text')).toBe('');
-    expect(await rig.page.evaluate('document.activeElement.id')).toBe('text');
+    await expect.poll(() => rig.page.evaluate('document.activeElement.id')).toBe('text');
     expect(rig.problems).toEqual([]);
   });
 
