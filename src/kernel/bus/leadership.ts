@@ -5,7 +5,7 @@ import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { MessageBus } from './bus.ts';
-import type { SharedStore } from './store/shared.ts';
+import type { SharedStore, StoreNews } from './store/shared.ts';
 
 type Lead = MessageBus['lead'];
 
@@ -28,6 +28,8 @@ export function createLeadership(clock: Clock): Lead {
 /** Between two looks for a resource that another process leads; news come earlier. */
 const LOOK_MS = 2000;
 
+const concerns = ({ isAnything, isAboutLeads }: StoreNews) => isAnything || isAboutLeads;
+
 type SharedLeadershipDeps = {
   readonly shared: SharedStore;
   readonly clock: Clock;
@@ -39,7 +41,7 @@ export function createSharedLeadership({ shared, clock, log }: SharedLeadershipD
   const lanes = createLanes();
   const led = new Map<string, AbortController>();
   shared.onLost(() => void check());
-  shared.onNews(() => void check());
+  shared.onNews((news) => concerns(news) && void check());
 
   async function check(): Promise<void> {
     if (!shared.isConnected()) {
@@ -86,10 +88,9 @@ export function createSharedLeadership({ shared, clock, log }: SharedLeadershipD
     return by === undefined || by === shared.owner;
   };
 
-  /** Most news are about turns, and wake nobody here. */
   async function next(resource: string, signal: AbortSignal): Promise<void> {
     const waited = new AbortController();
-    const hearing = shared.onNews(() => isFree(resource) && waited.abort());
+    const hearing = shared.onNews((news) => concerns(news) && isFree(resource) && waited.abort());
     const whole = AbortSignal.any([signal, waited.signal]);
     await clock.sleep(LOOK_MS, whole).catch(() => undefined);
     hearing[Symbol.dispose]();

@@ -110,19 +110,24 @@ function createPumps(deps: MessageBusDeps) {
   const shortage = createShortage();
   const underWay = new Set<Promise<void>>();
   const outside = createAlarm(clock, () => {
-    if (store.changedOutside()) onNews();
+    if (store.changedOutside()) {
+      turns?.onOutsideChange();
+      deliverAll();
+    }
     watchOutside();
   });
-  const hearing = shared?.onNews(() => onNews());
+  const hearing = shared?.onNews((news) => {
+    if (shared !== undefined) turns?.hearOfOthers(shared, news);
+    for (const [account, pump] of deliveries) {
+      if (news.isAnything || news.accounts.has(account)) pump.pump();
+    }
+  });
   const losing = shared?.onLost(() => void turns?.onLost(shared));
   let turns: TurnPump | undefined;
 
-  function onNews(): void {
-    turns?.onOutsideChange(shared);
-    deliverAll();
-  }
-
   function watchOutside(): void {
+    // Processes that share a store tell each other.
+    if (shared !== undefined) return;
     outside.set(underWay.size > 0 ? clock.now() + OUTSIDE_CHECK_MS : undefined);
   }
 
@@ -197,7 +202,7 @@ function createLiveTopic(
   const put = (update: LiveUpdate) => {
     for (const mailbox of mailboxes.get(accountName(update.chat)) ?? []) mailbox.put(update);
   };
-  shared?.onShown(put);
+  shared?.onShown(put, (account) => mailboxes.has(account));
   return {
     publish(update) {
       put(update);

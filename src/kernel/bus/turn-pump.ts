@@ -16,8 +16,8 @@ import {
   TurnInterrupted,
   type WorkOptions,
 } from './bus.ts';
-import { type ClaimLoop, createClaimLoop, type Place } from './claim-loop.ts';
-import type { SharedStore } from './store/shared.ts';
+import { type ClaimLoop, createAlarm, createClaimLoop, type Place } from './claim-loop.ts';
+import type { LaneNews, SharedStore, StoreNews } from './store/shared.ts';
 import type { BusStore, ClaimedTurn, NewEntryRow, TurnEnding } from './store/store.ts';
 
 const DEATHS_PER_FAILURE = 2;
@@ -84,6 +84,7 @@ export type TurnPump = ReturnType<typeof createTurnPump>;
 export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps: PumpDeps) {
   const running = new Set<RunningTurn>();
   const bySession = new Map<SessionKey, RunningTurn>();
+  const doorbell = createDoorbell(deps.clock, (shared) => lookFor(shared));
   /** Wakes the loop when the pause of a shortage is over. */
   let rest: Disposable | undefined;
   const loop: ClaimLoop<ClaimedTurn> = createClaimLoop({
@@ -105,6 +106,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
       await loop.run(options.signal);
     } finally {
       rest?.[Symbol.dispose]();
+      doorbell.close();
     }
   }
 
@@ -117,18 +119,31 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
   }
 
   /** Another process wrote: anything may be due, any turn may have a follower or be stopped. */
-  function onOutsideChange(shared?: SharedStore): void {
-    if (shared !== undefined) {
-      hearOfOthers(shared);
-      return;
-    }
+  function onOutsideChange(): void {
     for (const turn of running) turn.announceFollower();
     pump();
   }
 
-  function hearOfOthers(shared: SharedStore): void {
-    if (running.size > 0) void hearOfTurns(shared);
-    // A look takes no lock, so that one message does not make all processes wait for each other.
+  function hearOfOthers(shared: SharedStore, news: StoreNews): void {
+    if (news.isAnything) {
+      if (running.size > 0) void hearOfTurns(shared);
+      lookFor(shared);
+    }
+    for (const lane of news.lanes) hearOfLane(shared, lane);
+  }
+
+  function hearOfLane(shared: SharedStore, lane: LaneNews): void {
+    const { session, readyAt, isOwn, isStopped } = lane;
+    if (isOwn && isStopped) void hearOfTurns(shared);
+    else if (isOwn) bySession.get(session)?.announceFollower();
+    const rank = readyAt === undefined ? undefined : shared.rankFor(session);
+    if (readyAt === undefined || rank === undefined) doorbell.unset(session);
+    else if (rank === 0 && readyAt <= deps.clock.now()) pump();
+    else doorbell.set(shared, session, Math.max(readyAt, deps.clock.now()) + rank * TURN_TO_MS);
+  }
+
+  /** A look takes no lock, so that one message does not make all processes wait for each other. */
+  function lookFor(shared: SharedStore): void {
     shared.isTurnDue().then(
       (isDue) => isDue && pump(),
       () => pump(),
@@ -165,6 +180,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
   async function perform(claim: ClaimedTurn, place: Place): Promise<void> {
     const turn = createRunningTurn(claim, deps.store);
     running.add(turn);
+    doorbell.unset(turn.session);
     bySession.set(turn.session, turn);
     if (loop.isStopping) turn.abort(new TurnInterrupted('shutting down'));
     try {
@@ -241,7 +257,44 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     for (const turn of running) turn.abort(new TurnInterrupted('shutting down'));
   }
 
-  return { run, pump, turnOf, onOutsideChange, onLost };
+  return { run, pump, turnOf, onOutsideChange, hearOfOthers, onLost };
+}
+
+// Sessions that are due in other processes' turn, or later: where the process that comes first does
+// not claim one, because it is busy or gone, the next one does.
+
+/** How long a process leaves a due session to the one that comes before it. */
+const TURN_TO_MS = 40;
+
+function createDoorbell(clock: Clock, ring: (shared: SharedStore) => void) {
+  const dueAt = new Map<SessionKey, number>();
+  let by: SharedStore | undefined;
+  const alarm = createAlarm(clock, () => {
+    const now = clock.now();
+    for (const [session, at] of dueAt) if (at <= now) dueAt.delete(session);
+    setAlarm();
+    if (by !== undefined) ring(by);
+  });
+
+  function setAlarm(): void {
+    alarm.set(dueAt.size === 0 ? undefined : Math.min(...dueAt.values()));
+  }
+
+  return {
+    set(shared: SharedStore, session: SessionKey, at: number): void {
+      by = shared;
+      dueAt.set(session, at);
+      setAlarm();
+    },
+    /** It was claimed. */
+    unset(session: SessionKey): void {
+      if (dueAt.delete(session)) setAlarm();
+    },
+    close(): void {
+      dueAt.clear();
+      setAlarm();
+    },
+  };
 }
 
 function named(turn: RunningTurn, drafts: readonly OutboundDraft[]): readonly OutboundMessage[] {

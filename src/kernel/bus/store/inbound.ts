@@ -115,6 +115,7 @@ function checkRoom(
 
 /** Makes the session due, unless a turn holds it or it waits for a retry. */
 export function ring(tx: Transaction, session: string): void {
+  tx.tells?.('session', session);
   tx.run(
     `INSERT INTO session_lane (session, ready_at) VALUES (?, ?)
      ON CONFLICT (session) DO UPDATE SET ready_at = excluded.ready_at
@@ -162,6 +163,7 @@ export function cancel(tx: Transaction, session: SessionKey, reason: string): Ca
   if (marked === 0) {
     tx.run('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
   }
+  tx.tells?.('session', session);
   const unsent = stopAnswers(tx, session, reason);
   return { withdrawn, running: marked > 0, unsent };
 }

@@ -135,7 +135,15 @@ export type Sql = {
   run(sql: string, ...params: SqlValue[]): void;
   /** On a server: other processes hear that rows of the scope changed. */
   wrote?(scope: string): void;
+  /** On a server: other processes hear of something that may concern them. */
+  tells?(what: Concern, name: string): void;
 };
+
+/**
+ * What other processes may have to do something about: a session that is due, was claimed, has a
+ * follower or was stopped; an account with messages to send; who leads a resource; anything.
+ */
+export type Concern = 'session' | 'account' | 'resource' | 'anything';
 
 export type SqlValue = string | number | null;
 type Row = Readonly<Record<string, SqlValue>>;

@@ -18,6 +18,7 @@ export function leads(tx: Transaction, resource: string): boolean {
 
 export function lead(tx: Transaction, resource: string): number | undefined {
   if (!isNode(tx)) return undefined;
+  tx.tells?.('resource', resource);
   return tx.all<{ epoch: number }>(
     `INSERT INTO leader (resource, owner, epoch, since) VALUES (?, ?, 1, ?)
      ON CONFLICT (resource) DO UPDATE
@@ -29,6 +30,7 @@ export function lead(tx: Transaction, resource: string): number | undefined {
 }
 
 export function release(tx: Transaction, resource: string): void {
+  tx.tells?.('resource', resource);
   tx.run(
     'UPDATE leader SET owner = NULL WHERE resource = ? AND owner = ?',
     ...[resource, tx.owner],
@@ -52,6 +54,7 @@ export function removeNode(tx: Transaction, owner: string): void {
 
 /** Frees what processes led that are gone. */
 export function freeLeads(tx: Transaction): void {
+  tx.tells?.('anything', '');
   tx.run(`UPDATE leader SET owner = NULL WHERE owner IS NOT NULL AND NOT owner ${LIVES}`);
 }
 

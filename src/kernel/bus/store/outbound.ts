@@ -30,10 +30,11 @@ export function queue(tx: Transaction, message: OutboundMessage): 'queued' | 'du
 
 /** The statement that queues it, with its values. */
 export function queueing(
-  { now }: Transaction,
+  { now, tells }: Transaction,
   message: OutboundMessage,
 ): [sql: string, ...SqlValue[]] {
   const lane = sessionKeyOf(message.chat);
+  tells?.('account', accountName(message.chat));
   return [
     `INSERT INTO outbound
        (id, channel, lane, state, body, finalizes, created_at, queued_at, ready_at)
@@ -216,8 +217,8 @@ function close(tx: Transaction, id: MessageId, reason: string): void {
 /** Sends nothing further of the answers of a session's turns; returns how many were incomplete. */
 export function stopAnswers(tx: Transaction, session: SessionKey, reason: string): number {
   // '$' is the character after '#'.
-  const open = tx.all<{ id: MessageId; lane: string; state: string }>(
-    `SELECT id, lane, state FROM outbound
+  const open = tx.all<{ id: MessageId; lane: string; state: string; channel: string }>(
+    `SELECT id, lane, state, channel FROM outbound
      WHERE state IN ('queued', 'sending') AND id >= ? AND id < ?`,
     ...[`${session}#`, `${session}$`],
   );
@@ -225,7 +226,8 @@ export function stopAnswers(tx: Transaction, session: SessionKey, reason: string
     const turn = turnOfAnswer(id);
     return turn !== undefined && sessionOfTurn(turn) === session;
   });
-  for (const { id, state } of answers) {
+  for (const { id, state, channel } of answers) {
+    tx.tells?.('account', channel);
     if (state === 'queued') close(tx, id, reason);
     else tx.run('UPDATE outbound SET stopped = ? WHERE id = ?', reason, id);
   }
@@ -311,11 +313,12 @@ export function hasWrittenTo(tx: Transaction, { thread: _topic, ...chat }: ChatR
 export function takeBack(tx: Transaction, turn: TurnId): TakenBack {
   // '0' is the character after '/'.
   const named = [`${turn}/`, `${turn}0`];
-  const dropped = tx.all<{ lane: string }>(
+  const dropped = tx.all<{ lane: string; channel: string }>(
     `UPDATE outbound SET state = 'dropped', reason = 'taken back', settled_at = ?, ready_at = NULL
-     WHERE id >= ? AND id < ? AND state = 'queued' AND parts = '[]' RETURNING lane`,
+     WHERE id >= ? AND id < ? AND state = 'queued' AND parts = '[]' RETURNING lane, channel`,
     ...[tx.now, ...named],
   );
+  for (const { channel } of dropped) tx.tells?.('account', channel);
   for (const lane of new Set(dropped.map((row) => row.lane))) promote(tx, lane);
   const rows = tx.all<SentRow>(
     `SELECT body, parts, state, lane FROM outbound

@@ -1,7 +1,8 @@
-// CONTRACT of a store on which several processes work: which of them live, and which leads what. A process that is taken for dead loses its turns and what it leads; what
-// it still writes under an old hold changes nothing.
+// CONTRACT of a store on which several processes work: which of them live, and which
+// leads what. A process that is taken for dead loses its turns and what it leads; what it still
+// writes under an old hold changes nothing.
 
-import type { SessionKey } from '../../message/ids.ts';
+import type { AccountName, SessionKey } from '../../message/ids.ts';
 import type { LiveUpdate } from '../../message/message.ts';
 
 /** What a process does: `channels` runs no turns, `workers` runs no accounts. */
@@ -36,7 +37,12 @@ export interface SharedStore {
   /** This process, as the others see it. */
   readonly owner: string;
   /** Another process has written, or has come or gone. Several of these are one call. */
-  onNews(hear: () => void): Disposable;
+  onNews(hear: (news: StoreNews) => void): Disposable;
+  /**
+   * How many others come before this process where a turn of the session is due; undefined if it
+   * does not count among those that run turns. All agree as soon as all know the same processes.
+   */
+  rankFor(session: SessionKey): number | undefined;
   /** This process was taken for dead, or cut off for so long that others may take it for dead. */
   onLost(hear: () => void): Disposable;
   /** False while it is cut off from the others. */
@@ -60,13 +66,34 @@ export interface SharedStore {
   newsOfTurns(): Promise<readonly TurnNews[]>;
   /** Shows a running turn to the other processes; best effort. */
   show(update: LiveUpdate, shown: (update: LiveUpdate) => LiveUpdate): void;
-  /** Live updates of other processes. */
-  onShown(hear: (update: LiveUpdate) => void): Disposable;
+  /** Live updates of other processes; `wants`: those of which accounts are read at all. */
+  onShown(hear: (update: LiveUpdate) => void, wants: (account: AccountName) => boolean): Disposable;
   /** From now on the others do not count on this process. */
   drain(): void;
   /** What the clock of this machine lacks to that of the server, milliseconds. */
   offsetMs(): number;
 }
+
+/** What other processes changed that may concern this one. */
+export type StoreNews = {
+  /** Anything may have changed. */
+  readonly isAnything: boolean;
+  /** Another process leads something, or has given it back. */
+  readonly isAboutLeads: boolean;
+  readonly lanes: readonly LaneNews[];
+  /** Messages of these may be due to be sent. */
+  readonly accounts: ReadonlySet<string>;
+};
+
+/** A session after a commit. */
+export type LaneNews = {
+  readonly session: SessionKey;
+  /** Epoch milliseconds; undefined: it is held, or nothing waits. */
+  readonly readyAt: number | undefined;
+  /** This process holds it: its turn has a follower, or was stopped. */
+  readonly isOwn: boolean;
+  readonly isStopped: boolean;
+};
 
 export type HeldTurn = { readonly session: SessionKey; readonly epoch: number };
 

@@ -64,6 +64,7 @@ function claimTurn(
     return undefined;
   }
   if (head.attempts - head.failures >= SUSPECT_DEATHS && suspectsAtWork(tx).length > 0) {
+    tx.tells?.('session', session);
     tx.run(
       'UPDATE session_lane SET ready_at = ? WHERE session = ?',
       ...[tx.now + suspectWaitMs(head), session],
@@ -74,6 +75,7 @@ function claimTurn(
   const followers = followersOf(head, waiting, id);
   const lastSeq = followers.at(-1)?.seq ?? head.seq;
   const epoch = lastEpoch + 1;
+  tx.tells?.('session', session);
   tx.run(
     `UPDATE session_lane SET epoch = ?, owner = ?, held_through = ?, ready_at = NULL
      WHERE session = ?`,
@@ -214,6 +216,7 @@ export function endTurn(
   if (heldThrough === undefined) return 'lost';
   settleInbound(tx, hold, ending, heldThrough);
   insertEntries(tx, entries);
+  tx.tells?.('session', hold.session);
   tx.run(
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS
@@ -310,6 +313,7 @@ export function recoverTurns(tx: Transaction): number {
     `SELECT session, held_through, stop_reason FROM session_lane WHERE ${deadIn(tx)}`,
   );
   if (tx.isShared && held.length === 0) return 0;
+  tx.tells?.('anything', '');
   judgeDeath(tx);
   for (const { session, held_through, stop_reason } of held) {
     if (stop_reason !== null) withdraw(tx, session, held_through, stop_reason);

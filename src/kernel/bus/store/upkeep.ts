@@ -149,7 +149,10 @@ export function divert(
   id: MessageId,
   instead: OutboundMessage,
 ): 'diverted' | 'too late' {
-  const row = tx.first<{ lane: string }>('SELECT lane FROM outbound WHERE id = ?', id);
+  const row = tx.first<{ lane: string; channel: string }>(
+    'SELECT lane, channel FROM outbound WHERE id = ?',
+    id,
+  );
   const changes = tx.change(
     `UPDATE outbound SET state = 'dropped', reason = ?, settled_at = ?, ready_at = NULL
      WHERE id = ? AND state IN ('queued', 'dead') AND ${SURELY_UNSENT}`,
@@ -157,6 +160,7 @@ export function divert(
   );
   if (row === undefined || changes === 0) return 'too late';
   queue(tx, instead);
+  tx.tells?.('account', row.channel);
   promote(tx, row.lane);
   return 'diverted';
 }
@@ -244,6 +248,7 @@ function retryOutbound(tx: Transaction, id: MessageId): boolean {
   if (row === undefined) return false;
   // A person requested it, so a message in doubt is sent again, marked as a repeat.
   const inDoubt = row.state === 'unknown' ? 1 : 0;
+  tx.tells?.('account', row.channel);
   tx.run(
     `INSERT INTO outbound (id, channel, lane, state, body, finalizes, parts, created_at, queued_at,
        in_doubt, was_repeated, ready_at)

@@ -7,7 +7,7 @@
 import type { Logger } from '../../../../lib/logger.ts';
 import type { Clock } from '../../../../lib/time/clock.ts';
 import { backoffMs } from '../../../../lib/time/clock.ts';
-import type { Sql, SqlValue } from '../key-value.ts';
+import type { Concern, Sql, SqlValue } from '../key-value.ts';
 import type { Driver, Place } from '../operations.ts';
 import { StoreError } from '../store.ts';
 import {
@@ -20,6 +20,7 @@ import {
   storeErrorOf,
   Unreachable,
 } from './connection.ts';
+import type { News } from './news.ts';
 import { WRITE_LOCK } from './schema.ts';
 
 type Job = {
@@ -27,14 +28,6 @@ type Job = {
   readonly writes: boolean;
   resolve(value: unknown): void;
   reject(error: unknown): void;
-};
-
-/** What a transaction changed, for other processes. */
-export type News = {
-  /** Messages or turns. */
-  readonly hasWork: boolean;
-  /** Rows of these scopes. */
-  readonly scopes: readonly string[];
 };
 
 type Marks = readonly (readonly [sql: string, ...params: SqlValue[]])[];
@@ -59,7 +52,7 @@ export type CommitOptions = {
 };
 
 const MIN_RETRY_MS = 100;
-const MAX_RETRY_MS = 5000;
+const MAX_RETRY_MS = 1000;
 /** A connection that does not answer for so long is given up. */
 const SILENCE_MS = 60_000;
 /** How long closing waits for a server that is away. */
@@ -291,25 +284,29 @@ class Statements implements Disposable {
   failure: unknown;
   hasWritten = false;
   readonly #scopes = new Set<string>();
-  #hasWork = false;
+  readonly #concerns: Readonly<Record<Concern, Set<string>>> = {
+    ...{ session: new Set(), account: new Set(), resource: new Set(), anything: new Set() },
+  };
 
   constructor(connection: Connection, clock: Clock) {
     this.#connection = connection;
     this.#silence = clock.timer(SILENCE_MS, () => connection.end());
   }
 
-  /** Called for each statement that writes. */
-  writes(sql: string): void {
-    this.hasWritten = true;
-    this.#hasWork ||= WORK.test(sql);
-  }
-
   wrote(scope: string): void {
     this.#scopes.add(scope);
   }
 
+  tells(what: Concern, name: string): void {
+    this.#concerns[what].add(name);
+  }
+
   news(): News {
-    return { hasWork: this.#hasWork, scopes: [...this.#scopes] };
+    const { session, account, resource, anything } = this.#concerns;
+    return {
+      ...{ scopes: [...this.#scopes], sessions: [...session], accounts: [...account] },
+      ...{ resources: [...resource], isAnything: anything.size > 0 },
+    };
   }
 
   run(sql: string, params: readonly SqlValue[] = []): void {
@@ -327,9 +324,6 @@ class Statements implements Disposable {
   }
 }
 
-/** What may give another process something to do. */
-const WORK = /\b(?:inbound|outbound|session_lane|leader|draft)\b/;
-
 const UNANSWERED = new Error('The operation goes on when the server has answered.');
 
 async function perform({ operation }: Job, statements: Statements): Promise<unknown> {
@@ -342,7 +336,7 @@ async function perform({ operation }: Job, statements: Statements): Promise<unkn
       const result = known[at];
       at += 1;
       if (result !== undefined) return result;
-      if (text.includes('RETURNING')) statements.writes(text);
+      if (text.includes('RETURNING')) statements.hasWritten = true;
       asked = statements.ask(text, params);
       throw UNANSWERED;
     };
@@ -350,18 +344,19 @@ async function perform({ operation }: Job, statements: Statements): Promise<unkn
       all: <R>(text: string, ...params: SqlValue[]) => answer(text, params).rows as readonly R[],
       first: <R>(text: string, ...params: SqlValue[]) => answer(text, params).rows[0] as R,
       change(text, ...params) {
-        statements.writes(text);
+        statements.hasWritten = true;
         return answer(text, params).count;
       },
       run(text, ...params) {
         if (at === known.length) {
-          statements.writes(text);
+          statements.hasWritten = true;
           statements.run(text, params);
           known.push(undefined);
         }
         at += 1;
       },
       wrote: (scope) => statements.wrote(scope),
+      tells: (what, name) => statements.tells(what, name),
     };
     try {
       return operation(sql);

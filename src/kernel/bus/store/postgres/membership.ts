@@ -4,7 +4,12 @@
 
 import type { Logger } from '../../../../lib/logger.ts';
 import { backoffMs, type Clock, systemClock } from '../../../../lib/time/clock.ts';
-import { accountName } from '../../../message/ids.ts';
+import {
+  type AccountName,
+  accountName,
+  type SessionKey,
+  sessionKey,
+} from '../../../message/ids.ts';
 import type { LiveUpdate } from '../../../message/message.ts';
 import type { NodeSelf, SharedStore } from '../shared.ts';
 import type { Connection } from './connection.ts';
@@ -16,7 +21,11 @@ const SILENT_MS = 4000;
 /** One whose connection is gone has this long to come back. */
 const CUT_MS = 1800;
 /** A server that started so recently may not have heard of all its processes yet. */
-const SETTLE_MS = 5000;
+const SETTLE_MS = 3000;
+/** Waiting work that nobody has taken for so long was not heard of. */
+const OVERDUE_MS = 2000;
+/** After the time at which a process is dead: the server measures its silence. */
+const AFTER_MS = 20;
 /** A process that is not known may have come since the last look. */
 const UNKNOWN_MS = 2 * PULSE_MS;
 const PULSE_DEADLINE_MS = 3000;
@@ -24,6 +33,10 @@ const PULSE_DEADLINE_MS = 3000;
 const MIN_OFFSET_MS = 500;
 /** Between two updates of a running turn to other processes. */
 const SHOW_MS = 250;
+/** FNV-1a with a finalizer, http://www.isthe.com/chongo/tech/comp/fnv/ */
+const FNV_OFFSET = 0x811c9dc5;
+const FNV_PRIME = 0x01000193;
+const MIX = 0x85ebca6b;
 const KEEP_SHOWN = '60 seconds';
 const LIVE_CHANNEL = 'nanobot_live';
 const MAX_BODY_CHARS = 200_000;
@@ -41,6 +54,8 @@ type MembershipDeps = {
   takeOver(): Promise<number>;
   /** Other processes have come or gone. */
   onChange(): void;
+  /** A turn waits that some process should have taken. */
+  onOverdue(session: SessionKey): void;
 };
 
 type Row = {
@@ -58,7 +73,8 @@ export function createMembership(deps: MembershipDeps) {
   const closing = new AbortController();
   const onLost = new Set<() => void>();
   let lastBeatAt = clock.monotonic();
-  const onShown = new Set<(update: LiveUpdate) => void>();
+  const onShown = new Map<(update: LiveUpdate) => void, (account: AccountName) => boolean>();
+  let pause = new AbortController();
   const waiting = new Map<string, () => LiveUpdate>();
   const pausing = new Map<string, Disposable>();
   let connection: Connection | undefined;
@@ -76,7 +92,10 @@ export function createMembership(deps: MembershipDeps) {
 
   async function open(): Promise<Connection> {
     const opened = await deps.connect((payload) => {
-      if (payload !== owner) void readShown().catch(() => undefined);
+      const at = payload.indexOf(' ');
+      const account = payload.slice(at + 1) as AccountName;
+      if (payload.slice(0, at) === owner || !isShownWanted(account)) return;
+      void readShown().catch(() => undefined);
     });
     await opened.script(`SET synchronous_commit = 'off'; LISTEN ${LIVE_CHANNEL}`);
     const { rows } = await opened.send(
@@ -127,7 +146,7 @@ export function createMembership(deps: MembershipDeps) {
   }
 
   async function look(at: Connection): Promise<void> {
-    const [nodes, led, strays] = await Promise.all([
+    const [nodes, led, strays, overdue] = await Promise.all([
       at.send(
         `SELECT owner, self, started_at, is_draining,
            (extract(epoch FROM clock_timestamp() - seen_at) * 1000)::bigint AS silent,
@@ -140,12 +159,18 @@ export function createMembership(deps: MembershipDeps) {
         `SELECT 1 AS one FROM session_lane WHERE owner IS NOT NULL
            AND owner NOT IN (SELECT owner FROM node) LIMIT 1`,
       ),
+      at.send(
+        `SELECT session FROM session_lane
+         WHERE ready_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${OVERDUE_MS}
+         LIMIT 1`,
+      ),
     ]);
     const before = JSON.stringify([known.map((row) => row.owner), [...leaders]]);
     known = nodes.rows as unknown as readonly Row[];
     for (const row of known) unknown.delete(row.owner);
     leaders = new Map(led.rows.map((row) => [String(row['resource']), String(row['owner'])]));
     if (JSON.stringify([known.map((row) => row.owner), [...leaders]]) !== before) deps.onChange();
+    for (const { session } of overdue.rows) deps.onOverdue(sessionKey(String(session)));
     if (clock.monotonic() < settledAt) return;
     const dead = known.filter((row) => row.owner !== owner && isDead(row)).map((row) => row.owner);
     for (const each of dead) await endConnections(at, each);
@@ -157,6 +182,22 @@ export function createMembership(deps: MembershipDeps) {
     const turns = dead.length > 0 ? await deps.bury(dead) : await deps.takeOver();
     log.warn('processes are gone; their work is taken over', { processes: dead.length, turns });
     deps.onChange();
+    // What is free now.
+    refresh();
+  }
+
+  /** Looks again at once. */
+  function refresh(): void {
+    pause.abort();
+  }
+
+  /** Until the next look: no later than when a silent process is dead. */
+  function restMs(): number {
+    const left = known
+      .filter((row) => row.owner !== owner)
+      .map((row) => limitOf(row) - row.silent + AFTER_MS)
+      .filter((ms) => ms > 0);
+    return Math.min(PULSE_MS, ...left);
   }
 
   /** What a stopped process has under way must not block the others. */
@@ -189,9 +230,11 @@ export function createMembership(deps: MembershipDeps) {
     for (let failures = 0; !closing.signal.aborted; ) {
       const waitMs =
         failures === 0
-          ? PULSE_MS
+          ? restMs()
           : backoffMs(failures, { minMs: 100, maxMs: PULSE_MS, random: Math.random });
-      await clock.sleep(waitMs, closing.signal).catch(() => undefined);
+      const signal = AbortSignal.any([closing.signal, pause.signal]);
+      await clock.sleep(waitMs, signal).catch(() => undefined);
+      pause = new AbortController();
       if (closing.signal.aborted) return;
       try {
         await pulse();
@@ -209,6 +252,9 @@ export function createMembership(deps: MembershipDeps) {
     }
   }
 
+  const isShownWanted = (account: AccountName) =>
+    [...onShown.values()].some((wants) => wants(account));
+
   async function readShown(): Promise<void> {
     if (onShown.size === 0 || connection === undefined) return;
     const { rows } = await connection.send(
@@ -219,7 +265,7 @@ export function createMembership(deps: MembershipDeps) {
       shownThrough = Math.max(shownThrough, Number(row['ord']));
       if (row['owner'] === owner) continue;
       const update = JSON.parse(String(row['body'])) as LiveUpdate;
-      for (const hear of onShown) hear(update);
+      for (const hear of onShown.keys()) hear(update);
     }
   }
 
@@ -236,7 +282,7 @@ export function createMembership(deps: MembershipDeps) {
          ON CONFLICT (turn) DO UPDATE SET ord = DEFAULT, owner = excluded.owner,
            body = excluded.body, written_at = excluded.written_at RETURNING 1)
        SELECT pg_notify('${LIVE_CHANNEL}', ?) FROM written`,
-      [turn, owner, body, owner],
+      [turn, owner, body, `${owner} ${accountName(update.chat)}`],
     );
     // Best effort.
     written.catch(() => undefined);
@@ -245,11 +291,6 @@ export function createMembership(deps: MembershipDeps) {
       clock.timer(SHOW_MS, () => sendShown(turn)),
     );
   }
-
-  const added = <T>(to: Set<T>, hear: T): Disposable => {
-    to.add(hear);
-    return { [Symbol.dispose]: () => void to.delete(hear) };
-  };
 
   return {
     /** Resolves when the others know this process. @throws what `isDatabaseError` knows */
@@ -278,8 +319,25 @@ export function createMembership(deps: MembershipDeps) {
             !isDead(row) &&
             selfOf(row).role !== 'workers',
         ),
-      onLost: (hear: () => void) => added(onLost, hear),
-      onShown: (hear: (update: LiveUpdate) => void) => added(onShown, hear),
+      onLost(hear: () => void): Disposable {
+        onLost.add(hear);
+        return { [Symbol.dispose]: () => void onLost.delete(hear) };
+      },
+      onShown(hear, wants): Disposable {
+        onShown.set(hear, wants);
+        return { [Symbol.dispose]: () => void onShown.delete(hear) };
+      },
+      rankFor(session: SessionKey): number | undefined {
+        if (deps.self.role === 'channels' || isDraining) return undefined;
+        const own = weightOf(owner, session);
+        const isBefore = (row: Row) =>
+          row.owner !== owner &&
+          row.is_draining === 0 &&
+          !isDead(row) &&
+          selfOf(row).role !== 'channels' &&
+          weightOf(row.owner, session) > own;
+        return known.filter(isBefore).length;
+      },
       show(update: LiveUpdate, shown: (update: LiveUpdate) => LiveUpdate): void {
         if (known.length < 2) return;
         const turn = `${accountName(update.chat)} ${update.turnId}`;
@@ -293,6 +351,7 @@ export function createMembership(deps: MembershipDeps) {
       offsetMs: () => offsetMs,
       isConnected: () => !isCut,
     } satisfies Partial<SharedStore>,
+    refresh,
     noteLeader(resource: string, by: string | undefined): void {
       if (by === undefined) leaders.delete(resource);
       else leaders.set(resource, by);
@@ -311,5 +370,16 @@ export function createMembership(deps: MembershipDeps) {
 
 const selfOf = (row: Row): NodeSelf => JSON.parse(row.self) as NodeSelf;
 
-const isDead = ({ silent, connected }: Row) =>
-  silent > SILENT_MS || (connected !== 't' && silent > CUT_MS);
+const limitOf = ({ connected }: Row) => (connected === 't' ? SILENT_MS : CUT_MS);
+const isDead = (row: Row) => row.silent > limitOf(row);
+
+/** Rendezvous hashing: the turns of a session go to the same process while it lives. */
+function weightOf(owner: string, session: SessionKey): number {
+  let hash = FNV_OFFSET;
+  for (const character of owner + session) {
+    hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), FNV_PRIME);
+  }
+  // Without this the last characters decide little.
+  hash = Math.imul(hash ^ (hash >>> 16), MIX);
+  return (hash ^ (hash >>> 13)) >>> 0;
+}

@@ -10,10 +10,10 @@ import { type Clock, systemClock } from '../../../../lib/time/clock.ts';
 import { bindOperations, sharedOperations } from '../operations.ts';
 import type { NodeSelf, SharedStore } from '../shared.ts';
 import { type EmbeddedStore, type SharedEntries, StoreError } from '../store.ts';
-import { type CommitOptions, type News, PostgresCommits } from './commits.ts';
+import { type CommitOptions, PostgresCommits } from './commits.ts';
 import { Connection, isDatabaseError, shownServer, storeErrorOf } from './connection.ts';
 import { createMembership } from './membership.ts';
-import { createNews, payloadOf } from './news.ts';
+import { createNews, isWorthTelling, telling } from './news.ts';
 import {
   FILES_LOCK,
   GATEWAY_LOCK,
@@ -61,7 +61,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   // A hold of an earlier process is never mistaken for one of this process.
   const owner = randomUUID();
   const hold: Hold = node !== undefined ? 'shared' : isGateway ? 'alone' : 'none';
-  const news = createNews(owner, systemClock);
+  let joined: Awaited<ReturnType<typeof join>> | undefined;
+  const news = createNews({
+    ...{ owner, clock: systemClock },
+    onLeader: (resource, by) => joined?.noteLeader(resource, by),
+  });
   const name = `nanobot ${owner}`;
   let version = '';
   async function connect(): Promise<Connection> {
@@ -90,7 +94,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...marksOf(owner, hold, clock),
   };
   const commits = new PostgresCommits(first, how);
-  const joined = node && (await join({ url, server, owner, clock, log, commits, news }, node));
+  joined = node && (await join({ url, server, owner, clock, log, commits, news }, node));
   const entries = isShared ? shareEntries({ url, owner, clock, commits }) : undefined;
   log.debug('store opened', { server });
   let seen = news.revision();
@@ -135,6 +139,7 @@ async function join(deps: JoinDeps, self: NodeSelf) {
   const run = sharedOperations(commits, clock, owner);
   const membership = createMembership({
     ...{ self, owner, log, clock: systemClock, onChange: news.tell },
+    onOverdue: news.overdue,
     connect: async (onNotice) => {
       const connection = await Connection.open({ url, name: `nanobot ${owner} pulse`, onNotice });
       await connection.script(`SET search_path = ${SCHEMA}`);
@@ -169,7 +174,16 @@ async function join(deps: JoinDeps, self: NodeSelf) {
     newsOfTurns: run.newsOfTurns,
     held: run.held,
   };
-  return { shared, leave: () => membership.leave() };
+  // Who leads what is seen at once.
+  const hearing = news.listen(({ isAnything }) => isAnything && membership.refresh());
+  return {
+    shared,
+    noteLeader: membership.noteLeader,
+    leave() {
+      hearing[Symbol.dispose]();
+      return membership.leave();
+    },
+  };
 }
 
 /** Conversations that several processes write. */
@@ -249,7 +263,6 @@ function marksOf(
   hold: Hold,
   clock: Clock,
 ): Pick<CommitOptions, 'marks' | 'wasCommitted'> {
-  const tell = (news: News) => [`SELECT pg_notify('nanobot', ?)`, payloadOf(owner, news)] as const;
   const note = (number: number) =>
     [
       `INSERT INTO process (owner, batch, written_at) VALUES (?, ?, ?)
@@ -257,9 +270,12 @@ function marksOf(
          SET batch = excluded.batch, written_at = excluded.written_at`,
       ...[owner, number, clock.now()],
     ] as const;
-  if (hold === 'none') return { marks: (_number, news) => [tell(news)] };
+  if (hold === 'none') return { marks: (_number, news) => [telling(owner, news)] };
   return {
-    marks: (number, news) => (hold === 'alone' ? [note(number)] : [note(number), tell(news)]),
+    marks: (number, news) =>
+      hold === 'alone' || !isWorthTelling(news)
+        ? [note(number)]
+        : [note(number), telling(owner, news)],
     async wasCommitted(connection, number) {
       const { rows } = await connection.send('SELECT batch FROM process WHERE owner = ?', [owner]);
       return rows[0]?.['batch'] === number;
