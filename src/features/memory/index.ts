@@ -105,7 +105,8 @@ export async function install(kernel: Kernel): Promise<void> {
   const only = kernel.use(LOCAL_ONLY);
   const workspace = () => live.defaults.workspace;
   const timeZone = () => live.config.sessions.timeZone;
-  const files = createGuardedFiles({ forbidden: [home.root] });
+  const { exclusively } = store.shared ?? {};
+  const files = createGuardedFiles({ forbidden: [home.root], exclusively });
   const reader = { files, workspace, log };
   const { sessionFiles } = kernel;
   const index = resources.use(createTextIndex({ path: home.index, log }));

@@ -5,7 +5,6 @@ import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { LOCAL_CHANNELS, LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
@@ -98,7 +97,7 @@ export function install(kernel: Kernel): void {
       return job === undefined ? undefined : placeOf(job);
     },
   });
-  const file = heartbeatFile(live);
+  const file = heartbeatFile(kernel);
   const heartbeat = createHeartbeat({
     ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights },
     settings: () => ({ ...live.config.heartbeat, timeZone: timeZone() }),
@@ -246,8 +245,9 @@ async function heartbeatPlace({ live, owners }: Kernel): Promise<JobPlace> {
   return { title: 'Heartbeat', chat };
 }
 
-function heartbeatFile(live: LiveConfig) {
-  const files = createGuardedFiles();
+function heartbeatFile({ live, store }: Kernel) {
+  const { exclusively } = store.shared ?? {};
+  const files = createGuardedFiles({ exclusively });
   const limits = { maxBytes: MAX_HEARTBEAT_BYTES };
   return {
     async read(): Promise<string | undefined> {

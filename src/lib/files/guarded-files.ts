@@ -85,6 +85,7 @@ async function replaceEntry(
   folder: GuardedFolder,
   name: string,
   content: string | AsyncIterable<Uint8Array>,
+  place: (rename: () => Promise<void>) => Promise<void>,
 ): Promise<'created' | 'replaced'> {
   const before = await statEntry(folder, name).catch(undefinedIfMissing);
   if (before !== undefined && mustBeFile(before).nlink > 1) {
@@ -94,7 +95,7 @@ async function replaceEntry(
   const temporary = folder.at(`.nanobot-${randomUUID()}.tmp`);
   try {
     await writeNew(temporary, content, mode);
-    await rename(temporary, folder.at(name));
+    await place(() => rename(temporary, folder.at(name)));
   } catch (cause) {
     await rm(temporary, { force: true });
     await explain(folder.at(name), cause);
@@ -195,10 +196,21 @@ export function undefinedIfMissing(error: unknown): undefined {
 /** `root` is the folder, `path` the caller's path in it. @throws GuardedFileError */
 export type GuardedFiles = Pick<FolderGuard, keyof FolderGuard>;
 
-/** `forbidden`: folders that stay closed even if the guarded folder contains them. */
-export const createGuardedFiles = (
-  options: { readonly forbidden?: readonly string[] } = {},
-): GuardedFiles => new FolderGuard(options.forbidden ?? []);
+/**
+ * Runs while no other process does; `confirm` fails where that may not be so any more, because this
+ * one stood still for too long.
+ */
+export type Exclusively = <T>(work: (confirm: () => Promise<void>) => Promise<T>) => Promise<T>;
+
+type GuardOptions = {
+  /** Folders that stay closed even if the guarded folder contains them. */
+  readonly forbidden?: readonly string[];
+  /** Where other processes change the same files; absent: they do not. */
+  readonly exclusively?: Exclusively | undefined;
+};
+
+export const createGuardedFiles = (options: GuardOptions = {}): GuardedFiles =>
+  new FolderGuard(options);
 
 type Place = { readonly root: string; readonly names: readonly string[] };
 
@@ -206,9 +218,14 @@ class FolderGuard {
   readonly #forbidden: readonly string[];
   readonly #byHandle = hasHandlePaths();
   readonly #lanes = createLanes();
+  readonly #exclusively: Exclusively;
 
-  constructor(forbidden: readonly string[]) {
+  constructor({
+    forbidden = [],
+    exclusively = (work) => work(async () => undefined),
+  }: GuardOptions) {
     this.#forbidden = forbidden;
+    this.#exclusively = exclusively;
   }
 
   async read(root: string, path: string, limits: ReadLimits): Promise<Buffer> {
@@ -222,7 +239,8 @@ class FolderGuard {
     content: string | AsyncIterable<Uint8Array>,
   ): Promise<'created' | 'replaced'> {
     const place = await locate(root, path);
-    return this.#lanes.run(laneOf(place), () => this.#write(place, content));
+    const inPlace = (rename: () => Promise<void>) => this.#exclusively(rename);
+    return this.#lanes.run(laneOf(place), () => this.#write(place, content, inPlace));
   }
 
   /**
@@ -236,11 +254,16 @@ class FolderGuard {
     limits: { readonly maxBytes: number },
   ): Promise<void> {
     const place = await locate(root, path);
-    await this.#lanes.run(laneOf(place), async () => {
+    const work = async (confirm: () => Promise<void>) => {
       const before = await this.#read(place, limits).catch(undefinedIfMissing);
       const content = await change(before);
-      if (content !== undefined) await this.#write(place, content);
-    });
+      if (content === undefined) return;
+      await this.#write(place, content, async (rename) => {
+        await confirm();
+        await rename();
+      });
+    };
+    await this.#lanes.run(laneOf(place), () => this.#exclusively(work));
   }
 
   async list(
@@ -279,10 +302,11 @@ class FolderGuard {
   #write(
     place: Place,
     content: string | AsyncIterable<Uint8Array>,
+    inPlace: (rename: () => Promise<void>) => Promise<void>,
   ): Promise<'created' | 'replaced'> {
     const { name, folders } = splitLast(place);
     return this.#inFolder(place.root, folders, true, (folder) =>
-      replaceEntry(folder, name, content),
+      replaceEntry(folder, name, content, inPlace),
     );
   }
 }

@@ -216,6 +216,8 @@ export async function explain(path: string, cause: unknown): Promise<never> {
   const info = await lstat(path).catch(() => undefined);
   if (info?.isSymbolicLink()) throw linked();
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  // Not of the file system.
+  if (code === undefined) throw cause;
   if (code === 'ENOENT') throw new GuardedFileError('not_found', 'there is no such path');
   if (code === 'ENOTDIR') {
     throw new GuardedFileError('not_a_folder', 'a part of the path is not a folder', { cause });

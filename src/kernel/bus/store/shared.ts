@@ -2,6 +2,7 @@
 // leads what. A process that is taken for dead loses its turns and what it leads; what it still
 // writes under an old hold changes nothing.
 
+import type { Exclusively } from '../../../lib/files/guarded-files.ts';
 import type { AccountName, SessionKey } from '../../message/ids.ts';
 import type { LiveUpdate } from '../../message/message.ts';
 
@@ -54,6 +55,8 @@ export interface SharedStore {
   /** The epoch of leading it from now on; undefined while another live process does. */
   lead(resource: string): Promise<number | undefined>;
   release(resource: string): Promise<void>;
+  /** For changes of files that all processes share, such as notes. @throws StoreError */
+  readonly exclusively: Exclusively;
   /** As last seen, at most a second ago. Others settle what a process held that is gone. */
   isLive(owner: string): boolean;
   /** As last seen, at most a second ago. */

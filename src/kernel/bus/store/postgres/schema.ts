@@ -170,6 +170,8 @@ export const GATEWAY_LOCK = `${LOCK_CLASS}, 1`;
 export const WRITE_LOCK = `${LOCK_CLASS}, 2`;
 /** Held by a session while it moves entries into files of conversations, or changes these. */
 export const FILES_LOCK = `${LOCK_CLASS}, 3`;
+/** Held by a session while it changes a file of the shared workspace. */
+export const NOTES_LOCK = `${LOCK_CLASS}, 4`;
 export const GATEWAY_LOCK_ROW = `locktype = 'advisory' AND classid = ${LOCK_CLASS} AND objid = 1
   AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 

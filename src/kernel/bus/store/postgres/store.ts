@@ -20,6 +20,7 @@ import {
   GATEWAY_LOCK_ROW,
   migrate,
   NEWEST_SCHEMA,
+  NOTES_LOCK,
   SCHEMA,
   WRITE_LOCK,
 } from './schema.ts';
@@ -157,6 +158,7 @@ async function join(deps: JoinDeps, self: NodeSelf) {
     await commits.close();
     throw isDatabaseError(error) ? storeErrorOf(error, server) : error;
   }
+  const notes = createExclusion(url, `nanobot ${owner} notes`, NOTES_LOCK);
   const shared: SharedStore = {
     ...membership.shared,
     onNews: news.listen,
@@ -173,15 +175,17 @@ async function join(deps: JoinDeps, self: NodeSelf) {
     isTurnDue: run.isTurnDue,
     newsOfTurns: run.newsOfTurns,
     held: run.held,
+    exclusively: notes.run,
   };
   // Who leads what is seen at once.
   const hearing = news.listen(({ isAnything }) => isAnything && membership.refresh());
   return {
     shared,
     noteLeader: membership.noteLeader,
-    leave() {
+    async leave() {
       hearing[Symbol.dispose]();
-      return membership.leave();
+      await membership.leave();
+      await notes.close();
     },
   };
 }
@@ -189,26 +193,41 @@ async function join(deps: JoinDeps, self: NodeSelf) {
 /** Conversations that several processes write. */
 function shareEntries({ url, owner, clock, commits }: Omit<JoinDeps, 'server' | 'log' | 'news'>) {
   const { end, rows, adopt, dropMoved, nodes } = sharedOperations(commits, clock, owner);
+  const files = createExclusion(url, `nanobot ${owner} files`, FILES_LOCK);
+  return {
+    nodes,
+    shared: { ...{ end, rows, adopt, dropMoved }, alone: files.run } satisfies SharedEntries,
+    close: files.close,
+  };
+}
+
+/**
+ * Work of one process at a time, under a lock that its connection holds. The others end the
+ * connections of one that is taken for dead, and then it is not confirmed.
+ */
+function createExclusion(url: string, name: string, lock: string) {
   const lanes = createLanes();
   let connection: Connection | undefined;
-  async function alone<T>(work: () => Promise<T>): Promise<T> {
-    if (connection?.isOver !== false) {
-      connection = await Connection.open({ url, name: `nanobot ${owner} files` });
-    }
+  async function run<T>(work: (confirm: () => Promise<void>) => Promise<T>): Promise<T> {
+    if (connection?.isOver !== false) connection = await Connection.open({ url, name });
     const locked = connection;
-    await locked.send(`SELECT pg_advisory_lock(${FILES_LOCK})`);
+    await locked.send(`SELECT pg_advisory_lock(${lock})`);
     try {
-      return await work();
+      return await work(async () => void (await locked.send('SELECT 1 AS one')));
     } finally {
-      await locked.send(`SELECT pg_advisory_unlock(${FILES_LOCK})`).catch(() => locked.end());
+      await locked.send(`SELECT pg_advisory_unlock(${lock})`).catch(() => locked.end());
+    }
+  }
+  async function named<T>(work: (confirm: () => Promise<void>) => Promise<T>): Promise<T> {
+    try {
+      return await run(work);
+    } catch (error) {
+      throw isDatabaseError(error) ? storeErrorOf(error, shownServer(url)) : error;
     }
   }
   return {
-    nodes,
-    shared: {
-      ...{ end, rows, adopt, dropMoved },
-      alone: <T>(work: () => Promise<T>) => lanes.run('files', () => alone(work)),
-    } satisfies SharedEntries,
+    run: <T>(work: (confirm: () => Promise<void>) => Promise<T>) =>
+      lanes.run(lock, () => named(work)),
     close: async () => connection?.close(),
   };
 }
