@@ -8,6 +8,7 @@ import { age, crowd, disk, size, window } from './alone.ts';
 import { backup } from './backup.ts';
 import { consoleViews } from './console.ts';
 import { type Contest, openContest } from './entrants.ts';
+import { frames } from './frames.ts';
 import { mail } from './mail.ts';
 import { search } from './search.ts';
 import { burst, latency, loop, memory, start } from './suites.ts';
@@ -30,6 +31,7 @@ const SUITES: Readonly<Record<string, (contest: Contest) => Promise<void>>> = {
   search,
   backup,
   console: consoleViews,
+  frames,
   workers,
 };
 const DEFAULT_SUITES = ['latency', 'loop'];
