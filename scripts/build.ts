@@ -233,9 +233,9 @@ const inputs = [...made, ...Object.values(parts).map((part) => part.inputs)].fla
 writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf(inputs));
 cpSync(join(ROOT, 'src/http/page'), join(DIST, 'page'), {
   recursive: true,
-  // The scripts are built, but for the texts: the server puts the translation into them.
+  // Scripts and styles are built, but for the texts: the server puts the translation into them.
   filter: (path) =>
-    !/\.(?:[jt]sx?|json)$|\/(?:chat|console)$/.test(path) || path.endsWith('/texts.js'),
+    !/\.(?:[jt]sx?|json|css)$|\/(?:chat|console)$/.test(path) || path.endsWith('/texts.js'),
 });
 for (const [folder, { files }] of Object.entries(parts)) {
   mkdirSync(join(DIST, 'page', folder), { recursive: true });

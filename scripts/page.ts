@@ -1,4 +1,4 @@
-// Builds the scripts of the web page, and those of the frame that draws diagrams. The package has them in
+// Builds the scripts and the stylesheet of the web page, and those of the frame that draws diagrams. The package has them in
 // `page/built/` and `page/diagrams/`; what a page needs at times only is a chunk of its own, loaded on
 // use. A checkout builds them with the first request.
 
@@ -76,7 +76,7 @@ function builder(options: BuildOptions): () => Promise<BuiltPage> {
 }
 
 export const buildPage = builder({
-  entryPoints: ['src/http/page/app.ts', 'src/http/page/api-docs.ts'],
+  entryPoints: ['app.ts', 'api-docs.ts', 'page.css'].map((name) => `src/http/page/${name}`),
   jsx: 'automatic',
   jsxImportSource: 'preact',
   plugins: [textsFromServer],

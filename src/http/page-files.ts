@@ -66,20 +66,19 @@ function fingerprint(parts: Iterable<string | Buffer>): string {
 
 /** The texts of all versioned files, by name: in a checkout built now. */
 async function versionedTexts(typed: Typed): Promise<ReadonlyMap<string, string>> {
-  const built = await (IS_CHECKOUT ? buildNow('buildPage') : readFolder('built', '.js'));
-  const styles = await readFolder('', '.css');
+  const built = await (IS_CHECKOUT ? buildNow('buildPage') : readFolder('built', '.js', '.css'));
   const texts = await readFile(join(PAGE_FOLDER, 'texts.js'), 'utf8');
   const ttag = await readFile(vendorFile('ttag.esm.min.mjs', 'ttag'), 'utf8');
   return new Map([
-    ...[...built, ...styles].map(([name, text]) => [name, typed(text)] as const),
+    ...[...built].map(([name, text]) => [name, typed(text)] as const),
     ['texts.js', texts.replace('null', () => translation)],
     ['ttag.js', ttag],
   ]);
 }
 
-async function readFolder(folder: string, extension: string) {
+async function readFolder(folder: string, ...extensions: readonly string[]) {
   const path = join(PAGE_FOLDER, folder);
-  const names = readdirSync(path).filter((name) => extname(name) === extension);
+  const names = readdirSync(path).filter((name) => extensions.includes(extname(name)));
   const read = names.map(async (name) => [name, await readFile(join(path, name), 'utf8')] as const);
   return new Map(await Promise.all(read));
 }
