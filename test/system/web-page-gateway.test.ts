@@ -1,5 +1,8 @@
 // The web page and the whole program behind it, killed in the middle of an answer.
 
+import { appendFile, cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
@@ -12,6 +15,7 @@ const absent = chromiumAbsent();
 if (absent !== undefined) console.log(`skipped: the web page before the whole program (${absent})`);
 
 const LONG_MS = 120_000;
+const PACKAGE = process.env['NANOBOT_TEST_PACKAGE'] ?? '';
 
 const configWith = (model: LlmServer, port: number) => ({
   agents: { defaults: { model: 'openai/sim-1' } },
@@ -19,6 +23,17 @@ const configWith = (model: LlmServer, port: number) => ({
   coalesce: { quietMs: 50 },
   gateway: { port },
 });
+
+/** The packed program, whose page gets another version by `change`. */
+async function copyOfPackage() {
+  const root = await mkdtemp(join(tmpdir(), 'nanobot-version-'));
+  await cp(PACKAGE, root, { recursive: true, verbatimSymlinks: true });
+  return {
+    root,
+    change: () => appendFile(join(root, 'dist/page/built/page.css'), '/* another version */'),
+    [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true }),
+  };
+}
 
 describe.skipIf(absent !== undefined)('the web page before the whole program', () => {
   let browser: Browser;
@@ -72,7 +87,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
       await call.locator('summary').click();
       await call.locator('pre').first().waitFor();
       const inside = await call.locator('.tool-opened').innerText();
-      expect(inside).toMatch(/Arguments\s+\{\}\s+Result after \d+\.\d s\s+\S/);
+      expect(inside).toMatch(/Arguments\s+\{\}\s+Result after \d[\d.]* m?s\s+\S/);
       expect(inside).toMatch(/The whole answer: .*sim-1 · .* tokens/);
       model.assertDone();
       await page.close();
@@ -112,6 +127,46 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
       await check();
       await page.waitForSelector('.said .tools .asks');
       model.assertDone();
+      await page.close();
+    },
+    LONG_MS,
+  );
+
+  it(
+    'goes on in the new version when code that it has not loaded is gone after an update',
+    async () => {
+      await using copy = await copyOfPackage();
+      const [port = 0] = await freePorts(1);
+      await using home = await makeTestHome({ gateway: { port } }, copy.root);
+      const first = await home.start();
+      const page = await browser.newPage();
+      await page.goto(first.link);
+      await page.waitForSelector('.welcome');
+      await page.fill('#text', 'not sent yet');
+      const version = () => page.getAttribute('script[src]', 'src');
+      const before = await version();
+      await first.kill();
+      await copy.change();
+      const second = await home.start();
+      await page.click('#pages a[href="#/usage"]');
+      await page.waitForSelector('.view h1 >> text=Usage');
+      expect(new URL(page.url()).hash).toBe('#/usage');
+      const after = await version();
+      expect(after).not.toBe(before);
+      await page.click('#pages a[href="#/chat"]');
+      await expect.poll(() => page.inputValue('#text')).toBe('not sent yet');
+      // While the gateway is away, in a browser that has kept nothing.
+      const other = await browser.newPage();
+      await other.goto(second.link);
+      await other.waitForSelector('.welcome');
+      await second.kill();
+      await other.click('#pages a[href="#/usage"]');
+      await other.waitForSelector('#console [role="alert"]');
+      await copy.change();
+      await home.start();
+      await other.waitForSelector('.view h1 >> text=Usage');
+      expect(await other.getAttribute('script[src]', 'src')).not.toBe(after);
+      await other.close();
       await page.close();
     },
     LONG_MS,

@@ -15,6 +15,8 @@ const VIEWS = [
   ...['setup', 'usage'],
 ];
 
+const LATER = /^\/api\/v1\/(?:people$|setup$|chats\b)/;
+
 describe.skipIf(absent !== undefined)('a view opened by its address', () => {
   let browser: Browser;
   let home: TestHome;
@@ -43,7 +45,8 @@ describe.skipIf(absent !== undefined)('a view opened by its address', () => {
       await page.goto(`${gateway.address}/#/${view}`);
       await page.waitForSelector('.view :is(.card, .rows li, .empty, .section, .settings)');
       page.off('request', note);
-      const data = asked.filter((path) => path.startsWith('/api/'));
+      // On a slow machine what the page itself asks for afterwards is among them.
+      const data = asked.filter((path) => path.startsWith('/api/') && !LATER.test(path));
       expect([view, data]).toEqual([view, [...new Set(data)]]);
       const code = asked.findIndex((path) => /\/main-/.test(path));
       const first = asked.findIndex((path) => path.startsWith('/api/'));

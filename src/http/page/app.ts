@@ -8,6 +8,7 @@ import { watchChannels } from './channel-notice.ts';
 import type { Chats } from './chat/chats.ts';
 import { byId, element } from './element.ts';
 import { takeCode } from './login.ts';
+import { loadOnUse } from './new-version.ts';
 import { followWaiting } from './people-news.ts';
 import { beginView, createRouter, namedView, pageParts } from './router.ts';
 
@@ -63,7 +64,7 @@ class App {
 
   /** Begins the chats once. */
   #begin(): Promise<Chats> {
-    this.#beginning ??= loadCode().then(({ Chats }) => {
+    this.#beginning ??= loadOnUse(loadCode).then(({ Chats }) => {
       this.#chats = new Chats(this.#api, this.#parts);
       void this.#chats.start();
       return this.#chats;

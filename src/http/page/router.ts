@@ -5,35 +5,24 @@
 import { t } from '/texts.js';
 import type { WholeApi } from './api.ts';
 import { followStream } from './connection.ts';
+import { firstAsked } from './console/first-asked.ts';
 import type { mountConsole } from './console/main.tsx';
 import type { PageParts } from './console/parts.tsx';
 import { element } from './element.ts';
 import { readEvents } from './event-reader.ts';
+import { loadOnUse } from './new-version.ts';
 
 const VIEW = /^#\/(?!chat$)([a-z]+)/;
 const CLASS = 'in-console';
 
 const loadConsole = () => import('./console/main.tsx');
 
-/** What each view asks for first. */
-const FIRST_ASKED: Readonly<Record<string, readonly string[]>> = {
-  configuration: ['/api/v1/configuration/events', '/api/v1/configuration/schema'],
-  memory: ['/api/v1/memory'],
-  operations: ['/api/v1/operations/events'],
-  people: ['/api/v1/people/events', '/api/v1/approvals/rules/events'],
-  runs: ['/api/v1/runs/events'],
-  schedules: ['/api/v1/schedules/events'],
-  sessions: ['/api/v1/sessions/events'],
-  setup: ['/api/v1/setup/events'],
-  usage: ['/api/v1/usage/events'],
-};
-
 /** Asks for the code and the data of the view in the address at once. */
 export function beginView({ begin }: Pick<WholeApi, 'begin'>): void {
   const view = namedView();
   if (view === undefined) return;
   loadConsole().catch(() => undefined);
-  if (location.hash === `#/${view}`) FIRST_ASKED[view]?.forEach(begin);
+  if (location.hash === `#/${view}`) firstAsked(view).forEach(begin);
 }
 
 /** The view in the address. */
@@ -48,7 +37,7 @@ export const pageParts = (api: PageParts['api']): PageParts => ({
   follow: followStream,
   readEvents,
   async drawMarkdown(container, text) {
-    const { createMarkdownView } = await import('./markdown-view.ts');
+    const { createMarkdownView } = await loadOnUse(() => import('./markdown-view.ts'));
     createMarkdownView(container).finish(text);
   },
 });
@@ -74,7 +63,7 @@ export function createRouter(parts: PageParts, place: HTMLElement) {
 
   async function load(view: string): Promise<void> {
     try {
-      const console = await loadConsole();
+      const console = await loadOnUse(loadConsole);
       shown ??= console.mountConsole(parts, place);
       if (namedView() === view) shown.showView(view);
     } catch {

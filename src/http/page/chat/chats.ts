@@ -27,6 +27,8 @@ const SHOWN_MESSAGES = 200;
 const LOST_NOTICE_MS = 800;
 /** Messages within this time refresh the list once. */
 const REFRESH_DELAY_MS = 200;
+/** The chat that was open last in this tab: also a new one, whose draft is kept. */
+const LATEST = 'nanobot.chat';
 const CHAT_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
 
 type Opened = {
@@ -112,7 +114,7 @@ export class Chats {
     this.#palette.toggle();
   }
 
-  /** The chat in the address, else the newest one, else a new one; none beside a view of the console. */
+  /** The chat in the address, else the latest of this tab, else the newest one, else a new one; none beside a view of the console. */
   followAddress() {
     this.#welcome.show({ isShown: !isElsewhere() });
     if (isElsewhere()) return;
@@ -123,6 +125,8 @@ export class Chats {
       return this.#showTitle();
     }
     if (CHAT_NAME.test(named)) return this.#openChat(named);
+    const latest = named === '/chat' ? sessionStorage.getItem(LATEST) : null;
+    if (latest !== null && CHAT_NAME.test(latest)) return this.#openChat(latest);
     const newest = this.#list.newest();
     if (newest === undefined) this.#openNew();
     else this.#openChat(newest.chat);
@@ -148,6 +152,7 @@ export class Chats {
       loadTurn: this.#loadTurn,
     });
     this.#open = { chat, controller, conversation, hasHistory: lastSeq > 0 };
+    sessionStorage.setItem(LATEST, chat);
     if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
     for (const message of this.#outbox.waiting(chat)) conversation.addUnsent(message);
     const earlier = afterSeq > 0 ? this.#earlierButton(chat, afterSeq) : undefined;
