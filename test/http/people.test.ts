@@ -158,10 +158,10 @@ describe('how much is asked about somebody', () => {
     expect((await set('telegram:-7', 'open')).status).toBe(200);
     expect((await set('nowhere:-7', 'open')).status).toBe(404);
     expect((await test.view()).policies).toEqual([
-      { id: 'owners', approvals: 'strict' },
-      { id: 'trusted', approvals: 'auto' },
-      { id: 'telegram:-42', approvals: 'auto' },
-      { id: 'telegram:-7', approvals: 'open' },
+      { id: 'owners', approvals: 'strict', configured: 'normal' },
+      { id: 'trusted', approvals: 'auto', configured: 'normal' },
+      { id: 'telegram:-42', approvals: 'auto', configured: 'normal' },
+      { id: 'telegram:-7', approvals: 'open', configured: 'strict' },
     ]);
     await set('telegram:-7', 'auto');
     expect((await test.view()).policies).toHaveLength(3);

@@ -20,7 +20,7 @@ import {
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
-import { echo } from '../support/llm-server.ts';
+import { callTools, echo, say } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
 const absent = chromiumAbsent();
@@ -166,6 +166,19 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     await press(page, 'Remove…', card);
     await press(page, 'Remove it for good', card);
     await page.waitForSelector(card, { state: 'detached' });
+    expect(problems).toEqual([]);
+  });
+
+  it('leads from what is remembered to the conversation that it is from', async () => {
+    const remember = { name: 'remember', arguments: { fact: 'Ada sails on Sundays.' } };
+    world.model.script(callTools(remember), say('Noted.'));
+    await world.asks(ADA, 'On Sundays I am on the lake', /Noted/);
+    await using rig = await open(`#/memory/${encodeURIComponent('memory/MEMORY.md')}`);
+    const { page, problems } = rig;
+    await page.click('summary >> text=Where it is from');
+    await press(page, 'Find the conversation of: Ada sails on Sundays.');
+    await page.click(`.runs a >> text=telegram:${ADA}`);
+    await page.waitForSelector('.spoken.person >> text=On Sundays I am on the lake');
     expect(problems).toEqual([]);
   });
 

@@ -81,6 +81,9 @@ it('brings no code of the server into the browser', async () => {
   expect(inputs.filter((path) => !own.test(path) && !pure.includes(path))).toEqual([]);
 });
 
+/** What the configuration says about it does not count. */
+const SET = { NANOBOT__heartbeat__everyMins: '45' };
+
 describe.skipIf(absent !== undefined)('schedules on the web page', () => {
   let browser: Browser;
   let model: LlmServer;
@@ -100,7 +103,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
       providers: { openai: { apiKey: 'sk-page', apiBase: model.openaiBase } },
       gateway: { port },
     });
-    [gateway, browser] = await Promise.all([home.start(), launchChromium()]);
+    [gateway, browser] = await Promise.all([home.start(SET), launchChromium()]);
   });
 
   afterAll(async () => {
@@ -183,7 +186,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     expect(await page.innerText('[data-job] h2')).toBe('Water');
     await nanobot('cron', 'disable', 'Water');
-    gateway = await home.start();
+    gateway = await home.start(SET);
     await page.waitForSelector('.card .badge >> text=paused');
     await eventually(async () =>
       expect(await page.locator('.view-problem:not([hidden])').count()).toBe(0),
@@ -293,6 +296,8 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await press(page, 'Switch off', heartbeat);
     await page.waitForSelector(`${heartbeat} .badge >> text=off`);
     await page.click(`${heartbeat} summary`);
+    const variable = await page.locator(`${heartbeat} details .soft`).allInnerTexts();
+    expect(variable).toEqual([expect.stringMatching(/NANOBOT__heartbeat__everyMins, which takes/)]);
     await page.fill(`${heartbeat} [name="activeHours"]`, 'morning');
     await press(page, 'Save', heartbeat);
     await page.waitForSelector(`${heartbeat} [role="alert"] >> text=heartbeat.activeHours`);
@@ -376,7 +381,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await page.waitForSelector('.doing >> text=0 answers so far, of 2 steps');
     await gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
-    gateway = await home.start();
+    gateway = await home.start(SET);
     await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
     await page.waitForSelector('.branches h3 >> text=DO deep');
     const { runs } = runList.parse((await api('/api/v1/runs')).body);

@@ -88,8 +88,13 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     ]);
     world.telegram.say(ADA, 'And now?');
     await page.waitForSelector('.spoken.agent >> text=You said: And now?');
+    world.telegram.say(ADA, 'Is **this** drawn?');
+    await page.waitForSelector('.spoken.agent strong >> text=this');
+    await page.waitForSelector('.spoken.person >> text=Is **this** drawn?');
     await page.goBack();
     await page.waitForSelector('.rows a >> text=/\\d messages/');
+    const mark = `document.querySelector('.mark use').getBBox().width`;
+    await expect.poll(() => page.evaluate(mark)).toBeGreaterThan(0);
     expect(await page.evaluate('window.pwned')).toBeUndefined();
     expect(problems).toEqual([]);
   });
@@ -125,14 +130,14 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     expect(await page.locator('.turn').count()).toBe(30);
     await page.click('text=Show earlier messages');
     await page.waitForSelector('.spoken >> text=Please read it');
-    expect(await page.locator('.turn').count()).toBe(37);
+    expect(await page.locator('.turn').count()).toBe(38);
     await world.gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     await world.start();
     world.telegram.say(ADA, 'after the start');
     await page.waitForSelector('text=You said: after the start');
     await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
-    expect(await page.locator('.turn').count()).toBe(38);
+    expect(await page.locator('.turn').count()).toBe(39);
   });
 
   it('shows what was said before the conversation began anew', async () => {

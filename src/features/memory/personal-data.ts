@@ -97,7 +97,7 @@ export function createForgetting(deps: ForgettingDeps) {
     ): Promise<{ readonly places: readonly KeptPlace[]; readonly count: number }> {
       const holds = holdsWords(words) ?? (() => false);
       const inNotes = await findInNotes(reader, notes, holds);
-      const places = inNotes.map(({ path, line, text }) => ({
+      const places: KeptPlace[] = inNotes.map(({ path, line, text }) => ({
         where: `${path}:${line}`,
         text: around(text, words),
       }));
@@ -112,7 +112,7 @@ export function createForgetting(deps: ForgettingDeps) {
         if (places.length >= limit) continue;
         const when =
           at === undefined ? t`damaged line` : `${isoTime(at).slice(0, 16).replace('T', ' ')} UTC`;
-        places.push({ where: `${session}, ${when}`, text: around(text, words) });
+        places.push({ where: `${session}, ${when}`, text: around(text, words), session });
       }
       return { places: places.slice(0, limit), count };
     },
@@ -176,7 +176,7 @@ export type AskedFrom = Pick<Asking, 'session' | 'person'> & {
 /** The scope of an erase request, stored until it is answered. */
 export type Reach = DataReach & { readonly words: string };
 
-type KeptPlace = { readonly where: string; readonly text: string };
+type KeptPlace = { readonly where: string; readonly text: string; readonly session?: string };
 
 export type ForgetReport = {
   readonly noteLines: number;

@@ -62,13 +62,19 @@ export function createPeopleService(deps: PeopleServiceDeps) {
   /** Of the roles, and of the groups with a policy of their own. */
   async function policies() {
     const chosen = await chosenPolicies(peopleRows);
-    const entries = deps.configured().groups.filter(({ approvals }) => approvals !== undefined);
+    const { approvals: ofRoles, groups: all } = deps.configured();
+    const entries = all.filter(({ approvals }) => approvals !== undefined);
     const groups = new Set([
       ...entries.map(({ who }) => who),
       ...[...chosen.keys()].filter((who) => who.includes(':')),
     ]);
     return [...Object.keys(POLICY_ROLES), ...groups].map((id) => {
-      return { id, approvals: chosen.get(policyRowOf(id) ?? id) ?? AUTOMATIC };
+      const role = Object.entries(POLICY_ROLES).find(([name]) => name === id)?.[1];
+      const ofGroup = entries.find(({ who }) => who === id)?.approvals ?? 'strict';
+      return {
+        ...{ id, approvals: chosen.get(policyRowOf(id) ?? id) ?? AUTOMATIC },
+        configured: role === undefined ? ofGroup : ofRoles[role],
+      };
     });
   }
 

@@ -42,7 +42,15 @@ export const forgetRequest = forgetSearch.extend({
 });
 export const forgetPlaces = z.object({
   count: z.number(),
-  places: z.array(z.object({ where: z.string(), text: z.string() })).describe('The first of them.'),
+  places: z
+    .array(
+      z.object({
+        where: z.string(),
+        text: z.string(),
+        session: z.string().exactOptional().describe('The conversation that has it.'),
+      }),
+    )
+    .describe('The first of them.'),
 });
 export const forgetDone = z.object({ text: z.string().describe('What was deleted.') });
 

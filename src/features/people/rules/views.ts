@@ -58,7 +58,13 @@ export const peopleView = z.object({
   unknownSenders: z.array(unknownSender),
   questions: z.array(question).describe('That wait for an owner.'),
   policies: z
-    .array(z.object({ id: z.string(), approvals: policy }))
+    .array(
+      z.object({
+        id: z.string(),
+        approvals: policy,
+        configured: z.enum(APPROVAL_POLICIES).describe('In force while approvals is auto.'),
+      }),
+    )
     .describe('Of owners, of trusted people, and of groups that have one.'),
   persons: z.array(person),
   personCount: z.number().describe('Of all; the list may be shorter.'),

@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { BackupEnd, BackupList, BackupState } from '../../../features/backup/rules/views.ts';
+import { FIRST_ASKED } from './first-asked.ts';
 import { Ago, Moment, Shown, useAct, useLive, useRead, type ViewProps } from './parts.tsx';
 
 const BACKUPS = '/api/v1/backups';
@@ -17,7 +18,7 @@ const EVERY: Readonly<Record<string, string>> = {
 const sizeText = (bytes: number) => t`${(bytes / MEGABYTE).toFixed(1)} MB`;
 
 export function Backups({ parts }: ViewProps) {
-  const live = useLive<BackupState>(parts, `${BACKUPS}/events`);
+  const live = useLive<BackupState>(parts, FIRST_ASKED.operations.backups);
   return (
     <section class="card" id="backups" aria-labelledby="backups-title">
       <h2 id="backups-title">{t`Back-ups`}</h2>

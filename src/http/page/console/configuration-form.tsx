@@ -26,6 +26,7 @@ import {
   settingOf,
   settingsIn,
 } from './configuration-fields.ts';
+import { VariableNote } from './variable-note.tsx';
 
 /** What every field reads, and how it reports a change. */
 export type Form = {
@@ -186,7 +187,6 @@ function Field({ setting, form }: Shown) {
   const isList = kind === 'choices';
   const hasDefault = !form.isReadOnly && kind !== 'secret' && schema.default !== undefined;
   const id = `set-${path}`;
-  const variable = form.variables.find((one) => isWithin(one.path, path));
   const hints = [
     description,
     kind === 'json' && fieldsText(schema),
@@ -218,9 +218,7 @@ function Field({ setting, form }: Shown) {
         <p class="soft" id={`${id}-hint`}>
           {hints.join(' ')}
         </p>
-        {variable !== undefined && (
-          <p class="soft">{t`Set by the environment variable ${variable.name}, which takes precedence.`}</p>
-        )}
+        <VariableNote variables={form.variables} path={path} />
       </div>
       <div class="setting-value">
         <Control setting={setting} form={form} id={id} />

@@ -27,6 +27,7 @@ import {
 import { FileText, ProblemList } from './configuration-file.tsx';
 import { type Form, Sections } from './configuration-form.tsx';
 import { Change, History } from './configuration-history.tsx';
+import { FIRST_ASKED } from './first-asked.ts';
 import {
   Page,
   type PageParts,
@@ -43,8 +44,11 @@ const NO_DRAFT: Draft = new Map();
 const CONFLICT = 409;
 
 export function Configuration({ parts }: ViewProps) {
-  const live = useLive<ShownConfiguration>(parts, `${CONFIGURATION}/events`);
-  const { found: schema, problem } = useRead<ConfigurationSchema>(parts, `${CONFIGURATION}/schema`);
+  const live = useLive<ShownConfiguration>(parts, FIRST_ASKED.configuration.live);
+  const { found: schema, problem } = useRead<ConfigurationSchema>(
+    parts,
+    FIRST_ASKED.configuration.schema,
+  );
   return (
     <Page title={t`Configuration`}>
       <SetupTabs shown="#/configuration" />

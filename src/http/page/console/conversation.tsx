@@ -9,7 +9,7 @@ import type {
   ShownStep,
   ShownTurn,
 } from '../../../features/conversations/rules/views.ts';
-import { Moment, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { Markdown, Moment, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
 import { OwnAnswer, TakeOver } from './take-over.tsx';
 import { Life } from './timeline.tsx';
 import { ToolDetails, type ToolStep, turnFacts } from './tool-details.tsx';
@@ -164,7 +164,7 @@ function Turn({ turn, reset, currency, parts }: TurnProps) {
     <>
       {steps.map((step, index) => (
         // Steps of a turn are only appended.
-        <Step key={index} step={step} />
+        <Step key={index} step={step} parts={parts} />
       ))}
       <p class="soft turn-facts">
         <bdi>{facts.join(' · ')}</bdi>
@@ -191,7 +191,7 @@ function Turn({ turn, reset, currency, parts }: TurnProps) {
 
 const SPEAKERS = { person: t`Person`, agent: t`Agent`, owner: t`You` };
 
-function Step({ step }: { readonly step: ShownStep }) {
+function Step({ step, parts }: ViewProps & { readonly step: ShownStep }) {
   if (step.kind === 'tool') return <ToolCall step={step} />;
   return (
     <div class={`spoken ${step.by}`}>
@@ -202,9 +202,13 @@ function Step({ step }: { readonly step: ShownStep }) {
           <span class="badge">{step.files === 1 ? t`1 file` : t`${step.files} files`}</span>
         )}
       </p>
-      <p class="spoken-text" dir="auto">
-        {step.text}
-      </p>
+      {step.by === 'agent' ? (
+        <Markdown text={step.text} parts={parts} />
+      ) : (
+        <p class="spoken-text" dir="auto">
+          {step.text}
+        </p>
+      )}
     </div>
   );
 }

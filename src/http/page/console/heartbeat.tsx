@@ -2,12 +2,23 @@
 // are those of the configuration and are saved as there.
 
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ShownConfiguration } from '../../../features/configuration/rules/views.ts';
 import type { ShownHeartbeat } from '../../../features/schedule/rules/heartbeat-view.ts';
-import { Moment, type PageParts, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
+import { FIRST_ASKED } from './first-asked.ts';
+import {
+  Moment,
+  type PageParts,
+  Shown,
+  useAct,
+  useLive,
+  useRead,
+  type ViewProps,
+} from './parts.tsx';
 import { QuietHours } from './quiet-hours.tsx';
+import { VariableNote } from './variable-note.tsx';
 
 const HEARTBEAT = '/api/v1/heartbeat';
 const CONFIGURATION = '/api/v1/configuration';
@@ -23,17 +34,22 @@ async function saveSettings({ api }: PageParts, settings: readonly Setting[]) {
 }
 
 export function HeartbeatCards({ parts }: ViewProps) {
-  const live = useLive<ShownHeartbeat>(parts, `${HEARTBEAT}/events`);
+  const live = useLive<ShownHeartbeat>(parts, FIRST_ASKED.schedules.heartbeat);
+  const { found } = useRead<ShownConfiguration>(parts, FIRST_ASKED.schedules.configuration);
+  const noteOn = (path: string) => (
+    <VariableNote variables={found.value?.variables ?? []} path={path} />
+  );
   return (
     <Shown
       live={live}
       show={(shown) => (
         <>
-          <Heartbeat parts={parts} shown={shown} />
+          <Heartbeat parts={parts} shown={shown} noteOn={noteOn} />
           <QuietHours
             key={shown.quietHours}
             hours={shown.quietHours}
             timeZone={shown.timeZone}
+            note={noteOn('quietHours')}
             save={(hours) => saveSettings(parts, [['quietHours', hours]])}
           />
         </>
@@ -43,8 +59,10 @@ export function HeartbeatCards({ parts }: ViewProps) {
 }
 
 type HeartbeatProps = ViewProps & { readonly shown: ShownHeartbeat };
+/** What says that a variable of the environment sets the setting. */
+type NoteOn = { readonly noteOn: (path: string) => ComponentChildren };
 
-function Heartbeat({ parts, shown }: HeartbeatProps) {
+function Heartbeat({ parts, shown, noteOn }: HeartbeatProps & NoteOn) {
   const { isOn, everyMins, activeHours, text, hasTasks, isRunning, lookedAt, begunAt } = shown;
   const isEditing = useSignal(false);
   const { isBusy, said, problem, act } = useAct();
@@ -115,9 +133,11 @@ function Heartbeat({ parts, shown }: HeartbeatProps) {
               {isOn ? t`Switch off` : t`Switch on`}
             </button>
           </div>
+          {noteOn('heartbeat.enabled')}
           <Times
             key={`${everyMins} ${activeHours}`}
             shown={shown}
+            noteOn={noteOn}
             save={(settings) => act(() => saveSettings(parts, settings), t`Saved.`)}
           />
         </>
@@ -132,12 +152,12 @@ function Heartbeat({ parts, shown }: HeartbeatProps) {
   );
 }
 
-type TimesProps = {
+type TimesProps = NoteOn & {
   readonly shown: ShownHeartbeat;
   readonly save: (settings: readonly Setting[]) => Promise<unknown>;
 };
 
-function Times({ shown, save }: TimesProps) {
+function Times({ shown, noteOn, save }: TimesProps) {
   function submit(event: SubmitEvent) {
     event.preventDefault();
     const { currentTarget } = event;
@@ -163,6 +183,7 @@ function Times({ shown, save }: TimesProps) {
             defaultValue={String(shown.everyMins)}
           />
         </label>
+        {noteOn('heartbeat.everyMins')}
         <label>
           {t`Hours, empty: at any time`}
           <input
@@ -172,6 +193,7 @@ function Times({ shown, save }: TimesProps) {
             defaultValue={shown.activeHours}
           />
         </label>
+        {noteOn('heartbeat.activeHours')}
         <div class="actions">
           <button type="submit" class="button">
             {t`Save`}

@@ -10,6 +10,8 @@ import type {
   NoteFolders,
   ShownNote,
 } from '../../../features/memory/rules/views.ts';
+import { FIRST_ASKED } from './first-asked.ts';
+import { FIND, Origins } from './origins.tsx';
 import { Ago, namedInAddress, Page, useAct, useRead, type ViewProps } from './parts.tsx';
 import { Skills } from './skills.tsx';
 
@@ -32,7 +34,7 @@ export function Memory({ parts }: ViewProps) {
 }
 
 function Notes({ parts }: ViewProps) {
-  const { found, problem, read } = useRead<NoteFolders>(parts, MEMORY);
+  const { found, problem, read } = useRead<NoteFolders>(parts, FIRST_ASKED.memory.notes);
   const [owners, ...others] = found.value?.folders ?? [];
   return (
     <section class="section" aria-labelledby="notes">
@@ -92,7 +94,7 @@ function Erase({ folders, parts, done }: EraseProps) {
   };
   const find = () =>
     act(async () => {
-      places.value = (await parts.api.postJson(`${FORGET}/find`, asked())) as ForgetPlaces;
+      places.value = (await parts.api.postJson(FIND, asked())) as ForgetPlaces;
     });
   const erase = () =>
     act(async () => {
@@ -298,6 +300,7 @@ function Note({ path, parts }: ViewProps & { readonly path: string }) {
                   </button>
                 </div>
               )}
+              <Origins path={path} text={note.text} parts={parts} />
             </>
           )}
         </div>

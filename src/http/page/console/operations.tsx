@@ -6,6 +6,7 @@ import { Audit } from './audit.tsx';
 import { Backups } from './backups.tsx';
 import { ChannelHealth } from './channel-health.tsx';
 import { Lines } from './chart.tsx';
+import { FIRST_ASKED } from './first-asked.ts';
 import { Log } from './log.tsx';
 import {
   AskedTwice,
@@ -48,7 +49,7 @@ type Act = (path: string, body: object) => Promise<unknown>;
 type CardProps = { readonly state: OperationsState; readonly act: Act };
 
 function Overview({ parts }: ViewProps) {
-  const live = useLive<OperationsState>(parts, '/api/v1/operations/events');
+  const live = useLive<OperationsState>(parts, FIRST_ASKED.operations.live);
   const { problem, act: tried } = useAct();
   const act = (path: string, body: object) => tried(() => parts.api.postJson(path, body));
   return (

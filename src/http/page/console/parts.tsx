@@ -189,6 +189,15 @@ export function Page(props: {
   );
 }
 
+/** Drawn as in a chat: text nodes alone, no images, no links that run. */
+export function Markdown({ text, parts }: ViewProps & { readonly text: string }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (place.current !== null) void parts.drawMarkdown(place.current, text);
+  }, [parts, text]);
+  return <div class="body" ref={place} />;
+}
+
 /** A button for what cannot be undone: it asks once more. */
 export function AskedTwice(props: {
   /** On the button that asks. */
@@ -278,7 +287,8 @@ const UNITS = [
 ] as const;
 
 function distance(at: number): string {
-  const away = at - now.value;
+  // Read for its changes; by it, what has just happened would lie ahead.
+  const away = at - Math.max(now.value, Date.now());
   const [unit, ms] = UNITS.find(([, size]) => Math.abs(away) >= size) ?? ['second', 1000];
   const format = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
   return format.format(Math.round(away / ms), unit);

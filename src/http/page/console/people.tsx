@@ -5,8 +5,10 @@ import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { RuleList } from '../../../features/approvals/rules/views.ts';
 import type { PeopleView } from '../../../features/people/rules/views.ts';
+import { FIRST_ASKED } from './first-asked.ts';
 import {
   Ago,
+  Markdown,
   Moment,
   Page,
   type PageParts,
@@ -32,8 +34,8 @@ const ROLE_NAMES: Readonly<Record<string, string>> = {
 };
 
 export function People({ parts }: ViewProps) {
-  const live = useLive<PeopleView>(parts, `${PEOPLE}/events`);
-  const rules = useLive<RuleList>(parts, `${RULES}/events`);
+  const live = useLive<PeopleView>(parts, FIRST_ASKED.people.live);
+  const rules = useLive<RuleList>(parts, FIRST_ASKED.people.rules);
   const { isBusy, said, problem, act } = useAct();
   const answered = useRef<HTMLParagraphElement>(null);
   const waiting = live.value.value;
@@ -175,15 +177,6 @@ function Question({ question, parts, decide }: QuestionProps) {
   );
 }
 
-/** Drawn as in a chat: text nodes alone, no images, no links that run. */
-function Markdown({ text, parts }: { readonly text: string; readonly parts: PageParts }) {
-  const place = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (place.current !== null) parts.drawMarkdown(place.current, text);
-  }, [parts, text]);
-  return <div class="body" ref={place} />;
-}
-
 function Rules({ rules, parts, decide }: PartProps & RuleList) {
   if (rules.length === 0) return null;
   return (
@@ -268,11 +261,12 @@ function Policies({
       <p class="soft">
         {t`normal: what can leave this machine or changes instructions. strict: every program, job and letter. open: nothing, unless untrusted content is in view.`}
       </p>
-      {policies.map(({ id, approvals }) => (
+      {policies.map(({ id, approvals, configured }) => (
         <label key={id} class="policy" data-policy={id} for={`policy-${id}`}>
           <bdi>{ROLE_NAMES[id] ?? id}</bdi>
           <PolicyChoice
             id={`policy-${id}`}
+            configured={configured}
             value={approvals}
             choose={(chosen) => decide(`${PEOPLE}/approvals`, { id, approvals: chosen })}
           />

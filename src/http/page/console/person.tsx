@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
-import type { ShownPerson } from '../../../features/people/rules/views.ts';
+import type { PeopleView, ShownPerson } from '../../../features/people/rules/views.ts';
 
 const PEOPLE = '/api/v1/people';
 const AUTOMATIC = 'auto';
@@ -37,7 +37,11 @@ type PersonProps = {
 };
 
 const pathOf = ({ id }: ShownPerson) => `${PEOPLE}/${encodeURIComponent(id)}`;
-const nameOf = ({ name, id }: ShownPerson) => (name === '' ? t`No name (${id})` : name);
+const nameOf = ({ name, id, channels }: ShownPerson) => {
+  if (name !== '') return name;
+  // Whoever is logged in here is this one.
+  return channels.some(({ channel }) => channel === 'web') ? t`You` : t`No name (${id})`;
+};
 
 export function PersonCard({ person, others, decide }: PersonProps) {
   const { id, role, channels } = person;
@@ -235,16 +239,19 @@ function Channels({ person, others, decide }: PersonProps) {
 
 type PolicyProps = {
   readonly id: string;
+  /** In force while nothing else is chosen. */
+  readonly configured: PeopleView['policies'][number]['configured'];
   readonly value: string;
   readonly choose: (policy: string) => Promise<boolean>;
 };
 
-export function PolicyChoice({ id, value, choose }: PolicyProps) {
+export function PolicyChoice({ id, configured, value, choose }: PolicyProps) {
+  const named = POLICIES.find(([policy]) => policy === configured)?.[1] ?? configured;
   return (
     <select id={id} value={value} onChange={({ currentTarget }) => choose(currentTarget.value)}>
       {POLICIES.map(([policy, label]) => (
         <option key={policy} value={policy}>
-          {label}
+          {policy === AUTOMATIC ? t`as configured: ${named}` : label}
         </option>
       ))}
     </select>

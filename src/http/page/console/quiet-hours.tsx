@@ -2,6 +2,7 @@
 // same each day, or by weekday.
 
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { t } from '/texts.js';
 import { hasDay, readQuietHours } from '../../../lib/time/quiet-hours.ts';
 import { WEEKDAYS } from '../../../lib/time/zone-time.ts';
@@ -19,6 +20,8 @@ type QuietHoursProps = {
   /** `22:00-07:00`, `Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00`; empty: none. */
   readonly hours: string;
   readonly timeZone: string;
+  /** About where the setting is. */
+  readonly note: ComponentChildren;
   readonly save: (hours: string) => Promise<void>;
 };
 
@@ -51,7 +54,7 @@ const dayNames = (weekday: 'short' | 'long'): readonly string[] => {
   return WEEKDAYS.map((_, day) => named.format(MONDAY + day * DAY_MS));
 };
 
-export function QuietHours({ hours, timeZone, save }: QuietHoursProps) {
+export function QuietHours({ hours, timeZone, note, save }: QuietHoursProps) {
   const lines = useSignal<readonly Line[]>(hours === '' ? [EVERY_DAY] : linesOf(hours));
   /** The line whose last hour is pressed next. */
   const begun = useSignal<number | undefined>(undefined);
@@ -89,6 +92,7 @@ export function QuietHours({ hours, timeZone, save }: QuietHoursProps) {
       <p class="soft">
         {t`In these hours the agent messages nobody first; its messages come together at the end, by the clock of each person (here: ${timeZone}). People set their own with /quiet.`}
       </p>
+      {note}
       <Week lines={lines.value} press={press} />
       <p class="soft" role="status">
         {begun.value === undefined

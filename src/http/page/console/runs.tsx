@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { RunList, ShownRun } from '../../../features/conversations/rules/runs.ts';
+import { FIRST_ASKED } from './first-asked.ts';
 import {
   Ago,
   moneyText,
@@ -46,7 +47,7 @@ export function ScheduleTabs({ shown }: { readonly shown: string }) {
 }
 
 export function Runs({ parts }: ViewProps) {
-  const live = useLive<RunList>(parts, `${RUNS}/events`);
+  const live = useLive<RunList>(parts, FIRST_ASKED.runs.live);
   return (
     <Page title={t`Runs`}>
       <ScheduleTabs shown="#/runs" />

@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { JobList, JobRuns, ShownJob } from '../../../features/schedule/rules/views.ts';
+import { FIRST_ASKED } from './first-asked.ts';
 import { HeartbeatCards } from './heartbeat.tsx';
 import { KINDS, NewJob, type Said } from './new-job.tsx';
 import {
@@ -38,7 +39,7 @@ const CHANGED: Readonly<Record<Change, (name: string) => string>> = {
 };
 
 export function Schedules({ parts }: ViewProps) {
-  const live = useLive<JobList>(parts, `${SCHEDULES}/events`);
+  const live = useLive<JobList>(parts, FIRST_ASKED.schedules.live);
   const isAdding = useSignal(false);
   const said = useSignal<Said>(undefined);
   const opener = useRef<HTMLButtonElement>(null);

@@ -9,6 +9,7 @@ import type {
   ShownSession,
 } from '../../../features/conversations/rules/views.ts';
 import { Conversation, SESSIONS } from './conversation.tsx';
+import { FIRST_ASKED } from './first-asked.ts';
 import { Ago, namedInAddress, Page, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { type Range, WindowList } from './window-list.tsx';
 
@@ -24,7 +25,7 @@ export function Sessions({ parts }: ViewProps) {
 }
 
 function Inbox({ parts }: ViewProps) {
-  const live = useLive<SessionList>(parts, `${SESSIONS}/events`);
+  const live = useLive<SessionList>(parts, FIRST_ASKED.sessions.live);
   const hits = useSignal<SearchHits | undefined>(undefined);
   const { isBusy, problem, act } = useAct();
   const search = (event: SubmitEvent) => {
@@ -128,7 +129,12 @@ function Row({ session }: { readonly session: ShownSession }) {
   const { key, channel, name, messages, updatedAt, problem, isTakenOver } = session;
   return (
     <a class="row" href={addressOf(key)}>
-      <span class="badge">{channel}</span>
+      <span class="badge mark">
+        <svg class="icon" aria-hidden="true">
+          <use href={`/icons.svg#on-${channel}`} />
+        </svg>
+        {channel}
+      </span>
       <span class="row-name">
         <bdi>{name ?? key}</bdi>
         {name !== undefined && (

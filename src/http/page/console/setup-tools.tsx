@@ -7,6 +7,7 @@ import { useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ShownServers } from '../../../features/mcp/rules/views.ts';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
+import { FIRST_ASKED } from './first-asked.ts';
 import { AskedTwice, type PageParts, Shown, useAct, useLive } from './parts.tsx';
 import { SetupStep } from './setup-step.tsx';
 
@@ -96,7 +97,7 @@ export function SearchCard({
 }
 
 export function ToolServers({ parts }: PartsProps) {
-  const live = useLive<ShownServers>(parts, '/api/v1/tool-servers/events');
+  const live = useLive<ShownServers>(parts, FIRST_ASKED.setup.toolServers);
   return (
     <section class="section" aria-label={t`Tool servers`}>
       <h2>{t`Tool servers`}</h2>

@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
+import { FIRST_ASKED } from './first-asked.ts';
 import { Page, type PageParts, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { LinkAccount } from './setup-link.tsx';
 import { ModelCard } from './setup-model.tsx';
@@ -18,7 +19,7 @@ const MAILBOX = 'email';
 type Channel = SetupState['channels'][number];
 
 export function Setup({ parts }: ViewProps) {
-  const live = useLive<SetupState>(parts, '/api/v1/setup/events');
+  const live = useLive<SetupState>(parts, FIRST_ASKED.setup.live);
   return (
     <Page title={t`Setup`}>
       <SetupTabs shown="#/setup" />

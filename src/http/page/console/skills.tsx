@@ -10,6 +10,7 @@ import type {
   SkillReview,
   SkillText,
 } from '../../../features/skills/rules/views.ts';
+import { FIRST_ASKED } from './first-asked.ts';
 import { AskedTwice, problemText, useAct, useRead, type ViewProps } from './parts.tsx';
 
 const SKILLS = '/api/v1/skills';
@@ -41,7 +42,7 @@ const STATES: Readonly<Record<ShownSkill['state'], string>> = {
 };
 
 export function Skills({ parts }: ViewProps) {
-  const { found, problem: unread, read } = useRead<SkillList>(parts, SKILLS);
+  const { found, problem: unread, read } = useRead<SkillList>(parts, FIRST_ASKED.memory.skills);
   const { said, problem, act } = useAct();
   const isAdding = useSignal(false);
   const opener = useRef<HTMLButtonElement>(null);

@@ -4,9 +4,8 @@ import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { MessageTrace } from '../../../features/conversations/rules/views.ts';
 import { useRead, type ViewProps } from './parts.tsx';
+import { lengthText } from './tool-details.tsx';
 
-const MINUTE_MS = 60_000;
-const SECOND_MS = 1000;
 /** Units of the chart's width; a bar is at least as wide as can be seen. */
 const WIDTH = 1000;
 const LEAST_WIDTH = 6;
@@ -91,11 +90,4 @@ function Steps({ trace }: { readonly trace: MessageTrace }) {
       )}
     </ol>
   );
-}
-
-function lengthText(ms: number): string {
-  if (ms < SECOND_MS) return t`${Math.round(ms)} ms`;
-  return ms < MINUTE_MS
-    ? t`${(ms / SECOND_MS).toFixed(1)} s`
-    : t`${Math.round(ms / MINUTE_MS)} min`;
 }

@@ -5,6 +5,7 @@ import type { ShownStep, ShownTurn } from '../../../features/conversations/rules
 import { moneyText } from './parts.tsx';
 
 const SECOND_MS = 1000;
+const MINUTE_MS = 60_000;
 
 export type ToolStep = Extract<ShownStep, { kind: 'tool' }>;
 
@@ -21,15 +22,21 @@ export function ToolDetails({ step }: { readonly step: ToolStep }) {
       {step.result !== undefined && (
         <>
           <p class="soft">
-            {step.tookMs === undefined
-              ? t`Result`
-              : t`Result after ${(step.tookMs / SECOND_MS).toFixed(1)} s`}
+            {step.tookMs === undefined ? t`Result` : t`Result after ${lengthText(step.tookMs)}`}
           </p>
           <pre dir="auto">{step.result}</pre>
         </>
       )}
     </>
   );
+}
+
+/** How long a part of the work took. */
+export function lengthText(ms: number): string {
+  if (ms < SECOND_MS) return t`${Math.round(ms)} ms`;
+  return ms < MINUTE_MS
+    ? t`${(ms / SECOND_MS).toFixed(1)} s`
+    : t`${Math.round(ms / MINUTE_MS)} min`;
 }
 
 /** JSON with line breaks; invalid JSON as the model wrote it. */

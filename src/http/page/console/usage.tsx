@@ -8,6 +8,7 @@ import type {
   UsageToday,
 } from '../../../features/spending/rules/usage.ts';
 import { Bars } from './chart.tsx';
+import { FIRST_ASKED } from './first-asked.ts';
 import { Page, Shown, useLive, useRead, type ViewProps } from './parts.tsx';
 
 const USAGE = '/api/v1/usage';
@@ -23,7 +24,7 @@ function money(micros: number, currency: string): string {
 const seconds = (ms: number) => `${(ms / 1000).toFixed(ms < 1000 ? 2 : 1)} s`;
 
 export function Usage({ parts }: ViewProps) {
-  const live = useLive<UsageToday>(parts, `${USAGE}/events`);
+  const live = useLive<UsageToday>(parts, FIRST_ASKED.usage.live);
   // A call is counted when it begins, and priced when it ends.
   const { calls, tokens, micros } = live.value.value?.spent ?? {};
   const address = calls === undefined ? undefined : USAGE;
@@ -48,7 +49,8 @@ function Today({ today: { spent, budgets, currency } }: { readonly today: UsageT
       </p>
       {budgets.length === 0 ? (
         <p class="soft">
-          {t`No budget was used today. limits.budget in the configuration sets one for all together, for each person and for each job.`}
+          {t`There is no budget: limits.budget sets one for all together, for each person and for each job.`}{' '}
+          <a href="#/configuration">{t`Configuration`}</a>
         </p>
       ) : (
         <ul class="runs">
@@ -68,7 +70,7 @@ type BudgetProps = {
 
 function Budget({ budget, currency }: BudgetProps) {
   const { key, name, spent, limit, left } = budget;
-  const title = key === 'total' ? t`All together` : (name ?? key);
+  const title = key === 'total' ? t`All together` : (name ?? payerText(key));
   const parts = [
     limit.micros > 0 && t`${money(left.micros, currency)} of ${money(limit.micros, currency)} left`,
     limit.tokens > 0 && t`${count(left.tokens)} of ${count(limit.tokens)} tokens left`,
@@ -84,6 +86,10 @@ function Budget({ budget, currency }: BudgetProps) {
     </li>
   );
 }
+
+/** The login of this page and of the terminal has no name of its own. */
+const payerText = (key: string) =>
+  /^(?:person )?(?:web|terminal):owner$/.test(key) ? t`You` : key.replace(/^person /, '');
 
 function Report({ report }: { readonly report: UsageReport }) {
   const { days, people, jobs, calls, times, currency } = report;
@@ -105,10 +111,17 @@ function Report({ report }: { readonly report: UsageReport }) {
         <p>
           {t`${money(sum('micros'), currency)}, ${count(sum('tokens'))} tokens in ${count(sum('calls'))} calls`}
         </p>
+        {hasCost && (
+          <Bars
+            labels={days.map(({ day }) => day)}
+            values={days.map(({ micros }) => micros / MICROS)}
+            title={t`Cost by day (${currency})`}
+          />
+        )}
         <Bars
           labels={days.map(({ day }) => day)}
-          values={days.map(({ tokens, micros }) => (hasCost ? micros / MICROS : tokens))}
-          title={hasCost ? t`Cost by day (${currency})` : t`Tokens by day`}
+          values={days.map(({ tokens }) => tokens)}
+          title={t`Tokens by day`}
         />
         <details>
           <summary>{t`Figures`}</summary>
@@ -121,7 +134,12 @@ function Report({ report }: { readonly report: UsageReport }) {
           />
         </details>
       </section>
-      <Part {...groups} heading={t`People`} title={t`Person`} rows={people} />
+      <Part
+        {...groups}
+        heading={t`People`}
+        title={t`Person`}
+        rows={people.map((person) => ({ ...person, name: payerText(person.name) }))}
+      />
       <Part {...groups} heading={t`Jobs`} title={t`Job`} rows={jobs} />
       {calls !== undefined && <Calls calls={calls} times={times} {...groups} />}
     </>
@@ -147,6 +165,8 @@ function Part({ heading, ...groups }: GroupsProps & { readonly heading: string }
 }
 
 function GroupTable({ title, rows, currency, hasCost }: GroupsProps) {
+  const size = ({ tokens, micros }: UsageGroup) => (hasCost ? micros : tokens);
+  const largest = Math.max(1, ...rows.map(size));
   return (
     <table class="figures">
       <thead>
@@ -158,14 +178,17 @@ function GroupTable({ title, rows, currency, hasCost }: GroupsProps) {
         </tr>
       </thead>
       <tbody>
-        {rows.map(({ name, calls, tokens, micros }) => (
+        {rows.map(({ name, ...row }) => (
           <tr key={name}>
             <th scope="row">
               <bdi>{name}</bdi>
+              <svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
+                <rect width={(100 * size({ name, ...row })) / largest} height={1} />
+              </svg>
             </th>
-            <td>{count(calls)}</td>
-            <td>{count(tokens)}</td>
-            {hasCost && <td>{money(micros, currency)}</td>}
+            <td>{count(row.calls)}</td>
+            <td>{count(row.tokens)}</td>
+            {hasCost && <td>{money(row.micros, currency)}</td>}
           </tr>
         ))}
       </tbody>
