@@ -33,8 +33,8 @@ export type RunDeps = {
 type PollDeps = RunDeps & {
   /** The bot's user name, once known. */
   username(): string | undefined;
-  /** Called once, after the first completed poll. */
-  onReady(): void;
+  /** Called once, after the first completed poll; resolves when the name was looked up. */
+  onReady(): Promise<void>;
 };
 
 const POLL_TIMEOUT_SECS = 25;
@@ -128,18 +128,31 @@ class PollLoop {
   }
 
   #completed() {
-    const { host, username, onReady } = this.#deps;
     this.#failures = 0;
     this.#conflicts = 0;
+    this.#reportRunning();
+    if (this.#isReady) return;
+    this.#isReady = true;
+    void this.#reportName();
+  }
+
+  #reportRunning() {
+    const { host, username } = this.#deps;
     const name = username();
     host.report({
       kind: 'running',
       activeAt: host.clock.now(),
       ...(name === undefined ? {} : { account: `@${name}` }),
     });
-    if (this.#isReady) return;
-    this.#isReady = true;
-    onReady();
+  }
+
+  /** Before the long poll under way ends. A failure is the run's to report. */
+  async #reportName(): Promise<void> {
+    const { username, onReady } = this.#deps;
+    const before = username();
+    await onReady().catch(() => undefined);
+    const isRunning = this.#failures + this.#conflicts === 0 && !this.#signal.aborted;
+    if (isRunning && username() !== before) this.#reportRunning();
   }
 
   async #sitOut(failure: CallFailure): Promise<void> {

@@ -160,6 +160,7 @@ async function runChannel(deps: RunDeps, signal: AbortSignal): Promise<void> {
     refreshing = refresh();
     // Reported when the run ends; until then it must not count as unhandled.
     refreshing.catch(() => undefined);
+    return refreshing;
   };
   // In a group the bot is addressed by its name; once known it is stored.
   if (username === undefined && settings.groups.length > 0) await refresh();
