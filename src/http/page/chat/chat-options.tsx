@@ -2,7 +2,7 @@
 // for approvals. Folded below the message field; the button says which model answers.
 
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
   ChangedChatSettings,
@@ -109,8 +109,8 @@ function OptionsForm({ api, chat, settings, now }: Props & { readonly now: ChatS
   const problem = useSignal('');
   const first = useRef<HTMLInputElement>(null);
 
+  useLayoutEffect(() => first.current?.focus(), []);
   useEffect(() => {
-    first.current?.focus();
     api.getJson('/api/v1/models').then(
       (found) => {
         models.value = (found as ModelNames).models;

@@ -1,6 +1,6 @@
 // The file beside the form of the configuration, which can be edited too, and the mistakes in it.
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { SettingProblem } from '../../../features/configuration/rules/views.ts';
 
@@ -13,7 +13,7 @@ export function FileText(props: {
 }) {
   const { text, line, isReadOnly, edit } = props;
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (line === undefined || field.current === null) return;
     const lines = field.current.value.split('\n');
     const start = lines.slice(0, line - 1).join('\n').length + (line > 1 ? 1 : 0);

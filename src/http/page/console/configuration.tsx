@@ -2,7 +2,7 @@
 // checked by the gateway, shown as a difference and saved; what was changed elsewhere meanwhile is shown.
 
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
   CheckedChanges,
@@ -342,7 +342,7 @@ function Review(props: {
 }) {
   const { differences, isBusy, save, back } = props;
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => heading.current?.focus(), []);
   return (
     <section class="card" aria-labelledby="review">
       <h2 id="review" ref={heading} tabIndex={-1}>

@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ShownConfiguration } from '../../../features/configuration/rules/views.ts';
 import type { ShownHeartbeat } from '../../../features/schedule/rules/heartbeat-view.ts';
@@ -211,7 +211,7 @@ function Edit({ parts, shown, close }: EditProps) {
   const begun = useRef(shown);
   const field = useRef<HTMLTextAreaElement>(null);
   const { problem, act } = useAct();
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
 
   const save = () =>
     act(async () => {

@@ -1,7 +1,7 @@
 // A new schedule: the fields of a job, which a sentence can fill in for review.
 
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { DraftJob } from '../../../features/schedule/rules/job-draft.ts';
 import type { ShownJob } from '../../../features/schedule/rules/views.ts';
@@ -27,7 +27,7 @@ export function NewJob({ parts, said, close }: NewJobProps) {
   const { isBusy, problem, act } = useAct();
   const form = useRef<HTMLFormElement>(null);
   const when = useRef<HTMLInputElement>(null);
-  useEffect(() => when.current?.focus(), []);
+  useLayoutEffect(() => when.current?.focus(), []);
 
   function fill({ kind, ...draft }: DraftJob) {
     const fields = form.current?.elements;

@@ -3,7 +3,7 @@
 
 import { type ReadonlySignal, signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 
 type Listeners = {
@@ -172,7 +172,8 @@ export function Page(props: {
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
   const { title } = props;
-  useEffect(() => {
+  // Before the next key: what is pressed at once does not lose its place to the heading.
+  useLayoutEffect(() => {
     document.title = `${title} – nanobot`;
     heading.current?.focus();
   }, [title]);
@@ -209,7 +210,7 @@ export function AskedTwice(props: {
 }) {
   const isAsked = useSignal(false);
   const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isAsked.value) keep.current?.focus();
   }, [isAsked.value]);
   const ask = (value: boolean) => () => {

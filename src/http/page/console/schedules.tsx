@@ -2,7 +2,7 @@
 // what `/cron` and `nanobot cron` do.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { JobList, JobRuns, ShownJob } from '../../../features/schedule/rules/views.ts';
 import { FIRST_ASKED } from './first-asked.ts';
@@ -193,7 +193,7 @@ function Actions(props: {
   const isSure = useSignal(false);
   const remove = useRef<HTMLButtonElement>(null);
   const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isSure.value) keep.current?.focus();
   }, [isSure.value]);
 

@@ -2,7 +2,7 @@
 // attempt, and the gateway cleans up.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { LinkEvent } from '../../../features/setup/rules/views.ts';
 import { type PageParts, problemText } from './parts.tsx';
@@ -128,7 +128,7 @@ type EndedProps = Pick<LinkProps, 'label' | 'onOver'> & {
 
 function Ended({ ending, label, again, onOver }: EndedProps) {
   const next = useRef<HTMLButtonElement>(null);
-  useEffect(() => next.current?.focus(), []);
+  useLayoutEffect(() => next.current?.focus(), []);
   const isDone = ending.kind === 'done';
   return (
     <section class="step" aria-label={t`Link ${label}`}>

@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { SetupEvent } from '../../../features/setup/rules/views.ts';
 import { type PageParts, problemText, useAct } from './parts.tsx';
@@ -150,7 +150,7 @@ export function SetupStep({ parts, title, path, body, onOver }: StepProps) {
 
 function Leave({ isDone, onOver }: { readonly isDone: boolean; readonly onOver: () => void }) {
   const button = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isDone) button.current?.focus();
   }, [isDone]);
   return (
@@ -216,7 +216,7 @@ function Answer({ parts, question, onAnswered, children }: AnswerProps) {
   const field = useRef<HTMLInputElement>(null);
   const first = useRef<HTMLButtonElement>(null);
   const { id, form, message, initial, isOptional, choices } = question;
-  useEffect(() => (field.current ?? first.current)?.focus(), []);
+  useLayoutEffect(() => (field.current ?? first.current)?.focus(), []);
 
   async function send(answer: string) {
     const path = `/api/v1/setup/answers/${encodeURIComponent(id)}`;

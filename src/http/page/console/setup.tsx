@@ -2,7 +2,7 @@
 // servers.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
 import { FIRST_ASKED } from './first-asked.ts';
@@ -188,7 +188,7 @@ function Actions({ channel, isNext, begin, restart }: ActionsProps) {
 function AnotherMailbox({ parts, onOver }: Pick<CardProps, 'parts'> & { onOver: () => void }) {
   const account = useSignal('');
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   if (account.value !== '') {
     return (
       <SetupStep

@@ -2,7 +2,7 @@
 // a repository or an archive.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type {
   ShownSkill,
@@ -189,7 +189,7 @@ function AddSkill({ parts, added }: AddSkillProps) {
   const { isBusy, problem, act } = useAct();
   const where = useRef<HTMLInputElement>(null);
   const archive = useRef<HTMLInputElement>(null);
-  useEffect(() => where.current?.focus(), []);
+  useLayoutEffect(() => where.current?.focus(), []);
 
   const work = (task: (from: SkillPlace) => Promise<void>) =>
     act(async () => task(await placeOf(where.current, archive.current)));

@@ -1,6 +1,6 @@
 // Taking a conversation over, and what the owner writes there in the agent's place.
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import { useAct, type ViewProps } from './parts.tsx';
 
@@ -35,7 +35,8 @@ export function OwnAnswer({ path, parts }: AtPath) {
   const id = useRef(crypto.randomUUID());
   const { isBusy, said, problem, act } = useAct();
   const draft = `${DRAFT}${path}`;
-  useEffect(() => {
+  // Before the next key: what is typed at once is not replaced by the draft.
+  useLayoutEffect(() => {
     if (field.current === null) return;
     field.current.value = sessionStorage.getItem(draft) ?? '';
     field.current.focus();

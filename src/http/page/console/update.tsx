@@ -2,7 +2,7 @@
 // while the gateway is stopped and started by it.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { OperationsState } from '../../../features/health/rules/views.ts';
 import { Moment, type PageParts, useAct } from './parts.tsx';
@@ -89,7 +89,7 @@ function Offer(props: {
   const { newer, remedy, isBusy, install } = props;
   const isAsked = useSignal(false);
   const sure = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isAsked.value) sure.current?.focus();
   }, [isAsked.value]);
   return (
