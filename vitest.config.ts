@@ -4,9 +4,9 @@ import { SlowestFirst } from './test/support/slowest-first.ts';
 
 /** They run the package instead of the sources. */
 const SYSTEM = 'test/system/**/*.test.ts';
-/** Files that measure or change their process, or run for long. All others share the workers. */
+/** Files that measure or change their process. All others share the workers: a process costs each file seconds. */
 const ALONE = [
-  'test/{crash,hostile,scenario}/**/*.test.ts',
+  'test/hostile/**/*.test.ts',
   'test/**/local-day.test.ts',
   'test/**/link-watch.test.ts',
   'test/**/bombs.test.ts',
@@ -25,7 +25,12 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'system', include: [SYSTEM], globalSetup: './test/support/packed.ts' },
+        test: {
+          name: 'system',
+          include: [SYSTEM],
+          globalSetup: './test/support/packed.ts',
+          isolate: false,
+        },
       },
       { extends: true, test: { name: 'alone', include: ALONE, isolate: true } },
       {

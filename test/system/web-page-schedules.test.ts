@@ -314,6 +314,8 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await press(page, 'Save', quiet);
     await page.getByRole('button', { name: 'No quiet hours' }).waitFor();
     await page.getByLabel('To', { exact: true }).fill('06:30');
+    // While it is being saved, Enter does nothing.
+    await page.waitForSelector(`${quiet} [type="submit"]:enabled`);
     await page.keyboard.press('Enter');
     const saved = async () => JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8'));
     await eventually(async () => expect((await saved()).quietHours).toBe('22:00-06:30'));
@@ -397,7 +399,9 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await says(page, 'Nest was stopped.');
     const ended = page.locator('[aria-label="Ended"] .card');
     await ended.locator('h3 >> text=DO deep').waitFor();
-    expect(await ended.locator('.badge').allInnerTexts()).toEqual(['stopped', 'stopped']);
+    await expect
+      .poll(() => ended.locator('.badge').allInnerTexts())
+      .toEqual(['stopped', 'stopped']);
     expect(await stop(named('Nest')?.id ?? '')).toBe(409);
     const audit = await nanobot('audit', 'show', '--json');
     expect(audit).toContain(`kill ${named('Nest')?.id}`);

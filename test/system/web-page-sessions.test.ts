@@ -167,7 +167,7 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await page.waitForSelector('.said .agent:not(.replaced *) >> text=You said: What is it?');
     await page.goto(`${world.gateway.address}/#/sessions/web:redone`);
     await page.waitForSelector('.turn > .spoken.agent >> text=You said: What is it?');
-    expect(await page.locator('.turn').count()).toBe(2);
+    await expect.poll(() => page.locator('.turn').count()).toBe(2);
     const earlier = page.locator('.turn > .undone');
     expect(await earlier.count()).toBe(1);
     expect(await earlier.locator('.spoken').first().isVisible()).toBe(false);

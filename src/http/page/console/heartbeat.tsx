@@ -46,7 +46,6 @@ export function HeartbeatCards({ parts }: ViewProps) {
         <>
           <Heartbeat parts={parts} shown={shown} noteOn={noteOn} />
           <QuietHours
-            key={shown.quietHours}
             hours={shown.quietHours}
             timeZone={shown.timeZone}
             note={noteOn('quietHours')}

@@ -3,6 +3,7 @@
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import { hasDay, readQuietHours } from '../../../lib/time/quiet-hours.ts';
 import { WEEKDAYS } from '../../../lib/time/zone-time.ts';
@@ -36,9 +37,11 @@ type Line = {
 const EVERY_DAY: Line = { first: 0, last: DAYS - 1, from: '', to: '' };
 
 const linesOf = (hours: string): readonly Line[] =>
-  (readQuietHours(hours) ?? []).map(({ first, last, from, to }) => ({
-    ...{ first, last, from: clockText(from), to: clockText(to) },
-  }));
+  hours === ''
+    ? [EVERY_DAY]
+    : (readQuietHours(hours) ?? []).map(({ first, last, from, to }) => ({
+        ...{ first, last, from: clockText(from), to: clockText(to) },
+      }));
 
 /** As the configuration has them. */
 const textOf = (lines: readonly Line[]): string =>
@@ -55,11 +58,27 @@ const dayNames = (weekday: 'short' | 'long'): readonly string[] => {
 };
 
 export function QuietHours({ hours, timeZone, note, save }: QuietHoursProps) {
-  const lines = useSignal<readonly Line[]>(hours === '' ? [EVERY_DAY] : linesOf(hours));
+  const lines = useSignal(linesOf(hours));
+  const drawn = useRef(hours);
   /** The line whose last hour is pressed next. */
   const begun = useSignal<number | undefined>(undefined);
   const { isBusy, problem, act } = useAct();
   const keep = (next: string) => act(() => save(next));
+  // What was changed meanwhile is drawn, but not over what is being changed here.
+  useLayoutEffect(() => {
+    const isChanged = textOf(lines.value) !== textOf(linesOf(drawn.current));
+    drawn.current = hours;
+    if (!isChanged) draw(hours);
+  }, [hours]);
+
+  function draw(now: string) {
+    lines.value = linesOf(now);
+    begun.value = undefined;
+  }
+
+  async function clear() {
+    if (await keep('')) draw('');
+  }
 
   const change = (index: number, changed: Partial<Line>) => {
     lines.value = lines.value.map((line, at) => (at === index ? { ...line, ...changed } : line));
@@ -139,7 +158,7 @@ export function QuietHours({ hours, timeZone, note, save }: QuietHoursProps) {
             {t`Other hours on some days`}
           </button>
           {hours !== '' && (
-            <button type="button" class="button" disabled={isBusy.value} onClick={() => keep('')}>
+            <button type="button" class="button" disabled={isBusy.value} onClick={clear}>
               {t`No quiet hours`}
             </button>
           )}
