@@ -80,6 +80,10 @@ export async function openConsole(
   return { page, problems, [Symbol.asyncDispose]: () => context.close() };
 }
 
+/** What the page tries again in a moment it tries at once. */
+export const networkIsBack = (page: Page): Promise<unknown> =>
+  page.evaluate("dispatchEvent(new Event('online'))");
+
 /**
  * Opens the view and checks each theme at each size. `prepare` opens what is folded, once per size. The
  * pictures `<name>-1440-light.png` are written below `NANOBOT_SCREENSHOTS` where that is set.

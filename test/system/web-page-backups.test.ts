@@ -15,6 +15,7 @@ import {
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
+  networkIsBack,
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
@@ -116,6 +117,7 @@ describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
     await gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     gateway = await home.start();
+    await networkIsBack(page);
     await eventually(async () =>
       expect(await page.locator('#backups [role="alert"]:visible').count()).toBe(0),
     );

@@ -4,6 +4,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { networkIsBack } from '../support/console-page.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
 
 const absent = chromiumAbsent();
@@ -106,8 +107,7 @@ describe.skipIf(absent !== undefined)('changes on the web page', () => {
     await rig.page.reload();
     await rig.page.getByText('Saving…').waitFor();
     rig.http.host.isFull = false;
-    // Sends what waits at once.
-    await rig.page.evaluate("dispatchEvent(new Event('online'))");
+    await networkIsBack(rig.page);
     await rig.showsMessages('new words');
     await rig.page.route('**/messages', (route) =>
       route.fulfill({ status: 400, json: { error: { message: 'It is gone.' } } }),

@@ -13,6 +13,7 @@ import {
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
+  networkIsBack,
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
@@ -239,6 +240,7 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
     await page.waitForSelector('.view-problem', { state: 'hidden' });
     await set(page, 'queue.mode', 'collect');
     await world.restart();
+    await networkIsBack(page);
     await press(page, 'Review the changes');
     await press(page, 'Save');
     await page.waitForSelector('[role="status"] >> text=Saved.');

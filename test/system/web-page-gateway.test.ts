@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { networkIsBack } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 import { callTools, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
@@ -74,6 +75,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
       await page.press('#text', 'Enter');
       await page.waitForSelector('#connection:not([hidden])');
       await home.start();
+      await networkIsBack(page);
       const said = page.locator('.said .message.agent');
       await said.filter({ hasText: 'Half an answer, and the other half.' }).waitFor();
       await said.filter({ hasText: 'This conversation: /new' }).waitFor();

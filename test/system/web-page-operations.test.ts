@@ -18,6 +18,7 @@ import {
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
+  networkIsBack,
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
@@ -155,6 +156,7 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     await seedDepths();
     await world.restart();
+    await networkIsBack(page);
     await eventually(async () => expect(await page.isHidden('.log .view-problem')).toBe(true));
     await page
       .locator('.log')

@@ -12,6 +12,7 @@ import {
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
+  networkIsBack,
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
@@ -211,6 +212,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await using rig = await open();
     const { page } = rig;
     await world.restart();
+    await networkIsBack(page);
     world.telegram.say({ id: 668, first_name: 'Carol' }, 'Anybody?');
     await page.waitForSelector('[data-sender="668"]');
   });

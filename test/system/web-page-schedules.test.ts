@@ -17,6 +17,7 @@ import {
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
+  networkIsBack,
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
@@ -384,6 +385,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     await gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     gateway = await home.start(SET);
+    await networkIsBack(page);
     await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
     await page.waitForSelector('.branches h3 >> text=DO deep');
     const { runs } = runList.parse((await api('/api/v1/runs')).body);

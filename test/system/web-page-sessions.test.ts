@@ -15,6 +15,7 @@ import {
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
+  networkIsBack,
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
@@ -134,6 +135,7 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await world.gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     await world.start();
+    await networkIsBack(page);
     world.telegram.say(ADA, 'after the start');
     await page.waitForSelector('text=You said: after the start');
     await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));

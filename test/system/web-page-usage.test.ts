@@ -13,6 +13,7 @@ import {
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
+  networkIsBack,
   openConsole,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
@@ -124,6 +125,7 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
     await world.gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     await world.restart();
+    await networkIsBack(page);
     world.telegram.say(ADA, 'And now?');
     await world.hears(ADA, /And now/);
     await page.waitForSelector('section[aria-label="Models"] td >> text="2"');

@@ -4,6 +4,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runningTool } from '../channels/local/local-rig.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { networkIsBack } from '../support/console-page.ts';
 import { eventually, openPage } from '../support/web-page.ts';
 
 const absent = chromiumAbsent();
@@ -194,6 +195,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await rig.say('patient');
     await rig.page.waitForSelector('.unsent >> text=Too many messages are waiting');
     rig.http.host.isFull = false;
+    await networkIsBack(rig.page);
     await rig.showsMessages('patient');
   });
 
