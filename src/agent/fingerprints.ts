@@ -23,10 +23,20 @@ export function fingerprintOf(value: unknown): string {
 
 export type Fingerprints = ReturnType<typeof createFingerprints>;
 
-/** Computed once for each object; the objects are immutable. */
+/** Parts of prompts are long, and most are the same in every conversation. */
+const MAX_PARTS = 200;
+
+/** Computed once for each tool, which is immutable, and for each recent part of a prompt. */
 export function createFingerprints() {
   const tools = new WeakMap<ToolSpec, string>();
-  const sections = new WeakMap<PromptSection, readonly NamedFingerprint[]>();
+  const parts = new RecentMap<string, string>(MAX_PARTS);
+
+  function ofPart(text: string): string {
+    const print = parts.get(text) ?? fingerprintOf(text);
+    parts.set(text, print);
+    return print;
+  }
+
   return {
     ofTool(tool: ToolSpec): string {
       const print = tools.get(tool) ?? fingerprintOf(toolText(tool));
@@ -34,13 +44,8 @@ export function createFingerprints() {
       return print;
     },
     /** One for each part of the section, in order. */
-    ofParts(section: PromptSection): readonly NamedFingerprint[] {
-      const fingerprints =
-        sections.get(section) ??
-        section.parts.map(({ name, text }) => ({ name, print: fingerprintOf(text) }));
-      sections.set(section, fingerprints);
-      return fingerprints;
-    },
+    ofParts: (section: PromptSection): readonly NamedFingerprint[] =>
+      section.parts.map(({ name, text }) => ({ name, print: ofPart(text) })),
   };
 }
 
@@ -140,11 +145,12 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       ];
       const before = sessions.get(session);
       // The last message may still grow by notes and joined messages.
-      const thread = threadOf(messages, messages.length - 1);
+      const texts = messages.map((message) => JSON.stringify(message));
+      const thread = threadOf(texts, messages.length - 1);
       sessions.set(session, { cache, parts, thread });
       if (before?.cache !== cache) return;
       const count = before.thread.messages;
-      const place = messages.length < count ? undefined : threadOf(messages, count);
+      const place = messages.length < count ? undefined : threadOf(texts, count);
       const change = firstChange(before, parts, place);
       if (change === undefined || !isNews(change)) return;
       const { cachedTokens, inputTokens } = usage ?? {};
@@ -156,7 +162,8 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
   };
 }
 
-function threadOf(messages: readonly ModelMessage[], count: number): CallFingerprints['thread'] {
-  const text = JSON.stringify(messages.slice(0, Math.max(0, count)));
+/** `texts`: of each message. */
+function threadOf(texts: readonly string[], count: number): CallFingerprints['thread'] {
+  const text = texts.slice(0, Math.max(0, count)).join();
   return { messages: Math.max(0, count), chars: text.length, print: fingerprintOf(text) };
 }

@@ -147,25 +147,28 @@ async function* piecesOf<Piece>(answer: Answer): AsyncGenerator<readonly Piece[]
   const decoder = new TextDecoder();
   let line = '';
   let event = '';
-  let data: string[] = [];
+  let data = '';
 
-  function* ended(): Iterable<Piece> {
-    const text = data.join('\n');
+  function ended(): readonly Piece[] {
+    const text = data;
     const isError = event === 'error';
-    data = [];
+    data = '';
     event = '';
-    if (text === '' || text.startsWith('[DONE]')) return;
+    if (text === '' || text.startsWith('[DONE]')) return [];
     if (isError) throw new VendorError(parseJson(text) ?? text, answer);
     const piece = JSON.parse(text);
     if (piece?.error) throw new VendorError(piece, answer);
-    yield piece;
+    return [piece];
   }
 
-  function* read(text: string): Iterable<Piece> {
-    if (text === '') return yield* ended();
-    const [, field, value = ''] = /^([^:]*):? ?(.*)$/s.exec(text) ?? [];
-    if (field === 'data') data.push(value);
-    else if (field === 'event') event = value;
+  function read(text: string): readonly Piece[] {
+    if (text === '') return ended();
+    const value = /: ?/.exec(text);
+    const field = text.slice(0, value?.index);
+    const rest = value === null ? '' : text.slice(value.index + value[0].length);
+    if (field === 'data') data += data === '' ? rest : `\n${rest}`;
+    else if (field === 'event') event = rest;
+    return [];
   }
 
   for await (const bytes of answer.body ?? []) {
@@ -175,7 +178,7 @@ async function* piecesOf<Piece>(answer: Answer): AsyncGenerator<readonly Piece[]
     if (!hasEnd) continue;
     const lines = line.split(LINE_END);
     line = lines.pop() ?? '';
-    yield lines.flatMap((whole) => [...read(whole)]);
+    yield lines.flatMap(read);
   }
 }
 

@@ -2,6 +2,7 @@
 // notes by day and by session. rules/memory-notes.ts defines the format of the lines.
 
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
@@ -373,6 +374,7 @@ export async function listFiles(
   folder: string,
   accepts: (name: string) => boolean,
 ): Promise<readonly NoteEntry[]> {
+  if (!existsSync(join(workspace(), folder))) return [];
   const listing = await files
     .list(workspace(), folder, { maxEntries: MAX_LISTED })
     .catch((error: unknown) => {

@@ -37,7 +37,8 @@ type SessionIndexingDeps = {
 
 export type SessionIndexing = ReturnType<typeof createSessionIndexing>;
 
-const PAUSE_MS = 2000;
+/** A search indexes first what is missing. */
+const PAUSE_MS = 10_000;
 /** E.g. on a full disk. */
 const RETRY_MS = 60_000;
 const SWEEP_EVERY_MS = 3_600_000;

@@ -1,7 +1,8 @@
 // Writes the request log, behind the turns: a piece known to be stored costs a memory lookup, and
 // occasionally a check of the file, which another process may have purged.
 
-import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { appendFileSync, mkdirSync, statSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fingerprintOf } from '../../agent/fingerprints.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -109,7 +110,7 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
   ): Promise<void> {
     const { folder, clock, redact, maxBytes = MAX_BYTES } = this.#deps;
     const path = requestLogPath(folder, stem);
-    const before = (await stat(path).catch(orUndefined('ENOENT')))?.size ?? 0;
+    const before = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
     const known = this.#known.get(session);
     const isAsLeft = known !== undefined && known.size === before;
     const asks = isAsLeft ? known.asks : [];
@@ -128,7 +129,7 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
       this.#known.delete(session);
       return;
     }
-    if (data !== '') await appendTo(path, data);
+    if (data !== '') appendTo(path, data);
     const prints = [there, fingerprintsOf(missing)].join(' ');
     this.#note(session, { asks: [ask.print, ...asks].slice(0, MAX_ASKS), prints, size });
   }
@@ -166,13 +167,16 @@ const fingerprintsOf = (pieces: readonly Pick<RequestPiece, 'print'>[]) =>
 const linesIn = async (path: string, size: number) =>
   size === 0 ? [] : ((await readRequestLines(path)) ?? []);
 
-async function appendTo(path: string, data: string): Promise<void> {
-  const write = () => appendFile(path, data, { mode: 0o600 });
-  await write().catch(async (error: unknown) => {
+/** Synchronously into the kernel's cache; the thread pool would take several times as long. */
+function appendTo(path: string, data: string): void {
+  const write = () => appendFileSync(path, data, { mode: 0o600 });
+  try {
+    write();
+  } catch (error) {
     if (!hasErrorCode(error, 'ENOENT')) throw error;
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await write();
-  });
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    write();
+  }
 }
 
 /** The current pieces, after the newest of the others. */

@@ -297,26 +297,34 @@ export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
     return verdict.kind === 'refuse' && verdict.isBlocked === true;
   }
 
-  async function watch({ session, messages: [{ message }] }: Turn, signal: AbortSignal) {
-    for (;;) {
-      await clock.sleep(LOOK_MS, signal);
-      if (!(await isBlocked(message))) continue;
+  async function watched(turn: Turn, next: NextStage): Promise<HandledTurn> {
+    const { session } = turn;
+    const [{ message }] = turn.messages;
+    let isOver = false;
+    let looking = lookLater();
+
+    function lookLater(): Disposable {
+      return clock.timer(LOOK_MS, () => {
+        look().catch((error) => log.warn('sender of a turn not checked', { error }));
+      });
+    }
+
+    async function look() {
+      const blocked = await isBlocked(message);
+      if (isOver) return;
+      if (!blocked) {
+        looking = lookLater();
+        return;
+      }
       log.info('turn stopped: its sender is blocked', { session });
       await bus.cancel(session, 'sender is blocked');
-      return;
     }
-  }
 
-  async function watched(turn: Turn, next: NextStage): Promise<HandledTurn> {
-    const over = new AbortController();
-    const watching = watch(turn, over.signal).catch((error) => {
-      if (!over.signal.aborted) log.warn('sender of a turn not checked', { error });
-    });
     try {
       return await next(turn);
     } finally {
-      over.abort();
-      await watching;
+      isOver = true;
+      looking[Symbol.dispose]();
     }
   }
 

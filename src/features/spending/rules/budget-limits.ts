@@ -100,7 +100,7 @@ export function budgetCap(
   limits: LimitsConfig,
   own?: PersonLimits,
 ): Cap {
-  const { budget } = limits;
+  const { budget, exceptions } = limits;
   if (key === TOTAL) {
     return capOf({ tokens: budget.totalTokensPerDay, money: budget.totalMoneyPerDay });
   }
@@ -114,11 +114,12 @@ export function budgetCap(
   }
   if (key.startsWith(CHAT)) {
     const { perChatTokensPerDay: tokens, perChatMoneyPerDay: money } = budget;
-    const chat = chatRefOf(key.slice(CHAT.length));
+    const chat = exceptions.length === 0 ? undefined : chatRefOf(key.slice(CHAT.length));
     const names = chat === undefined ? [] : [`${chat.channel}:${chat.chat}`];
     return capOf({ tokens, money, ...exceptionFor(names, limits) });
   }
   const { perPersonTokensPerDay: tokens, perPersonMoneyPerDay: money } = budget;
+  if (exceptions.length === 0) return capOf({ tokens, money, ...setBy(own) });
   const names = [key, ...others].map((name) => name.slice(PERSON.length));
   const channels = names.map((name) => name.split(':', 1).join());
   const general = { tokens, money, ...exceptionFor(channels, limits) };
