@@ -28,7 +28,7 @@ const MAX_PARTS = 200;
 
 /** Computed once for each tool, which is immutable, and for each recent part of a prompt. */
 export function createFingerprints() {
-  const tools = new WeakMap<ToolSpec, string>();
+  const tools = new WeakMap<ToolSpec, RequestPiece>();
   const parts = new RecentMap<string, string>(MAX_PARTS);
 
   function ofPart(text: string): string {
@@ -38,20 +38,21 @@ export function createFingerprints() {
   }
 
   return {
-    ofTool(tool: ToolSpec): string {
-      const print = tools.get(tool) ?? fingerprintOf(toolText(tool));
-      tools.set(tool, print);
-      return print;
+    /** The part of a tool that is sent to the model, JSON. */
+    ofTool(tool: ToolSpec): RequestPiece {
+      const known = tools.get(tool);
+      if (known !== undefined) return known;
+      const { name, description, schema } = tool;
+      const text = JSON.stringify({ name, description, schema });
+      const piece = { print: fingerprintOf(text), text };
+      tools.set(tool, piece);
+      return piece;
     },
     /** One for each part of the section, in order. */
     ofParts: (section: PromptSection): readonly NamedFingerprint[] =>
       section.parts.map(({ name, text }) => ({ name, print: ofPart(text) })),
   };
 }
-
-/** The part of a tool that is sent to the model. */
-export const toolText = ({ name, description, schema }: ToolSpec) =>
-  JSON.stringify({ name, description, schema });
 
 /** The request log with what a turn records in it. */
 export type RequestNotes = {
@@ -140,7 +141,10 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       const cache = fingerprintOf([model, rights]);
       const parts = [
         // One fingerprint for the whole list, which is sent as one.
-        { name: 'tools', print: fingerprintOf(tools.map(fingerprints.ofTool)) },
+        {
+          name: 'tools',
+          print: fingerprintOf(tools.map((tool) => fingerprints.ofTool(tool).print)),
+        },
         ...system.filter(({ stable }) => stable).flatMap(fingerprints.ofParts),
       ];
       const before = sessions.get(session);

@@ -9,7 +9,7 @@ import type { AgentEvent } from '../kernel/message/message.ts';
 import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { RequestPiece, RequestRecord } from '../kernel/sessions/rules/request-records.ts';
 import type { ModelEvent } from '../providers/provider.ts';
-import { fingerprintOf, type RequestNotes, toolText } from './fingerprints.ts';
+import { fingerprintOf, type RequestNotes } from './fingerprints.ts';
 import { type Asked, mayAct } from './model-call.ts';
 import { textTokens } from './rules/tokens.ts';
 import { closingOf } from './rules/turn-closing.ts';
@@ -185,13 +185,13 @@ function askedMain(turn: TurnContext, call: ModelCall, isOnlyWriting: boolean): 
     ...{ maxTokens, contextTokens: call.contextTokens },
     ...(temperature === undefined ? {} : { temperature }),
     prompt: prompt.map(({ name, print }): [string, string] => [name, print]),
-    ...(tools === undefined ? {} : { tools: tools.map(fingerprints.ofTool) }),
+    ...(tools === undefined ? {} : { tools: tools.map((tool) => fingerprints.ofTool(tool).print) }),
   };
   return kept(turn, asked, told, () => [
     ...system
       .flatMap(({ parts }) => parts)
       .flatMap(({ text }, at) => ({ print: prompt[at]?.print ?? fingerprintOf(text), text })),
-    ...(tools ?? []).map((tool) => ({ print: fingerprints.ofTool(tool), text: toolText(tool) })),
+    ...(tools ?? []).map(fingerprints.ofTool),
   ]);
 }
 
