@@ -23,7 +23,7 @@ type Task = { readonly name: string; readonly pid: number; readonly tid: number 
   readonly tdur?: number;
 };
 
-/** A screen at a time to the other end, a step in each frame. */
+/** To the other end, a step in each frame. */
 const scroll = (selector: string, steps: number) => `(async () => {
   const place = document.querySelector('${selector}');
   const from = place.scrollTop;
@@ -52,10 +52,13 @@ export async function frames(): Promise<void> {
     await page.waitForSelector(shown);
   };
   const filter = async () => {
-    await page.fill('.log-filter input', '"line":4321');
+    await page.fill('.log-filter input', '"line":4321,');
     await page.waitForSelector(`.log >> text=/^1 of/`);
   };
-  header('what', 'tasks', 'p99 ms', 'longest ms', 'its processor ms', 'above 50 ms');
+  header(
+    ...['what', 'tasks', 'p99 ms', 'longest ms', 'above 50 ms'],
+    ...['longest in processor ms', 'above 50 ms'],
+  );
   const measure = async (what: string, work: () => Promise<unknown>) =>
     report(what, await tasksOf(browser, page, work));
   await measure('open the inbox', () => open('sessions', '.window [aria-posinset] a'));
@@ -79,12 +82,12 @@ async function tasksOf(browser: Browser, page: Page, work: () => Promise<unknown
 }
 
 function report(what: string, tasks: readonly Task[]): void {
-  const ms = ({ dur = 0 }: Task) => dur / MICROS;
-  const longest = tasks.toSorted((one, other) => ms(other) - ms(one))[0];
+  const took = tasks.map(({ dur = 0 }) => dur / MICROS);
+  const worked = tasks.map(({ tdur = 0 }) => tdur / MICROS);
+  const above = (times: readonly number[]) => times.filter((time) => time > FRAME_MS).length;
   row(
-    ...[what, tasks.length, figure(percentile(tasks.map(ms), MOST))],
-    ...[figure(longest === undefined ? 0 : ms(longest)), figure((longest?.tdur ?? 0) / MICROS)],
-    tasks.filter((task) => ms(task) > FRAME_MS).length,
+    ...[what, tasks.length, figure(percentile(took, MOST)), figure(Math.max(0, ...took))],
+    ...[above(took), figure(Math.max(0, ...worked)), above(worked)],
   );
 }
 

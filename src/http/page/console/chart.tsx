@@ -1,8 +1,8 @@
 // Charts in the colours of the stylesheet, drawn again in the other theme and at another width: bars for days,
-// lines over the hours of a day.
+// lines over the hours of a day. The code that draws is loaded with the first chart.
 
 import { useEffect, useRef } from 'preact/hooks';
-import uPlot from 'uplot';
+import type uPlot from 'uplot';
 import { t } from '/texts.js';
 
 const HEIGHT = 180;
@@ -24,26 +24,31 @@ function Plot(props: {
   readonly title: string;
   readonly label: string;
   readonly data: uPlot.AlignedData;
-  readonly draw: (colours: Colours) => Drawn;
+  readonly draw: (colours: Colours, paths: uPlot.Series.PathBuilderFactories) => Drawn;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const { title, label, data, draw } = props;
   useEffect(() => {
     const within = place.current;
     if (within === null) return;
+    const ended = new AbortController();
     let plot: uPlot | undefined;
-    const drawAgain = () => {
+    const drawAgain = async () => {
+      // Without it, the same is in words beneath.
+      const code = await import('uplot').catch(() => undefined);
+      if (code === undefined || ended.signal.aborted) return;
+      const { default: Chart } = code;
       plot?.destroy();
       const options = {
-        ...draw(coloursOf(within)),
+        ...draw(coloursOf(within), Chart.paths),
         width: within.clientWidth,
         height: HEIGHT,
         legend: { show: false },
         cursor: { show: false },
       };
-      plot = new uPlot(options, data, within);
+      plot = new Chart(options, data, within);
     };
-    drawAgain();
+    void drawAgain();
     const theme = matchMedia(DARK);
     theme.addEventListener('change', drawAgain);
     const resized = new ResizeObserver(() =>
@@ -51,6 +56,7 @@ function Plot(props: {
     );
     resized.observe(within);
     return () => {
+      ended.abort();
       theme.removeEventListener('change', drawAgain);
       resized.disconnect();
       plot?.destroy();
@@ -85,7 +91,7 @@ export function Bars(props: {
       title={title}
       label={t`${title}; the same figures are in the table beneath`}
       data={[labels.map((_label, at) => at), [...values]]}
-      draw={({ stroke, axis, grid }) => ({
+      draw={({ stroke, axis, grid }, paths) => ({
         scales: {
           x: { time: false, range: [-0.7, labels.length - 0.3] },
           y: { range: (_plot, _low, high) => [0, high > 0 ? high * HEADROOM : 1] },
@@ -103,9 +109,7 @@ export function Bars(props: {
           {},
           {
             ...{ fill: stroke, width: 0, points: { show: false } },
-            ...(uPlot.paths.bars === undefined
-              ? {}
-              : { paths: uPlot.paths.bars({ size: [0.7, 40] }) }),
+            ...(paths.bars === undefined ? {} : { paths: paths.bars({ size: [0.7, 40] }) }),
           },
         ],
       })}

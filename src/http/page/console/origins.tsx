@@ -55,7 +55,9 @@ function Origin({ fact, folder, parts }: ViewProps & Readonly<Record<'fact' | 'f
       </p>
       <div class="soft" role="status">
         {found.value?.length === 0 &&
-          t`No conversation with these words is kept: written by hand, or in other words.`}
+          (folder === ''
+            ? t`In no conversation of yours: it was written by hand, in other words, or said by another owner.`
+            : t`In no conversation of theirs: it was written by hand, or in other words.`)}
         {found.value?.map(({ session = '', where }) => (
           <p key={where}>
             <a href={`#/sessions/${encodeURIComponent(session)}`}>
