@@ -155,7 +155,11 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     expect(await world.nanobot('audit', 'show', '--limit', '20')).toContain('settings');
     await page.selectOption('[data-policy="trusted"] select', 'open');
     await page.waitForSelector('[role="status"] >> text=Approvals: open.');
-    expect((await people()).policies).toContainEqual({ id: 'trusted', approvals: 'open' });
+    expect((await people()).policies).toContainEqual({
+      id: 'trusted',
+      approvals: 'open',
+      configured: 'normal',
+    });
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
