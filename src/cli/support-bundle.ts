@@ -61,8 +61,10 @@ export async function bundleFiles(machine: Terminal): Promise<readonly BundleFil
   const { home, env } = machine;
   const { config, raw } = await readConfig(machine);
   const scrub = createScrubber(config === undefined ? [] : secretValues(config), home.root);
-  const database = URL.parse(config?.store.url ?? '');
-  for (const name of [database?.hostname, database?.pathname.slice(1)]) if (name) scrub.tag(name);
+  for (const url of [config?.store.url, config?.store.poolUrl]) {
+    const database = URL.parse(url ?? '');
+    for (const name of [database?.hostname, database?.pathname.slice(1)]) if (name) scrub.tag(name);
+  }
   const part = async (name: string, about: string, make: () => unknown): Promise<BundleFile> => {
     let made: unknown;
     try {

@@ -62,7 +62,8 @@ export async function hasState(home: Home): Promise<boolean> {
   return existsSync(home.state) || (await storeSetting(home)).engine === 'postgres';
 }
 
-export type StoreSetting = Pick<Config['store'], 'engine' | 'url'>;
+export type StoreSetting = Pick<Config['store'], 'engine' | 'url'> &
+  Partial<Pick<Config['store'], 'poolUrl'>>;
 
 const ON_FILE: StoreSetting = { engine: 'sqlite', url: '' };
 
@@ -135,14 +136,15 @@ type StoreOptions = Omit<EmbeddedStoreOptions, 'path'> & {
  * @throws StoreError, ConfigError
  */
 export async function openStore(home: Home, options: StoreOptions): Promise<EmbeddedStore> {
-  const { engine, url } = options.setting ?? (await storeSetting(home));
-  return engine === 'postgres' ? openServer(home, url, options) : openFile(home, options);
+  const setting = options.setting ?? (await storeSetting(home));
+  const { engine } = setting;
+  return engine === 'postgres' ? openServer(home, setting, options) : openFile(home, options);
 }
 
 /** What is in state.db would be missing without a word. @throws StoreError */
 async function openServer(
   home: Home,
-  url: string,
+  { url, poolUrl = '' }: StoreSetting,
   { clock, log, inBackground, node }: StoreOptions,
 ): Promise<EmbeddedStore> {
   if (existsSync(home.state)) {
@@ -156,6 +158,7 @@ async function openServer(
   const { openPostgresStore } = await import('./bus/store/postgres/store.ts');
   const shared = node === undefined ? {} : { node };
   return openPostgresStore({
+    poolUrl: poolUrl === '' ? undefined : poolUrl,
     ...{ url, clock, log, isGateway: inBackground === true, isShared: isShared(home) },
     ...shared,
   });

@@ -15,29 +15,42 @@ import {
   startWork,
 } from '../contract/bus-bench.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+import { hasPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 
 const LIMITS = { maxPendingPerChat: 1000, maxPending: 10_000 };
 /** More than a process waits for all that come before it. */
 const LONG_MS = 1000;
+/** Fewer than there are processes. */
+const SESSIONS = 2;
+const MESSAGES = 40;
 
 let server: PostgresServer;
 let url: string;
 let clock: MovableClock;
+let pooler: PgBouncer | undefined;
 
 beforeAll(async () => {
-  if (hasPostgres) server = await startPostgres();
+  if (!hasPostgres) return;
+  server = await startPostgres();
+  if (hasPgBouncer) pooler = await startPgBouncer(await server.emptied(), SESSIONS);
 });
-afterAll(() => server?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await pooler?.[Symbol.asyncDispose]();
+  await server?.[Symbol.asyncDispose]();
+});
 beforeEach(async () => {
   if (!hasPostgres) return;
   url = await server.emptied();
   clock = createMovableClock(Date.now());
 });
 
+let isPooled = false;
+
 async function openNode(role: NodeRole) {
   const store = await openPostgresStore({
     ...{ url, clock, log: silentLogger, isGateway: true, isShared: true },
+    poolUrl: isPooled ? pooler?.urlOf(url) : undefined,
     node: { name: role, role, version: '1', config: '' },
   });
   onTestFinished(() => store[Symbol.asyncDispose]());
@@ -62,7 +75,21 @@ async function all(count: number, nodes: readonly Node[]) {
   await expect.poll(agreed, { timeout: 10_000 }).toBe(true);
 }
 
-describe.skipIf(!hasPostgres)('processes on one PostgreSQL', () => {
+const WAYS = [
+  { way: 'directly', through: false, isMissing: !hasPostgres },
+  { way: 'through PgBouncer', through: true, isMissing: !hasPostgres || !hasPgBouncer },
+];
+
+for (const { way, through, isMissing } of WAYS) {
+  describe.skipIf(isMissing)(`processes on one PostgreSQL, ${way}`, () => {
+    beforeAll(() => {
+      isPooled = through;
+    });
+    suite();
+  });
+}
+
+function suite() {
   it('wake the worker that comes first, and the next where that one is busy', async () => {
     const channels = await openNode('channels');
     const workers = [await openNode('workers'), await openNode('workers')];
@@ -157,4 +184,53 @@ describe.skipIf(!hasPostgres)('processes on one PostgreSQL', () => {
     await secondLead;
     await work.stop();
   });
-});
+
+  it('lose and double nothing while sessions of the server are cut', async () => {
+    const channels = await openNode('channels');
+    const worker = await openNode('workers');
+    await all(1, [channels, worker]);
+    const courier = scriptedCourier({ onUnknown: 'idempotent' });
+    const over = new AbortController();
+    const lead = channels.bus.lead(
+      courier.account,
+      async (signal) => {
+        const delivery = startDelivery(channels.bus, courier);
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        await delivery.stop();
+      },
+      over.signal,
+    );
+    const work = startWork(worker.bus, async (turn) =>
+      resultOf(turn, turn.messages.map(({ message }) => message.text).join(' ')),
+    );
+    const accepted: Promise<unknown>[] = [];
+    for (let at = 0; at < MESSAGES; at += 1) {
+      accepted.push(channels.bus.accept([queued(`c${at % 3}`, `m${at}`)]));
+      if (at % 10 === 5) await expect.poll(cutSessions, { timeout: 5000 }).toBeGreaterThan(0);
+    }
+    expect(new Set((await Promise.all(accepted)).flat())).toEqual(new Set(['accepted']));
+    const texts = () => courier.texts().flatMap((text) => text.split(' '));
+    await expect.poll(() => new Set(texts()).size, { timeout: 20_000 }).toBe(MESSAGES);
+    expect(texts()).toHaveLength(MESSAGES);
+    for (let chat = 0; chat < 3; chat += 1) {
+      const own = texts().filter((text) => Number(text.slice(1)) % 3 === chat);
+      expect(own).toEqual(
+        own.toSorted((one, other) => Number(one.slice(1)) - Number(other.slice(1))),
+      );
+    }
+    if (isPooled) expect(await cutSessions()).toBeLessThanOrEqual(SESSIONS);
+    over.abort();
+    await lead;
+    await work.stop();
+  });
+}
+
+/** All but those that show that a process lives; returns how many. */
+async function cutSessions(): Promise<number> {
+  const cut = await server.query(
+    url,
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE application_name LIKE 'nanobot %' AND application_name NOT LIKE '% pulse'`,
+  );
+  return cut.length;
+}

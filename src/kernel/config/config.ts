@@ -191,6 +191,12 @@ const kernelSchema = z.strictObject({
     url: secret()
       .default('')
       .describe('With engine postgres: postgres://user:password@host:5432/database.'),
+    poolUrl: secret()
+      .default('')
+      .describe(
+        'With storage.path: the same database through a pooler in transaction mode (PgBouncer), for all but one ' +
+          'connection of each process. Empty: no pooler.',
+      ),
     snapshotMinutes: count(0, 10_080, 60).describe(
       'Minutes between two copies of state.db, from which a damaged one is rebuilt; a large file is copied less ' +
         'often. 0: no copies.',

@@ -30,6 +30,7 @@ export const AT_START: readonly string[] = [
   'agents.defaults.workspace',
   'store.engine',
   'store.url',
+  'store.poolUrl',
   'storage',
   'queue.maxPending',
   'queue.maxPendingPerChat',

@@ -129,7 +129,7 @@ const isProxy = (path: string) => path.endsWith('.proxy') && !path.startsWith('m
 function worthHiding(path: string, value: string): readonly string[] {
   if (value === '' || isPlaceholder(value)) return [];
   if (isProxy(path)) return proxySecrets(value);
-  if (path === 'store.url') return [value, ...passwordsIn(value)];
+  if (path === 'store.url' || path === 'store.poolUrl') return [value, ...passwordsIn(value)];
   return path.startsWith('mcpServers.') ? toolServerSecrets(path, value) : [value];
 }
 

@@ -128,13 +128,29 @@ export const strangeItems = <Item>(
 export const isWebAddress = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? '');
 
 /** The address of the store. */
-export const databaseProblems = ({ engine, url }: { engine: string; url: string }): Problems =>
-  unless(
-    engine !== 'postgres' || /^postgres(?:ql)?:$/.test(URL.parse(url)?.protocol ?? ''),
-    'store.url',
-    t`the engine postgres needs the address of a database`,
-    t`Set it to postgres://user:password@host:5432/database, best as { "env": "DATABASE_URL" }.`,
-  );
+export const databaseProblems = (store: {
+  readonly engine: string;
+  readonly url: string;
+  readonly poolUrl?: string;
+}): Problems => {
+  if (store.engine !== 'postgres') return [];
+  const isAddress = (url: string) => /^postgres(?:ql)?:$/.test(URL.parse(url)?.protocol ?? '');
+  const { url, poolUrl = '' } = store;
+  return [
+    ...unless(
+      isAddress(url),
+      'store.url',
+      t`the engine postgres needs the address of a database`,
+      t`Set it to postgres://user:password@host:5432/database, best as { "env": "DATABASE_URL" }.`,
+    ),
+    ...unless(
+      poolUrl === '' || isAddress(poolUrl),
+      'store.poolUrl',
+      t`this is not the address of a database`,
+      t`Set it to postgres://user:password@host:6432/database, the address of the pooler.`,
+    ),
+  ];
+};
 
 /** The folder that several processes share. */
 export const storageProblems = (path: string, engine: string): Problems => [

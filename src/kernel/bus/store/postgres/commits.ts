@@ -46,6 +46,10 @@ export type CommitOptions = {
    * committed; absent: what fails, fails.
    */
   wasCommitted?(connection: Connection, number: number): Promise<boolean>;
+  /** A statement at the start of each transaction. */
+  readonly opening?: string;
+  /** Resolves when what was committed before has been heard of; absent: it has. */
+  heard?(): Promise<void>;
   /** Time of the machine: what it measures is the network. */
   readonly clock: Clock;
   readonly log: Logger;
@@ -149,6 +153,7 @@ export class PostgresCommits implements Driver {
     this.#last = [];
     this.#waitsSince = this.#options.clock.monotonic();
     const outcomes = await this.#outcomes(jobs);
+    await this.#options.heard?.();
     this.#isBusy = false;
     this.#waitsSince = undefined;
     // What these outcomes lead to belongs to the next transaction.
@@ -248,6 +253,7 @@ export class PostgresCommits implements Driver {
     const statements = new Statements(connection, this.#options.clock);
     try {
       statements.run(jobs.some((job) => job.writes) ? 'BEGIN' : 'BEGIN READ ONLY');
+      if (this.#options.opening !== undefined) statements.run(this.#options.opening);
       if (jobs.some((job) => job.writes)) {
         statements.run(`SELECT pg_advisory_xact_lock(${WRITE_LOCK})`);
       }

@@ -29,18 +29,25 @@ export type ConnectionOptions = {
   readonly url: string;
   /** Shown by the server among its sessions. */
   readonly name: string;
-  /** Another process has written; absent: not asked for. */
-  onNotice?(payload: string): void;
+  /** Another process tells something; absent: not asked for. */
+  onNotice?(payload: string, channel: string): void;
+  /**
+   * Through a pooler, where each transaction may have another session of the server: statements are
+   * not prepared by name.
+   */
+  readonly isPooled?: boolean;
 };
 
 export class Connection {
   readonly #client: pg.Client;
   readonly #socket: Socket;
+  readonly #isPooled: boolean;
   /** By the text of the statement. */
   readonly #prepared = new Map<string, Prepared>();
   isOver = false;
 
-  private constructor(client: pg.Client, socket: Socket) {
+  private constructor(client: pg.Client, socket: Socket, isPooled: boolean) {
+    this.#isPooled = isPooled;
     this.#client = client;
     this.#socket = socket;
     // The statements under way report the failure.
@@ -49,7 +56,8 @@ export class Connection {
   }
 
   /** @throws an error of the socket or of the server, see `storeErrorOf` */
-  static async open({ url, name, onNotice }: ConnectionOptions): Promise<Connection> {
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const { url, name, onNotice, isPooled = false } = options;
     const socket = new Socket();
     const client = new pg.Client({
       connectionString: verifying(url),
@@ -61,8 +69,8 @@ export class Connection {
       connectionTimeoutMillis: CONNECT_MS,
       types: { getTypeParser: (type: number) => parserOf(type) },
     });
-    const connection = new Connection(client, socket);
-    if (onNotice !== undefined) client.on('notification', ({ payload = '' }) => onNotice(payload));
+    const connection = new Connection(client, socket, isPooled);
+    client.on('notification', ({ payload = '', channel }) => onNotice?.(payload, channel));
     try {
       await client.connect();
     } catch (error) {
@@ -78,7 +86,9 @@ export class Connection {
       prepared = { name: `s${this.#prepared.size}`, text: numbered(sql) };
       this.#prepared.set(sql, prepared);
     }
-    return this.#ask({ ...prepared, values: params.map(sendable) });
+    const { text } = prepared;
+    const statement = this.#isPooled ? { text } : prepared;
+    return this.#ask({ ...statement, values: params.map(sendable) });
   }
 
   /** Several statements without values. */

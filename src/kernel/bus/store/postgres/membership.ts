@@ -13,7 +13,7 @@ import {
 import type { LiveUpdate } from '../../../message/message.ts';
 import type { NodeSelf, SharedStore } from '../shared.ts';
 import type { Connection } from './connection.ts';
-import { isDatabaseError } from './connection.ts';
+import { isDatabaseError, Unreachable } from './connection.ts';
 
 const PULSE_MS = 1000;
 /** A process that is stopped or cut off is dead after this; others wait for nobody longer. */
@@ -299,6 +299,11 @@ export function createMembership(deps: MembershipDeps) {
       over = run();
     },
     others: () => known.filter((row) => row.owner !== owner && !isDead(row)).map(selfOf),
+    /** Resolves when what other processes told before has been heard. */
+    async heard(): Promise<void> {
+      if (connection === undefined || connection.isOver) throw new Unreachable('no connection');
+      await connection.send('SELECT 1 AS one');
+    },
     shared: {
       owner,
       isLive(by: string): boolean {

@@ -28,6 +28,11 @@ import {
 export type PostgresStoreOptions = {
   /** With the password. */
   readonly url: string;
+  /**
+   * For one of several processes: the same database through a pooler that gives each transaction a
+   * session of its own; the session with `url` hears of the others and shows that this one lives.
+   */
+  readonly poolUrl?: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** The gateway: the only one of the database. It waits for a server that is away. */
@@ -49,6 +54,13 @@ const SESSION = `
     WHERE current_setting('synchronous_commit') = 'off';
   LISTEN nanobot`;
 
+/** What a transaction needs that comes through a pooler. */
+const OPENING = `
+  SELECT set_config('search_path', '${SCHEMA}', true),
+    set_config('idle_in_transaction_session_timeout', '30s', true),
+    CASE current_setting('synchronous_commit') WHEN 'off'
+      THEN set_config('synchronous_commit', 'on', true) END`;
+
 /** How long the server may take to notice that the connection of this process was cut. */
 const TAKE_BACK_TRIES = 50;
 const TAKE_BACK_MS = 100;
@@ -68,8 +80,13 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     onLeader: (resource, by) => joined?.noteLeader(resource, by),
   });
   const name = `nanobot ${owner}`;
+  const pool = options.poolUrl === undefined || hold !== 'shared' ? undefined : options.poolUrl;
   let version = '';
   async function connect(): Promise<Connection> {
+    if (pool !== undefined) return Connection.open({ url: pool, name, isPooled: true });
+    return connectDirectly();
+  }
+  async function connectDirectly(): Promise<Connection> {
     const connection = await Connection.open({ url, name, onNotice: news.hear });
     try {
       version = await supportedVersion(connection, server);
@@ -84,19 +101,21 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     news.missed();
     return connection;
   }
-  const first = await connect().catch((error) => {
-    throw isDatabaseError(error) ? storeErrorOf(error, server) : error;
-  });
+  const first = await opened(async () => {
+    if (pool !== undefined) await (await connectDirectly()).close();
+    return connect();
+  }, server);
   const how: CommitOptions = {
     server,
     connect,
     clock: systemClock,
     log,
     ...marksOf(owner, hold, clock),
+    ...(pool === undefined ? {} : { opening: OPENING, heard: () => joined?.heard() ?? none() }),
   };
   const commits = new PostgresCommits(first, how);
-  joined = node && (await join({ url, server, owner, clock, log, commits, news }, node));
-  const entries = isShared ? shareEntries({ url, owner, clock, commits }) : undefined;
+  joined = node && (await join({ url, pool, server, owner, clock, log, commits, news }, node));
+  const entries = isShared ? shareEntries({ url, pool, owner, clock, commits }) : undefined;
   log.debug('store opened', { server });
   let seen = news.revision();
   return {
@@ -124,8 +143,19 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   };
 }
 
+async function none(): Promise<void> {}
+
+async function opened<T>(open: () => Promise<T>, server: string): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    throw isDatabaseError(error) ? storeErrorOf(error, server) : error;
+  }
+}
+
 type JoinDeps = {
   readonly url: string;
+  readonly pool: string | undefined;
   readonly server: string;
   readonly owner: string;
   readonly clock: Clock;
@@ -136,14 +166,22 @@ type JoinDeps = {
 
 /** Becomes one of the processes of the database. @throws StoreError */
 async function join(deps: JoinDeps, self: NodeSelf) {
-  const { url, server, owner, clock, log, commits, news } = deps;
+  const { url, pool, server, owner, clock, log, commits, news } = deps;
   const run = sharedOperations(commits, clock, owner);
   const membership = createMembership({
     ...{ self, owner, log, clock: systemClock, onChange: news.tell },
     onOverdue: news.overdue,
     connect: async (onNotice) => {
-      const connection = await Connection.open({ url, name: `nanobot ${owner} pulse`, onNotice });
+      const connection = await Connection.open({
+        ...{ url, name: `nanobot ${owner} pulse` },
+        onNotice: (payload, channel) =>
+          channel === 'nanobot' ? news.hear(payload) : onNotice(payload),
+      });
       await connection.script(`SET search_path = ${SCHEMA}`);
+      if (pool === undefined) return connection;
+      await connection.script('LISTEN nanobot');
+      await takeLock(connection, `nanobot ${owner}`, server, 'shared');
+      news.missed();
       return connection;
     },
     bury: run.bury,
@@ -158,7 +196,7 @@ async function join(deps: JoinDeps, self: NodeSelf) {
     await commits.close();
     throw isDatabaseError(error) ? storeErrorOf(error, server) : error;
   }
-  const notes = createExclusion(url, `nanobot ${owner} notes`, NOTES_LOCK);
+  const notes = createExclusion({ url, pool }, `nanobot ${owner} notes`, NOTES_LOCK);
   const shared: SharedStore = {
     ...membership.shared,
     onNews: news.listen,
@@ -182,6 +220,7 @@ async function join(deps: JoinDeps, self: NodeSelf) {
   return {
     shared,
     noteLeader: membership.noteLeader,
+    heard: () => membership.heard().catch(() => news.missed()),
     async leave() {
       hearing[Symbol.dispose]();
       await membership.leave();
@@ -191,9 +230,10 @@ async function join(deps: JoinDeps, self: NodeSelf) {
 }
 
 /** Conversations that several processes write. */
-function shareEntries({ url, owner, clock, commits }: Omit<JoinDeps, 'server' | 'log' | 'news'>) {
+function shareEntries(deps: Omit<JoinDeps, 'server' | 'log' | 'news'>) {
+  const { owner, clock, commits } = deps;
   const { end, rows, adopt, dropMoved, nodes } = sharedOperations(commits, clock, owner);
-  const files = createExclusion(url, `nanobot ${owner} files`, FILES_LOCK);
+  const files = createExclusion(deps, `nanobot ${owner} files`, FILES_LOCK);
   return {
     nodes,
     shared: { ...{ end, rows, adopt, dropMoved }, alone: files.run } satisfies SharedEntries,
@@ -202,20 +242,28 @@ function shareEntries({ url, owner, clock, commits }: Omit<JoinDeps, 'server' | 
 }
 
 /**
- * Work of one process at a time, under a lock that its connection holds. The others end the
+ * Work of one process at a time, under a lock that its transaction holds. The others end the
  * connections of one that is taken for dead, and then it is not confirmed.
  */
-function createExclusion(url: string, name: string, lock: string) {
+function createExclusion(
+  { url, pool }: Pick<JoinDeps, 'url' | 'pool'>,
+  name: string,
+  lock: string,
+) {
   const lanes = createLanes();
   let connection: Connection | undefined;
   async function run<T>(work: (confirm: () => Promise<void>) => Promise<T>): Promise<T> {
-    if (connection?.isOver !== false) connection = await Connection.open({ url, name });
+    if (connection?.isOver !== false) {
+      const isPooled = pool !== undefined;
+      connection = await Connection.open({ url: pool ?? url, name, isPooled });
+    }
     const locked = connection;
-    await locked.send(`SELECT pg_advisory_lock(${lock})`);
     try {
+      await locked.script('BEGIN');
+      await locked.send(`SELECT pg_advisory_xact_lock(${lock})`);
       return await work(async () => void (await locked.send('SELECT 1 AS one')));
     } finally {
-      await locked.send(`SELECT pg_advisory_unlock(${lock})`).catch(() => locked.end());
+      await locked.script('COMMIT').catch(() => locked.end());
     }
   }
   async function named<T>(work: (confirm: () => Promise<void>) => Promise<T>): Promise<T> {
@@ -296,7 +344,11 @@ function marksOf(
         ? [note(number)]
         : [note(number), telling(owner, news)],
     async wasCommitted(connection, number) {
-      const { rows } = await connection.send('SELECT batch FROM process WHERE owner = ?', [owner]);
+      const { rows } = await connection.send(
+        // Outside a transaction the schema may not be set.
+        `SELECT batch FROM ${SCHEMA}.process WHERE owner = ?`,
+        [owner],
+      );
       return rows[0]?.['batch'] === number;
     },
   };
