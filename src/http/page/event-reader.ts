@@ -2,7 +2,7 @@
 // a heartbeat. Between events that came at once the page has time to draw.
 
 /** So long it goes on without a break. */
-const TURN_MS = 10;
+const TURN_MS = 5;
 
 export async function* readEvents(body: ReadableStream<BufferSource>): AsyncGenerator<unknown> {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

@@ -36,7 +36,8 @@ function passes({ from, words }: Filter): (line: string) => boolean {
 /** What was read, and what of it passes the filter. */
 class LogLines {
   #all: string[] = [];
-  #lines: string[] = [];
+  /** The same array while all lines pass: a copy of each part would be one too many. */
+  #lines = this.#all;
   #before = 0;
   #filter: Filter = { from: 0, words: '' };
   #filtering = 0;
@@ -52,19 +53,20 @@ class LogLines {
 
   clear() {
     this.#all = [];
-    this.#lines = [];
+    this.#lines = this.#all;
     this.#show();
   }
 
   add({ place, lines }: LogPart) {
     const passed = lines.filter(passes(this.#filter));
+    const isWhole = this.#lines === this.#all && passed.length === lines.length;
     if (place === 'older') {
       this.#all = [...lines, ...this.#all];
-      this.#lines = [...passed, ...this.#lines];
+      this.#lines = isWhole ? this.#all : [...passed, ...this.#lines];
       this.#before += passed.length;
     } else {
       this.#all = [...this.#all, ...lines];
-      this.#lines = [...this.#lines, ...passed];
+      this.#lines = isWhole ? this.#all : [...this.#lines, ...passed];
     }
     if (this.#all.length > MAX_LINES + SLACK_LINES) {
       this.#all = this.#all.slice(-MAX_LINES);
@@ -87,7 +89,7 @@ class LogLines {
     }
     // Lines that came meanwhile are filtered once more.
     if (all !== this.#all) return this.filter(filter);
-    this.#lines = found;
+    this.#lines = found.length === all.length ? all : found;
     this.#show();
   }
 }
