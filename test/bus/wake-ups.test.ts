@@ -72,7 +72,7 @@ async function all(count: number, nodes: readonly Node[]) {
         .filter((rank) => rank !== undefined);
       return ranks.toSorted().join() === Array.from({ length: count }, (_, at) => at).join();
     });
-  await expect.poll(agreed, { timeout: 10_000 }).toBe(true);
+  await expect.poll(agreed).toBe(true);
 }
 
 const WAYS = [
