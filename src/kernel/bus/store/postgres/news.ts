@@ -98,10 +98,14 @@ export function createNews({ owner, clock, onLeader }: NewsDeps) {
     gathered().isAnything = true;
   }
 
-  function missed(): void {
+  function distrust(): void {
     revision += 1;
     base = revision;
     ofScopes.clear();
+  }
+
+  function missed(): void {
+    distrust();
     tell();
   }
 
@@ -132,6 +136,8 @@ export function createNews({ owner, clock, onLeader }: NewsDeps) {
       const news = { session, readyAt: 0, isOwn: false, isStopped: false };
       gathered().lanes.set(session, news);
     },
+    /** What is in memory may be old, until others can be heard again. */
+    distrust,
     /** Something may have been written that was not heard of. */
     missed,
     hear(payload: string): void {

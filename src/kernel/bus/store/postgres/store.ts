@@ -220,7 +220,7 @@ async function join(deps: JoinDeps, self: NodeSelf) {
   return {
     shared,
     noteLeader: membership.noteLeader,
-    heard: () => membership.heard().catch(() => news.missed()),
+    heard: () => membership.heard().catch(() => news.distrust()),
     async leave() {
       hearing[Symbol.dispose]();
       await membership.leave();
