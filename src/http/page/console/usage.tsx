@@ -49,7 +49,7 @@ function Today({ today: { spent, budgets, currency } }: { readonly today: UsageT
       </p>
       {budgets.length === 0 ? (
         <p class="soft">
-          {t`There is no budget: limits.budget sets one for all together, for each person and for each job.`}{' '}
+          {t`No budget was used today. limits.budget sets one for all together, for each person and for each job.`}{' '}
           <a href="#/configuration">{t`Configuration`}</a>
         </p>
       ) : (
