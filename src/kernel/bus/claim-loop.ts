@@ -68,13 +68,20 @@ export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
     if (isOver || isClaimQueued || freePlaces() === 0) return;
     isClaimQueued = true;
     claimsUnderWay += 1;
+    let isOpen = true;
+    const close = () => {
+      if (isOpen) isClaimQueued = false;
+      isOpen = false;
+    };
     const places = () => {
-      isClaimQueued = false;
+      close();
       return isOver ? 0 : freePlaces();
     };
     options
       .claim(places)
       .finally(() => {
+        // A store that may claim nothing now does not ask for places.
+        close();
         claimsUnderWay -= 1;
       })
       .then(
