@@ -75,6 +75,7 @@ export function createMembership(deps: MembershipDeps) {
   let lastBeatAt = clock.monotonic();
   const onShown = new Map<(update: LiveUpdate) => void, (account: AccountName) => boolean>();
   let pause = new AbortController();
+  let takingOver: Promise<void> | undefined;
   const waiting = new Map<string, () => LiveUpdate>();
   const pausing = new Map<string, Disposable>();
   let connection: Connection | undefined;
@@ -179,6 +180,19 @@ export function createMembership(deps: MembershipDeps) {
     );
     const isLeft = strays.rows.length > 0 || isLedByNobody;
     if (dead.length === 0 && !isLeft) return;
+    if (takingOver !== undefined) return;
+    takingOver = takeOver(dead)
+      .catch((error) => log.warn('work of processes that are gone not taken over', { error }))
+      .finally(() => {
+        takingOver = undefined;
+      });
+  }
+
+  /**
+   * Beside the signs of life: it waits for the lock of writers, which another process may hold that
+   * has just stopped and whose connections only a later look ends.
+   */
+  async function takeOver(dead: readonly string[]): Promise<void> {
     const turns = dead.length > 0 ? await deps.bury(dead) : await deps.takeOver();
     log.warn('processes are gone; their work is taken over', { processes: dead.length, turns });
     deps.onChange();
