@@ -260,10 +260,10 @@ describe('/undo', () => {
     await botSays(PERSON, /nonce-third/);
     expect(lastBody()).toContain('nonce-kept');
     expect(lastBody()).not.toContain('nonce-gone');
-    const names = await readdir(join(world.home.path, 'sessions'));
-    const file = names.find((name) => name.endsWith('.jsonl')) ?? '';
-    const kept = await readFile(join(world.home.path, 'sessions', file), 'utf8');
-    expect(kept).toContain('nonce-gone');
+    const folder = join(world.home.path, 'sessions');
+    const file = async () => (await readdir(folder)).find((name) => name.endsWith('.jsonl')) ?? '';
+    await expect.poll(file).not.toBe('');
+    expect(await readFile(join(folder, await file()), 'utf8')).toContain('nonce-gone');
   });
 
   it('again takes the one before, also over a restart, until there is none', async () => {

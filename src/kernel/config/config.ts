@@ -194,8 +194,8 @@ const kernelSchema = z.strictObject({
     poolUrl: secret()
       .default('')
       .describe(
-        'With storage.path: the same database through a pooler in transaction mode (PgBouncer), for all but one ' +
-          'connection of each process. Empty: no pooler.',
+        'With storage.path: the same database through a pooler in transaction mode (PgBouncer), used by each ' +
+          'process for all but one of its connections. Empty: no pooler.',
       ),
     snapshotMinutes: count(0, 10_080, 60).describe(
       'Minutes between two copies of state.db, from which a damaged one is rebuilt; a large file is copied less ' +

@@ -35,7 +35,7 @@ type SessionJournalDeps = {
 };
 
 /** After the first row; those that follow until then are moved with it. */
-const MOVE_MS = 2000;
+const MOVE_MS = 500;
 const RETRY_MS = 5000;
 const BATCH_ROWS = 64;
 /** The store syncs in the same thread pool. */
