@@ -145,8 +145,12 @@ describe.skipIf(!hasPostgres)('several processes on one PostgreSQL', () => {
     const answered = answersTo().filter((kind) => kind === 'answered').length;
     expect(answered).toBeGreaterThanOrEqual(CAP / COST - 1);
     expect(answered).toBeLessThanOrEqual(CAP / COST);
-    const [{ rows }] = JSON.parse(await cluster.nanobot('usage', '--json'));
-    const own = rows.find(({ key }: { key: string }) => key === `person telegram:${LIMITED}`);
-    expect(own.ledger.spent.tokens).toBe(answered * COST);
+    // A process stores what it has spent within a second.
+    const spent = async () => {
+      const [{ rows }] = JSON.parse(await cluster.nanobot('usage', '--json'));
+      const own = rows.find(({ key }: { key: string }) => key === `person telegram:${LIMITED}`);
+      return own.ledger.spent.tokens;
+    };
+    await expect.poll(spent).toBe(answered * COST);
   });
 });
