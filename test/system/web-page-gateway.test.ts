@@ -173,4 +173,30 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
     },
     LONG_MS,
   );
+
+  it('loads itself again once, and no more, for code that stays broken beside code that works', async () => {
+    await using home = await makeTestHome({ gateway: { port: 0 } });
+    const { link } = await home.start();
+    const page = await browser.newPage();
+    await page.goto(link);
+    await page.waitForSelector('.welcome');
+    let opened = 0;
+    page.on('load', () => {
+      opened += 1;
+    });
+    const looks: string[] = [];
+    page.on('response', (response) => {
+      const isOfPage = new URL(response.url()).pathname === '/';
+      if (isOfPage && response.request().resourceType() === 'fetch') looks.push(response.url());
+    });
+    await page.route(/\/built\/[\w-]+\/chats-/, (route) => route.abort());
+    await page.evaluate(`location.hash = '#/usage'`);
+    await page.reload();
+    await expect.poll(() => looks.length).toBe(2);
+    await page.waitForSelector('.view h1 >> text=Usage');
+    await page.click('#pages a[href="#/people"]');
+    await page.waitForSelector('.view h1 >> text=People');
+    expect(opened).toBe(2);
+    await page.close();
+  });
 });

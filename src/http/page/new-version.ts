@@ -2,7 +2,7 @@
 // opened, or was away. The page then loads itself again at its address, as soon as the gateway answers;
 // what is typed and not sent stays.
 
-/** The version that this tab has loaded itself again for: what cannot be loaded then is broken. */
+/** The version for which this tab has loaded itself again: code that still cannot be loaded is broken. */
 const RELOADED = 'nanobot.reloaded';
 const VERSION = /="\/built\/([\w-]+)\//;
 const RETRY_MS = 1000;
@@ -10,9 +10,7 @@ const RETRY_MS = 1000;
 /** Rejects where the code cannot be loaded; the page may load itself again later. */
 export async function loadOnUse<T>(load: () => Promise<T>): Promise<T> {
   try {
-    const code = await load();
-    sessionStorage.removeItem(RELOADED);
-    return code;
+    return await load();
   } catch (error) {
     await Promise.race([reloadWhenServed(), pause()]);
     throw error;
