@@ -1,6 +1,6 @@
-// Builds the scripts and the stylesheet of the web page, and those of the frame that draws diagrams. The package has them in
-// `page/built/` and `page/diagrams/`; what a page needs at times only is a chunk of its own, loaded on
-// use. A checkout builds them with the first request.
+// Builds the scripts and the stylesheet of the web page, and the scripts of the frame that draws diagrams.
+// The package has them in `page/built/` and `page/diagrams/`; what a page needs at times only is a chunk
+// of its own, loaded on use. A checkout builds them with the first request.
 
 import { globSync } from 'node:fs';
 import { basename, join } from 'node:path';

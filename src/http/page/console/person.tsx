@@ -39,7 +39,7 @@ type PersonProps = {
 const pathOf = ({ id }: ShownPerson) => `${PEOPLE}/${encodeURIComponent(id)}`;
 const nameOf = ({ name, id, channels }: ShownPerson) => {
   if (name !== '') return name;
-  // Whoever is logged in here is this one.
+  // Only the owner can log in on the page.
   return channels.some(({ channel }) => channel === 'web') ? t`You` : t`No name (${id})`;
 };
 

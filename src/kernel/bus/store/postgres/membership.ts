@@ -2,6 +2,7 @@
 // own, and looks at those of the others. One that is silent, or whose connection is gone, is dead:
 // its other connections are ended, its row is removed, and what it held is free.
 
+import { hash } from 'node:crypto';
 import type { Logger } from '../../../../lib/logger.ts';
 import { backoffMs, type Clock, systemClock } from '../../../../lib/time/clock.ts';
 import {
@@ -33,10 +34,6 @@ const PULSE_DEADLINE_MS = 3000;
 const MIN_OFFSET_MS = 500;
 /** Between two updates of a running turn to other processes. */
 const SHOW_MS = 250;
-/** FNV-1a with a finalizer, http://www.isthe.com/chongo/tech/comp/fnv/ */
-const FNV_OFFSET = 0x811c9dc5;
-const FNV_PRIME = 0x01000193;
-const MIX = 0x85ebca6b;
 const KEEP_SHOWN = '60 seconds';
 const LIVE_CHANNEL = 'nanobot_live';
 const MAX_BODY_CHARS = 200_000;
@@ -393,12 +390,5 @@ const limitOf = ({ connected }: Row) => (connected === 't' ? SILENT_MS : CUT_MS)
 const isDead = (row: Row) => row.silent > limitOf(row);
 
 /** Rendezvous hashing: the turns of a session go to the same process while it lives. */
-function weightOf(owner: string, session: SessionKey): number {
-  let hash = FNV_OFFSET;
-  for (const character of owner + session) {
-    hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), FNV_PRIME);
-  }
-  // Without this the last characters decide little.
-  hash = Math.imul(hash ^ (hash >>> 16), MIX);
-  return (hash ^ (hash >>> 13)) >>> 0;
-}
+const weightOf = (owner: string, session: SessionKey): string =>
+  hash('sha256', `${owner} ${session}`);

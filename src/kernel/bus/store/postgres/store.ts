@@ -111,7 +111,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     clock: systemClock,
     log,
     ...marksOf(owner, hold, clock),
-    ...(pool === undefined ? {} : { opening: OPENING, heard: () => joined?.heard() ?? none() }),
+    ...(pool === undefined ? {} : { opening: OPENING, heard: async () => joined?.heard() }),
   };
   const commits = new PostgresCommits(first, how);
   joined = node && (await join({ url, pool, server, owner, clock, log, commits, news }, node));
@@ -142,8 +142,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
   };
 }
-
-async function none(): Promise<void> {}
 
 async function opened<T>(open: () => Promise<T>, server: string): Promise<T> {
   try {
