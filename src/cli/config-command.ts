@@ -76,6 +76,11 @@ async function setKey(terminal: Terminal, key: string, text: string) {
   const changed = withValue(raw, known.path, parseValue(known, text));
   await saveConfig(terminal.home, changed, terminal.env).catch(nothingChanged);
   terminal.note(t`${known.path} is set.`);
+  const { variableOf } = await import('../kernel/config/environment.ts');
+  const variable = variableOf(known.path, terminal.env);
+  if (variable !== undefined) {
+    terminal.note(t`It has no effect yet: the environment variable ${variable} takes precedence.`);
+  }
 }
 
 /** The file stays as it was; only the requested change is invalid. */

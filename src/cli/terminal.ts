@@ -41,7 +41,14 @@ export class CommandFailure extends NanobotError {
 }
 
 const HELD = ['home_locked', 'home_moved'];
-const NOT_THERE = ['import_not_found', 'skill_unknown', 'job_unknown', 'tool_server_unknown'];
+const NOT_THERE = [
+  'import_not_found',
+  'skill_unknown',
+  'job_unknown',
+  'tool_server_unknown',
+  'channel_unknown',
+];
+const WRONG_VALUE = ['invalid_setting'];
 
 /** Checks errors of the store by their code, so that this file stays cheap to import. */
 export function exitCodeOf(error: unknown): ExitCode {
@@ -50,6 +57,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof ProviderError) return EXIT.modelFailed;
   if (error instanceof NanobotError && HELD.includes(error.code)) return EXIT.homeHeld;
   if (error instanceof NanobotError && NOT_THERE.includes(error.code)) return EXIT.notFound;
+  if (error instanceof NanobotError && WRONG_VALUE.includes(error.code)) return EXIT.usage;
   return EXIT.failure;
 }
 

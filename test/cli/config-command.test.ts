@@ -50,6 +50,14 @@ describe('setting', () => {
     expect((await stat(join(home.path, 'config.json'))).mode & 0o777).toBe(0o600);
   });
 
+  test('names the variable of the environment that takes precedence', async () => {
+    const env = { NANOBOT__gateway__port: '9090' };
+    const set = ['config', 'set', 'gateway.port', '8080'];
+    const { code, stderr } = await runNanobot(set, { home: home.path, env });
+    expect([code, stderr]).toEqual([0, expect.stringContaining('NANOBOT__gateway__port')]);
+    expect((await run('set', 'gateway.port', '8080')).stderr).not.toContain('NANOBOT__');
+  });
+
   test.each([
     ['a wrong type', 'gateway.port', 'many', 3],
     ['an open gateway', 'gateway.host', '0.0.0.0', 3],

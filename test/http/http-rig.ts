@@ -66,8 +66,10 @@ const noMoney = async () => ({ kind: 'refused', text: 'Nothing is left.' }) as c
 const nobody: PeopleControl = {
   people: async () => ({
     ...{ unknownSenders: [], questions: [], policies: [], persons: [], personCount: 0 },
+    ...{ admissions: [], channels: [] },
   }),
   decide: async () => undefined,
+  admit: async () => 'Done.',
   answer: async () => 'This can no longer be answered.',
   setApprovals: async () => undefined,
   set: async () => undefined,

@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { createPeopleService } from '../../src/features/people/people-routes.ts';
+import type { ShownPerson } from '../../src/features/people/rules/views.ts';
 import { userId } from '../../src/kernel/message/ids.ts';
 import type { AuditEvent } from '../../src/kernel/observe/telemetry.ts';
 import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
@@ -116,6 +117,53 @@ describe('a decision about somebody who waits', () => {
     expect((await test.http.post(UNKNOWN_SENDERS, right, foreign)).status).toBe(403);
     expect(await test.rig.queued()).toEqual(['hello']);
     expect(await test.rig.people.pairing.roleOf('chat', [EVE])).toBe(undefined);
+  });
+});
+
+describe('an admission by an id', () => {
+  const admit = (test: Awaited<ReturnType<typeof knocked>>, ...[userId, role, channel]: string[]) =>
+    test.http.post('/api/v1/people/admissions', { channel: channel ?? 'telegram', userId, role });
+
+  it('holds before they write, is listed and undone', async () => {
+    await using test = await knocked();
+    const roleOf = () => test.rig.people.pairing.roleOf('telegram', ['42']);
+    for (const role of ['trusted', 'owner', 'guest', 'blocked']) {
+      const { status, body } = await admit(test, '42', role);
+      expect([status, JSON.parse(body).result]).toEqual([200, expect.stringContaining('42')]);
+      expect(await roleOf()).toBe(role);
+      const { admissions } = await test.view();
+      expect(admissions).toMatchObject([{ channel: 'telegram', userId: '42', role }]);
+    }
+    expect(JSON.parse((await admit(test, '42', 'none')).body).result).toContain('Undone');
+    expect(await roleOf()).toBeUndefined();
+    expect((await test.view()).admissions).toEqual([]);
+    expect(JSON.parse((await admit(test, '42', 'none')).body).result).toContain('Nothing');
+    expect(test.audited.at(0)?.fields).toMatchObject({ subject: 'trusted', about: 'telegram:42' });
+  });
+
+  it.each([
+    ['an id that the channel has not', ['@ann', 'trusted'], 'Telegram ids are numbers'],
+    ['an unknown channel', ['42', 'trusted', 'telegramm'], 'try telegram'],
+    ['an unknown role', ['42', 'king'], 'role'],
+  ])('of %s is refused', async (_what, wish, words) => {
+    await using test = await knocked();
+    const { status, body } = await admit(test, ...wish);
+    expect([status, JSON.parse(body).error.message]).toEqual([400, expect.stringContaining(words)]);
+    expect((await test.view()).admissions).toEqual([]);
+  });
+
+  it('blocks a known person and lets them in again', async () => {
+    await using test = await knocked();
+    await test.http.post(UNKNOWN_SENDERS, { channel: 'chat', userId: EVE, action: 'allow' });
+    await test.rig.say(EVE, 'thanks');
+    const eve = (await test.view()).persons.find(({ name }: ShownPerson) => name === 'Name 666');
+    const set = (id: string, role: string) => test.http.post(`/api/v1/people/${id}`, { role });
+    expect((await set(eve.id, 'blocked')).status).toBe(200);
+    expect((await set(eve.id, 'trusted')).status).toBe(200);
+    expect(await test.rig.people.pairing.roleOf('chat', [EVE])).toBe('trusted');
+    await set(eve.id, 'blocked');
+    expect(await test.rig.people.pairing.roleOf('chat', [EVE])).toBe('blocked');
+    expect((await test.view()).admissions).toEqual([]);
   });
 });
 

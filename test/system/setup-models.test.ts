@@ -16,6 +16,8 @@ import { type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 
 const KEY = 'sk-right-key-of-this-test-1';
 const WRONG = 'sk-wrong-key-of-this-test-2';
+/** Of a variable of the environment. */
+const FIXED = 'http://127.0.0.1:9';
 const MODELS = '/api/v1/setup/models';
 
 describe('a model connected over HTTP', () => {
@@ -28,7 +30,7 @@ describe('a model connected over HTTP', () => {
     server.respond(() => say('ready'));
     const [port = 0] = await freePorts(1);
     home = await makeTestHome({ gateway: { port } });
-    gateway = await home.start();
+    gateway = await home.start({ NANOBOT__providers__anthropic__apiBase: FIXED });
   });
 
   afterAll(async () => {
@@ -65,6 +67,19 @@ describe('a model connected over HTTP', () => {
       400,
       'apiBase: Start with http:// or https://',
     ]);
+  });
+
+  it('is not saved where a variable of the environment would take precedence', async () => {
+    const before = await configured();
+    const asked = { model: 'anthropic/sim-1', apiKey: KEY, apiBase: server.openaiBase };
+    const { status, body } = await api(MODELS, asked);
+    expect([status, body.error.message]).toEqual([
+      422,
+      expect.stringMatching(
+        /^providers\.anthropic\.apiBase: .*NANOBOT__providers__anthropic__apiBase.*precedence.* unset/,
+      ),
+    ]);
+    expect(await configured()).toBe(before);
   });
 
   it('answers the next message without a restart, and its key is not shown', async () => {

@@ -24,6 +24,7 @@ if (absent !== undefined) console.log(`skipped: people on the web page (${absent
 
 const OWNER = 700;
 const BEN = 701;
+const ANN = 703;
 const EVE = { id: 666, first_name: `Eve ${HOSTILE}` };
 const MALLORY = { id: 667, first_name: 'Mallory' };
 /** A text that turns the direction is left out. */
@@ -93,6 +94,29 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await page.waitForSelector('[data-person] .badge >> text=trusted');
     expect(await page.locator('.view img').count()).toBe(0);
     expect(await page.evaluate('window.pwned')).toBeUndefined();
+    expect(problems).toEqual([]);
+  });
+
+  it('lets somebody in by their id before they write, and undoes it', async () => {
+    await using rig = await open();
+    const { page, problems } = rig;
+    const form = '[aria-labelledby="let-in"]';
+    await page.selectOption(`${form} [name="channel"]`, 'telegram');
+    await page.fill(`${form} [name="userId"]`, '@ann');
+    await press(page, 'Save', `form${form}`);
+    await page.waitForSelector('[role="alert"] >> text=Telegram ids are numbers');
+    await page.fill(`${form} [name="userId"]`, `${ANN}`);
+    await press(page, 'Save', `form${form}`);
+    await page.waitForSelector(`[data-admission="${ANN}"] .badge >> text=trusted`);
+    expect(await page.inputValue(`${form} [name="userId"]`)).toBe('');
+    world.telegram.say(ANN, 'I was let in');
+    await world.hears(ANN, /^Seen: .*I was let in/s);
+    await page.waitForSelector(`[data-admission="${ANN}"]`, { state: 'detached' });
+    await page.fill(`${form} [name="userId"]`, '704');
+    await press(page, 'Save', `form${form}`);
+    await press(page, 'Undo for 704');
+    await page.waitForSelector('[role="status"] >> text=Undone');
+    await page.waitForSelector('[data-admission="704"]', { state: 'detached' });
     expect(problems).toEqual([]);
   });
 

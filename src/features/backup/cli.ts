@@ -294,8 +294,9 @@ async function pruneAfter(
 }
 
 async function keepSchedule({ home, env }: Terminal, flags: CreateFlags & { readonly to: string }) {
-  const { readRawConfig, saveConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { withValue } = await import('../../kernel/config/json-paths.ts');
+  const { readRawConfig, saveConfig, withSettings } = await import(
+    '../../kernel/config/files/config-file.ts'
+  );
   const to = flags.to.startsWith('s3://') ? flags.to : resolve(flags.to);
   if (to.endsWith('.tar') || flags.to === '-') {
     throw new CommandFailure(EXIT.usage, t`A schedule needs a folder or an S3 bucket: --to.`);
@@ -306,11 +307,12 @@ async function keepSchedule({ home, env }: Terminal, flags: CreateFlags & { read
     keep: flags.keep,
     encrypt: flags.encrypt?.join(' '),
   };
-  const raw = Object.entries(values).reduce(
-    (all, [name, value]) => (value === undefined ? all : withValue(all, `backup.${name}`, value)),
-    await readRawConfig(home),
+  const settings = Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) =>
+      value === undefined ? [] : [[`backup.${name}`, value]],
+    ),
   );
-  await saveConfig(home, raw, env);
+  await saveConfig(home, withSettings(await readRawConfig(home), settings, env), env);
 }
 
 async function list(terminal: Terminal, flags: FromFlags & { readonly json?: boolean }) {

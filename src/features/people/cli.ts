@@ -11,7 +11,7 @@ import { APPROVAL_POLICIES } from '../../kernel/access/rights.ts';
 import { PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import type { People } from '../../kernel/people/people.ts';
 import { t } from '../../lib/texts.ts';
-import { type PersonFlags, SettingError, setPerson } from './person-settings.ts';
+import { type PersonFlags, setPerson } from './person-settings.ts';
 
 const WHO = t`id from "people list", id on a channel, or name`;
 
@@ -107,9 +107,7 @@ async function showPerson(terminal: Terminal, typed: string, json: boolean) {
 async function change(terminal: Terminal, typed: string, flags: PersonFlags) {
   await withState(terminal, async ({ people }) =>
     setPerson(people, await theOne(people, typed), flags),
-  ).catch((error: unknown) => {
-    throw error instanceof SettingError ? new CommandFailure(EXIT.usage, error.message) : error;
-  });
+  );
   terminal.note(t`Changed.`);
 }
 

@@ -96,6 +96,7 @@ export function install(kernel: Kernel): void {
       'GET /api/v1/people',
       'GET /api/v1/people/events',
       'POST /api/v1/people/unknown-senders',
+      'POST /api/v1/people/admissions',
       'POST /api/v1/people/answers',
       'POST /api/v1/people/approvals',
       'POST /api/v1/people/:id',

@@ -1,13 +1,12 @@
 // The command `nanobot pair`: paired people and waiting unknown senders, and decisions about both.
 
 import { Command, Option } from 'commander';
-import type { ChannelDefinition } from '../../channels/index.ts';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, type Terminal, textTable, withState } from '../../cli/terminal.ts';
 import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
-import type { OpenedState } from '../../kernel/home-state.ts';
-import { counted, type Subject } from '../../kernel/people/unknown-senders.ts';
+import { counted, type Decisions } from '../../kernel/people/unknown-senders.ts';
 import { t } from '../../lib/texts.ts';
+import type { Meant } from './admissions.ts';
 
 type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
 
@@ -79,42 +78,49 @@ async function listPairs(terminal: Terminal, json: boolean) {
   if (rows.length === 0) terminal.note(t`No paired people and no waiting senders.`);
 }
 
+/** Runs the work with whom the owner means. */
+async function about<Result>(
+  terminal: Terminal,
+  channel: string,
+  user: string,
+  work: (who: Meant, decisions: Decisions) => Promise<Result>,
+): Promise<Result> {
+  const { channelNamed, subjectOf } = await import('./admissions.ts');
+  const definition = channelNamed(channel);
+  return withState(terminal, async ({ people: { decisions } }) =>
+    work(await subjectOf(decisions, definition, user), decisions),
+  );
+}
+
 async function approve(terminal: Terminal, channel: string, user: string, role: AdmittedRole) {
-  const definition = await channelNamed(channel);
-  const { id, answered } = await withState(terminal, async (state) => {
-    const who = await subject(state, definition, user);
-    return { id: who.userId, answered: await state.people.decisions.allow(who, role) };
-  });
+  const { id, answered } = await about(terminal, channel, user, async (who, decisions) => ({
+    id: who.userId,
+    answered: await decisions.allow(who, role),
+  }));
   terminal.note(t`${id} may talk to the agent on ${channel}, as ${role}.`);
   if (answered > 0) terminal.note(t`Answering what they wrote: ${counted(answered)}.`);
 }
 
 async function approveOnce(terminal: Terminal, channel: string, user: string) {
-  const definition = await channelNamed(channel);
-  const answered = await withState(terminal, async (state) => {
-    const { waiting } = await subject(state, definition, user);
-    return waiting === undefined ? 0 : state.people.decisions.allowOnce(waiting);
-  });
+  const answered = await about(terminal, channel, user, async ({ waiting }, decisions) =>
+    waiting === undefined ? 0 : decisions.allowOnce(waiting),
+  );
   if (answered === 0)
     throw new CommandFailure(EXIT.notFound, t`there is no waiting message of ${user}`);
   terminal.note(t`Answering once: ${counted(answered)}.`);
 }
 
 async function block(terminal: Terminal, channel: string, user: string) {
-  const definition = await channelNamed(channel);
-  const id = await withState(terminal, async (state) => {
-    const who = await subject(state, definition, user);
-    await state.people.decisions.block(who);
+  const id = await about(terminal, channel, user, async (who, decisions) => {
+    await decisions.block(who);
     return who.userId;
   });
   terminal.note(t`${id} is blocked on ${channel}. To undo: nanobot pair revoke ${channel} ${id}`);
 }
 
 async function drop(terminal: Terminal, channel: string, user: string) {
-  const definition = await channelNamed(channel);
-  const dropped = await withState(terminal, async (state) => {
-    const { waiting } = await subject(state, definition, user);
-    if (waiting !== undefined) await state.people.decisions.drop(waiting);
+  const dropped = await about(terminal, channel, user, async ({ waiting }, decisions) => {
+    if (waiting !== undefined) await decisions.drop(waiting);
     return waiting;
   });
   if (dropped === undefined)
@@ -122,44 +128,13 @@ async function drop(terminal: Terminal, channel: string, user: string) {
   terminal.note(t`The messages of ${dropped.userId} were discarded.`);
 }
 
-/** The person or unknown sender with this id or code, otherwise a new id. @throws CommandFailure */
-async function subject(
-  { people }: OpenedState,
-  definition: ChannelDefinition,
-  user: string,
-): Promise<Pick<Subject, 'channel' | 'userId' | 'ids' | 'name' | 'waiting'>> {
-  const { name: channel } = definition;
-  const [known] = await people.decisions.find(user, channel);
-  if (known !== undefined) return known;
-  const id = checkedId(definition, user);
-  const [spelled] = await people.decisions.find(id, channel);
-  return spelled ?? { channel, userId: id, ids: [id], name: '', waiting: undefined };
-}
-
 async function revoke(terminal: Terminal, channel: string, user: string) {
-  const id = checkedId(await channelNamed(channel), user);
+  const { channelNamed, checkedId } = await import('./admissions.ts');
+  const id = checkedId(channelNamed(channel), user);
   const revoked = await withState(terminal, ({ pairing }) => pairing.revoke(channel, id));
   if (!revoked)
     throw new CommandFailure(EXIT.notFound, t`${id} is neither paired nor blocked on ${channel}`);
   terminal.note(
     t`${id} is no longer paired or blocked; only channels.${channel}.allowFrom applies.`,
   );
-}
-
-/** @throws CommandFailure where the channel does not exist */
-async function channelNamed(name: string): Promise<ChannelDefinition> {
-  const { CHANNELS } = await import('../../channels/index.ts');
-  const { nearestName } = await import('../../lib/text/cut.ts');
-  const found = CHANNELS.find((definition) => definition.name === name);
-  if (found !== undefined) return found;
-  const names = CHANNELS.map((definition) => definition.name);
-  const near = nearestName(name, names) ?? names.join(' or ');
-  throw new CommandFailure(EXIT.notFound, t`unknown channel ${name}; try ${near}`);
-}
-
-/** The id in the channel's spelling. @throws CommandFailure where it is invalid on this channel */
-function checkedId(channel: ChannelDefinition, user: string): string {
-  const spelled = channel.personId(user);
-  if (typeof spelled === 'string') return spelled;
-  throw new CommandFailure(EXIT.usage, spelled.problem);
 }

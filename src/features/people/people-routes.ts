@@ -1,6 +1,8 @@
 // People over HTTP: unknown senders, open questions and known people; and an owner's decisions
 // about them, by the same handlers as buttons, numbers and commands.
 
+import { CHANNELS } from '../../channels/index.ts';
+import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import type { Person } from '../../kernel/access/person.ts';
 import { type ApprovalPolicy, AUTOMATIC, type ToolPolicies } from '../../kernel/access/rights.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
@@ -8,7 +10,7 @@ import { personId } from '../../kernel/message/ids.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { People } from '../../kernel/people/people.ts';
-import { chosenPolicies } from '../../kernel/people/people-rows.ts';
+import { chosenPolicies, personIdKey } from '../../kernel/people/people-rows.ts';
 import {
   createUnknownSenderAnswers,
   decidedElsewhere,
@@ -21,9 +23,11 @@ import type { Questions } from '../../kernel/questions/questions.ts';
 import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { channelNamed, subjectOf } from './admissions.ts';
 import { POLICY_ROLES, policyRowOf, setApprovals, setGeneralApprovals } from './person-commands.ts';
 import { type PersonFlags, SettingError, setPerson } from './person-settings.ts';
 import {
+  admissionDecision,
   channelOfPerson,
   decided,
   onePerson,
@@ -39,6 +43,7 @@ import {
 
 /** Further persons are only counted. */
 const MAX_SHOWN_PERSONS = 200;
+const MAX_SHOWN_ADMISSIONS = 200;
 
 type PeopleServiceDeps = {
   readonly people: Pick<People, 'strangers' | 'decisions' | 'persons' | 'peopleRows' | 'pairing'>;
@@ -81,11 +86,17 @@ export function createPeopleService(deps: PeopleServiceDeps) {
   return {
     /** Times are epoch milliseconds; names and texts are untrusted and never markup. */
     async people(): Promise<PeopleView> {
-      const [waiting, open, known] = await Promise.all([
+      const [waiting, open, known, { approved }, { owners }] = await Promise.all([
         strangers.list(),
         questions.open(),
         persons.list(),
+        people.pairing.list(),
+        peopleRows.known(),
       ]);
+      const decidedFor = approved.filter(
+        ({ channel, userId, ids = [userId] }) =>
+          ids[0] === userId && !ids.some((id) => owners.has(personIdKey(channel, id))),
+      );
       return {
         unknownSenders: waiting.map(({ channel, userId, name, excerpt, lastAt, heldMessages }) => {
           return { channel, userId, name, excerpt, at: lastAt, messages: heldMessages };
@@ -101,6 +112,11 @@ export function createPeopleService(deps: PeopleServiceDeps) {
         persons: known.slice(0, MAX_SHOWN_PERSONS).map(shownPerson),
         /** Of all persons; the list may be shorter. */
         personCount: known.length,
+        admissions: decidedFor
+          .sort((one, other) => other.at - one.at)
+          .slice(0, MAX_SHOWN_ADMISSIONS)
+          .map(({ channel, userId, name, role, at }) => ({ channel, userId, name, role, at })),
+        channels: CHANNELS.map(({ name, label }) => ({ name, label })),
       };
     },
 
@@ -112,6 +128,29 @@ export function createPeopleService(deps: PeopleServiceDeps) {
       const words = await answers.answer({ rest }, { action });
       await questions.withdraw(unknownSenderQuestion(one), decidedElsewhere(words));
       return words;
+    },
+
+    /** In the words for the owner. @throws Refusal where the id is invalid on the channel */
+    async admit(channel: string, typed: string, role: AdmittedRole | 'blocked' | 'none') {
+      try {
+        const who = await subjectOf(decisions, channelNamed(channel), typed);
+        const { userId } = who;
+        note(role === 'none' ? 'undone' : role, `${channel}:${userId}`, 'by id');
+        if (role === 'none') {
+          const isUndone = await people.pairing.revoke(channel, userId);
+          return isUndone
+            ? t`Undone: for ${userId} only the configuration of the channel counts.`
+            : t`Nothing was decided about ${userId}.`;
+        }
+        if (role === 'blocked') {
+          await decisions.block(who);
+          return t`${userId} is blocked on ${channel}.`;
+        }
+        await decisions.allow(who, role);
+        return t`${userId} may talk to the agent on ${channel}, as ${role}.`;
+      } catch (error) {
+        throw error instanceof SettingError ? refusedFor(error) : error;
+      }
     },
 
     answer: (token: string): Promise<string> => questions.answer(token, owner),
@@ -130,9 +169,7 @@ export function createPeopleService(deps: PeopleServiceDeps) {
       const person = await persons.get(id);
       if (person === undefined) return undefined;
       await setPerson(people, person, flags).catch((error: unknown) => {
-        throw error instanceof SettingError
-          ? new Refusal(400, error.code, `${error.message}.`)
-          : error;
+        throw error instanceof SettingError ? refusedFor(error) : error;
       });
       note('settings', id, Object.keys(flags).join(' '));
       return t`Changed.`;
@@ -165,6 +202,8 @@ export function createPeopleService(deps: PeopleServiceDeps) {
     },
   };
 }
+
+const refusedFor = ({ code, message }: SettingError) => new Refusal(400, code, `${message}.`);
 
 function shownPerson(person: Person): ShownPerson {
   const { id, name, role, doors, approvals, conversations, limits = {} } = person;
@@ -210,6 +249,15 @@ export function peopleRoutes(people: PeopleControl, clock: Pick<Clock, 'sleep'>)
         if (result !== undefined) return { result };
         throw new Refusal(404, 'not_found', t`They no longer wait: this was already decided.`);
       },
+    ),
+    'POST /api/v1/people/admissions': endpoint(
+      {
+        summary: t`Let somebody in by their id before they write, block them, or undo either`,
+        ...{ body: admissionDecision, answer: decided },
+      },
+      async (_params, { channel, userId, role }) => ({
+        result: await people.admit(channel, userId, role),
+      }),
     ),
     'POST /api/v1/people/answers': endpoint(
       { summary: t`Answer a question by a choice of it`, body: questionAnswer, answer: decided },

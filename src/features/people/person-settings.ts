@@ -1,6 +1,7 @@
 // Changes the settings of a person by what an owner typed: the flags of `nanobot people set`, which the
 // HTTP API takes too.
 
+import { LOCAL_CHANNELS } from '../../channels/local-channel.ts';
 import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import {
   type Conversations,
@@ -25,7 +26,7 @@ import { isTimeZone } from '../../lib/time/zone-time.ts';
 /** As commander passes them; the other flags are limits. */
 export type PersonFlags = {
   readonly name?: string;
-  readonly role?: AdmittedRole;
+  readonly role?: AdmittedRole | 'blocked';
   readonly channel?: string;
   /** The earlier name of `channel`. */
   readonly door?: string;
@@ -37,8 +38,8 @@ export type PersonFlags = {
 export class SettingError extends NanobotError {
   override readonly name = 'SettingError';
 
-  constructor(message: string) {
-    super('invalid_setting', message);
+  constructor(message: string, code = 'invalid_setting') {
+    super(code, message);
   }
 }
 
@@ -49,10 +50,15 @@ export async function setPerson(
   flags: PersonFlags,
 ): Promise<void> {
   const changes = changesOf(flags);
+  const isOfThisMachine = LOCAL_CHANNELS.some((local) => personChannelOf({ doors }, local.channel));
+  if (flags.role === 'blocked' && isOfThisMachine)
+    throw new SettingError(t`whoever uses this machine cannot be blocked`);
   await people.persons.change(id, (record) =>
     changes.reduce((changed, change) => change(changed), record),
   );
-  if (flags.role !== undefined) await people.pairing.approveAll({ doors, name }, flags.role);
+  if (flags.role === 'blocked') {
+    for (const { channel, ids } of doors) await people.pairing.block({ channel, ids, name });
+  } else if (flags.role !== undefined) await people.pairing.approveAll({ doors, name }, flags.role);
 }
 
 type Change = (record: PersonRecord) => PersonRecord;

@@ -5,11 +5,15 @@ import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { checkConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
-import { loadConfig, readRawConfig, saveConfig } from '../../kernel/config/files/config-file.ts';
+import {
+  loadConfig,
+  readRawConfig,
+  saveConfig,
+  withSettings,
+} from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
-import type { JsonObject, JsonValue } from '../../kernel/config/json.ts';
-import { withValue } from '../../kernel/config/json-paths.ts';
+import type { JsonValue } from '../../kernel/config/json.ts';
 import { Refusal } from '../../kernel/http-routes.ts';
 import { ConfigError, NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
@@ -129,20 +133,14 @@ export async function currentConfig({ home, env }: SetupHost): Promise<Config> {
   return (await loadConfig(home, env)).config;
 }
 
-/** The configuration with these settings applied. @throws ConfigError */
+/** The configuration with these settings. @throws ConfigError */
 export async function tryOut({ home, env }: SetupHost, settings: Settings): Promise<Config> {
-  const raw = applied(await readRawConfig(home), settings);
+  const raw = withSettings(await readRawConfig(home), settings, env);
   const secrets = await findSecrets(raw, env, home);
   return checkConfig(JSON.stringify(raw), env, {}, secrets).config;
 }
 
+/** @throws ConfigError */
 export async function save({ home, env }: SetupHost, settings: Settings): Promise<void> {
-  await saveConfig(home, applied(await readRawConfig(home), settings), env);
-}
-
-function applied(raw: JsonObject, settings: Settings): JsonObject {
-  return Object.entries(settings).reduce(
-    (changed, [path, value]) => withValue(changed, path, value),
-    raw,
-  );
+  await saveConfig(home, withSettings(await readRawConfig(home), settings, env), env);
 }

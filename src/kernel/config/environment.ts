@@ -56,10 +56,12 @@ export function settingVariables(
   });
 }
 
-/** The variable that sets the key of this path, or one below it. */
+/** The variable that sets the key of this path, a section above it, or one below it. */
 export function variableOf(path: string, env: Environment): string | undefined {
-  const name = `NANOBOT__${path.replaceAll('.', '__')}`;
-  return Object.keys(env).find((one) => one === name || one.startsWith(`${name}__`));
+  return settingVariables(env).find(
+    (one) =>
+      one.path === path || path.startsWith(`${one.path}.`) || one.path.startsWith(`${path}.`),
+  )?.name;
 }
 
 /** Whether the text is exactly one reference, so that showing it reveals nothing. */

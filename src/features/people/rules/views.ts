@@ -54,6 +54,14 @@ const person = z.object({
     .describe('Of messages, tokens and money; absent: as configured. 0: no limit.'),
 });
 
+const admission = z.object({
+  channel: z.string(),
+  userId: z.string(),
+  name: z.string(),
+  role: z.enum([...ADMITTED_ROLES, 'blocked']),
+  at: z.number().describe('Of the decision.'),
+});
+
 export const peopleView = z.object({
   unknownSenders: z.array(unknownSender),
   questions: z.array(question).describe('That wait for an owner.'),
@@ -68,16 +76,33 @@ export const peopleView = z.object({
     .describe('Of owners, of trusted people, and of groups that have one.'),
   persons: z.array(person),
   personCount: z.number().describe('Of all; the list may be shorter.'),
+  admissions: z
+    .array(admission)
+    .describe(
+      'Decided about ids from which no message was admitted since, newest first, at most 200.',
+    ),
+  channels: z
+    .array(z.object({ name: z.string(), label: z.string() }))
+    .describe('On which people can be let in by their id.'),
 });
 
 export const onePerson = z.object({ id: z.string().min(1).max(MAX_ID_CHARS) });
 
 export const decided = result;
 
-export const unknownSenderDecision = z.strictObject({
+const idOnChannel = {
   channel: z.string().regex(/^[a-z0-9-]{1,64}$/, 'is not a name'),
   userId: z.string().min(1).max(MAX_ID_CHARS),
+};
+
+export const unknownSenderDecision = z.strictObject({
+  ...idOnChannel,
   action: z.enum(['once', 'allow', 'block', 'drop']),
+});
+
+export const admissionDecision = z.strictObject({
+  ...idOnChannel,
+  role: z.enum([...ADMITTED_ROLES, 'blocked', 'none']).describe('none: undo what was decided.'),
 });
 
 export const questionAnswer = z.strictObject({
@@ -95,7 +120,7 @@ const typed = z.string().max(MAX_TEXT_CHARS).exactOptional();
 export const personSettings = z
   .strictObject({
     name: typed,
-    role: z.enum(ADMITTED_ROLES).exactOptional(),
+    role: z.enum([...ADMITTED_ROLES, 'blocked']).exactOptional(),
     language: typed,
     timezone: typed,
     quiet: typed,

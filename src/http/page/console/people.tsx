@@ -17,7 +17,7 @@ import {
   useLive,
   type ViewProps,
 } from './parts.tsx';
-import { type Decide, PersonCard, PolicyChoice } from './person.tsx';
+import { type Decide, PersonCard, PolicyChoice, ROLES } from './person.tsx';
 
 const PEOPLE = '/api/v1/people';
 const RULES = '/api/v1/approvals/rules';
@@ -73,6 +73,7 @@ export function People({ parts }: ViewProps) {
             <Waiting people={people} parts={parts} decide={decide} />
             <Rules rules={rules.value.value?.rules ?? []} parts={parts} decide={decide} />
             <Known people={people} decide={decide} />
+            <Admissions people={people} decide={decide} />
             <Policies policies={people.policies} decide={decide} />
           </>
         )}
@@ -235,17 +236,86 @@ function Known({ people: { persons, personCount }, decide }: KnownProps) {
   return (
     <section class="section" aria-labelledby="known">
       <h2 id="known">{t`Known people`}</h2>
-      {persons.length === 0 && (
-        <p class="soft">
-          {t`Nobody was let in yet. Let people in by a code: nanobot pair, or /pair in a chat.`}
-        </p>
-      )}
+      {persons.length === 0 && <p class="soft">{t`Nobody has written yet.`}</p>}
       <div class="settings">
         {persons.map((person) => (
           <PersonCard key={person.id} person={person} others={persons} decide={decide} />
         ))}
       </div>
       {more > 0 && <p class="soft">{t`and ${more} more: nanobot people list`}</p>}
+    </section>
+  );
+}
+
+/** People are let in before they write, by their id. */
+function Admissions({ people: { admissions, channels }, decide }: KnownProps) {
+  const form = useRef<HTMLFormElement>(null);
+
+  async function letIn(event: SubmitEvent) {
+    event.preventDefault();
+    if (form.current === null) return;
+    const typed = Object.fromEntries(new FormData(form.current));
+    if (await decide(`${PEOPLE}/admissions`, typed)) form.current?.reset();
+  }
+
+  return (
+    <section class="card" aria-labelledby="let-in">
+      <h2 id="let-in">{t`Let somebody in`}</h2>
+      <p class="soft">
+        {t`Before they write, by their id: the number of a Telegram account, a phone number with its country code, a mail address, or a Lark id. Who writes first waits above for your decision.`}
+      </p>
+      <form ref={form} class="person-form" aria-labelledby="let-in" onSubmit={letIn}>
+        <label>
+          {t`Channel`}
+          <select name="channel">
+            {channels.map(({ name, label }) => (
+              <option key={name} value={name}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {t`Id`}
+          <input name="userId" required maxLength={320} autocomplete="off" autocapitalize="none" />
+        </label>
+        <label>
+          {t`Role`}
+          <select name="role">
+            {(['trusted', 'guest', 'owner', 'blocked'] as const).map((role) => (
+              <option key={role} value={role}>
+                {ROLES[role]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <div class="actions">
+          <button type="submit" class="button">{t`Save`}</button>
+        </div>
+      </form>
+      {admissions.length > 0 && (
+        <ul class="runs" aria-label={t`Decided, and no message since`}>
+          {admissions.map(({ channel, userId, name, role, at }) => (
+            <li key={`${channel} ${userId}`} class="actions" data-admission={userId}>
+              <span>
+                {channel} <code>{userId}</code> <bdi>{name}</bdi>{' '}
+                <span class={role === 'blocked' ? 'badge bad' : 'badge'}>{ROLES[role]}</span>{' '}
+                <span class="soft">
+                  <Ago at={at} />
+                </span>
+              </span>
+              <button
+                type="button"
+                class="button small"
+                aria-label={t`Undo for ${userId}`}
+                onClick={() => decide(`${PEOPLE}/admissions`, { channel, userId, role: 'none' })}
+              >
+                {t`Undo`}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
     </section>
   );
 }

@@ -13,7 +13,7 @@ const POLICIES = [
   ['normal', t`normal`],
   ['open', t`open`],
 ] as const;
-const ROLES: Readonly<Record<ShownPerson['role'], string>> = {
+export const ROLES: Readonly<Record<ShownPerson['role'], string>> = {
   owner: t`owner`,
   trusted: t`trusted`,
   guest: t`guest`,
@@ -131,7 +131,11 @@ function Settings({ person, decide }: Omit<PersonProps, 'others'>) {
       </select>
     </label>
   );
-  const roles = (['owner', 'trusted', 'guest'] as const).map((one) => [one, ROLES[one]] as const);
+  // Whoever logs in on the page cannot be blocked.
+  const isLocal = person.channels.some(({ channel }) => channel === 'web');
+  const roles = (['owner', 'trusted', 'guest', 'blocked'] as const)
+    .filter((one) => !isLocal || one !== 'blocked')
+    .map((one) => [one, ROLES[one]] as const);
   const isListed = roles.some(([one]) => one === role);
   return (
     <form

@@ -15,9 +15,9 @@ import {
   contentProblems,
 } from '../check.ts';
 import { CONFIG_VERSION, type Config } from '../config.ts';
-import type { Environment } from '../environment.ts';
-import { type JsonObject, readJson } from '../json.ts';
-import { valueAt } from '../json-paths.ts';
+import { type Environment, variableOf } from '../environment.ts';
+import { type JsonObject, type JsonValue, readJson } from '../json.ts';
+import { valueAt, withValue } from '../json-paths.ts';
 import { migrateConfig } from '../migration.ts';
 import { keepVersion } from './config-history.ts';
 import { type Home, readMadeToken } from './home.ts';
@@ -187,6 +187,34 @@ export async function saveConfig(home: Home, raw: JsonObject, env: Environment):
   await writeAtomic(home.config, textOf(raw));
   await keepVersion(home);
 }
+
+/**
+ * The configuration with these settings, by dotted path.
+ * @throws ConfigError where a variable of the environment takes precedence over one of them
+ */
+export function withSettings(
+  raw: JsonObject,
+  settings: Readonly<Record<string, JsonValue>>,
+  env: Environment,
+): JsonObject {
+  const problems = Object.entries(settings).flatMap(([path, value]) => {
+    const name = variableOf(path, env);
+    if (name === undefined || env[name] === textOfValue(value)) return [];
+    return {
+      path,
+      problem: t`the environment variable ${name} sets it and takes precedence over the file`,
+      remedy: t`Change or unset the variable where the gateway is started.`,
+    };
+  });
+  if (problems.length > 0) throw configError(problems);
+  return Object.entries(settings).reduce(
+    (changed, [path, value]) => withValue(changed, path, value),
+    raw,
+  );
+}
+
+const textOfValue = (value: JsonValue) =>
+  typeof value === 'string' ? value : JSON.stringify(value);
 
 /** What keeps a configuration from replacing that of the file. */
 export async function newProblems(
