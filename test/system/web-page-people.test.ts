@@ -204,6 +204,10 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await fitsIn('people', async (page) => {
       await page.waitForSelector('[data-rule]');
     });
+    await fitsIn('people-let-in', async (page) => {
+      await page.fill('[name="userId"]', LONG_WORD);
+      await page.locator('#let-in').scrollIntoViewIfNeeded();
+    });
     await fitsIn('people-one', async (page) => {
       await page.locator('[data-person] > summary').first().click();
       await page.locator('[data-person] > summary').first().scrollIntoViewIfNeeded();
