@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fused, openVectors } from '../src/features/semantic-search/vectors.ts';
-import { createTextIndex } from '../src/kernel/bus/store/text-index.ts';
+import { createFileIndex } from '../src/kernel/bus/store/file-index.ts';
 import { silentLogger } from '../src/lib/logger.ts';
 import { percentile } from './load.ts';
 import { nowMs } from './peers.ts';
@@ -31,7 +31,7 @@ async function measure(passages: number, dimensions: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
   const path = join(folder, 'index.db');
   const random = createRandom(7);
-  const index = createTextIndex({ path, log: silentLogger });
+  const index = createFileIndex({ path, log: silentLogger });
   try {
     const vectors = openVectors(index);
     await vectors.use('bench');
@@ -41,9 +41,10 @@ async function measure(passages: number, dimensions: number): Promise<void> {
         text: textOf(random),
       }));
       const source = { name: `files/${at}.md`, scope: SCOPE, label: `${at}.md` };
-      index.put(source, { stamp: '', position: 0 }, parts, false);
-      for (const part of vectors.next(Number.MAX_SAFE_INTEGER, PARTS_OF_FILE)) {
-        vectors.put(part, [{ offset: 0, vector: vectorOf(random, dimensions) }]);
+      const step = { from: undefined, to: { stamp: '', position: 0 }, replaces: false };
+      await index.put(source, step, parts);
+      for (const part of await vectors.next(Number.MAX_SAFE_INTEGER, PARTS_OF_FILE)) {
+        await vectors.put(part, [{ offset: 0, vector: vectorOf(random, dimensions) }]);
       }
     }
     const options = { scopes: [SCOPE], limit: 50 };
@@ -54,10 +55,10 @@ async function measure(passages: number, dimensions: number): Promise<void> {
       const text = textOf(random).split(' ').slice(0, 4).join(' ');
       const vector = vectorOf(random, dimensions);
       const begun = nowMs();
-      const byWords = index.find(text, { ...options, now: 0 });
+      const byWords = await index.find(text, { ...options, now: 0 });
       words.push(nowMs() - begun);
       const near = await vectors.nearest(vector, options);
-      vectors.parts(fused([byWords.map(({ id }) => id), near.map(({ part }) => part)]));
+      await vectors.parts(fused([byWords.map(({ id }) => id), near.map(({ part }) => part)]));
       meaning.push(nowMs() - begun - (words.at(-1) ?? 0));
     }
     held.disable();
@@ -72,7 +73,7 @@ async function measure(passages: number, dimensions: number): Promise<void> {
       megabytes((await stat(path)).size),
     );
   } finally {
-    index[Symbol.dispose]();
+    await index[Symbol.asyncDispose]();
     await rm(folder, { recursive: true, force: true });
   }
 }

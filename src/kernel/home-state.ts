@@ -8,7 +8,7 @@ import { basename } from 'node:path';
 import { z } from 'zod';
 import { textIfThere, writeAtomic } from '../lib/files/files.ts';
 import { parseJson } from '../lib/json/json.ts';
-import { silentLogger } from '../lib/logger.ts';
+import { type Logger, silentLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { InboundEntry } from './bus/bus.ts';
@@ -22,6 +22,7 @@ import {
   HomeLockedError,
   StoreError,
 } from './bus/store/store.ts';
+import type { TextIndex } from './bus/store/text-index.ts';
 import type { Config } from './config/config.ts';
 import { expandEnvironment, withVariables } from './config/environment.ts';
 import { type Home, isShared } from './config/files/home.ts';
@@ -215,6 +216,37 @@ export async function refuseOlder(home: Home): Promise<void> {
   if (!existsSync(home.runtime)) return;
   const { isBehind } = await import('./recovery.ts');
   if (await isBehind(home)) throw damagedStore(home.state, t`is older than the conversations`);
+}
+
+/** The full-text index of a home: beside its store in a database, or in a file. */
+export async function openTextIndex(
+  home: Home,
+  store: Pick<EmbeddedStore, 'textIndex'>,
+  log: Logger,
+): Promise<TextIndex> {
+  if (store.textIndex === undefined) {
+    return (await import('./bus/store/file-index.ts')).createFileIndex({ path: home.index, log });
+  }
+  // One that was used before holds texts that nothing would erase any more.
+  for (const end of ['', '-wal', '-shm']) await rm(home.index + end, { force: true });
+  return store.textIndex;
+}
+
+/** For a command. @throws StoreError, ConfigError */
+export async function withTextIndex(
+  home: Home,
+  clock: Clock,
+  work: (index: TextIndex) => Promise<void>,
+): Promise<void> {
+  const opened = new AsyncDisposableStack();
+  try {
+    const isInStore = (await storeSetting(home)).engine === 'postgres';
+    const options = { clock, log: silentLogger };
+    const store = isInStore ? opened.use(await openStore(home, options)) : {};
+    await work(opened.use(await openTextIndex(home, store, silentLogger)));
+  } finally {
+    await opened.disposeAsync();
+  }
 }
 
 /** A running gateway moves its entries twice a second. */

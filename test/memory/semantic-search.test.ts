@@ -3,7 +3,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   checkEmbeddings,
   createEmbedder,
@@ -11,10 +11,9 @@ import {
   embedPaid,
 } from '../../src/features/semantic-search/embeddings.ts';
 import { fused, openVectors, piecesOf } from '../../src/features/semantic-search/vectors.ts';
-import { createTextIndex, type IndexedPart } from '../../src/kernel/bus/store/text-index.ts';
+import type { IndexedPart } from '../../src/kernel/bus/store/text-index.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { tellingWords } from '../../src/tools/search/rules/search-route.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
@@ -25,6 +24,7 @@ import {
   startEmbeddingServer,
 } from '../support/embedding-server.ts';
 import { FACTS, QUESTIONS } from '../support/plain-facts.ts';
+import { type IndexProcesses, onEachIndex } from '../support/text-indexes.ts';
 
 const { signal } = new AbortController();
 const SCOPE = 'files:';
@@ -34,42 +34,53 @@ const part = (text: string, place = 1): IndexedPart => ({
   ...{ place, role: 'note', isForeign: true, at: 0, text },
 });
 
-async function openIndex() {
-  const path = join(await temporaryFolder(), 'index.db');
-  const index = createTextIndex({ path, log: silentLogger });
-  onTestFinished(() => index[Symbol.dispose]());
-  const put = (name: string, parts: readonly IndexedPart[], scope = SCOPE) =>
-    index.put({ name, scope, label: name }, { stamp: '', position: 0 }, parts, true);
+async function openVectorIndex({ open }: IndexProcesses) {
+  const index = await open();
+  const put = async (name: string, parts: readonly IndexedPart[], scope = SCOPE) => {
+    const from = await index.state(name);
+    const step = { from, to: { stamp: '', position: 0 }, replaces: true };
+    return index.put({ name, scope, label: name }, step, parts);
+  };
   const vectors = openVectors(index);
   await vectors.use('sim');
-  const embedAll = () => {
-    for (const waiting of vectors.next(Number.MAX_SAFE_INTEGER, 1000)) {
+  const embedAll = async () => {
+    for (const waiting of await vectors.next(Number.MAX_SAFE_INTEGER, 1000)) {
       const pieces = piecesOf(waiting.text);
-      vectors.put(
+      await vectors.put(
         waiting,
         pieces.map(({ offset, text }) => ({ offset, vector: vectorOf(text) })),
       );
     }
   };
-  return { path, index, vectors, put, embedAll };
+  const counts = async () => {
+    const { vectors: there, waiting } = await vectors.counts();
+    return [there, waiting];
+  };
+  return { index, vectors, put, embedAll, counts };
 }
 
-describe('ranking', () => {
-  it('finds more than words alone, in questions that use other words', async () => {
+describe('vectors', () => onEachIndex(testVectors));
+
+function testVectors(processes: () => Promise<IndexProcesses>): void {
+  const openIndex = async () => openVectorIndex(await processes());
+
+  it('find more than words alone, in questions that use other words', async () => {
     const { index, vectors, put, embedAll } = await openIndex();
-    put('facts', FACTS.map(part));
-    embedAll();
+    await put('facts', FACTS.map(part));
+    await embedAll();
     const recallAt5 = { words: 0, meaning: 0, both: 0 };
     for (const [question, fact] of QUESTIONS) {
       const options = { scopes: [SCOPE], limit: 50 };
       const words = tellingWords(question).join(' ') || question;
-      const byWords = index.find(words, { ...options, now: 0 }).map(({ id }) => id);
+      const byWords = (await index.find(words, { ...options, now: 0 })).map(({ id }) => id);
       const near = (await vectors.nearest(vectorOf(question), options)).map((each) => each.part);
-      const isIn = (ids: readonly number[]) =>
-        [...vectors.parts(ids.slice(0, 5)).values()].some(({ text }) => text.startsWith(fact));
-      if (isIn(byWords)) recallAt5.words += 1;
-      if (isIn(near)) recallAt5.meaning += 1;
-      if (isIn(fused([byWords, near]))) recallAt5.both += 1;
+      const isIn = async (ids: readonly number[]) =>
+        [...(await vectors.parts(ids.slice(0, 5))).values()].some(({ text }) =>
+          text.startsWith(fact),
+        );
+      if (await isIn(byWords)) recallAt5.words += 1;
+      if (await isIn(near)) recallAt5.meaning += 1;
+      if (await isIn(fused([byWords, near]))) recallAt5.both += 1;
     }
     expect({ ...recallAt5, of: QUESTIONS.length }).toEqual({
       words: 26,
@@ -79,6 +90,76 @@ describe('ranking', () => {
     });
   });
 
+  it('stay with texts that did not change, and go with those that are gone', async () => {
+    const { vectors, put, embedAll, counts, index } = await openIndex();
+    const lines = ['the first line of the note', 'the second line of the note'];
+    await put('note', lines.map(part));
+    await embedAll();
+    expect(await counts()).toEqual([2, 0]);
+    expect(await vectors.dimensions()).toBe(DIMENSIONS);
+    await put(
+      'note',
+      ['a new line on top of all', ...lines.slice(0, 1)].map((text, at) => part(text, at + 5)),
+    );
+    expect(await counts()).toEqual([1, 1]);
+    const [kept] = await vectors.nearest(vectorOf('first line'), { scopes: [SCOPE], limit: 5 });
+    expect((await vectors.parts([kept?.part ?? 0])).get(kept?.part ?? 0)).toMatchObject({
+      place: 6,
+      text: lines[0],
+    });
+    expect(await index.find('second', { scopes: [SCOPE], limit: 5, now: 0 })).toEqual([]);
+    await index.remove('note');
+    expect(await counts()).toEqual([0, 0]);
+    expect(await vectors.dimensions()).toBeUndefined();
+  });
+
+  it('are those of another process, as near as there', async () => {
+    const shared = await processes();
+    const [one, other] = [await openVectorIndex(shared), await openVectorIndex(shared)];
+    await one.put('facts', FACTS.slice(0, 20).map(part));
+    expect(await other.counts()).toEqual([0, 20]);
+    await one.embedAll();
+    expect(await other.counts()).toEqual([20, 0]);
+    const near = ({ vectors }: typeof one) =>
+      vectors.nearest(vectorOf(FACTS[3] ?? ''), { scopes: [SCOPE], limit: 3 });
+    const [best] = await near(other);
+    expect(await near(other)).toEqual(await near(one));
+    expect(best?.similarity).toBeGreaterThan(0);
+  });
+
+  it('are not stored for a text that was replaced while the server worked', async () => {
+    const { vectors, put, counts } = await openIndex();
+    await put('note', [part('what is to be forgotten soon')]);
+    const [waiting] = await vectors.next(Number.MAX_SAFE_INTEGER, 1);
+    if (waiting === undefined) throw new Error('nothing waits');
+    await put('note', [part('something else entirely now')]);
+    await vectors.put(waiting, [{ offset: 0, vector: vectorOf(waiting.text) }]);
+    expect(await counts()).toEqual([0, 1]);
+  });
+
+  it('of other scopes are not seen, and those of a model that is gone are made anew', async () => {
+    const { vectors, put, embedAll, counts } = await openIndex();
+    await put('mine', [part('the cat sleeps on the warm stove')], 'notes:');
+    await put('theirs', [part('the cat of somebody else sleeps')], 'notes:people/p/');
+    await embedAll();
+    const near = (scopes: readonly string[]) =>
+      vectors.nearest(vectorOf('cat sleeps'), { scopes, limit: 5 });
+    expect(await near(['notes:'])).toHaveLength(1);
+    expect(await near(["notes:', 'notes:people/p/"])).toEqual([]);
+    expect(await near([])).toEqual([]);
+    expect(await near(['notes:', 'notes:people/p/'])).toHaveLength(2);
+    await vectors.leaveOut('notes:people/');
+    expect(await counts()).toEqual([1, 1]);
+    await vectors.use('another');
+    expect(await counts()).toEqual([0, 2]);
+    await embedAll();
+    await vectors.unusable();
+    await vectors.use('another');
+    expect(await counts()).toEqual([0, 2]);
+  });
+}
+
+describe('ranking', () => {
   it('joins lists by ranks', () => {
     expect(
       fused([
@@ -102,55 +183,6 @@ describe('ranking', () => {
     expect(piecesOf('字'.repeat(2500)).map(({ text: piece }) => piece.length)).toEqual([
       1000, 1000, 500,
     ]);
-  });
-});
-
-describe('vectors', () => {
-  it('stay with texts that did not change, and go with those that are gone', async () => {
-    const { vectors, put, embedAll, index } = await openIndex();
-    const lines = ['the first line of the note', 'the second line of the note'];
-    put('note', lines.map(part));
-    embedAll();
-    expect([vectors.count(), vectors.waiting()]).toEqual([2, 0]);
-    put(
-      'note',
-      ['a new line on top of all', ...lines.slice(0, 1)].map((text, at) => part(text, at + 5)),
-    );
-    expect([vectors.count(), vectors.waiting()]).toEqual([1, 1]);
-    const [kept] = await vectors.nearest(vectorOf('first line'), { scopes: [SCOPE], limit: 5 });
-    expect(vectors.parts([kept?.part ?? 0]).get(kept?.part ?? 0)).toMatchObject({
-      place: 6,
-      text: lines[0],
-    });
-    expect(index.find('second', { scopes: [SCOPE], limit: 5, now: 0 })).toEqual([]);
-    index.remove('note');
-    expect([vectors.count(), vectors.waiting()]).toEqual([0, 0]);
-  });
-
-  it('are not stored for a text that was replaced while the server worked', async () => {
-    const { vectors, put } = await openIndex();
-    put('note', [part('what is to be forgotten soon')]);
-    const [waiting] = vectors.next(Number.MAX_SAFE_INTEGER, 1);
-    if (waiting === undefined) throw new Error('nothing waits');
-    put('note', [part('something else entirely now')]);
-    vectors.put(waiting, [{ offset: 0, vector: vectorOf(waiting.text) }]);
-    expect([vectors.count(), vectors.waiting()]).toEqual([0, 1]);
-  });
-
-  it('of other scopes are not seen, and those of a model that is gone are made anew', async () => {
-    const { vectors, put, embedAll } = await openIndex();
-    put('mine', [part('the cat sleeps on the warm stove')], 'notes:');
-    put('theirs', [part('the cat of somebody else sleeps')], 'notes:people/p/');
-    embedAll();
-    const near = (scopes: readonly string[]) =>
-      vectors.nearest(vectorOf('cat sleeps'), { scopes, limit: 5 });
-    expect(await near(['notes:'])).toHaveLength(1);
-    expect(await near(["notes:', 'notes:people/p/"])).toEqual([]);
-    expect(await near([])).toEqual([]);
-    await vectors.leaveOut('notes:people/');
-    expect([vectors.count(), vectors.waiting()]).toEqual([1, 1]);
-    await vectors.use('another');
-    expect([vectors.count(), vectors.waiting()]).toEqual([0, 2]);
   });
 });
 

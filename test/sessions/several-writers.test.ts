@@ -2,12 +2,10 @@
 // stores, and what two of them do to one conversation.
 
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts';
-import { createTextIndex } from '../../src/kernel/bus/store/text-index.ts';
 import { sessionKey } from '../../src/kernel/message/ids.ts';
-import { createSessionIndexing } from '../../src/kernel/sessions/index-sessions.ts';
+import { createSessionIndexing, forgetMissing } from '../../src/kernel/sessions/index-sessions.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { testSessionStore, turnEntries } from '../contract/session-store.ts';
@@ -35,7 +33,9 @@ async function createWriters() {
     const store = await openPostgresStore({ url, clock, log: silentLogger, isShared: true });
     onTestFinished(() => store[Symbol.asyncDispose]());
     const policy = () => ROOMY;
-    return createJsonlSessionStore({ folder, store, clock, log: silentLogger, policy });
+    const sessions = createJsonlSessionStore({ folder, store, clock, log: silentLogger, policy });
+    if (store.textIndex === undefined) throw new Error('the store has no index');
+    return Object.assign(sessions, { index: store.textIndex });
   }
   return { clock, folder, open };
 }
@@ -122,24 +122,20 @@ describe.skipIf(!hasPostgres)('with the PostgreSQL server of Debian', () => {
     const { clock, open } = await createWriters();
     await using one = await open();
     await using other = await open();
-    using index = createTextIndex({
-      path: join(await temporaryFolder(), 'i.db'),
-      log: silentLogger,
-    });
     const indexing = createSessionIndexing({
-      ...{ files: other, index, clock, log: silentLogger, isShared: true },
+      ...{ files: other, index: other.index, clock, log: silentLogger, isShared: true },
       forgetOthers: async () => undefined,
     });
-    const found = async (words: string) => {
-      await indexing.flushFor([KEY]);
-      return index.find(words, { scopes: [`session:${KEY}`], limit: 9, now: 0 }).length;
-    };
-    expect(await found('parrot')).toBe(0);
+    const options = { scopes: [`session:${KEY}`], limit: 9, now: 0 };
+    const found = async (words: string) => (await other.index.find(words, options)).length;
     await one.append(KEY, [userEntry('t1', 'the parrot sings')], DURABLE);
+    await indexing.flushFor([KEY]);
     expect(await found('parrot')).toBe(1);
     await one.append(KEY, [userEntry('t2', 'a parrot again')], DURABLE);
+    await indexing.flushFor([KEY]);
     expect(await found('parrot')).toBe(2);
     await one.exclusively(KEY, () => rm(one.folder, { recursive: true }));
+    await forgetMissing(one.index, one.folder);
     expect(await found('parrot')).toBe(0);
   });
 

@@ -148,8 +148,14 @@ describe.skipIf(!hasPostgres)('nanobot store migrate', () => {
           expect({ to, stderr }).toMatchObject({ stderr: expect.stringMatching(/already/) });
         expect(await engineOf(home.path)).toBe(to);
         expect(existsSync(join(home.path, 'state.db'))).toBe(to === 'sqlite');
-        if (to === 'sqlite') expect(contents(join(home.path, 'state.db'))).toEqual(before);
-        else expect(await lastNumbers()).toEqual(before.given);
+        const indexed = 'nanobot.text_source';
+        if (to === 'postgres') {
+          expect(await lastNumbers()).toEqual(before.given);
+          await server.query(url, `INSERT INTO ${indexed} VALUES ('n', 's', 'l', '', 0)`);
+        } else {
+          expect(contents(join(home.path, 'state.db'))).toEqual(before);
+          expect(await server.query(url, `SELECT FROM ${indexed}`)).toEqual([]);
+        }
       }
     } while (kills < KILLS);
   }, 900_000);
@@ -211,6 +217,8 @@ describe.skipIf(!hasPostgres)('the schema in PostgreSQL', () => {
       at,
       `INSERT INTO nanobot.key_value VALUES ('s', 'k', 'v', 1); DROP TABLE nanobot.installation;
        DROP TABLE nanobot.leader, nanobot.node, nanobot.live_update;
+       DROP TABLE nanobot.text_source, nanobot.text_part, nanobot.text_model, nanobot.text_waiting,
+         nanobot.text_vector;
        DROP INDEX nanobot.session_entry_session, nanobot.session_entry_left, nanobot.outbound_sending;
        ALTER TABLE nanobot.process DROP COLUMN written_at;
        ALTER TABLE nanobot.session_entry DROP COLUMN in_file;

@@ -213,7 +213,7 @@ async function checkMigration({ home, clock }: Machine): Promise<readonly Findin
 }
 
 async function checkIndex(home: Home): Promise<readonly Finding[]> {
-  const { isIndexWhole } = await import('../../kernel/bus/store/text-index.ts');
+  const { isIndexWhole } = await import('../../kernel/bus/store/file-index.ts');
   if (isIndexWhole(home.index)) return [];
   const files = ['', '-wal', '-shm'].map((suffix) => home.index + suffix);
   const remedy = t`Run: nanobot doctor --fix, or delete it while the gateway is stopped; it is rebuilt.`;

@@ -3,18 +3,23 @@
 
 import { existsSync } from 'node:fs';
 import { type EmbeddedStore, StoreError } from '../../kernel/bus/store/store.ts';
-import { createTextIndex, type TextIndex } from '../../kernel/bus/store/text-index.ts';
+import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import { completeSessions, hasState, withOpenState } from '../../kernel/home-state.ts';
+import {
+  completeSessions,
+  hasState,
+  storeSetting,
+  withOpenState,
+  withTextIndex,
+} from '../../kernel/home-state.ts';
 import { chatRefOf } from '../../kernel/message/message.ts';
 import { type PurgedRecords, purgeRecords } from '../../kernel/observe/purge-records.ts';
 import { complain } from '../../kernel/sessions/forget.ts';
 import { forgetMissing } from '../../kernel/sessions/index-sessions.ts';
 import type { Unwritten } from '../../kernel/sessions/journal.ts';
 import { createSessionMaintenance, type FileCount } from '../../kernel/sessions/maintenance.ts';
-import { silentLogger } from '../../lib/logger.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
@@ -128,27 +133,28 @@ export async function openSessionCare(
         if (!(error instanceof StoreError) || error.code !== 'store_damaged') throw error;
         return new Map();
       }),
-    withIndex: (work) => withIndex(home, work),
+    withIndex: (work) => withIndex(home, clock, work),
     async withStore(work) {
       if (await hasState(home)) await withOpenState(home, clock, ({ store }) => work(store));
     },
   });
 }
 
-async function withIndex(home: Home, work: (index: TextIndex) => Promise<void>): Promise<void> {
-  if (!existsSync(home.index)) return;
-  const index = createTextIndex({ path: home.index, log: silentLogger });
-  try {
+async function withIndex(
+  home: Home,
+  clock: Clock,
+  work: (index: TextIndex) => Promise<void>,
+): Promise<void> {
+  if (!existsSync(home.index) && (await storeSetting(home)).engine === 'sqlite') return;
+  await withTextIndex(home, clock, async (index) => {
     await work(index);
     await index.scrub();
-  } finally {
-    index[Symbol.dispose]();
-  }
+  });
 }
 
 /** Removes files that no longer exist from the full-text index. */
-export const forgetIndexed = (home: Home, workspace: string): Promise<void> =>
-  withIndex(home, async (index) => {
+export const forgetIndexed = (home: Home, clock: Clock, workspace: string): Promise<void> =>
+  withIndex(home, clock, async (index) => {
     const { forgetMissingNotes } = await import('../memory/notes.ts');
     await forgetMissing(index, home.sessions);
     await forgetMissingNotes(index, workspace);

@@ -37,15 +37,9 @@ async function reindex(terminal: Terminal): Promise<void> {
       t`there is no search by meaning: set search.embeddings.model`,
     );
   }
-  const { createTextIndex } = await import('../../kernel/bus/store/text-index.ts');
+  const { withTextIndex } = await import('../../kernel/home-state.ts');
   const { openVectors } = await import('../semantic-search/vectors.ts');
-  const { silentLogger } = await import('../../lib/logger.ts');
-  const index = createTextIndex({ path: terminal.home.index, log: silentLogger });
-  try {
-    openVectors(index).unusable();
-  } finally {
-    index[Symbol.dispose]();
-  }
+  await withTextIndex(terminal.home, terminal.clock, (index) => openVectors(index).unusable());
   terminal.note(t`The gateway makes them within some seconds, or when it next runs.`);
 }
 

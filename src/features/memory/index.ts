@@ -3,8 +3,9 @@
 
 import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { CHANNELS } from '../../channels/index.ts';
-import { createTextIndex, type TextIndex } from '../../kernel/bus/store/text-index.ts';
+import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import { openTextIndex } from '../../kernel/home-state.ts';
 import { maxFileBytes } from '../../kernel/media/files.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
@@ -109,7 +110,7 @@ export async function install(kernel: Kernel): Promise<void> {
   const files = createGuardedFiles({ forbidden: [home.root], exclusively });
   const reader = { files, workspace, log };
   const { sessionFiles } = kernel;
-  const index = resources.use(createTextIndex({ path: home.index, log }));
+  const index = resources.use(await openTextIndex(home, store, log));
   const notes = createFileMemory({ ...reader, clock, timeZone, index });
   const working = createWorkingMemories({ ...reader, clock });
   const begunAt = clock.now();
@@ -118,7 +119,7 @@ export async function install(kernel: Kernel): Promise<void> {
     await forgetMissingNotes(index, workspace());
     if (live.config.search.embeddings.model !== '') return;
     // Nothing keeps them up to date while the search by meaning is off.
-    for (const name of index.sources(FILE_SOURCES)) index.remove(name);
+    for (const name of (await index.states(FILE_SOURCES)).keys()) await index.remove(name);
   };
   const indexing = createSessionIndexing({
     ...{ files: sessionFiles, index, clock, log, forgetOthers },
@@ -162,6 +163,7 @@ export async function install(kernel: Kernel): Promise<void> {
     undoHandler((id) => notes.takeBackUntrusted(id)),
   );
   add.task({ name: 'index', run: (signal) => indexing.run(signal) });
+  add.task({ name: 'index sweep', isOnce: true, run: (signal) => indexing.runSweeps(signal) });
   add.task({ name: 'forgetting', isOnce: true, run: (signal) => forgetting.run(signal) });
   const side = kernel.use(SIDE_MODEL);
   const reflection = createReflection({ ...reader, working });

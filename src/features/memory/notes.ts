@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
-import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
+import type { IndexState, TextIndex } from '../../kernel/bus/store/text-index.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import { daysBack, isoTime } from '../../kernel/sessions/rules/file.ts';
@@ -276,16 +276,20 @@ async function findNotes(
 ): Promise<readonly MemoryHit[]> {
   const { words, notes, now } = query;
   await refreshNotes(index, reader, notes);
-  const found = index.find(words, { scopes: [scopeOfNotes(notes)], limit: limits.maxHits, now });
+  const found = await index.find(words, {
+    scopes: [scopeOfNotes(notes)],
+    limit: limits.maxHits,
+    now,
+  });
   const passages = found.map(({ label, place, text }) => ({ source: label, line: place, text }));
   return withinLimits(passages, limits);
 }
 
 /** Removes files that no longer exist from the index, for all people. */
 export async function forgetMissingNotes(index: TextIndex, workspace: string): Promise<void> {
-  for (const name of index.sources(PREFIX)) {
+  for (const name of (await index.states(PREFIX)).keys()) {
     const stamp = fileStamp(join(workspace, name.slice(PREFIX.length)));
-    if (stamp === undefined) index.remove(name);
+    if (stamp === undefined) await index.remove(name);
   }
 }
 
@@ -299,11 +303,12 @@ export async function refreshNotes(
 ): Promise<void> {
   const entries = await listNotes(reader, notes);
   const present = new Set(entries.map(nameOf));
-  for (const name of index.sources(`${PREFIX}${notes}memory/`)) {
-    if (!present.has(name)) index.remove(name);
+  const states = await index.states(`${PREFIX}${notes}memory/`);
+  for (const name of states.keys()) if (!present.has(name)) await index.remove(name);
+  const changed = entries.filter((entry) => states.get(nameOf(entry))?.stamp !== stampOf(entry));
+  for (const entry of changed.slice(0, MAX_READ)) {
+    await indexNote(index, reader, { notes, entry, known: states.get(nameOf(entry)) });
   }
-  const changed = entries.filter((entry) => index.state(nameOf(entry))?.stamp !== stampOf(entry));
-  for (const entry of changed.slice(0, MAX_READ)) await indexNote(index, reader, notes, entry);
 }
 
 /** Those of everybody. */
@@ -318,15 +323,34 @@ export async function refreshAllNotes(index: TextIndex, reader: NoteReader): Pro
   }
 }
 
-async function indexNote(index: TextIndex, reader: NoteReader, notes: string, entry: NoteEntry) {
-  const note = await readNote(reader, entry.path);
-  const parts = (note === undefined ? [] : passagesOf(note)).map(({ line, text }) => ({
-    ...{ place: line, text, at: entry.modifiedAt },
-    role: 'note' as const,
-    isForeign: false,
-  }));
-  const source = { name: nameOf(entry), scope: scopeOfNotes(notes), label: entry.path };
-  index.put(source, { stamp: stampOf(entry), position: entry.bytes }, parts, true);
+type ChangedNote = {
+  readonly notes: string;
+  readonly entry: NoteEntry;
+  readonly known: IndexState | undefined;
+};
+
+async function indexNote(
+  index: TextIndex,
+  reader: NoteReader,
+  { notes, entry, known }: ChangedNote,
+): Promise<void> {
+  const name = nameOf(entry);
+  const source = { name, scope: scopeOfNotes(notes), label: entry.path };
+  const to = { stamp: stampOf(entry), position: entry.bytes };
+  for (let from = known; ; from = await index.state(name)) {
+    const read = fileStamp(join(reader.workspace(), entry.path));
+    const note = await readNote(reader, entry.path);
+    const parts = (note === undefined ? [] : passagesOf(note)).map(({ line, text }) => ({
+      ...{ place: line, text, at: entry.modifiedAt },
+      role: 'note' as const,
+      isForeign: false,
+    }));
+    const isWritten = await index.put(source, { from, to, replaces: true }, parts);
+    // Another process may have changed or indexed it meanwhile.
+    const isSame = read === fileStamp(join(reader.workspace(), entry.path));
+    if (isSame && read === undefined) await index.remove(name);
+    if (isSame && (isWritten || (await index.state(name))?.stamp === to.stamp)) return;
+  }
 }
 
 const nameOf = ({ path }: NoteEntry) => PREFIX + path;

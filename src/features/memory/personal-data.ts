@@ -121,15 +121,16 @@ export function createForgetting(deps: ForgettingDeps) {
       const holds = holdsWords(words) ?? (() => false);
       const noteLines = await forgetInNotes(reader, notes, holds);
       const { files, entries } = await forgetInSessions(sessions, chats, holds);
-      for (const name of files) indexing.rewritten(name);
-      for (const name of index.sources(`notes/${notes}memory/`)) index.remove(name);
+      for (const name of files) await indexing.rewritten(name);
+      const noted = await index.states(`notes/${notes}memory/`);
+      for (const name of noted.keys()) await index.remove(name);
       const texts = [await store.forgetTexts(chats, holds), await inChannels(deps, chats, holds)];
       for (const data of deps.personalData()) {
         texts.push((await data.forget?.(chats, holds)) ?? 0);
       }
       await deps.handedOut.forget(notes);
       // Includes what an attempt that was killed rewrote without updating the index.
-      await indexing.flush();
+      await indexing.flushFor(chats);
       await index.scrub();
       await store.scrub();
       return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };

@@ -137,7 +137,7 @@ async function forget(terminal: Terminal, typed: string) {
   const notes = join(config.agents.defaults.workspace, PEOPLE_FOLDER, person.id);
   await rm(notes, { recursive: true, force: true });
   const { forgetIndexed } = await import('../conversations/session-care.ts');
-  await forgetIndexed(terminal.home, config.agents.defaults.workspace);
+  await forgetIndexed(terminal.home, terminal.clock, config.agents.defaults.workspace);
   terminal.note(
     t`Person and notes deleted. Allow lists of channels still apply; conversations are kept, see "nanobot sessions".`,
   );

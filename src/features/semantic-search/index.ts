@@ -49,9 +49,9 @@ export function install(kernel: Kernel): void {
     maxResultChars: () => live.defaults.maxToolResultChars,
   });
   add.tools(() => [tool]);
-  add.task({ name: 'search by meaning', run: (signal) => indexing.run(signal) });
+  add.task({ name: 'search by meaning', isOnce: true, run: (signal) => indexing.run(signal) });
   add.reconfigured(() => indexing.reconfigured());
-  add.status({ lines: () => [indexing.line()] });
+  add.status({ lines: async () => [await indexing.line()] });
 }
 
 type SemanticSearchDeps = {
@@ -133,11 +133,11 @@ async function found(
   const scopes = wanted.flatMap((source) => all[source]);
   const now = context.clock.now();
   const words = tellingWords(query).join(' ') || query;
-  const byWords = memory.index.find(words, { scopes, limit: CANDIDATES, now });
+  const byWords = await memory.index.find(words, { scopes, limit: CANDIDATES, now });
   const { near, note } = await nearest(query, scopes, context, deps);
   const offsets = new Map(near.map(({ part, offset }) => [part, offset]));
   const ids = fused([byWords.map(({ id }) => id), near.map(({ part }) => part)]);
-  const parts = vectors.parts(ids);
+  const parts = await vectors.parts(ids);
   // The running turn holds the question itself.
   const running = firstSeqOf(context.turnId) ?? Number.MAX_SAFE_INTEGER;
   const hits = ids.flatMap((id) => {
@@ -164,8 +164,8 @@ async function nearest(
     const paid = { embedder, spending, payer };
     const [vector] = await embedPaid([query], 'query', paid, signal);
     if (vector === undefined) return { near: [], note: undefined };
-    const waiting = vectors.waiting();
-    const note = waiting > vectors.count() ? 'the index is still being made' : undefined;
+    const { vectors: count, waiting } = await vectors.counts();
+    const note = waiting > count ? 'the index is still being made' : undefined;
     return { near: await vectors.nearest(vector, { scopes, limit: CANDIDATES }), note };
   } catch (error) {
     const isKnown = error instanceof EmbeddingError || error instanceof SpendingRefusedError;
@@ -223,7 +223,7 @@ async function isOwnDocument(
     if (error instanceof GuardedFileError) return undefined;
     throw error;
   }
-  const stamp = memory.index.state(source)?.stamp ?? '';
+  const stamp = (await memory.index.state(source))?.stamp ?? '';
   if (!stamp.endsWith(` ${contentHash(content)}`)) return false;
   if (!isPlain(label) && context.rights.trustsFiles !== true) return false;
   const { dir, base } = posix.parse(label);

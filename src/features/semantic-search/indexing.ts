@@ -7,7 +7,7 @@ import { posix } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
 import { isOwnFile } from '../../agent/rules/taint.ts';
-import type { IndexedPart } from '../../kernel/bus/store/text-index.ts';
+import type { IndexedPart, IndexState, WaitingPart } from '../../kernel/bus/store/text-index.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type Payer } from '../../kernel/message/message.ts';
@@ -19,7 +19,7 @@ import { type FoundFile, workspaceFiles } from '../../tools/search/search-files.
 import type { Memory } from '../memory/index.ts';
 import { type Embedder, EmbeddingError, embedPaid } from './embeddings.ts';
 import { FILE_SCOPES, FILE_SOURCES, MEANING_SOURCES, type MeaningSource } from './settings.ts';
-import { type Piece, piecesOf, type Vectors, type WaitingPart } from './vectors.ts';
+import { type Piece, piecesOf, type Vectors } from './vectors.ts';
 
 type IndexingDeps = Pick<
   Kernel,
@@ -58,6 +58,12 @@ const SCOPES: Readonly<Record<MeaningSource, string>> = {
 /** Every model accepts it. */
 const PROBE = 'nanobot';
 
+type ChangedFile = {
+  readonly name: string;
+  readonly file: FoundFile;
+  readonly known: IndexState | undefined;
+};
+
 type Batch = { readonly part: WaitingPart; readonly pieces: readonly Piece[] }[];
 
 export class MeaningIndexing {
@@ -76,14 +82,15 @@ export class MeaningIndexing {
   }
 
   /** For /status. */
-  line(): string {
-    const { vectors, live } = this.#deps;
+  async line(): Promise<string> {
+    const { live } = this.#deps;
     const { model, maxChunks } = live.config.search.embeddings;
-    const waiting = Math.max(0, vectors.waiting() - this.#left);
+    const { vectors: count, waiting: all } = await this.#deps.vectors.counts();
+    const waiting = Math.max(0, all - this.#left);
     const isFull = this.#isFull ? t`, full: search.embeddings.maxChunks is ${maxChunks}` : '';
     const isWaiting = waiting > 0 && !this.#isFull ? t`, ${waiting} texts to do` : '';
     const problem = this.#problem === undefined ? '' : `; ${this.#problem}`;
-    const passages = t`Search by meaning: ${vectors.count()} passages with ${model}`;
+    const passages = t`Search by meaning: ${count} passages with ${model}`;
     return passages + isFull + isWaiting + problem;
   }
 
@@ -139,19 +146,20 @@ export class MeaningIndexing {
   async #embedAll(embedder: Embedder, signal: AbortSignal): Promise<void> {
     const { vectors, clock } = this.#deps;
     const isDue = clock.monotonic() - this.#lookedAt >= ALL_EVERY_MS;
-    if (!isDue && vectors.waiting() === this.#left) return;
+    const counts = await vectors.counts();
+    if (!isDue && counts.waiting === this.#left) return;
     this.#lookedAt = clock.monotonic();
     const { sources, maxChunks } = this.#deps.live.config.search.embeddings;
     const scopes = sources.map((source) => SCOPES[source]);
     let batch: Batch = [];
-    let [size, left, count] = [0, 0, vectors.count()];
+    let [size, left, count] = [0, 0, counts.vectors];
     const flush = async () => {
       await this.#embed(batch, embedder, signal);
       [batch, size] = [[], 0];
     };
     this.#isFull = false;
     for (let below = Number.MAX_SAFE_INTEGER; ; ) {
-      const page = vectors.next(below, PAGE_PARTS);
+      const page = await vectors.next(below, PAGE_PARTS);
       for (const part of page) {
         below = part.id;
         const isWanted = scopes.some((scope) => part.scope.startsWith(scope));
@@ -203,8 +211,8 @@ export class MeaningIndexing {
       return this.#embedHalves(batch, embedder, signal);
     }
     const [first] = found;
-    if (first !== undefined && (vectors.dimensions() ?? first.length) !== first.length) {
-      vectors.unusable();
+    if (first !== undefined && ((await vectors.dimensions()) ?? first.length) !== first.length) {
+      await vectors.unusable();
       throw new EmbeddingError('embedding_malformed', t`the model changed; all is made anew`);
     }
     let at = 0;
@@ -214,7 +222,7 @@ export class MeaningIndexing {
         return vector === undefined ? [] : [{ offset, vector }];
       });
       at += pieces.length;
-      vectors.put(part, own);
+      await vectors.put(part, own);
     }
     await nextTurn();
   }
@@ -231,7 +239,7 @@ export class MeaningIndexing {
     await this.#paid([PROBE], embedder, signal);
     if (first === undefined) return;
     this.#deps.log.warn('text refused by the embedding model', { source: first.part.label });
-    this.#deps.vectors.put(first.part, []);
+    await this.#deps.vectors.put(first.part, []);
   }
 
   async #paid(texts: readonly string[], embedder: Embedder, signal: AbortSignal) {
@@ -256,18 +264,20 @@ export class MeaningIndexing {
         .filter((file) => isIndexed(file, live.config.search.embeddings.ignore))
         .map((file) => [FILE_SOURCES + file.path, file]),
     );
-    for (const name of index.sources(FILE_SOURCES)) if (!wanted.has(name)) index.remove(name);
+    const states = await index.states(FILE_SOURCES);
+    for (const name of states.keys()) if (!wanted.has(name)) await index.remove(name);
     for (const [name, file] of wanted) {
       signal.throwIfAborted();
-      if (index.state(name)?.stamp.startsWith(stampOf(file)) === true) continue;
-      await this.#indexFile(name, file, signal);
+      const known = states.get(name);
+      if (known?.stamp.startsWith(stampOf(file)) === true) continue;
+      await this.#indexFile({ name, file, known }, signal);
       await nextTurn();
     }
     const tookMs = clock.monotonic() - begun;
     this.#filesAt = clock.monotonic() + Math.max(FILES_EVERY_MS, SHARE_OF_TIME * tookMs);
   }
 
-  async #indexFile(name: string, file: FoundFile, signal: AbortSignal): Promise<void> {
+  async #indexFile({ name, file, known }: ChangedFile, signal: AbortSignal): Promise<void> {
     const { memory, live } = this.#deps;
     const { path, bytes, modifiedAt } = file;
     let content: Buffer;
@@ -284,12 +294,10 @@ export class MeaningIndexing {
       ...passage,
     }));
     const stamp = `${stampOf(file)}${contentHash(content)}`;
-    memory.index.put(
-      { name, scope: scopeOfFile(path), label: path },
-      { stamp, position: bytes },
-      parts,
-      true,
-    );
+    const source = { name, scope: scopeOfFile(path), label: path };
+    // What another process has indexed meanwhile is looked at again with the next pass.
+    const step = { from: known, to: { stamp, position: bytes }, replaces: true };
+    await memory.index.put(source, step, parts);
   }
 
   async #passages(path: string, content: Buffer, signal: AbortSignal): Promise<readonly Passage[]> {

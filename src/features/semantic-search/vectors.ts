@@ -1,114 +1,52 @@
-// The vectors of indexed texts, beside the full-text index in index.db: each as bytes with a scale,
-// searched exactly in short steps. Triggers in the file remove a vector in the transaction that
-// removes its text, also while the feature is off, and note new texts for it.
+// The vectors of indexed texts, beside the full-text index: each as bytes with a scale, searched
+// exactly in short steps (docs/adr/0038).
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FoundPart, IndexRow, TextIndex } from '../../kernel/bus/store/text-index.ts';
+import type {
+  FoundPart,
+  PartVector,
+  TextIndex,
+  WaitingPart,
+} from '../../kernel/bus/store/text-index.ts';
 
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS vector (
-    id INTEGER PRIMARY KEY, part INTEGER NOT NULL, offset INTEGER NOT NULL, scope TEXT NOT NULL,
-    scale REAL NOT NULL, v BLOB NOT NULL
-  );
-  CREATE INDEX IF NOT EXISTS vector_part ON vector (part);
-  CREATE TABLE IF NOT EXISTS vector_pending (part INTEGER PRIMARY KEY);
-  CREATE TABLE IF NOT EXISTS vector_model (id TEXT NOT NULL);
-  CREATE TRIGGER IF NOT EXISTS vector_wanted AFTER INSERT ON part BEGIN
-    INSERT OR IGNORE INTO vector_pending VALUES (new.id);
-  END;
-  CREATE TRIGGER IF NOT EXISTS vector_removed AFTER DELETE ON part BEGIN
-    DELETE FROM vector WHERE part = old.id;
-    DELETE FROM vector_pending WHERE part = old.id;
-  END;
-`;
-
-/** Read in one step, some milliseconds of work; other work runs between steps. */
-const STEP_ROWS = 500;
-const NEAREST = `
-  SELECT part, offset, scale, v FROM vector
-  WHERE id > ? AND id <= ? AND scope IN (SELECT value FROM json_each(?))`;
-const WAITING = `
-  SELECT part.id, part.text, source.scope, source.label FROM vector_pending
-  JOIN part ON part.id = vector_pending.part JOIN source ON source.name = part.source
-  WHERE vector_pending.part < ? ORDER BY vector_pending.part DESC LIMIT ?`;
-const PARTS = `
-  SELECT part.id, part.source, part.place, part.role, part.is_foreign, part.at, part.text,
-    source.label
-  FROM part JOIN source ON source.name = part.source
-  WHERE part.id IN (SELECT value FROM json_each(?))`;
 const MAX_BYTE = 127;
-
-/** A text that has no vectors yet. */
-export type WaitingPart = {
-  readonly id: number;
-  readonly text: string;
-  readonly scope: string;
-  readonly label: string;
-};
-
-type PieceVector = { readonly offset: number; readonly vector: Float32Array };
+/** So many are compared before the best are chosen. */
+const COMPARED = 500;
 
 /** `offset`: of the nearest piece in the part's text. */
 type NearPart = { readonly part: number; readonly offset: number; readonly similarity: number };
 
+type Piecewise = { readonly offset: number; readonly vector: Float32Array };
+
 export type Vectors = ReturnType<typeof openVectors>;
 
-export function openVectors(index: TextIndex) {
-  index.extend(SCHEMA);
-  const number = (sql: string) => Number(Object.values(index.query(sql, [])[0] ?? {})[0] ?? 0);
+export function openVectors(index: Pick<TextIndex, 'vectors'>) {
+  const rows = () => index.vectors();
 
-  async function clear(where: string, params: readonly string[]): Promise<void> {
-    const some = `SELECT id FROM vector WHERE ${where} LIMIT ${STEP_ROWS}`;
-    const remove = `DELETE FROM vector WHERE id IN (${some}) RETURNING part`;
-    const want = 'INSERT OR IGNORE INTO vector_pending VALUES (?)';
-    for (let removed = STEP_ROWS; removed === STEP_ROWS; await nextTurn()) {
-      index.change(() => {
-        const parts = index.query(remove, params);
-        for (const { part } of parts) index.query(want, [Number(part)]);
-        removed = parts.length;
-      });
-    }
+  /** Removes the vectors of scopes that begin so; their texts wait again. */
+  async function leaveOut(prefix: string): Promise<void> {
+    const { clearSome } = await rows();
+    while ((await clearSome(prefix)) > 0);
   }
 
   return {
+    leaveOut,
     /** Vectors of another model are removed, and all texts wait for those of this one. */
     async use(model: string): Promise<void> {
-      if (index.query('SELECT id FROM vector_model', [])[0]?.['id'] === model) return;
-      await clear('TRUE', []);
-      index.change(() => {
-        index.query('INSERT OR IGNORE INTO vector_pending SELECT id FROM part', []);
-        index.query('DELETE FROM vector_model', []);
-        index.query('INSERT INTO vector_model VALUES (?)', [model]);
-      });
+      const { model: current, setModel } = await rows();
+      if ((await current()) === model) return;
+      await leaveOut('');
+      await setModel(model);
     },
     /** The vectors have another length than this model's now: all of them are made anew. */
-    unusable: () => void index.query('DELETE FROM vector_model', []),
-    /** Removes the vectors of scopes that begin so; their texts wait again. */
-    leaveOut: (prefix: string) => clear('substr(scope, 1, length(?1)) = ?1', [prefix]),
-    count: () => number('SELECT count(*) FROM vector'),
-    waiting: () => number('SELECT count(*) FROM vector_pending'),
-    /** Bytes of a vector; undefined: there is none. */
-    dimensions: () => number('SELECT length(v) FROM vector LIMIT 1') || undefined,
-    /** The next ones below this id, newest first. */
-    next: (below: number, limit: number) =>
-      index.query(WAITING, [below, limit]) as readonly unknown[] as readonly WaitingPart[],
+    unusable: async () => (await rows()).setModel(undefined),
+    counts: async () => (await rows()).counts(),
+    dimensions: async () => (await rows()).dimensions(),
+    /** Texts that have no vectors yet: the next ones below this id, newest first. */
+    next: async (below: number, limit: number) => (await rows()).waiting(below, limit),
     /** Nothing is stored of a text that was removed or replaced meanwhile. */
-    put({ id, text, scope }: WaitingPart, pieces: readonly PieceVector[]): void {
-      index.change(() => {
-        if (index.query('SELECT text FROM part WHERE id = ?', [id])[0]?.['text'] !== text) return;
-        index.query('DELETE FROM vector WHERE part = ?', [id]);
-        for (const { offset, vector } of pieces) {
-          const { bytes, scale } = inBytes(vector);
-          index.query('INSERT INTO vector (part, offset, scope, scale, v) VALUES (?, ?, ?, ?, ?)', [
-            id,
-            offset,
-            scope,
-            scale,
-            new Uint8Array(bytes.buffer),
-          ]);
-        }
-        index.query('DELETE FROM vector_pending WHERE part = ?', [id]);
-      });
+    async put(part: WaitingPart, pieces: readonly Piecewise[]): Promise<void> {
+      const vectors = pieces.map(({ offset, vector }) => ({ offset, ...inBytes(vector) }));
+      await (await rows()).put(part, vectors);
     },
     /** The most similar first, each part once. */
     async nearest(
@@ -116,30 +54,22 @@ export function openVectors(index: TextIndex) {
       { scopes, limit }: { readonly scopes: readonly string[]; readonly limit: number },
     ): Promise<readonly NearPart[]> {
       const best = new Map<number, NearPart>();
-      const last = number('SELECT max(id) FROM vector');
-      const wanted = JSON.stringify(scopes);
-      const { bytes } = inBytes(asked);
-      for (let after = 0; after < last; after += STEP_ROWS) {
-        for (const row of index.query(NEAREST, [after, after + STEP_ROWS, wanted])) {
-          const near = similarityOf(row, bytes);
+      const { numbers } = inBytes(asked);
+      for await (const some of (await rows()).inScopes(scopes)) {
+        for (const row of some) {
+          const near = similarityOf(row, numbers);
           if (near.similarity > (best.get(near.part)?.similarity ?? 0)) best.set(near.part, near);
         }
-        if (best.size > STEP_ROWS) keepBest(best, limit);
-        await nextTurn();
+        if (best.size > COMPARED) keepBest(best, limit);
       }
       keepBest(best, limit);
       return [...best.values()];
     },
     /** By their ids. */
-    parts(ids: readonly number[]): ReadonlyMap<number, FoundPart> {
-      return new Map(index.query(PARTS, [JSON.stringify(ids)]).map(foundPart));
+    async parts(ids: readonly number[]): Promise<ReadonlyMap<number, FoundPart>> {
+      return new Map((await (await rows()).parts(ids)).map((part) => [part.id, part]));
     },
   };
-}
-
-function foundPart({ is_foreign, ...row }: IndexRow): [number, FoundPart] {
-  const part = { ...row, isForeign: is_foreign !== 0 } as unknown as FoundPart;
-  return [part.id, part];
 }
 
 function keepBest(best: Map<number, NearPart>, limit: number): void {
@@ -152,17 +82,17 @@ function keepBest(best: Map<number, NearPart>, limit: number): void {
 function inBytes(vector: Float32Array) {
   const largest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   const scale = largest === 0 ? 1 : largest / MAX_BYTE;
-  return { scale, bytes: Int8Array.from(vector, (value) => Math.round(value / scale)) };
+  return { scale, numbers: Int8Array.from(vector, (value) => Math.round(value / scale)) };
 }
 
 /** Vectors of different length cannot be compared. */
-function similarityOf({ part, offset, scale, v }: IndexRow, asked: Int8Array): NearPart {
-  const place = { part: Number(part), offset: Number(offset) };
-  if (!(v instanceof Uint8Array) || v.length !== asked.length) return { ...place, similarity: 0 };
-  const own = new Int8Array(v.buffer, v.byteOffset, v.length);
+function similarityOf({ part, offset, scale, numbers }: PartVector, asked: Int8Array): NearPart {
+  if (numbers.length !== asked.length) return { part, offset, similarity: 0 };
   let sum = 0;
-  for (let at = 0; at < own.length; at += 1) sum += (own[at] as number) * (asked[at] as number);
-  return { ...place, similarity: sum * Number(scale) };
+  for (let at = 0; at < numbers.length; at += 1) {
+    sum += (numbers[at] as number) * (asked[at] as number);
+  }
+  return { part, offset, similarity: sum * scale };
 }
 
 // Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): what stands high in either list wins,

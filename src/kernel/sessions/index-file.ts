@@ -7,7 +7,7 @@ import { mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../lib/logger.ts';
-import type { IndexedPart, TextIndex } from '../bus/store/text-index.ts';
+import type { IndexedPart, IndexState, TextIndex } from '../bus/store/text-index.ts';
 import { firstSeqOf } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { keyOfFile, sessionNames } from './catalog.ts';
@@ -28,28 +28,51 @@ export const chatOfSession = (session: string) => session.split('#', 1).join();
 
 export const sourceOf = (name: SessionFileName) => SESSION_SOURCES + formatName(name);
 
-/** Whether it was read from its start; otherwise only what was appended since. */
+export type Indexed =
+  | { readonly kind: 'unchanged' }
+  /** `isAnew`: it was read from its start; otherwise only what was appended since. */
+  | { readonly kind: 'indexed'; readonly isAnew: boolean };
+
+/** @param known how far it is indexed already */
 export async function indexFile(
   index: TextIndex,
   path: string,
   name: SessionFileName,
-): Promise<boolean> {
+  known: IndexState | undefined,
+): Promise<Indexed> {
+  let isAnew = false;
+  for (let state = known; ; state = await index.state(sourceOf(name))) {
+    const found = await indexFrom(index, path, name, state);
+    if (found.kind === 'indexed') isAnew ||= found.isAnew;
+    // Where another process was faster, this one continues behind it.
+    if (found.isTold) return isAnew ? { kind: 'indexed', isAnew } : found;
+  }
+}
+
+/** `isTold`: the index has all that was read. */
+async function indexFrom(
+  index: TextIndex,
+  path: string,
+  name: SessionFileName,
+  known: IndexState | undefined,
+): Promise<Indexed & { readonly isTold: boolean }> {
   const info = statSync(path, { throwIfNoEntry: false });
-  if (info === undefined) return false;
-  const known = index.state(sourceOf(name));
+  if (info === undefined) return { kind: 'unchanged', isTold: true };
   const stamp = `${info.ino}`;
-  const isNew = known === undefined || known.stamp !== stamp || known.position > info.size;
-  if (!isNew && known.position === info.size) return false;
+  const isAnew = known === undefined || known.stamp !== stamp || known.position > info.size;
+  if (!isAnew && known.position === info.size) return { kind: 'unchanged', isTold: true };
   const key = await keyOfFile({ path, name });
   const source = { name: sourceOf(name), scope: scopeOfSession(key), label: key };
-  let replaces = isNew;
-  let position = isNew ? 0 : known.position;
+  let replaces = isAnew;
+  let from = known;
+  let position = isAnew ? 0 : known.position;
   let parts: IndexedPart[] = [];
   const carried: TranscriptEntry[] = [];
-  const write = () => {
-    index.put(source, { stamp, position }, parts, replaces);
-    replaces = false;
-    parts = [];
+  const write = async () => {
+    const to = { stamp, position };
+    const isWritten = await index.put(source, { from, to, replaces }, parts);
+    [from, replaces, parts] = [to, false, []];
+    return isWritten;
   };
   for await (const line of readDecoded(path, position)) {
     if (!line.terminated) break;
@@ -62,22 +85,21 @@ export async function indexFile(
       parts.push(...back.flatMap(partsOf));
     } else if (line.carried) carried.push(entry);
     else if (entry.role === 'undo') {
-      write();
-      takeBack(index, name.stem, firstSeqOf(entry.undoes) ?? 0);
+      if (!(await write())) return { kind: 'indexed', isAnew, isTold: false };
+      await takeBack(index, name.stem, firstSeqOf(entry.undoes) ?? 0);
     } else parts.push(...partsOf(entry));
     if (parts.length < PARTS_AT_ONCE) continue;
-    write();
+    if (!(await write())) return { kind: 'indexed', isAnew, isTold: false };
     await nextTurn();
   }
-  write();
-  return isNew;
+  return { kind: 'indexed', isAnew, isTold: await write() };
 }
 
 /** In all files: the turn may have begun in an earlier one. */
-function takeBack(index: TextIndex, stem: string, turn: number): void {
-  for (const source of index.sources(SESSION_SOURCES + stem)) {
+async function takeBack(index: TextIndex, stem: string, turn: number): Promise<void> {
+  for (const source of (await index.states(SESSION_SOURCES + stem)).keys()) {
     if (parseName(source.slice(SESSION_SOURCES.length))?.stem === stem) {
-      index.removePlaces(source, [turn]);
+      await index.removePlaces(source, [turn]);
     }
   }
 }

@@ -8,7 +8,7 @@ import { createLanes } from '../../lib/async.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { TextIndex } from '../bus/store/text-index.ts';
+import type { IndexState, TextIndex } from '../bus/store/text-index.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import {
   ARCHIVE_FOLDER,
@@ -22,14 +22,14 @@ import { orUndefined, stemOf, stemStart } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
 import { indexFile, SESSION_SOURCES, sourceOf } from './index-file.ts';
 import { extractHeader, extractLine } from './rules/earlier.ts';
-import { formatName, parseName, type SessionFileName } from './rules/file.ts';
+import { formatName, type SessionFileName } from './rules/file.ts';
 
 type SessionIndexingDeps = {
   readonly files: Pick<SessionFiles, 'folder' | 'complete'>;
   readonly index: TextIndex;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Other processes write, erase and index the same files. */
+  /** Other processes write and index the same files, in the same index. */
   readonly isShared?: boolean;
   /** Other index sources that may be gone are checked along with the files. */
   forgetOthers(): Promise<void>;
@@ -42,28 +42,48 @@ const PAUSE_MS = 10_000;
 /** E.g. on a full disk. */
 const RETRY_MS = 60_000;
 const SWEEP_EVERY_MS = 3_600_000;
+/** Beyond so many conversations the states of all are read at once. */
+const MAX_LOOK_UPS = 20;
 
 export function createSessionIndexing(deps: SessionIndexingDeps) {
   const { files, index, clock, log, isShared = false } = deps;
   const { folder } = files;
   const lanes = createLanes();
   let dirty = new Set<string>();
-  let generation = -1;
+  /** What several processes share does not wait for each of them to look at all of it. */
+  let generation = isShared ? index.generation : -1;
   let woken = Promise.withResolvers<void>();
 
-  async function sweep(accepts: (name: SessionFileName) => boolean) {
+  /** @param known of all files that are accepted */
+  async function sweep(
+    accepts: (name: SessionFileName) => boolean,
+    known: ReadonlyMap<string, IndexState>,
+  ) {
     const anew = new Set<string>();
     for (const { path, name } of await allFiles(folder, accepts)) {
+      const source = sourceOf(name);
+      let state = known.get(source);
       // What later files undid or restored of an earlier one is read again.
-      if (anew.has(name.stem)) index.remove(sourceOf(name));
-      if (await indexOne(path, name)) anew.add(name.stem);
+      if (anew.has(name.stem)) {
+        await index.remove(source);
+        state = undefined;
+      }
+      if (await indexOne(path, name, state)) anew.add(name.stem);
     }
   }
 
   /** Whether all of it was read; an unreadable file does not stop the others. */
-  async function indexOne(path: string, name: SessionFileName): Promise<boolean> {
+  async function indexOne(
+    path: string,
+    name: SessionFileName,
+    known: IndexState | undefined,
+  ): Promise<boolean> {
     try {
-      return await indexFile(index, path, name);
+      const indexed = await indexFile(index, path, name, known);
+      if (indexed.kind === 'unchanged') return false;
+      // Another process may have deleted it, and its entries in the index before these were there.
+      if (!(await isStored(folder, formatName(name)))) await index.remove(sourceOf(name));
+      return indexed.isAnew;
     } catch (error) {
       if (!isOfFile(error)) throw error;
       log.warn('session file not indexed', { file: formatName(name), error });
@@ -72,38 +92,50 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
   }
 
   async function sweepAll() {
+    await files.complete();
     dirty = new Set();
     await forgetMissing(index, folder);
     await deps.forgetOthers();
     const begun = index.generation;
     generation = -1;
-    await sweep(() => true);
+    await sweep(() => true, await index.states(SESSION_SOURCES));
     generation = begun;
   }
 
   async function flush() {
-    if (generation !== index.generation || dirty.size > 0) await files.complete();
     if (generation !== index.generation) return sweepAll();
     const stems = dirty;
     dirty = new Set();
     if (stems.size === 0) return;
     try {
-      await sweep(({ stem }) => stems.has(stem));
+      await files.complete();
+      await sweepStems([...stems], ({ stem }) => stems.has(stem));
     } catch (error) {
       for (const stem of stems) dirty.add(stem);
       throw error;
     }
   }
 
-  /** Of these chats also what other processes have written and erased. */
+  async function sweepStems(
+    starts: readonly string[],
+    accepts: (name: SessionFileName) => boolean,
+  ): Promise<void> {
+    const known = new Map<string, IndexState>();
+    for (const start of starts.length > MAX_LOOK_UPS ? [''] : starts) {
+      for (const [name, state] of await index.states(SESSION_SOURCES + start)) {
+        known.set(name, state);
+      }
+    }
+    await sweep(accepts, known);
+  }
+
+  /** Of these chats also what other processes have written in the last seconds. */
   async function flushFor(chats: readonly string[]) {
     await flush();
     if (!isShared) return;
     await files.complete();
     const starts = chats.map((chat) => stemStart(sessionKey(chat)));
-    const isTheirs = ({ stem }: SessionFileName) => starts.some((start) => stem.startsWith(start));
-    await forgetMissing(index, folder, isTheirs);
-    await sweep(isTheirs);
+    await sweepStems(starts, ({ stem }) => starts.some((start) => stem.startsWith(start)));
   }
 
   const oneByOne = (task: () => Promise<void>) => lanes.run('index', task);
@@ -118,6 +150,8 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
     }
   }
 
+  const pause = (ms: number, signal: AbortSignal) => clock.sleep(ms, signal).catch(() => undefined);
+
   return {
     /** Marks a session with appended entries; costs nothing. */
     changed(session: SessionKey): void {
@@ -125,44 +159,46 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
       woken.resolve();
     },
     /** The file was rewritten: its indexed content is no longer valid. */
-    rewritten(name: SessionFileName): void {
-      index.remove(sourceOf(name));
+    async rewritten(name: SessionFileName): Promise<void> {
       dirty.add(name.stem);
       woken.resolve();
+      await index.remove(sourceOf(name));
     },
     /** Resolves when everything appended before can be found. @throws if the index is not usable */
     flush: () => oneByOne(flush),
     /** The same for what may be found in these chats, by whichever process it was written. */
     flushFor: (chats: readonly string[]) => oneByOne(() => flushFor(chats)),
-    /** Indexes what is missing, then follows what is appended. */
+    /** Follows what this process appends. */
     async run(signal: AbortSignal): Promise<void> {
-      let sweptAt = Number.NEGATIVE_INFINITY;
       while (!signal.aborted) {
-        woken = Promise.withResolvers<void>();
-        const isDue = clock.monotonic() - sweptAt >= SWEEP_EVERY_MS;
-        const isDone = await tried(isDue ? sweepAll : flush);
-        if (isDue) sweptAt = clock.monotonic();
         if (dirty.size === 0) await untilWoken(woken.promise, clock, signal);
-        await clock.sleep(isDone ? PAUSE_MS : RETRY_MS, signal).catch(() => undefined);
+        woken = Promise.withResolvers<void>();
+        const isDone = await tried(flush);
+        await pause(isDone ? PAUSE_MS : RETRY_MS, signal);
+      }
+    },
+    /** Indexes what is missing and removes what is gone; of several processes one does. */
+    async runSweeps(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        const isDone = await tried(sweepAll);
+        await pause(isDone ? SWEEP_EVERY_MS : RETRY_MS, signal);
       }
     },
   };
 }
 
 /** Removes from the index what is in no file any more. */
-export async function forgetMissing(
-  index: TextIndex,
-  folder: string,
-  accepts: (name: SessionFileName) => boolean = () => true,
-): Promise<void> {
-  for (const name of index.sources(SESSION_SOURCES)) {
+export async function forgetMissing(index: TextIndex, folder: string): Promise<void> {
+  for (const name of (await index.states(SESSION_SOURCES)).keys()) {
     const file = name.slice(SESSION_SOURCES.length);
-    const parsed = parseName(file);
-    if (parsed !== undefined && !accepts(parsed)) continue;
-    const places = [join(folder, file), join(folder, ARCHIVE_FOLDER, file)];
-    const found = await Promise.all(places.map((path) => stat(path).catch(orUndefined('ENOENT'))));
-    if (found.every((info) => info === undefined)) index.remove(name);
+    if (!(await isStored(folder, file))) await index.remove(name);
   }
+}
+
+async function isStored(folder: string, file: string): Promise<boolean> {
+  const places = [join(folder, file), join(folder, ARCHIVE_FOLDER, file)];
+  const found = await Promise.all(places.map((path) => stat(path).catch(orUndefined('ENOENT'))));
+  return found.some((info) => info !== undefined);
 }
 
 /** A read error names no path. */

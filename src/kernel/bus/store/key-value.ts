@@ -4,7 +4,7 @@ import type { RowChange } from '../bus.ts';
 import type { KeyValueEntry, RowSwap, RowsStep } from './store.ts';
 
 /** Sorts after every key that continues the prefix. */
-const PREFIX_END = '\u{10ffff}';
+export const PREFIX_END = '\u{10ffff}';
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
 type ListOptions = {

@@ -27,6 +27,7 @@ import type {
   RowChange,
 } from '../bus.ts';
 import type { NodeReport, SharedStore } from './shared.ts';
+import type { TextIndex } from './text-index.ts';
 
 export type KeyValueEntry = { readonly key: string; readonly value: string };
 /** An undefined value deletes. */
@@ -284,6 +285,8 @@ export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDis
   readonly lost: Promise<never>;
   /** Changes once another process has written rows of the scope, or anything; reads no table. */
   revision(scope?: string): number;
+  /** Beside the store, for all its processes; absent: it is a file, see `openTextIndex`. */
+  readonly textIndex?: TextIndex;
   /** Absent: this process is the only one that runs turns and channels. */
   readonly shared?: SharedStore;
   /** The processes that share the store; absent: nothing is shared. */

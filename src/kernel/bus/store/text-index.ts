@@ -1,19 +1,5 @@
-// The full-text index: index.db by node:sqlite with FTS5. Everything in it can be read from the
-// files again, so it is written without waiting for the disk, and a damaged or unknown file is
-// rebuilt.
-
-import { existsSync, rmSync } from 'node:fs';
-import {
-  DatabaseSync,
-  type SQLInputValue,
-  type SQLOutputValue,
-  type StatementSync,
-} from 'node:sqlite';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Logger } from '../../../lib/logger.ts';
-import { indexedWords, indexQuery } from '../../sessions/rules/earlier.ts';
-import { isDatabaseError, makePrivate } from './database.ts';
-import { StoreError } from './store.ts';
+// CONTRACT of the full-text index: index.db (file-index.ts), or tables beside the store in
+// PostgreSQL, which all processes share. Everything in it can be read from the files again.
 
 /** One searchable text: a message of a conversation, a passage of a note. */
 export type IndexedPart = {
@@ -39,14 +25,20 @@ export type IndexedSource = {
 /** How far a source is indexed; the indexer defines the stamp. */
 export type IndexState = { readonly stamp: string; readonly position: number };
 
+export type IndexStep = {
+  /** How far the source was indexed when it was read; undefined: not at all. */
+  readonly from: IndexState | undefined;
+  readonly to: IndexState;
+  /** Its earlier parts are removed, except those that are equal to a new one. */
+  readonly replaces: boolean;
+};
+
 export type FoundPart = IndexedPart & {
   /** In the index, until it is rebuilt. */
   readonly id: number;
   readonly label: string;
   readonly source: string;
 };
-
-export type IndexRow = Readonly<Record<string, SQLOutputValue>>;
 
 export type FindOptions = {
   /** Nothing outside of these is searched. */
@@ -56,344 +48,61 @@ export type FindOptions = {
   readonly now: number;
 };
 
-/**
- * The full-text index: can be rebuilt from the files at any time. Works synchronously and in small
- * steps.
- */
-export interface TextIndex extends Disposable {
+/** Several processes may index the same sources. */
+export interface TextIndex extends AsyncDisposable {
   /** Grows when the index was rebuilt: everything must be indexed again. */
   readonly generation: number;
-  state(source: string): IndexState | undefined;
-  sources(prefix: string): readonly string[];
+  state(source: string): Promise<IndexState | undefined>;
+  /** Of all sources whose name begins so, by name. */
+  states(prefix: string): Promise<ReadonlyMap<string, IndexState>>;
   /**
-   * Adds parts and records how far the source is indexed; `replaces`: its earlier parts are
-   * removed, except those that are equal to a new one.
+   * Adds parts and records how far the source is indexed. False, and nothing is written, if another
+   * process has indexed or removed it since `from`.
    */
-  put(
-    source: IndexedSource,
-    state: IndexState,
-    parts: readonly IndexedPart[],
-    replaces: boolean,
-  ): void;
-  removePlaces(source: string, places: readonly number[]): void;
-  remove(source: string): void;
-  /** Overwrites removed data in the file; other work runs between its steps. */
+  put(source: IndexedSource, step: IndexStep, parts: readonly IndexedPart[]): Promise<boolean>;
+  removePlaces(source: string, places: readonly number[]): Promise<void>;
+  remove(source: string): Promise<void>;
+  /** Removed data leaves the files; other work runs meanwhile. */
   scrub(): Promise<void>;
   /** Any words; best match first. */
-  find(words: string, options: FindOptions): readonly FoundPart[];
-  /** Tables of a feature beside the parts, also in a rebuilt file; the schema may be run again. */
-  extend(schema: string): void;
-  /** One statement on these tables. */
-  query(sql: string, params: readonly SQLInputValue[]): readonly IndexRow[];
-  /** Runs the statements of `work` in one transaction. */
-  change(work: () => void): void;
+  find(words: string, options: FindOptions): Promise<readonly FoundPart[]>;
+  /** From the first call on, new parts wait for vectors. */
+  vectors(): Promise<VectorRows>;
 }
 
-type TextIndexOptions = { readonly path: string; readonly log: Logger };
-
-const FIND = `
-  SELECT part.id, part.source, part.place, part.role, part.is_foreign, part.at, part.text, source.label,
-    bm25(part_words) AS score
-  FROM part_words JOIN part ON part.id = part_words.rowid JOIN source ON source.name = part.source
-  WHERE part_words MATCH ? AND source.scope IN (SELECT value FROM json_each(?))
-  ORDER BY score LIMIT ?`;
-
-/** Some milliseconds of work, between which other work runs. */
-const MERGED_PAGES = 64;
-/** Rows that a step changes if there is more to do, see https://sqlite.org/fts5.html (merge). */
-const MERGE_GOES_ON = 2;
-/** Ranked again by their age. */
-const CANDIDATES = 200;
-/** At this age a part gets half the bonus of a new one. */
-const HALF_LIFE_MS = 30 * 86_400_000;
-const NEWEST_BONUS = 0.5;
-
-type FoundRow = {
+/** A part that has no vectors yet. */
+export type WaitingPart = {
   readonly id: number;
-  readonly source: string;
-  readonly place: number;
-  readonly role: IndexedPart['role'];
-  readonly is_foreign: number;
-  readonly at: number;
   readonly text: string;
+  readonly scope: string;
   readonly label: string;
-  readonly score: number;
 };
 
-/** Opened on first use. */
-export function createTextIndex(options: TextIndexOptions): TextIndex {
-  return new EmbeddedTextIndex(options);
-}
+/** Of a piece of a part; `offset`: of the piece in the text. */
+export type PieceVector = {
+  readonly offset: number;
+  /** What a 1 among the numbers stands for. */
+  readonly scale: number;
+  readonly numbers: Int8Array;
+};
 
-class EmbeddedTextIndex implements TextIndex {
-  readonly #options: TextIndexOptions;
-  readonly #statements = new Map<string, StatementSync>();
-  readonly #schemas: string[] = [];
-  #database: DatabaseSync | undefined;
-  generation = 0;
+export type PartVector = PieceVector & { readonly part: number };
 
-  constructor(options: TextIndexOptions) {
-    this.#options = options;
-  }
-
-  state(source: string) {
-    const row = this.#try(
-      () => this.#run('SELECT stamp, position FROM source WHERE name = ?', [source])[0],
-    );
-    return row === undefined
-      ? undefined
-      : { stamp: String(row['stamp']), position: Number(row['position']) };
-  }
-
-  sources(prefix: string) {
-    const sql = 'SELECT name FROM source WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name';
-    return this.#try(() => this.#run(sql, [prefix]).map(({ name }) => String(name)));
-  }
-
-  put(
-    source: IndexedSource,
-    state: { readonly stamp: string; readonly position: number },
-    parts: readonly IndexedPart[],
-    replaces: boolean,
-  ): void {
-    this.change(() => {
-      const added = replaces ? this.#replaceParts(source.name, parts) : parts;
-      for (const part of added) this.#add(source.name, part);
-      this.#run('INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?)', [
-        ...[source.name, source.scope, source.label, state.stamp, state.position],
-      ]);
-    });
-  }
-
-  removePlaces(source: string, places: readonly number[]): void {
-    this.change(() => {
-      for (const place of places) this.#removeParts(source, place);
-    });
-  }
-
-  remove(source: string): void {
-    this.change(() => {
-      this.#removeParts(source);
-      this.#run('DELETE FROM source WHERE name = ?', [source]);
-    });
-  }
-
-  async scrub(): Promise<void> {
-    // Merging all segments drops the words of removed rows.
-    let isMore = this.#mergeStep(-MERGED_PAGES);
-    while (isMore) {
-      await nextTurn();
-      isMore = this.#mergeStep(MERGED_PAGES);
-    }
-    this.#try(() => this.#open().exec('PRAGMA wal_checkpoint(TRUNCATE)'));
-  }
-
-  /** A negative number starts with all segments; returns whether there is more to do. */
-  #mergeStep(pages: number): boolean {
-    return this.#try(() => {
-      const changes = () => Number(this.#run('SELECT total_changes() AS count', [])[0]?.['count']);
-      const before = changes();
-      this.#run("INSERT INTO part_words(part_words, rank) VALUES ('merge', ?)", [pages]);
-      return changes() - before >= MERGE_GOES_ON;
-    });
-  }
-
-  find(words: string, { scopes, limit, now }: FindOptions): readonly FoundPart[] {
-    const query = indexQuery(words);
-    if (query === undefined || scopes.length === 0) return [];
-    const rows = this.#try(() => this.#run(FIND, [query, JSON.stringify(scopes), CANDIDATES]));
-    return (rows as readonly unknown[] as readonly FoundRow[])
-      .map((row) => ({ row, score: -row.score * (1 + NEWEST_BONUS * freshness(now - row.at)) }))
-      .sort((a, b) => b.score - a.score)
-      .slice(0, limit)
-      .map(({ row: { is_foreign, score: _score, ...rest } }) => ({
-        ...rest,
-        isForeign: is_foreign !== 0,
-      }));
-  }
-
-  extend(schema: string): void {
-    this.#try(() => this.#open().exec(schema));
-    this.#schemas.push(schema);
-  }
-
-  query(sql: string, params: readonly SQLInputValue[]): readonly IndexRow[] {
-    return this.#try(() => this.#run(sql, params));
-  }
-
-  [Symbol.dispose](): void {
-    this.#close();
-  }
-
-  #add(source: string, { place, role, isForeign, at, text }: IndexedPart): void {
-    const words = indexedWords(text);
-    if (words === '') return;
-    const [row] = this.#run(
-      `INSERT INTO part (source, place, role, is_foreign, at, text) VALUES (?, ?, ?, ?, ?, ?)
-       RETURNING id`,
-      [source, place, role, isForeign ? 1 : 0, Math.round(at), text],
-    );
-    this.#run('INSERT INTO part_words (rowid, words) VALUES (?, ?)', [Number(row?.['id']), words]);
-  }
-
-  /** Removes what is not among the new parts; returns those that are not there yet. */
-  #replaceParts(source: string, parts: readonly IndexedPart[]): readonly IndexedPart[] {
-    const keyOf = (part: { readonly [Field in 'role' | 'is_foreign' | 'text']: unknown }) =>
-      JSON.stringify([part.role, part.is_foreign, part.text]);
-    const added = Map.groupBy(parts, (part) =>
-      keyOf({ ...part, is_foreign: part.isForeign ? 1 : 0 }),
-    );
-    const sql = 'SELECT id, role, is_foreign, text FROM part WHERE source = ? ORDER BY id';
-    for (const row of this.#run(sql, [source]) as readonly unknown[] as readonly FoundRow[]) {
-      const same = added.get(keyOf(row))?.shift();
-      if (same === undefined) this.#removePart(row.id);
-      else {
-        const moved = [same.place, Math.round(same.at), row.id];
-        this.#run('UPDATE part SET place = ?, at = ? WHERE id = ?', moved);
-      }
-    }
-    return [...added.values()].flat();
-  }
-
-  #removePart(id: number): void {
-    this.#run('DELETE FROM part WHERE id = ?', [id]);
-    this.#run('DELETE FROM part_words WHERE rowid = ?', [id]);
-  }
-
-  #removeParts(source: string, place?: number): void {
-    const where = place === undefined ? 'source = ?' : 'source = ? AND place = ?';
-    const params = place === undefined ? [source] : [source, place];
-    const rows = this.#run(`DELETE FROM part WHERE ${where} RETURNING id`, params);
-    for (const { id } of rows) {
-      this.#run('DELETE FROM part_words WHERE rowid = ?', [Number(id)]);
-    }
-  }
-
-  change(work: () => void): void {
-    this.#try(() => {
-      const database = this.#open();
-      database.exec('BEGIN IMMEDIATE');
-      try {
-        work();
-        database.exec('COMMIT');
-      } catch (error) {
-        if (database.isTransaction) database.exec('ROLLBACK');
-        throw error;
-      }
-    });
-  }
-
-  #run(sql: string, params: readonly SQLInputValue[]) {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#open().prepare(sql);
-      this.#statements.set(sql, statement);
-    }
-    return statement.all(...params);
-  }
-
-  /** Repeats work that failed because of damage in a new file. */
-  #try<T>(work: () => T): T {
-    try {
-      this.#open();
-      return work();
-    } catch (error) {
-      if (!isIndexDamage(error)) throw error;
-      this.#options.log.warn('full-text index rebuilt', { error });
-      this.#close();
-      for (const end of ['', '-wal', '-shm']) rmSync(this.#options.path + end, { force: true });
-      this.generation += 1;
-      this.#open();
-      return work();
-    }
-  }
-
-  #open(): DatabaseSync {
-    if (this.#database !== undefined) return this.#database;
-    const { path } = this.#options;
-    this.#database = openIndexFile(path);
-    for (const schema of this.#schemas) this.#database.exec(schema);
-    return this.#database;
-  }
-
-  #close(): void {
-    this.#statements.clear();
-    this.#database?.close();
-    this.#database = undefined;
-  }
-}
-
-/** 1 for a new part, approaching 0 with age. */
-const freshness = (ageMs: number) => 2 ** (-Math.max(0, ageMs) / HALF_LIFE_MS);
-
-// The file of the full-text index: its tables, and how to detect that it cannot be used.
-
-const VERSION = 1;
-const BUSY_TIMEOUT_MS = 2000;
-/** synchronous=OFF first: switching to a write-ahead log would wait for the disk. */
-const SETTINGS = `
-  PRAGMA synchronous = OFF;
-  PRAGMA journal_mode = WAL;
-  PRAGMA secure_delete = ON;
-  PRAGMA cache_size = -2000;
-`;
-const SCHEMA = `
-  CREATE TABLE source (
-    name TEXT PRIMARY KEY, scope TEXT NOT NULL, label TEXT NOT NULL,
-    stamp TEXT NOT NULL, position INTEGER NOT NULL
-  ) WITHOUT ROWID;
-  CREATE TABLE part (
-    id INTEGER PRIMARY KEY, source TEXT NOT NULL, place INTEGER NOT NULL, role TEXT NOT NULL,
-    is_foreign INTEGER NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL
-  );
-  CREATE INDEX part_source ON part (source, place);
-  CREATE VIRTUAL TABLE part_words USING fts5(
-    words, content='', contentless_delete=1, prefix='2 3',
-    tokenize="unicode61 remove_diacritics 2"
-  );
-  PRAGMA user_version = ${VERSION};
-`;
-
-/** Creates it if it does not exist. @throws errors for which `isIndexDamage` holds */
-function openIndexFile(path: string): DatabaseSync {
-  makePrivate(path);
-  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
-  try {
-    database.exec(SETTINGS);
-    const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
-    if (version === 0) database.exec(SCHEMA);
-    else if (version !== VERSION)
-      throw new StoreError('store_newer', `${path} is of version ${version}`);
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-  return database;
-}
-
-const DAMAGE_CODES = [11, 26];
-const PRIMARY_CODE_MASK = 0xff;
-
-/**
- * SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html), or written by another version.
- */
-function isIndexDamage(error: unknown): boolean {
-  if (error instanceof StoreError) return true;
-  if (!isDatabaseError(error) || !(error instanceof Error) || !('errcode' in error)) return false;
-  return DAMAGE_CODES.includes(Number(error.errcode) & PRIMARY_CODE_MASK);
-}
-
-/** Reads the whole file; one that does not exist, or that another process holds, counts as whole. */
-export function isIndexWhole(path: string): boolean {
-  if (!existsSync(path)) return true;
-  try {
-    const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, readOnly: true });
-    try {
-      return Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {})[0] === 'ok';
-    } finally {
-      database.close();
-    }
-  } catch (error) {
-    return !isIndexDamage(error);
-  }
+/** The vectors of parts. A part that is removed takes its own along; a new one waits for some. */
+export interface VectorRows {
+  model(): Promise<string | undefined>;
+  /** All parts wait for vectors of this model; undefined: those that are there are of no use. */
+  setModel(id: string | undefined): Promise<void>;
+  /** Removes some vectors of scopes that begin so; their parts wait again. Returns how many. */
+  clearSome(scopePrefix: string): Promise<number>;
+  counts(): Promise<{ readonly vectors: number; readonly waiting: number }>;
+  /** Numbers of a vector; undefined: there is none. */
+  dimensions(): Promise<number | undefined>;
+  /** The next ones below this id, newest first. */
+  waiting(below: number, limit: number): Promise<readonly WaitingPart[]>;
+  /** Nothing is stored of a text that was removed or replaced meanwhile. */
+  put(part: WaitingPart, pieces: readonly PieceVector[]): Promise<void>;
+  /** All of these scopes, some at a time; other work runs between. */
+  inScopes(scopes: readonly string[]): AsyncIterable<readonly PartVector[]>;
+  parts(ids: readonly number[]): Promise<readonly FoundPart[]>;
 }

@@ -166,7 +166,7 @@ export function extractLine(entry: TranscriptEntry): string | undefined {
 }
 
 // Words for the full-text index: ignores case, accents and compatibility forms; scripts without
-// spaces are split into pairs. A person's words become a query of quoted words, never syntax.
+// spaces are split into pairs. A person's words become terms, never syntax.
 
 /** Scripts without spaces between words. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}ー]+/gu;
@@ -186,15 +186,38 @@ export function indexedWords(text: string): string {
   return (foldText(text).match(WORD) ?? []).flatMap(piecesOf).join(' ');
 }
 
-/**
- * An FTS5 query (https://sqlite.org/fts5.html section 3) that finds texts with any of these words;
- * undefined if there are none.
- */
-export function indexQuery(words: string): string | undefined {
+/** What a text contains that is found: a word, or one that begins so. Only letters and digits. */
+export type IndexTerm = { readonly word: string; readonly isPrefix: boolean };
+
+/** A text with any of them is found; empty if there are no words. */
+export function indexTerms(words: string): readonly IndexTerm[] {
   const pieces = (foldText(words).match(WORD) ?? []).flatMap(piecesOf).slice(0, MAX_WORDS);
-  const terms = new Set(pieces.flatMap(termsOf));
-  return terms.size === 0 ? undefined : [...terms].join(' OR ');
+  const terms = pieces.flatMap(termsOf);
+  return [...new Map(terms.map((term) => [`${term.word} ${term.isPrefix}`, term])).values()];
 }
+
+/** The best of these matches are ranked again by their age. */
+export const RANKED_MATCHES = 200;
+/** At this age a part gets half the bonus of a new one. */
+const HALF_LIFE_MS = 30 * 86_400_000;
+const NEWEST_BONUS = 0.5;
+
+/** `score`: of its words, more is better. Times in epoch milliseconds. */
+export function rankedByAge<Part extends { readonly at: number }>(
+  found: readonly { readonly part: Part; readonly score: number }[],
+  { limit, now }: { readonly limit: number; readonly now: number },
+): readonly Part[] {
+  const scoreOf = ({ part, score }: (typeof found)[number]) =>
+    score * (1 + NEWEST_BONUS * freshness(now - part.at));
+  return found
+    .map((each) => ({ part: each.part, score: scoreOf(each) }))
+    .sort((a, b) => b.score - a.score)
+    .slice(0, limit)
+    .map(({ part }) => part);
+}
+
+/** 1 for a new part, approaching 0 with age. */
+const freshness = (ageMs: number) => 2 ** (-Math.max(0, ageMs) / HALF_LIFE_MS);
 
 /** Position of the first of the words in the text, for a snippet; 0 if there is none. */
 export function placeOfWords(text: string, words: string): number {
@@ -225,15 +248,16 @@ function pairsOf(letters: readonly string[]): readonly string[] {
   return letters.slice(1).map((letter, index) => `${letters[index]}${letter}`);
 }
 
-/** Only letters and digits are left, so quoting is safe. */
-function termsOf(piece: string): readonly string[] {
-  const isUnspaced = new RegExp(UNSPACED.source, 'u').test(piece);
-  if (isUnspaced) return [[...piece].length < 2 ? `"${piece}"*` : `"${piece}"`];
-  if (piece.length < MIN_PREFIX_CHARS) return [`"${piece}"`];
-  const stem = piece.replace(ENDING, '');
-  return stem !== piece && stem.length >= MIN_STEM_CHARS
-    ? [`"${piece}"*`, `"${stem}"*`]
-    : [`"${piece}"*`];
+function termsOf(word: string): readonly IndexTerm[] {
+  const whole = { word, isPrefix: false };
+  const start = { word, isPrefix: true };
+  const isUnspaced = new RegExp(UNSPACED.source, 'u').test(word);
+  if (isUnspaced) return [[...word].length < 2 ? start : whole];
+  if (word.length < MIN_PREFIX_CHARS) return [whole];
+  const stem = word.replace(ENDING, '');
+  return stem !== word && stem.length >= MIN_STEM_CHARS
+    ? [start, { word: stem, isPrefix: true }]
+    : [start];
 }
 
 // A transcript as Markdown for people: who said what when. Tool results are in fences that their

@@ -24,6 +24,7 @@ import {
   SCHEMA,
   WRITE_LOCK,
 } from './schema.ts';
+import { createPostgresIndex } from './text-index.ts';
 
 export type PostgresStoreOptions = {
   /** With the password. */
@@ -116,6 +117,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const commits = new PostgresCommits(first, how);
   joined = node && (await join({ url, pool, server, owner, clock, log, commits, news }, node));
   const entries = isShared ? shareEntries({ url, pool, owner, clock, commits }) : undefined;
+  const textIndex = createPostgresIndex({ url, pool, name: `${name} index`, server });
   log.debug('store opened', { server });
   let seen = news.revision();
   return {
@@ -123,6 +125,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...bindOperations(commits, clock, owner, isShared),
     ...(entries === undefined ? {} : { sharedEntries: entries.shared, nodes: entries.nodes }),
     ...(joined === undefined ? {} : { shared: joined.shared }),
+    textIndex,
     revision: news.revision,
     changedOutside() {
       const before = seen;
@@ -135,6 +138,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     copyTo: () =>
       Promise.reject(new StoreError('store_failed', t`Back up ${server} with pg_dump.`)),
     async [Symbol.asyncDispose]() {
+      await textIndex[Symbol.asyncDispose]();
       await joined?.leave();
       await commits.close();
       await entries?.close();

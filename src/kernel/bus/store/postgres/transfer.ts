@@ -20,6 +20,7 @@ import {
   storeErrorOf,
 } from './connection.ts';
 import { openAlone } from './store.ts';
+import { DROP_TEXTS } from './text-tables.ts';
 
 type Values = readonly SqlValue[];
 
@@ -60,7 +61,10 @@ export interface Transfer extends AsyncDisposable {
   copy(onRows: (table: string, copied: number, of: number) => void): Promise<void>;
   /** @throws StoreError naming the first row that differs */
   verify(): Promise<readonly Transferred[]>;
-  /** Notes in the database that the verified copy is the store from now on. */
+  /**
+   * Notes in the database that the verified copy is the store from now on. The full-text index is
+   * not copied: the gateway makes it from the files.
+   */
   finish(): Promise<void>;
 }
 
@@ -107,7 +111,10 @@ export async function openTransfer(options: TransferOptions): Promise<Transfer> 
       await named(copy(from, into, tables, onRows));
     },
     verify: () => named(verify(from, into, tables)),
-    finish: () => named(setPhase(remote, options.instance, to === 'postgres' ? 'live' : 'left')),
+    async finish() {
+      await named(setPhase(remote, options.instance, to === 'postgres' ? 'live' : 'left'));
+      if (to === 'sqlite') await named(connection.script(DROP_TEXTS));
+    },
     async [Symbol.asyncDispose]() {
       database.close();
       await connection.close();
