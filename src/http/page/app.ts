@@ -5,7 +5,7 @@
 import { t } from '/texts.js';
 import { createApi } from './api.ts';
 import { watchChannels } from './channel-notice.ts';
-import type { Chats } from './chat/chats.ts';
+import type { Chats } from './chat/chats.tsx';
 import { byId, element } from './element.ts';
 import { takeCode } from './login.ts';
 import { loadOnUse } from './new-version.ts';
@@ -15,7 +15,7 @@ import { beginView, createRouter, namedView, pageParts } from './router.ts';
 /** After the first data of a view. */
 const LATER_MS = 1000;
 
-const loadCode = () => import('./chat/chats.ts');
+const loadCode = () => import('./chat/chats.tsx');
 
 class App {
   #api = createApi();

@@ -36,10 +36,7 @@ export const pageParts = (api: PageParts['api']): PageParts => ({
   api,
   follow: followStream,
   readEvents,
-  async drawMarkdown(container, text) {
-    const { createMarkdownView } = await loadOnUse(() => import('./markdown-view.ts'));
-    createMarkdownView(container).finish(text);
-  },
+  loadMarkdown: async () => (await loadOnUse(() => import('./chat/markdown.tsx'))).Markdown,
 });
 
 export function createRouter(parts: PageParts, place: HTMLElement) {

@@ -6,13 +6,12 @@ import { render } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ExportedSession, SearchHits } from '../../../features/conversations/rules/views.ts';
-import { type Api, IconButton, reasonOf } from './parts.tsx';
+import { type Api, IconButton, reasonOf, saveFile } from './parts.tsx';
 
 const CHATS = '/api/v1/chats';
 const REFRESH_MS = 30_000;
 const SEEN_KEY = 'nanobot.seen';
 const DAY_MS = 86_400_000;
-const SAVE_MS = 60_000;
 const MAX_TITLE_CHARS = 60;
 /** Fewer letters are in too many messages. */
 const MIN_SEARCHED_CHARS = 3;
@@ -285,11 +284,7 @@ function Rename({ title, onRename }: RenameProps) {
 async function exportChat(api: ListApi, chat: string) {
   const path = `/api/v1/sessions/${encodeURIComponent(`web:${chat}`)}/export`;
   const { name, text } = (await api.getJson(path)) as ExportedSession;
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/markdown' }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), SAVE_MS);
+  saveFile(name, new Blob([text], { type: 'text/markdown' }));
 }
 
 function momentText(at: number): string {

@@ -2,7 +2,7 @@
 // and by dropping; voice messages are recorded; a slash lists the commands; a button stops the current
 // answer. What is typed is kept for each chat.
 
-import { signal, useSignal } from '@preact/signals';
+import { type ReadonlySignal, signal, useSignal } from '@preact/signals';
 import { render } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
@@ -20,13 +20,17 @@ const SECOND_MS = 1000;
 type ComposerActions = {
   onSend(text: string, files: readonly UploadedFile[] | undefined): void;
   onStop(): void;
+  readonly isAnswering: ReadonlySignal<boolean>;
 };
 
-export function createComposer(api: Api, place: HTMLElement, { onSend, onStop }: ComposerActions) {
+export function createComposer(
+  api: Api,
+  place: HTMLElement,
+  { onSend, onStop, isAnswering }: ComposerActions,
+) {
   const chat = signal<string | undefined>(undefined);
   const text = signal('');
   const note = signal('');
-  const isAnswering = signal(false);
   const settings = signal<ChatSettings | undefined>(undefined);
   const tell = (problem: string) => {
     note.value = problem;
@@ -179,9 +183,6 @@ export function createComposer(api: Api, place: HTMLElement, { onSend, onStop }:
       if (chat.value !== undefined) note.value = '';
       chat.value = opened;
       text.value = draftOf(opened);
-    },
-    setAnswering(is: boolean) {
-      isAnswering.value = is;
     },
     /** Puts a text back for editing, before what is being typed. */
     takeBack(back: string) {

@@ -7,7 +7,7 @@ const MAX_EXPAND = 500;
 const MAX_SIZE: [number, number] = [40, 400];
 
 /** @throws ParseError for what is no TeX */
-export function drawFormula(place: HTMLElement, tex: string, isDisplay: boolean): void {
+export function formulaNodes(tex: string, isDisplay: boolean): readonly Node[] {
   const drawn = document.createElement('span');
   temml.render(tex, drawn, {
     displayMode: isDisplay,
@@ -18,5 +18,5 @@ export function drawFormula(place: HTMLElement, tex: string, isDisplay: boolean)
     maxExpand: MAX_EXPAND,
     maxSize: MAX_SIZE,
   });
-  place.replaceChildren(...drawn.childNodes);
+  return [...drawn.childNodes];
 }

@@ -1,5 +1,6 @@
 // What the parts of the chat share: icons, buttons, the calls of the API.
 
+import type { Ref } from 'preact';
 import { t } from '/texts.js';
 
 export type UploadedFile = {
@@ -8,6 +9,8 @@ export type UploadedFile = {
   readonly mimeType: string;
   readonly sizeBytes: number;
 };
+
+const SAVE_MS = 60_000;
 
 /** Of api.ts. */
 export type Api = {
@@ -32,10 +35,12 @@ export function IconButton(props: {
   readonly disabled?: boolean;
   readonly hidden?: boolean;
   readonly pressed?: boolean;
+  readonly ref?: Ref<HTMLButtonElement>;
 }) {
   const { icon, label, onClick } = props;
   return (
     <button
+      ref={props.ref ?? null}
       type="button"
       class={`icon-button ${props.class ?? ''}`.trim()}
       title={label}
@@ -52,3 +57,12 @@ export function IconButton(props: {
 
 export const reasonOf = (error: unknown): string =>
   error instanceof Error ? error.message : t`The gateway could not be reached. Try again.`;
+
+/** Saves it under its name. */
+export function saveFile(name: string, content: Blob): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), SAVE_MS);
+}

@@ -1,8 +1,7 @@
 // The tool calls of one answer, each with its state. A call that is over opens: its arguments, output and
 // time, and what the answer took, read from the record of the conversation.
 
-import { signal, useSignal } from '@preact/signals';
-import { render } from 'preact';
+import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { SessionTurns, ShownTurn } from '../../../features/conversations/rules/views.ts';
 import { ToolDetails, turnFacts } from '../console/tool-details.tsx';
@@ -17,19 +16,27 @@ export type ToolActivity = {
 };
 
 type Recorded = { readonly turn: ShownTurn; readonly currency: string };
-export type LoadTurn = (turnId: string) => Promise<Recorded | undefined>;
 
-/** Read once for all calls of an answer. */
-export function createTurnLoader(api: Pick<Api, 'getJson'>): LoadTurn {
+export type Turns = {
+  load(turnId: string): Promise<Recorded | undefined>;
+  /** Calls that a person has opened: an answer that ends is drawn anew. */
+  readonly opened: Set<string>;
+};
+
+/** Each is read once for all its calls. */
+export function createTurns(api: Pick<Api, 'getJson'>): Turns {
   const known = new Map<string, Promise<Recorded | undefined>>();
-  return (turnId) => {
-    const found = known.get(turnId) ?? read(api, turnId);
-    known.set(turnId, found);
-    // Also what is not recorded yet is asked for again.
-    found
-      .then((turn) => turn === undefined && known.delete(turnId))
-      .catch(() => known.delete(turnId));
-    return found;
+  return {
+    opened: new Set(),
+    load(turnId) {
+      const found = known.get(turnId) ?? read(api, turnId);
+      known.set(turnId, found);
+      // Also what is not recorded yet is asked for again.
+      found
+        .then((turn) => turn === undefined && known.delete(turnId))
+        .catch(() => known.delete(turnId));
+      return found;
+    },
   };
 }
 
@@ -44,32 +51,23 @@ async function read(api: Pick<Api, 'getJson'>, turnId: string): Promise<Recorded
 
 const STATES = { running: 'running', ok: 'done', failed: 'failed', waiting: 'asks' } as const;
 
-export function createToolSteps(
-  turnId: string,
-  loadTurn: LoadTurn,
-  given: readonly ToolActivity[] = [],
-) {
-  const node = document.createElement('ul');
-  node.className = 'tools';
-  node.setAttribute('aria-label', t`Tools used`);
-  const tools = signal(given);
-  const load = () => loadTurn(turnId);
-  const Steps = () => (
-    <>
-      {tools.value.map((tool) => (
+type StepsProps = {
+  readonly turn: string;
+  readonly tools: readonly ToolActivity[];
+  readonly turns: Turns;
+};
+
+export function ToolSteps({ turn, tools, turns }: StepsProps) {
+  if (tools.length === 0) return null;
+  return (
+    <ul class="tools" aria-label={t`Tools used`}>
+      {tools.map((tool) => (
         <li key={tool.callId} class={STATES[tool.status]}>
-          {tool.status === 'running' ? <Line tool={tool} /> : <Opened tool={tool} load={load} />}
+          {tool.status === 'running' ? <Line tool={tool} /> : <Opened {...{ turn, tool, turns }} />}
         </li>
       ))}
-    </>
+    </ul>
   );
-  const show = (list: readonly ToolActivity[]) => {
-    node.hidden = list.length === 0;
-    tools.value = list;
-  };
-  show(given);
-  render(<Steps />, node);
-  return { node, show };
 }
 
 function Line({ tool: { name, detail, status, preview = '' } }: { readonly tool: ToolActivity }) {
@@ -93,12 +91,10 @@ function Line({ tool: { name, detail, status, preview = '' } }: { readonly tool:
   );
 }
 
-type OpenedProps = {
-  readonly tool: ToolActivity;
-  readonly load: () => Promise<Recorded | undefined>;
-};
+type OpenedProps = Omit<StepsProps, 'tools'> & { readonly tool: ToolActivity };
 
-function Opened({ tool, load }: OpenedProps) {
+function Opened({ turn, tool, turns }: OpenedProps) {
+  const name = `${turn} ${tool.callId}`;
   const found = useSignal<Recorded | undefined>(undefined);
   const problem = useSignal('');
   const steps = found.value?.turn.steps ?? [];
@@ -107,7 +103,7 @@ function Opened({ tool, load }: OpenedProps) {
   async function look() {
     problem.value = '';
     try {
-      const recorded = await load();
+      const recorded = await turns.load(turn);
       if (recorded === undefined)
         problem.value = t`The conversation began anew since: this is no longer part of it.`;
       found.value = recorded;
@@ -118,7 +114,10 @@ function Opened({ tool, load }: OpenedProps) {
 
   return (
     <details
+      open={turns.opened.has(name)}
       onToggle={({ currentTarget }) => {
+        if (currentTarget.open) turns.opened.add(name);
+        else turns.opened.delete(name);
         if (currentTarget.open && found.value === undefined) void look();
       }}
     >

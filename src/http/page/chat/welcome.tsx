@@ -1,85 +1,57 @@
 // What an empty chat shows: the model that answers, and suggestions. While only the demo answers, a model is
 // connected here, also below a chat that the demo has begun.
 
-import { signal, useSignal } from '@preact/signals';
-import { type ComponentType, render } from 'preact';
+import { useSignal } from '@preact/signals';
+import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
-import type { PageParts } from '../console/parts.tsx';
 import type { ConnectModelProps } from './connect-model.tsx';
 
 const DEMO = 'demo/';
 const TRY_DEMO = [t`what time is it`, t`list files`, 'markdown', 'connect'];
 const TRY = ['/help', t`What can you do?`, t`What do you know about me?`];
 
-export type WelcomeState = {
+type WelcomeProps = ConnectModelProps & {
   /** Undefined while it is unknown. */
   readonly model: string | undefined;
   readonly isEmpty: boolean;
-  /** False while a view of the console is shown: what is hidden follows nothing. */
-  readonly isShown: boolean;
+  readonly onTry: (text: string) => void;
 };
 
-type WelcomeParts = {
-  readonly parts: PageParts;
-  onTry(text: string): void;
-  onConnected(model: string): void;
-};
-
-export function createWelcome({ parts, onTry, onConnected }: WelcomeParts) {
-  const node = document.createElement('div');
-  const state = signal<WelcomeState>({ model: undefined, isEmpty: false, isShown: false });
-  const connected = signal('');
-
-  function Welcome() {
-    const { model, isEmpty, isShown } = state.value;
-    const isDemo = model?.startsWith(DEMO) ?? false;
-    const noteConnected = (name: string) => {
-      connected.value = name;
-      onConnected(name);
-    };
-    if (!isShown || !(isEmpty || isDemo || connected.value !== '')) return null;
-    const note = isDemo && (
-      <DemoNotice isFolded={!isEmpty} parts={parts} onConnected={noteConnected} />
-    );
-    return (
-      <section class={isEmpty ? 'welcome' : 'welcome-below'}>
-        {isEmpty && <img src="/logo.svg" alt="" width={56} height={56} />}
-        {isEmpty && <h2>{t`What can I do for you?`}</h2>}
-        {isEmpty && model !== undefined && !isDemo && connected.value === '' && (
-          <p>
-            {t`Answers come from `}
-            <b>{model}</b>
-          </p>
-        )}
-        <p role="status" hidden={connected.value === ''}>
-          {connected.value !== '' && t`${connected.value} is connected: it answers from now on.`}
-        </p>
-        {note}
-        {isEmpty && (
-          <div class="ideas">
-            {(isDemo ? TRY_DEMO : TRY).map((text) => (
-              <button key={text} type="button" onClick={() => onTry(text)}>
-                {text}
-              </button>
-            ))}
-          </div>
-        )}
-      </section>
-    );
-  }
-
-  render(<Welcome />, node);
-  return {
-    node,
-    show(change: Partial<WelcomeState>) {
-      state.value = { ...state.value, ...change };
-    },
-    /** Another chat is opened. */
-    forgetNews() {
-      connected.value = '';
-    },
+/** Not while a view of the console is shown: what is hidden follows nothing. */
+export function Welcome({ parts, model, isEmpty, onTry, onConnected }: WelcomeProps) {
+  const connected = useSignal('');
+  const isDemo = model?.startsWith(DEMO) ?? false;
+  const noteConnected = (name: string) => {
+    connected.value = name;
+    onConnected(name);
   };
+  if (!(isEmpty || isDemo || connected.value !== '')) return null;
+  return (
+    <section class={isEmpty ? 'welcome' : 'welcome-below'}>
+      {isEmpty && <img src="/logo.svg" alt="" width={56} height={56} />}
+      {isEmpty && <h2>{t`What can I do for you?`}</h2>}
+      {isEmpty && model !== undefined && !isDemo && connected.value === '' && (
+        <p>
+          {t`Answers come from `}
+          <b>{model}</b>
+        </p>
+      )}
+      <p role="status" hidden={connected.value === ''}>
+        {connected.value !== '' && t`${connected.value} is connected: it answers from now on.`}
+      </p>
+      {isDemo && <DemoNotice isFolded={!isEmpty} parts={parts} onConnected={noteConnected} />}
+      {isEmpty && (
+        <div class="ideas">
+          {(isDemo ? TRY_DEMO : TRY).map((text) => (
+            <button key={text} type="button" onClick={() => onTry(text)}>
+              {text}
+            </button>
+          ))}
+        </div>
+      )}
+    </section>
+  );
 }
 
 type NoticeProps = ConnectModelProps & { readonly isFolded: boolean };

@@ -1,9 +1,11 @@
-// Draws what costs time (colours of code, formulas) once it stands still near the screen: while an answer
-// is written its last blocks are built anew with every word.
+// Draws what costs time (colours of code, formulas, files) once it stands still near the screen: while an
+// answer is written its last blocks change with every word.
+
+import type { RefObject } from 'preact';
+import { useEffect } from 'preact/hooks';
 
 const STILL_MS = 150;
 const NEAR = '400px';
-const NEAR_END_PX = 80;
 
 const waiting = new WeakMap<Element, () => Promise<void>>();
 
@@ -12,26 +14,30 @@ const observer = new IntersectionObserver(
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
       observer.unobserve(target);
-      setTimeout(() => void drawNow(target), STILL_MS);
+      const draw = waiting.get(target);
+      setTimeout(() => {
+        // What cannot be loaded or drawn stays as it is.
+        if (draw === waiting.get(target)) draw?.().catch(() => undefined);
+      }, STILL_MS);
     }
   },
   { rootMargin: NEAR },
 );
 
-/** What cannot be loaded or drawn stays as it is. */
-export function whenShown(node: Element, draw: () => Promise<void>): void {
-  waiting.set(node, draw);
-  observer.observe(node);
-}
-
-async function drawNow(node: Element): Promise<void> {
-  const draw = waiting.get(node);
-  if (draw === undefined || !node.isConnected) return;
-  waiting.delete(node);
-  const scroller = node.closest('#scroll');
-  const isAtEnd =
-    scroller !== null &&
-    scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END_PX;
-  await draw().catch(() => undefined);
-  if (isAtEnd) scroller.scrollTop = scroller.scrollHeight;
+/** Draws once for each `text`. */
+export function useWhenShown(
+  place: RefObject<Element | null>,
+  text: string,
+  draw: () => Promise<void>,
+): void {
+  useEffect(() => {
+    const node = place.current;
+    if (node === null) return;
+    waiting.set(node, draw);
+    observer.observe(node);
+    return () => {
+      waiting.delete(node);
+      observer.unobserve(node);
+    };
+  }, [text]);
 }

@@ -2,7 +2,7 @@
 // was done.
 
 import { type ReadonlySignal, signal, useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, ComponentType } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 
@@ -31,8 +31,8 @@ export type PageParts = {
     open: (signal: AbortSignal) => Promise<ReadableStream>,
     listeners: Listeners,
   ): Promise<void>;
-  /** Fills the element as the chat shows a message. */
-  drawMarkdown(container: HTMLElement, text: string): Promise<void>;
+  /** Shows a text as the chat shows a message. */
+  loadMarkdown(): Promise<ComponentType<{ readonly text: string }>>;
 };
 
 export type ViewProps = { readonly parts: PageParts };
@@ -192,11 +192,13 @@ export function Page(props: {
 
 /** Drawn as in a chat: text nodes alone, no images, no links that run. */
 export function Markdown({ text, parts }: ViewProps & { readonly text: string }) {
-  const place = useRef<HTMLDivElement>(null);
+  const Shown = useSignal<ComponentType<{ readonly text: string }> | undefined>(undefined);
   useEffect(() => {
-    if (place.current !== null) void parts.drawMarkdown(place.current, text);
-  }, [parts, text]);
-  return <div class="body" ref={place} />;
+    void parts.loadMarkdown().then((loaded) => {
+      Shown.value = loaded;
+    });
+  }, [parts]);
+  return <div class="body">{Shown.value !== undefined && <Shown.value text={text} />}</div>;
 }
 
 /** A button for what cannot be undone: it asks once more. */

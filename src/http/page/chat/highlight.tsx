@@ -1,4 +1,4 @@
-// The colours of code, as DOM nodes. Loaded with the first block whose language it knows.
+// The colours of code. Loaded with the first block whose language it knows.
 
 import bash from 'highlight.js/lib/languages/bash';
 import c from 'highlight.js/lib/languages/cpp';
@@ -16,6 +16,7 @@ import typescript from 'highlight.js/lib/languages/typescript';
 import xml from 'highlight.js/lib/languages/xml';
 import yaml from 'highlight.js/lib/languages/yaml';
 import { createLowlight } from 'lowlight';
+import type { ComponentChildren } from 'preact';
 
 type Coloured = ReturnType<ReturnType<typeof createLowlight>['highlight']>;
 
@@ -26,17 +27,18 @@ const lowlight = createLowlight({
 lowlight.registerAlias({ bash: ['console', 'shell', 'zsh'], cpp: ['c', 'h'], yaml: ['yml'] });
 
 /** Undefined for a language that it does not know. */
-export function coloured(text: string, language: string): readonly Node[] | undefined {
+export function coloured(text: string, language: string): ComponentChildren {
   if (!lowlight.registered(language)) return undefined;
-  return lowlight.highlight(language, text).children.flatMap(nodesOf);
+  return lowlight.highlight(language, text).children.map(shown);
 }
 
-function nodesOf(part: Coloured['children'][number]): readonly Node[] {
-  if (part.type === 'text') return [document.createTextNode(part.value)];
-  if (part.type !== 'element') return [];
-  const node = document.createElement('span');
+function shown(part: Coloured['children'][number]): ComponentChildren {
+  if (part.type === 'text') return part.value;
+  if (part.type !== 'element') return undefined;
   const { className } = part.properties;
-  if (Array.isArray(className)) node.className = className.join(' ');
-  node.append(...part.children.flatMap(nodesOf));
-  return [node];
+  return (
+    <span class={String(Array.isArray(className) ? className.join(' ') : '')}>
+      {part.children.map(shown)}
+    </span>
+  );
 }

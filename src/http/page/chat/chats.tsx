@@ -1,25 +1,26 @@
 // The chats: opens the one that the address names, and connects its parts. All state is on the gateway
 // except unsent messages, which the outbox keeps.
 
+import { computed, signal } from '@preact/signals';
+import { render } from 'preact';
 import { t } from '/texts.js';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
 import { chatPath, RefusedError, type WholeApi } from '../api.ts';
 import { followChat } from '../connection.ts';
 import type { PageParts } from '../console/parts.tsx';
-import { type Conversation, createConversation } from '../conversation.ts';
 import { createDrawer } from '../drawer.ts';
 import { byId, element, iconButton } from '../element.ts';
 import { type Also, createOutbox, type Unsent } from '../outbox.ts';
 import { isElsewhere } from '../router.ts';
-import { createScrollKeeper } from '../scroll-keeper.ts';
 import { createChatList } from './chat-list.tsx';
 import { createComposer } from './composer.tsx';
+import { type Conversation, ConversationView, createConversation } from './conversation.tsx';
 import type { Amendment } from './events.ts';
-import { createFileView } from './file-view.ts';
 import { createPalette } from './palette.tsx';
 import { reasonOf } from './parts.tsx';
-import { createTurnLoader } from './tool-steps.tsx';
-import { createWelcome } from './welcome.tsx';
+import { createScrollKeeper } from './scroll.ts';
+import { createTurns } from './tool-steps.tsx';
+import { Welcome } from './welcome.tsx';
 
 /** Messages of a long chat shown at first, and added at a time. */
 const SHOWN_MESSAGES = 200;
@@ -35,31 +36,37 @@ type Opened = {
   readonly chat: string;
   readonly controller: AbortController;
   readonly conversation: Conversation;
+  /** What is older is not shown. */
+  readonly afterSeq: number;
   readonly hasHistory: boolean;
 };
 
 /** Begins when a chat is first shown, or a moment after another view. */
 export class Chats {
   readonly #api: WholeApi;
-  readonly #place = createScrollKeeper(byId('scroll'), byId('to-end'));
+  readonly #place = createScrollKeeper({
+    scroller: byId('scroll'),
+    content: byId('conversation'),
+    toEnd: byId('to-end'),
+  });
   readonly #drawer = createDrawer();
-  readonly #showFiles: ReturnType<typeof createFileView>;
-  readonly #loadTurn: ReturnType<typeof createTurnLoader>;
+  readonly #turns: ReturnType<typeof createTurns>;
   readonly #list: ReturnType<typeof createChatList>;
   readonly #outbox: ReturnType<typeof createOutbox>;
-  readonly #welcome: ReturnType<typeof createWelcome>;
+  readonly #parts: PageParts;
   readonly #composer: ReturnType<typeof createComposer>;
   readonly #palette: ReturnType<typeof createPalette>;
-  #model: string | undefined;
-  #open: Opened | undefined;
-  #isAnswering = false;
+  readonly #model = signal<string | undefined>(undefined);
+  readonly #isShown = signal(false);
+  readonly #open = signal<Opened | undefined>(undefined);
+  readonly #isAnswering = computed(() => this.#open.value?.conversation.isAnswering.value ?? false);
   #lostTimer: ReturnType<typeof setTimeout> | undefined;
   #refreshTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(api: WholeApi, parts: PageParts) {
     this.#api = api;
-    this.#showFiles = createFileView(api, (change) => this.#place.keepPlace(change));
-    this.#loadTurn = createTurnLoader(api);
+    this.#parts = parts;
+    this.#turns = createTurns(api);
     this.#list = createChatList(api, byId('chat-list'), {
       onOpen: () => this.#drawer.close(),
       onChange: () => this.#showTitle(),
@@ -68,18 +75,13 @@ export class Chats {
       onWaiting: (message, reason) => this.#shown(message)?.stillUnsent(message, reason),
       onRefused: (message, reason) => this.#shown(message)?.refused(message, reason),
     });
-    this.#welcome = createWelcome({
-      parts,
-      onTry: (text) => this.#send(text),
-      onConnected: () => {
-        this.#composer.focus();
-        void this.#showModel();
-      },
-    });
     this.#composer = createComposer(api, byId('composer'), {
       onSend: (text, files) => this.#send(text, files === undefined ? {} : { files }),
       onStop: () => this.#stop(),
+      isAnswering: this.#isAnswering,
     });
+    const Shown = () => this.#shownChat();
+    render(<Shown />, byId('conversation'));
     this.#palette = createPalette({
       api,
       chats: () => this.#list.all(),
@@ -116,12 +118,12 @@ export class Chats {
 
   /** The chat in the address, else the latest of this tab, else the newest one, else a new one; none beside a view of the console. */
   followAddress() {
-    this.#welcome.show({ isShown: !isElsewhere() });
+    this.#isShown.value = !isElsewhere();
     if (isElsewhere()) return;
     const named = decodeURIComponent(location.hash.slice(1));
-    if (named === this.#open?.chat) return this.#showTitle();
-    if (named === '/chat' && this.#open !== undefined) {
-      history.replaceState(undefined, '', `#${this.#open.chat}`);
+    if (named === this.#open.value?.chat) return this.#showTitle();
+    if (named === '/chat' && this.#open.value !== undefined) {
+      history.replaceState(undefined, '', `#${this.#open.value.chat}`);
       return this.#showTitle();
     }
     if (CHAT_NAME.test(named)) return this.#openChat(named);
@@ -138,54 +140,67 @@ export class Chats {
   }
 
   #openChat(chat: string, fromSeq?: number): void {
-    this.#open?.controller.abort();
+    this.#open.value?.controller.abort();
     const lastSeq = this.#list.find(chat)?.lastSeq ?? 0;
     const afterSeq = fromSeq ?? Math.max(0, lastSeq - SHOWN_MESSAGES);
     const controller = new AbortController();
     const conversation = createConversation({
-      keepPlace: (change) => this.#place.keepPlace(change),
-      onAnswering: (isAnswering) => this.#setAnswering(isAnswering),
+      loadFile: this.#api.download,
+      turns: this.#turns,
       onTakeBack: (text) => this.#composer.takeBack(text),
       onPress: (label, press) => this.#send(label, { press }),
       onChange: (amends, text) => this.#change(text, amends),
-      showFiles: this.#showFiles,
-      loadTurn: this.#loadTurn,
     });
-    this.#open = { chat, controller, conversation, hasHistory: lastSeq > 0 };
+    const opened = { chat, controller, conversation, afterSeq, hasHistory: lastSeq > 0 };
+    this.#open.value = opened;
     sessionStorage.setItem(LATEST, chat);
     if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
     for (const message of this.#outbox.waiting(chat)) conversation.addUnsent(message);
-    const earlier = afterSeq > 0 ? this.#earlierButton(chat, afterSeq) : undefined;
-    this.#welcome.forgetNews();
-    byId('conversation').replaceChildren(
-      ...[earlier, conversation.node, this.#welcome.node].filter((node) => node !== undefined),
-    );
     this.#list.select(chat);
-    this.#setAnswering(false);
     this.#showTitle();
-    this.#showWelcome();
     this.#place.scrollToEnd();
     this.#drawer.close();
     this.#composer.openChat(chat);
     this.#composer.focus();
-    void this.#follow(this.#open, afterSeq);
+    void this.#follow(opened);
   }
 
-  #earlierButton(chat: string, afterSeq: number): HTMLElement {
-    const click = () => this.#openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES));
-    return element(
-      'button',
-      { type: 'button', className: 'earlier', on: { click } },
-      t`Show earlier messages`,
+  #shownChat() {
+    const opened = this.#open.value;
+    if (opened === undefined) return null;
+    const { chat, conversation, afterSeq, hasHistory } = opened;
+    return (
+      <>
+        {afterSeq > 0 && (
+          <button
+            type="button"
+            class="earlier"
+            onClick={() => this.#openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES))}
+          >
+            {t`Show earlier messages`}
+          </button>
+        )}
+        <ConversationView key={`${chat} ${afterSeq}`} conversation={conversation} />
+        {this.#isShown.value && (
+          <Welcome
+            key={chat}
+            parts={this.#parts}
+            model={this.#model.value}
+            isEmpty={!hasHistory && conversation.isEmpty.value}
+            onTry={(text) => this.#send(text)}
+            onConnected={() => {
+              this.#composer.focus();
+              void this.#showModel();
+            }}
+          />
+        )}
+      </>
     );
   }
 
-  async #follow(
-    { chat, controller: { signal }, conversation }: Opened,
-    afterSeq: number,
-  ): Promise<void> {
+  async #follow({ chat, controller, conversation, afterSeq }: Opened): Promise<void> {
     await followChat(this.#api, chat, afterSeq, {
-      signal,
+      signal: controller.signal,
       onConnected: () => {
         this.#showLost(undefined);
         conversation.connected();
@@ -194,7 +209,7 @@ export class Chats {
       onLost: (problem) => this.#showLost(lostText(problem)),
       onEvent: (event) => {
         conversation.show(event);
-        this.#showWelcome();
+        this.#place.noteNews();
         if (event.type === 'said') this.#noteSaid();
       },
     });
@@ -210,11 +225,10 @@ export class Chats {
   }
 
   #send(text: string, also: Also = {}): void {
-    if (this.#open === undefined) return;
-    const { chat, conversation } = this.#open;
+    if (this.#open.value === undefined) return;
+    const { chat, conversation } = this.#open.value;
     const message = this.#outbox.send(chat, text, also);
     conversation.addUnsent(message);
-    this.#showWelcome();
     this.#place.scrollToEnd();
   }
 
@@ -225,16 +239,16 @@ export class Chats {
   }
 
   #change(text: string, amends: Amendment): void {
-    if (this.#open === undefined) return;
-    const { chat, conversation } = this.#open;
+    if (this.#open.value === undefined) return;
+    const { chat, conversation } = this.#open.value;
     conversation.addUnsent(this.#outbox.send(chat, text, { amends }));
     this.#composer.focus();
   }
 
   async #stop() {
-    if (this.#open === undefined) return;
+    if (this.#open.value === undefined) return;
     try {
-      await this.#api.postJson(`${chatPath(this.#open.chat)}/stop`, {});
+      await this.#api.postJson(`${chatPath(this.#open.value.chat)}/stop`, {});
     } catch (error) {
       this.#composer.tell(t`The answer could not be stopped: ${reasonOf(error)}`);
     }
@@ -242,30 +256,19 @@ export class Chats {
 
   #escape() {
     if (this.#drawer.isOpen()) return this.#drawer.close();
-    if (this.#isAnswering && document.querySelector('dialog[open]') === null) void this.#stop();
-  }
-
-  #setAnswering(isAnswering: boolean): void {
-    this.#isAnswering = isAnswering;
-    this.#composer.setAnswering(isAnswering);
+    if (this.#isAnswering.value && document.querySelector('dialog[open]') === null)
+      void this.#stop();
   }
 
   #shown({ chat }: Unsent): Conversation | undefined {
-    return chat === this.#open?.chat ? this.#open.conversation : undefined;
+    return chat === this.#open.value?.chat ? this.#open.value.conversation : undefined;
   }
 
   #showTitle() {
     if (isElsewhere()) return;
-    const title = this.#list.find(this.#open?.chat ?? '')?.title || t`New chat`;
+    const title = this.#list.find(this.#open.value?.chat ?? '')?.title || t`New chat`;
     byId('title').textContent = title;
     if (document.visibilityState === 'visible') document.title = `${title} – nanobot`;
-  }
-
-  #showWelcome() {
-    if (this.#open === undefined) return;
-    const { conversation, hasHistory } = this.#open;
-    const isEmpty = !hasHistory && conversation.isEmpty();
-    this.#welcome.show({ isEmpty, model: this.#model });
   }
 
   #showLost(text: string | undefined): void {
@@ -283,10 +286,9 @@ export class Chats {
     const setup = (await this.#api.getJson('/api/v1/setup').catch(() => undefined)) as
       | SetupState
       | undefined;
-    if (setup === undefined || setup.model.name === this.#model) return;
-    this.#model = setup.model.name;
-    byId('model-line').replaceChildren('Model ', element('b', {}, this.#model));
-    this.#showWelcome();
+    if (setup === undefined || setup.model.name === this.#model.value) return;
+    this.#model.value = setup.model.name;
+    byId('model-line').replaceChildren('Model ', element('b', {}, this.#model.value));
   }
 }
 

@@ -1,0 +1,402 @@
+// The messages of a chat: the person's with the buttons that change or delete them, those that the
+// gateway has not confirmed, the agent's, and the answer that grows. They only send requests; the
+// gateway decides what a message says.
+
+import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
+import type { ComponentChildren, RefObject } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { t } from '/texts.js';
+import type { Unsent } from '../outbox.ts';
+import { CopyButton } from './code-block.tsx';
+import type { Amendment, Said } from './events.ts';
+import { Files, type LoadFile } from './file-view.tsx';
+import { GrowingMarkdown, Markdown } from './markdown.tsx';
+import { IconButton } from './parts.tsx';
+import { type ToolActivity, ToolSteps, type Turns } from './tool-steps.tsx';
+
+const MAX_CHARS = 200_000;
+const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+/** What messages need of the chat around them. */
+export type MessageContext = {
+  readonly loadFile: LoadFile;
+  readonly turns: Turns;
+  /** Tokens of choices. */
+  readonly pressed: ReadonlySignal<ReadonlySet<string>>;
+  onPress(label: string, token: string): void;
+  onChange(amends: Amendment, text: string): void;
+  onTakeBack(unsent: Unsent): void;
+};
+
+/** Requested, and not yet confirmed, or refused. */
+export type Change = {
+  readonly kind: Amendment['kind'];
+  readonly text: string;
+  readonly reason: string;
+  readonly isRefused: boolean;
+};
+
+export type Own = {
+  readonly from: 'person';
+  readonly id: string;
+  readonly text: string;
+  readonly at: number;
+  readonly files: Said['files'];
+  /** A press cannot be changed. */
+  readonly isPress: boolean;
+  readonly isEdited: boolean;
+  readonly change: Change | undefined;
+};
+
+export type Answer = {
+  readonly from: 'agent';
+  readonly id: string;
+  readonly text: string;
+  /** Undefined for what was written when a turn was stopped. */
+  readonly at: number | undefined;
+  readonly files: Said['files'];
+  readonly turn: string;
+  readonly tools: readonly ToolActivity[];
+  /** How its turn ended, so that half a sentence is not taken for the whole. */
+  readonly activity: string;
+  readonly choices: Said['choices'];
+  /** The message that can be answered again. */
+  readonly again: { readonly message: string; readonly isAsked: boolean } | undefined;
+  readonly problem: string;
+  /** A newer answer follows; this one can still be read. */
+  readonly isReplaced: boolean;
+};
+
+/** A running turn. */
+export type Live = {
+  readonly text: string;
+  readonly tools: readonly ToolActivity[];
+  readonly hasDots: boolean;
+  readonly activity: string;
+};
+
+export type Pending = { readonly unsent: Unsent; readonly state: string; readonly refusal: string };
+
+type ContextProps = { readonly context: MessageContext };
+type MessageProps = ContextProps & { readonly message: ReadonlySignal<Own | Answer> };
+
+/** Drawn again when it changes itself, and not for the others. */
+export function Message({ message, context }: MessageProps) {
+  const shown = message.value;
+  if (shown.from === 'person') return <PersonMessage message={shown} context={context} />;
+  if (!shown.isReplaced) return <AgentMessage message={shown} context={context} />;
+  return (
+    <details class="replaced">
+      <summary>
+        {shown.tools.length > 0
+          ? t`Replaced answer. What its tools did was not undone.`
+          : t`Replaced answer`}
+      </summary>
+      <AgentMessage message={shown} context={context} />
+    </details>
+  );
+}
+
+function AgentMessage({ message, context }: ContextProps & { readonly message: Answer }) {
+  const { text, at, files, turn, tools, activity, choices = [], again, problem } = message;
+  const body = useRef<HTMLDivElement>(null);
+  return (
+    <article class="message agent">
+      <ToolSteps {...{ turn, tools, turns: context.turns }} />
+      <Files files={files} load={context.loadFile} />
+      <div class="body" ref={body}>
+        <Markdown text={text} />
+      </div>
+      {activity !== '' && <p class="activity">{activity}</p>}
+      {choices.length > 0 && <Choices choices={choices} context={context} />}
+      {at !== undefined && (
+        <Foot {...{ at, text, body }}>
+          {again !== undefined && (
+            <IconButton
+              icon="retry"
+              label={t`Answer again. What tools did is not undone.`}
+              class="small"
+              disabled={again.isAsked}
+              onClick={() => context.onChange({ id: again.message, kind: 'again' }, '')}
+            />
+          )}
+        </Foot>
+      )}
+      {problem !== '' && (
+        <p class="state problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </article>
+  );
+}
+
+type ChoicesProps = ContextProps & { readonly choices: NonNullable<Said['choices']> };
+
+/** Once one of them was pressed, on this page or before a reload, all are disabled and it is marked. */
+function Choices({ choices, context }: ChoicesProps) {
+  const pressed = choices.find(({ token }) => context.pressed.value.has(token));
+  return (
+    <fieldset class="choices" aria-label={t`Choices`}>
+      {choices.map(({ label, token }) => (
+        <button
+          key={token}
+          type="button"
+          disabled={pressed !== undefined}
+          aria-pressed={pressed && token === pressed.token}
+          onClick={() => context.onPress(label, token)}
+        >
+          {label}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+/** Three moving dots while the agent thinks. */
+export const Dots = () => (
+  <span class="dots" role="img" aria-label="thinking">
+    <i />
+    <i />
+    <i />
+  </span>
+);
+
+type LiveProps = {
+  readonly turn: string;
+  readonly live: Signal<Live>;
+  readonly turns: Turns;
+};
+
+/** A running turn as one growing message: the agent's activity, and the answer so far. */
+export function LiveMessage({ turn, live, turns }: LiveProps) {
+  const { text, tools, hasDots, activity } = live.value;
+  return (
+    <article class="message agent live">
+      <ToolSteps {...{ turn, tools, turns }} />
+      <div class="body">
+        <GrowingMarkdown text={text} />
+      </div>
+      <p class="activity" hidden={!hasDots && activity === ''}>
+        {hasDots && <Dots />}
+        {activity}
+      </p>
+    </article>
+  );
+}
+
+type PendingProps = ContextProps & { readonly message: Pending };
+
+/** A message the gateway has not confirmed. One refused will not be sent. */
+export function UnsentMessage({ message, context }: PendingProps) {
+  const { unsent, state, refusal } = message;
+  return (
+    <article class={`message person unsent ${refusal === '' ? '' : 'refused'}`.trim()}>
+      <Files files={unsent.files} load={context.loadFile} />
+      <div class="body" dir="auto">
+        {unsent.text}
+      </div>
+      <p class="state">
+        {refusal === '' ? state : t`Not sent: ${refusal} `}
+        {refusal !== '' && (
+          <IconButton
+            icon="retry"
+            label={t`Edit again`}
+            class="small"
+            onClick={() => context.onTakeBack(unsent)}
+          />
+        )}
+      </p>
+    </article>
+  );
+}
+
+type FootProps = {
+  readonly at: number;
+  /** What is copied. */
+  readonly text: string;
+  readonly body: RefObject<HTMLElement | null>;
+  readonly isHidden?: boolean;
+  readonly before?: ComponentChildren;
+  readonly children?: ComponentChildren;
+};
+
+function Foot({ at, text, body, isHidden = false, before, children }: FootProps) {
+  const date = new Date(at);
+  return (
+    <footer hidden={isHidden}>
+      {before}
+      <time dateTime={date.toISOString()} title={dayFormat.format(date)}>
+        {timeFormat.format(date)}
+      </time>
+      <CopyButton label={t`Copy message`} text={text} fallback={body} />
+      {children}
+    </footer>
+  );
+}
+
+/** In place of the foot: a text being changed, or the question before it is deleted. */
+type Opened = { readonly kind: 'edit'; readonly draft: string } | { readonly kind: 'delete' };
+
+function PersonMessage({ message, context }: ContextProps & { readonly message: Own }) {
+  const { id, text, at, files, isPress, isEdited, change } = message;
+  const body = useRef<HTMLDivElement>(null);
+  const edit = useRef<HTMLButtonElement>(null);
+  const remove = useRef<HTMLButtonElement>(null);
+  const opened = useSignal<Opened | undefined>(undefined);
+  /** Where the focus returns to. */
+  const left = useRef<HTMLButtonElement | null>(null);
+  const open = (now: Opened | undefined) => () => {
+    left.current =
+      now === undefined ? (opened.value?.kind === 'edit' ? edit : remove).current : null;
+    opened.value = now;
+  };
+  // A refused text stays in the editor.
+  useLayoutEffect(() => {
+    if (change?.isRefused && change.kind === 'edited')
+      opened.value = { kind: 'edit', draft: change.text };
+  }, [change]);
+  useLayoutEffect(() => {
+    if (opened.value === undefined) left.current?.focus();
+  }, [opened.value]);
+  const request = (kind: Amendment['kind'], now: string) => {
+    left.current = null;
+    opened.value = undefined;
+    context.onChange({ id, kind }, now);
+  };
+  const shown = opened.value;
+  const state = stateOf(change);
+  return (
+    <article class="message person">
+      <Files files={files} load={context.loadFile} />
+      <div class="body" dir="auto" ref={body} hidden={shown?.kind === 'edit'}>
+        {text}
+      </div>
+      <Foot
+        {...{ at, text, body }}
+        isHidden={shown !== undefined}
+        before={isEdited && <span class="edited">edited</span>}
+      >
+        {!isPress && text !== '' && (
+          <IconButton
+            ref={edit}
+            icon="edit"
+            label={t`Edit message`}
+            class="small"
+            onClick={open({ kind: 'edit', draft: text })}
+          />
+        )}
+        {!isPress && (
+          <IconButton
+            ref={remove}
+            icon="delete"
+            label={t`Delete message`}
+            class="small"
+            onClick={open({ kind: 'delete' })}
+          />
+        )}
+      </Foot>
+      {shown?.kind === 'edit' && (
+        <Editor
+          draft={shown.draft}
+          onLeave={open(undefined)}
+          onSave={(now) => (now === text ? open(undefined)() : request('edited', now))}
+        />
+      )}
+      {shown?.kind === 'delete' && (
+        <DeleteQuestion onKeep={open(undefined)} onDelete={() => request('withdrawn', '')} />
+      )}
+      <p
+        class={`state ${change?.isRefused ? 'problem' : ''}`.trim()}
+        role="status"
+        hidden={state === '' || (shown !== undefined && !change?.isRefused)}
+      >
+        {state}
+      </p>
+    </article>
+  );
+}
+
+function stateOf(change: Change | undefined): string {
+  if (change === undefined) return '';
+  const { kind, reason, isRefused } = change;
+  if (isRefused) return `${kind === 'edited' ? t`Not changed` : t`Not deleted`}: ${reason}`;
+  return `${kind === 'edited' ? t`Saving` : t`Deleting`}… ${reason}`.trim();
+}
+
+/** Escape closes this form only. */
+const onEscape = (leave: () => void) => (event: KeyboardEvent) => {
+  if (event.key !== 'Escape' || event.isComposing) return;
+  event.preventDefault();
+  event.stopPropagation();
+  leave();
+};
+
+type EditorProps = {
+  readonly draft: string;
+  onLeave(): void;
+  onSave(now: string): void;
+};
+
+function Editor({ draft, onLeave, onSave }: EditorProps) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const text = useSignal(draft);
+  useLayoutEffect(() => field.current?.focus(), []);
+  // As high as its text, up to the limit of the style sheet.
+  useLayoutEffect(() => {
+    if (field.current === null) return;
+    field.current.style.height = 'auto';
+    field.current.style.height = `${field.current.scrollHeight}px`;
+  }, [text.value]);
+  function save(event: Event) {
+    event.preventDefault();
+    const now = text.value.trim();
+    if (now === '') field.current?.focus();
+    else onSave(now);
+  }
+  return (
+    <form class="editor" onKeyDown={onEscape(onLeave)} onSubmit={save}>
+      <textarea
+        ref={field}
+        rows={1}
+        dir="auto"
+        maxLength={MAX_CHARS}
+        value={text.value}
+        aria-label={t`New text of the message`}
+        onInput={({ currentTarget }) => {
+          text.value = currentTarget.value;
+        }}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) save(event);
+        }}
+      />
+      <div class="editor-buttons">
+        <button type="button" class="button" onClick={onLeave}>
+          {t`Cancel`}
+        </button>
+        <button type="submit" class="button primary">
+          {t`Save`}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function DeleteQuestion({ onKeep, onDelete }: { onKeep(): void; onDelete(): void }) {
+  const keep = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => keep.current?.focus(), []);
+  return (
+    <fieldset class="editor" aria-label={t`Delete this message?`} onKeyDown={onEscape(onKeep)}>
+      <p>{t`Delete this message?`}</p>
+      <div class="editor-buttons">
+        <button ref={keep} type="button" class="button" onClick={onKeep}>
+          {t`Keep`}
+        </button>
+        <button type="button" class="button danger" onClick={onDelete}>
+          {t`Delete`}
+        </button>
+      </div>
+    </fieldset>
+  );
+}
