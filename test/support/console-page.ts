@@ -58,23 +58,24 @@ export type ConsoleRig = AsyncDisposable & {
   readonly problems: readonly string[];
 };
 
-/** Logs a new browser in and opens the view of `hash`: `#/usage`. */
+/** A new browser, logged in, shows the view of `hash`: `#/usage`. */
 export async function openConsole(
   browser: Browser,
   host: ConsoleHost,
   hash: string,
   options: BrowserContextOptions = {},
 ): Promise<ConsoleRig> {
-  const context = await browser.newContext({ locale: 'en-GB', ...options });
+  const { code } = (await callApi(host, '/api/links', {})).body;
+  const { session } = (await callApi(host, '/api/login', { code })).body;
+  const login = [{ name: 'nanobot.session', value: session }];
+  const storageState = { cookies: [], origins: [{ origin: host.address, localStorage: login }] };
+  const context = await browser.newContext({ locale: 'en-GB', storageState, ...options });
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));
   page.on('console', (message) => {
     if (/Content Security Policy|Trusted/.test(message.text())) problems.push(message.text());
   });
-  const { code } = (await callApi(host, '/api/links', {})).body;
-  await page.goto(`${host.address}/#login=${code}`);
-  await page.waitForSelector('.welcome, .message');
   await page.goto(`${host.address}/${hash}`);
   await page.waitForSelector('.view');
   return { page, problems, [Symbol.asyncDispose]: () => context.close() };

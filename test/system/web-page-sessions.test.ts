@@ -132,6 +132,8 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await page.click('text=Show earlier messages');
     await page.waitForSelector('.spoken >> text=Please read it');
     expect(await page.locator('.turn').count()).toBe(38);
+    // Code that is missing then would make the page load itself again.
+    await page.waitForSelector('#text', { state: 'attached' });
     await world.gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     await world.start();

@@ -154,7 +154,9 @@ export class Chats {
     const opened = { chat, controller, conversation, afterSeq, hasHistory: lastSeq > 0 };
     this.#open.value = opened;
     sessionStorage.setItem(LATEST, chat);
-    if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
+    // An address that names no chat leads back here: it must not stay in the history.
+    if (['', '#/chat'].includes(location.hash)) history.replaceState(undefined, '', `#${chat}`);
+    else if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
     for (const message of this.#outbox.waiting(chat)) conversation.addUnsent(message);
     this.#list.select(chat);
     this.#showTitle();

@@ -111,6 +111,7 @@ export function createComposer(
             dir="auto"
             ref={field}
             value={now}
+            readOnly={chat.value === undefined}
             placeholder={t`Message nanobot`}
             aria-label={t`Message`}
             aria-describedby="keys"
