@@ -91,6 +91,10 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     expect(await index.find('cat', { ...options, scopes: ["session:a', 'session:b"] })).toEqual([]);
     const both = { ...options, scopes: ['session:a', 'session:b'] };
     expect(await index.find('cat', both)).toHaveLength(2);
+    const many = Array.from({ length: 100 }, (_, at) => `session:${at}`);
+    expect(await index.find('cat', { ...options, scopes: many })).toEqual([]);
+    const withOwn = { ...options, scopes: [...many, 'session:a', 'session:a'] };
+    expect(await index.find('cat', withOwn)).toMatchObject([{ source: 'mine' }]);
   });
 
   it('keeps every text as it is', async () => {

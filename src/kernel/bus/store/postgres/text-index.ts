@@ -31,12 +31,15 @@ import {
 import { openVectorRows } from './vectors.ts';
 
 /**
- * A word weighs more the fewer of the matches have it. Scopes are words too (`scopeWord`), so the
- * index itself leaves out what nobody asked for here; the last condition is the proof.
+ * A word weighs more the fewer of the matches have it. Scopes are words too (`scopeWord`): where few
+ * are asked for, the index itself leaves out the others.
  */
 const FIND = `
-  WITH hit AS MATERIALIZED (
-    SELECT id, words FROM ${SCHEMA}.text_part WHERE words @@ ?::tsquery
+  WITH found AS MATERIALIZED (
+    SELECT id, source, words FROM ${SCHEMA}.text_part WHERE words @@ ?::tsquery
+  ), hit AS MATERIALIZED (
+    SELECT found.id, found.words FROM found JOIN ${SCHEMA}.text_source source ON source.name = found.source
+    WHERE source.scope IN (SELECT json_array_elements_text(?::json))
   ), term AS (
     SELECT ord, term::tsquery FROM json_array_elements_text(?::json) WITH ORDINALITY AS each (term, ord)
   ), match AS MATERIALIZED (
@@ -49,8 +52,9 @@ const FIND = `
     SELECT match.id, sum(match.rank * weight.weight) AS score
     FROM match JOIN weight USING (ord) GROUP BY match.id ORDER BY score DESC, id LIMIT ${RANKED_MATCHES}
   )
-  ${partsFrom(', best.score')} JOIN best ON best.id = part.id
-  WHERE source.scope IN (SELECT json_array_elements_text(?::json))`;
+  ${partsFrom(', best.score')} JOIN best ON best.id = part.id`;
+/** Beyond so many scopes, looking them up as words takes longer than it saves. */
+const MAX_SCOPE_WORDS = 50;
 
 export function createPostgresIndex(place: PostgresIndexOptions): TextIndex {
   const tables = openTables(place);
@@ -87,13 +91,14 @@ export function createPostgresIndex(place: PostgresIndexOptions): TextIndex {
     },
     scrub: () => scrub(place),
     async find(words, options): Promise<readonly FoundPart[]> {
-      const { scopes } = options;
+      const scopes = [...new Set(options.scopes)];
       const terms = indexTerms(words).map(queryOf);
       if (terms.length === 0 || scopes.length === 0) return [];
-      const within = [...new Set(scopes.map(scopeWord))].map((word) => `'${word}'`).join(' | ');
+      const any = `(${terms.join(' | ')})`;
+      const within = scopes.map((scope) => `'${scopeWord(scope)}'`).join(' | ');
       const { rows } = await send(FIND, [
-        `(${within}) & (${terms.join(' | ')})`,
-        ...[JSON.stringify(terms), JSON.stringify(scopes)],
+        scopes.length > MAX_SCOPE_WORDS ? any : `(${within}) & ${any}`,
+        ...[JSON.stringify(scopes), JSON.stringify(terms)],
       ]);
       const found = rows.map((row) => ({ part: foundPart(row), score: Number(row['score']) }));
       return rankedByAge(found, options);
