@@ -71,6 +71,9 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     expect((await found('letter bank'))[0]).toBe(texts[0]);
     expect((await found('the letter landlord heating'))[0]).toBe(texts[2]);
     expect(await found('letter school')).toHaveLength(texts.length);
+    const rare = 'somebody at the bank by the river calls back in the afternoon';
+    await index.put(own('o'), anew, [said('letter letter letter'), said(rare)]);
+    expect((await found('letter river'))[0]).toBe(rare);
     expect(await index.find('letter', { ...options, limit: 2 })).toHaveLength(2);
   });
 

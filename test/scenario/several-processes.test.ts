@@ -1,9 +1,19 @@
 // Several processes of the gateway on one PostgreSQL while people write: killed, stopped and
 // continued, the database restarted. Each message is answered once, in the order of its chat.
 
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import {
+  callTools,
+  echo,
+  type LlmReply,
+  type LlmRequest,
+  type LlmServer,
+  say,
+  startLlmServer,
+} from '../support/llm-server.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import {
   type Member,
@@ -20,6 +30,7 @@ const COST = 20_000;
 const REFUSED = /is used up|too little for an answer/;
 
 let server: PostgresServer;
+let database: string;
 let telegram: BotApi;
 let model: LlmServer;
 let cluster: ProcessCluster;
@@ -29,9 +40,10 @@ beforeAll(async () => {
   server = await startPostgres(['max_connections=60']);
   telegram = await startBotApi();
   model = await startLlmServer({
-    respond: (request) => ({ ...echo(request), usage: { input: COST - 10, output: 10 } }),
+    respond: (request) => ({ ...obedient(request), usage: { input: COST - 10, output: 10 } }),
   });
-  cluster = await makeProcessCluster(await server.database(), () => ({
+  database = await server.database();
+  cluster = await makeProcessCluster(database, () => ({
     agents: { defaults: { model: 'openai/sim-1' } },
     coalesce: { quietMs: 0, continuationMs: 0 },
     limits: {
@@ -59,6 +71,24 @@ afterAll(async () => {
   await telegram?.[Symbol.asyncDispose]();
   await server?.[Symbol.asyncDispose]();
 });
+
+/** `search <words>` searches the earlier conversations of the chat. */
+function obedient(request: LlmRequest): LlmReply {
+  const result = request.toolResults.at(-1);
+  if (result !== undefined) return say(`found: ${result.text}`);
+  const [, query] = /search (\w+)/.exec(request.lastUserText) ?? [];
+  if (query === undefined) return echo(request);
+  return callTools({ name: 'session_search', arguments: { query } });
+}
+
+/** What the search finds. */
+async function searched(chat: number, query: string): Promise<string> {
+  const found = () => telegram.chat(chat).messages.filter(({ text }) => /^found: /.test(text));
+  const before = found().length;
+  telegram.say(chat, `search ${query}`);
+  await telegram.waitFor(() => found().length > before, WAIT_MS);
+  return found().at(-1)?.text ?? '';
+}
 
 const says = (chat: number, nonce: string) => telegram.say(chat, `repeat nonce-${nonce}`);
 /** What the bot said of these in the chat, in order. */
@@ -95,9 +125,19 @@ describe.skipIf(!hasPostgres)('several processes on one PostgreSQL', () => {
     const chat = OWNER + 20;
     says(chat, 'f1');
     await answered(chat, 'f1');
+    const indexed = () =>
+      server.query(database, `SELECT FROM nanobot.text_part WHERE text LIKE '%nonce-f1%'`);
+    expect(await searched(chat, 'nonce')).toContain('repeat nonce-f1');
+    expect(await indexed()).not.toEqual([]);
     await cluster.nanobot('sessions', 'nuke', '--yes');
+    expect(await indexed()).toEqual([]);
     says(chat, 'f2');
     await answered(chat, 'f2');
+    const found = await searched(chat, 'nonce');
+    expect(found).toContain('repeat nonce-f2');
+    expect(found).not.toContain('f1');
+    const files = cluster.members.map(({ home }) => join(home.path, 'index.db'));
+    expect(files.filter(existsSync)).toEqual([]);
     const asked = model.requests.map((request) => JSON.stringify(request));
     expect(asked.filter((body) => body.includes('nonce-f2'))).not.toHaveLength(0);
     expect(asked.filter((body) => /nonce-f1[\s\S]*nonce-f2/.test(body))).toEqual([]);
