@@ -15,7 +15,7 @@ import { campaign } from '../support/campaign.ts';
 import { calls, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { CHAT, createRig, messageOf } from './agent-rig.ts';
 
-const RUNS = campaign({ short: 40, full: 1000 });
+const RUNS = campaign({ short: 15, full: 1000 });
 const MAX_CALLS = 2000;
 /** Few, so that messages are really set aside. */
 const MAX_TRIES = 3;

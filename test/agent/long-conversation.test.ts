@@ -17,7 +17,7 @@ import {
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createRig } from './agent-rig.ts';
 
-const TURNS = campaign({ short: 100, full: 300 });
+const TURNS = campaign({ short: 60, full: 300 });
 const CONTEXT_TOKENS = 8000;
 const MODELS = { openai: 'openai/sim-1', anthropic: 'anthropic/claude-sonnet-4-5' };
 const CHATTER = 'I saw a heron by the canal and two boats, and it rained. '.repeat(3);

@@ -10,7 +10,7 @@ import { expect, test } from 'vitest';
 import { checkConfig } from '../../src/kernel/config/check.ts';
 import { campaign } from '../support/campaign.ts';
 
-const KILLS = campaign({ short: 8, full: 150 });
+const KILLS = campaign({ short: 4, full: 150 });
 const SPREAD_MS = 40;
 const WRITER = join(import.meta.dirname, 'save-config-forever.ts');
 

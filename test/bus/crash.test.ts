@@ -16,7 +16,7 @@ import { campaign } from '../support/campaign.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const MESSAGES = 400;
-const KILLS = campaign({ short: 6, full: 100 });
+const KILLS = campaign({ short: 3, full: 100 });
 /** Stages behind which a process dies: a spread over early and late, the same in each run. */
 const stagesBeforeDeath = (kill: number) => 1 + ((kill * 29) % 67);
 

@@ -20,7 +20,7 @@ import { campaign } from '../support/campaign.ts';
 import { makeEmbeddedBench } from './embedded-bench.ts';
 
 const CHATS = ['a', 'b', 'c'] as const;
-const RUNS = campaign({ short: 40, full: 1000 });
+const RUNS = campaign({ short: 20, full: 1000 });
 const WAIT_MS = 45_000;
 /** The longest wait between two tries. */
 const TAIL_MS = 60_000;

@@ -15,9 +15,9 @@ import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-
 import { laterBy } from '../support/shifted-clock.ts';
 
 const CHATS = [501, 502, 503];
-const RANDOM_KILLS = campaign({ short: 4, full: 100 });
+const RANDOM_KILLS = campaign({ short: 2, full: 100 });
 /** More than twice the failures that a message may have. */
-const KILLS_AT_START = campaign({ short: 6, full: 20 });
+const KILLS_AT_START = campaign({ short: 3, full: 20 });
 const WAITING_CHATS = campaign({ short: 8, full: 20 });
 const ANSWER_TIMEOUT_MS = 60_000;
 const REPEAT_MARK = 'sent again';

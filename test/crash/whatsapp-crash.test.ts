@@ -8,12 +8,12 @@ import { loginSteps, startWhatsAppWorld, type WhatsAppWorld } from '../support/w
 import type { Contact } from '../support/whatsapp-server/contract.ts';
 
 const ANSWER_TIMEOUT_MS = 60_000;
-const KILLS = campaign({ short: 8, full: 200 });
+const KILLS = campaign({ short: 4, full: 200 });
 /** From the stanza on its way to well behind the answer. */
 const LAST_KILL_MS = 600;
 /** Has no factor in common with the number of kills, so that every moment is met. */
 const KILL_STRIDE = 17;
-const LOGIN_KILLS = campaign({ short: 3, full: 30 });
+const LOGIN_KILLS = campaign({ short: 2, full: 30 });
 /** From the login to well behind the upload of the keys and the first sync. */
 const LAST_LOGIN_KILL_MS = 500;
 /** What a device uploads that has none on the server. */

@@ -19,7 +19,7 @@ import { splitMarkdown } from '../../src/lib/markup/split.ts';
 import { parseHtml } from '../support/bot-api-html.ts';
 import { campaign } from '../support/campaign.ts';
 
-const ANSWERS = campaign({ short: 150, full: 1000 });
+const ANSWERS = campaign({ short: 75, full: 1000 });
 const LONG_ANSWERS = campaign({ short: 30, full: 200 });
 const SEED = 20_261_121;
 const TELEGRAM_UNITS = 4096;
@@ -27,17 +27,22 @@ const WHATSAPP_UNITS = 4000;
 const LARK_UNITS = 5000;
 const PAGE = join(import.meta.dirname, '../../src/http/page');
 
-type PageView = { finish(text: string): void };
 const dom = new JSDOM('<body></body>', { url: 'http://127.0.0.1/' });
 let folder = '';
-let viewOf: (container: unknown) => PageView;
+let draw: (container: unknown, text: string) => void;
 
 /** The page's own modules as the browser gets them. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-page-'));
   const path = join(folder, 'page.js');
   await build({
-    entryPoints: [join(PAGE, 'markdown-view.ts')],
+    stdin: {
+      resolveDir: join(PAGE, 'chat'),
+      loader: 'tsx',
+      contents: `import { h, render } from 'preact';
+        import { Markdown } from './markdown.tsx';
+        export const draw = (container, text) => render(h(Markdown, { text }), container);`,
+    },
     outfile: path,
     bundle: true,
     format: 'esm',
@@ -60,8 +65,8 @@ beforeAll(async () => {
       observe() {}
     },
   );
-  const page: { createMarkdownView: typeof viewOf } = await import(pathToFileURL(path).href);
-  viewOf = page.createMarkdownView;
+  const page: { draw: typeof draw } = await import(pathToFileURL(path).href);
+  draw = page.draw;
 });
 
 afterAll(async () => {
@@ -100,7 +105,7 @@ const READERS: Readonly<Record<string, (markdown: string) => string>> = {
   'in a mail as text': renderPlain,
   'on the page': (markdown) => {
     const container = dom.window.document.createElement('div');
-    viewOf(container).finish(markdown);
+    draw(container, markdown);
     expect(container.querySelectorAll('script, img, iframe, object').length).toBe(0);
     return container.textContent ?? '';
   },

@@ -15,8 +15,8 @@ const MAX_GROWTH_BYTES = 700_000_000;
 /** Where this process did the work itself, it would stand still for many seconds. */
 const MAX_PAUSE_MS = 1500;
 
-const OPERATORS = campaign({ short: 2_000_000, full: 10_000_000 });
-const PAGE_MEGABYTES = campaign({ short: 300, full: 800 });
+const OPERATORS = campaign({ short: 1_000_000, full: 10_000_000 });
+const PAGE_MEGABYTES = campaign({ short: 150, full: 800 });
 
 const zeros = (bytes: number) => new Uint8Array(bytes);
 const repeat = (text: string, times: number) => text.repeat(times);

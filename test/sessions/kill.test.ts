@@ -8,7 +8,7 @@ import { campaign } from '../support/campaign.ts';
 import { createSessionFolder } from './session-folder.ts';
 
 const KEY = sessionKey('crash:1');
-const ROUNDS = campaign({ short: 6, full: 60 });
+const ROUNDS = campaign({ short: 3, full: 60 });
 const APPENDS_PER_ROUND = 40;
 
 const numberOf = (entry: TranscriptEntry) =>

@@ -17,7 +17,7 @@ const CHILD = fileURLToPath(new URL('power-cut-child.ts', import.meta.url));
 const CALLS = 'pwrite64,ftruncate,fsync,fdatasync,write';
 const FILES = ['state.db', 'state.db-wal'];
 /** Cuts that are tried, besides those around every sync of the file and every new log. */
-const SPREAD_CUTS = campaign({ short: 15, full: 60 });
+const SPREAD_CUTS = campaign({ short: 5, full: 60 });
 
 const canTrace = await hasStrace();
 if (!canTrace) {

@@ -17,7 +17,7 @@ import { campaign } from '../support/campaign.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 
 const V1 = join(import.meta.dirname, '../homes/v1/home');
-const KILLS = campaign({ short: 3, full: 60 });
+const KILLS = campaign({ short: 1, full: 60 });
 const ROWS = 6000;
 
 let server: PostgresServer;

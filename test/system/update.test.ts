@@ -67,7 +67,7 @@ const endOf = (how: string) =>
     : { version: TO, step: 'done', code: 0 };
 
 describe('an update that is killed or fills the disk', () => {
-  it.each(campaignOf(BREAKS, 2))(
+  it.each(campaignOf(BREAKS, 1))(
     '%s: what stands there starts, and the next update ends it',
     async (how) => {
       const { nanobot } = world;

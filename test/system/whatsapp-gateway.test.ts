@@ -14,7 +14,7 @@ import {
 import type { Contact, Ending } from '../support/whatsapp-server/contract.ts';
 
 const ANSWER_TIMEOUT_MS = 45_000;
-const ROUNDS = campaign({ short: 25, full: 100 });
+const ROUNDS = campaign({ short: 12, full: 100 });
 const CROSSING_PEOPLE = campaign({ short: 2, full: 4 });
 const WAITING_PEOPLE = campaign({ short: 6, full: 20 });
 

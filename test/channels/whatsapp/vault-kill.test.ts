@@ -13,7 +13,7 @@ import type { ChildInput } from './vault-child.ts';
 import { OWN, openRig, temporaryFolder } from './vault-rig.ts';
 
 const CHILD = fileURLToPath(new URL('vault-child.ts', import.meta.url));
-const KILLS = campaign({ short: 12, full: 360 });
+const KILLS = campaign({ short: 5, full: 360 });
 const TIMEOUT_MS = campaign({ short: 240_000, full: 1_200_000 });
 const MESSAGES_PER_RUN = 4;
 /** Spread over all stages of a run; the first runs die while the link and the keys are stored. */
