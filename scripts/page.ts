@@ -76,7 +76,7 @@ function builder(options: BuildOptions): () => Promise<BuiltPage> {
 }
 
 export const buildPage = builder({
-  entryPoints: ['app.ts', 'api-docs.ts', 'page.css'].map((name) => `src/http/page/${name}`),
+  entryPoints: ['app.tsx', 'api-docs.tsx', 'page.css'].map((name) => `src/http/page/${name}`),
   jsx: 'automatic',
   jsxImportSource: 'preact',
   plugins: [textsFromServer],

@@ -240,6 +240,19 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await demo.page.waitForSelector('.notice button >> text=Connect a model');
   });
 
+  it('asks for the setup once when it is opened, for the model and the navigation', async () => {
+    await using rig = await openPage({ browser });
+    await rig.page.goto('about:blank');
+    const asked: string[] = [];
+    rig.page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    // What the navigation looks at by itself it looks at last.
+    const looked = rig.page.waitForResponse('**/api/v1/people');
+    await rig.page.goto(`${rig.address}/#a`);
+    await rig.page.waitForSelector('#model-line >> text=some/model');
+    await looked;
+    expect(asked.filter((path) => path === '/api/v1/setup')).toHaveLength(1);
+  });
+
   it('colours code and draws formulas, with chunks that are loaded then, and leaves money as text', async () => {
     await using rig = await openPage({ browser });
     const { page } = rig;

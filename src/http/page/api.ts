@@ -3,7 +3,7 @@
 
 import { t } from '/texts.js';
 import { reasonOf, type UploadedFile } from './chat/parts.tsx';
-import { createLoginQuestion, forgetSession, redeem, session } from './login.ts';
+import { createLoginQuestion, forgetSession, redeem, session } from './login.tsx';
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;

@@ -2,7 +2,6 @@
 // with one: rename, export, archive.
 
 import { signal, useSignal } from '@preact/signals';
-import { render } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ExportedSession, SearchHits } from '../../../features/conversations/rules/views.ts';
@@ -28,11 +27,7 @@ export type Chat = {
 
 type ListApi = Pick<Api, 'getJson' | 'postJson'>;
 
-export function createChatList(
-  api: ListApi,
-  place: HTMLElement,
-  { onOpen, onChange }: { onOpen(): void; onChange(): void },
-) {
+export function createChatList(api: ListApi, onOpen: () => void) {
   const chats = signal<readonly Chat[]>([]);
   const archived = signal<readonly Chat[] | undefined>(undefined);
   const current = signal<string | undefined>(undefined);
@@ -51,7 +46,6 @@ export function createChatList(
     chats.value = ((await api.getJson(CHATS)) as { chats: Chat[] }).chats;
     if (archived.value !== undefined) await showArchived();
     noteSeen();
-    onChange();
   }
 
   async function showArchived() {
@@ -130,8 +124,8 @@ export function createChatList(
     );
   }
 
-  render(<ChatList />, place);
   return {
+    View: ChatList,
     refresh,
     /** Refreshes while the page is visible; an unreachable gateway is asked again later. */
     keepFresh() {
@@ -146,7 +140,7 @@ export function createChatList(
     all: () => chats.value,
     find: (chat: string) =>
       [...chats.value, ...(archived.value ?? [])].find((one) => one.chat === chat),
-    newest: () => chats.value[0],
+    newest: () => chats.value[0]?.chat,
   };
 }
 

@@ -1,23 +1,21 @@
 // The chats: opens the one that the address names, and connects its parts. All state is on the gateway
 // except unsent messages, which the outbox keeps.
 
-import { computed, signal } from '@preact/signals';
+import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
 import { render } from 'preact';
+import { useLayoutEffect } from 'preact/hooks';
 import { t } from '/texts.js';
-import type { SetupState } from '../../../features/setup/rules/views.ts';
 import { chatPath, RefusedError, type WholeApi } from '../api.ts';
 import { followChat } from '../connection.ts';
 import type { PageParts } from '../console/parts.tsx';
-import { createDrawer } from '../drawer.ts';
-import { byId, element, iconButton } from '../element.ts';
 import { type Also, createOutbox, type Unsent } from '../outbox.ts';
-import { isElsewhere } from '../router.ts';
+import type { News } from '../pages.tsx';
 import { createChatList } from './chat-list.tsx';
 import { createComposer } from './composer.tsx';
 import { type Conversation, ConversationView, createConversation } from './conversation.tsx';
 import type { Amendment } from './events.ts';
 import { createPalette } from './palette.tsx';
-import { reasonOf } from './parts.tsx';
+import { byId, IconButton, reasonOf } from './parts.tsx';
 import { createScrollKeeper } from './scroll.ts';
 import { createTurns } from './tool-steps.tsx';
 import { Welcome } from './welcome.tsx';
@@ -41,158 +39,249 @@ type Opened = {
   readonly hasHistory: boolean;
 };
 
+type ChatsParts = {
+  readonly api: WholeApi;
+  readonly parts: PageParts;
+  readonly news: News;
+  /** The view of the console that is shown instead. */
+  readonly view: ReadonlySignal<string | undefined>;
+};
+
+export type Chats = ReturnType<typeof createChats>;
+
 /** Begins when a chat is first shown, or a moment after another view. */
-export class Chats {
-  readonly #api: WholeApi;
-  readonly #place = createScrollKeeper({
-    scroller: byId('scroll'),
-    content: byId('conversation'),
-    toEnd: byId('to-end'),
+export function createChats({ api, parts, news, view }: ChatsParts) {
+  const open = signal<Opened | undefined>(undefined);
+  const lost = signal('');
+  const isDrawerOpen = signal(false);
+  /** Something was said while the page was hidden. */
+  const hasUnseen = signal(false);
+  const model = computed(() => news.setup.value?.model.name);
+  const isAnswering = computed(() => open.value?.conversation.isAnswering.value ?? false);
+  const title = computed(() => list.find(open.value?.chat ?? '')?.title || t`New chat`);
+  const turns = createTurns(api);
+  const place = createScrollKeeper();
+  const list = createChatList(api, () => setDrawer(false));
+  const shown = ({ chat }: Unsent) =>
+    chat === open.value?.chat ? open.value.conversation : undefined;
+  const outbox = createOutbox(api, {
+    onWaiting: (message, reason) => shown(message)?.stillUnsent(message, reason),
+    onRefused: (message, reason) => shown(message)?.refused(message, reason),
   });
-  readonly #drawer = createDrawer();
-  readonly #turns: ReturnType<typeof createTurns>;
-  readonly #list: ReturnType<typeof createChatList>;
-  readonly #outbox: ReturnType<typeof createOutbox>;
-  readonly #parts: PageParts;
-  readonly #composer: ReturnType<typeof createComposer>;
-  readonly #palette: ReturnType<typeof createPalette>;
-  readonly #model = signal<string | undefined>(undefined);
-  readonly #isShown = signal(false);
-  readonly #open = signal<Opened | undefined>(undefined);
-  readonly #isAnswering = computed(() => this.#open.value?.conversation.isAnswering.value ?? false);
-  #lostTimer: ReturnType<typeof setTimeout> | undefined;
-  #refreshTimer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(api: WholeApi, parts: PageParts) {
-    this.#api = api;
-    this.#parts = parts;
-    this.#turns = createTurns(api);
-    this.#list = createChatList(api, byId('chat-list'), {
-      onOpen: () => this.#drawer.close(),
-      onChange: () => this.#showTitle(),
-    });
-    this.#outbox = createOutbox(api, {
-      onWaiting: (message, reason) => this.#shown(message)?.stillUnsent(message, reason),
-      onRefused: (message, reason) => this.#shown(message)?.refused(message, reason),
-    });
-    this.#composer = createComposer(api, byId('composer'), {
-      onSend: (text, files) => this.#send(text, files === undefined ? {} : { files }),
-      onStop: () => this.#stop(),
-      isAnswering: this.#isAnswering,
-    });
-    const Shown = () => this.#shownChat();
-    render(<Shown />, byId('conversation'));
-    this.#palette = createPalette({
-      api,
-      chats: () => this.#list.all(),
-      onNew: () => this.#openNew(),
-      onCommand: (text) => this.#write(text),
-    });
-    byId('new-place').append(
-      iconButton('plus', t`New chat`, () => this.#openNew(), 'new-chat-icon'),
-    );
-    byId('new-chat').addEventListener('click', () => this.#openNew());
-    byId('skip').addEventListener('click', () => this.#composer.focus());
-    document.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape' && !event.isComposing) this.#escape();
-    });
-    document.addEventListener('visibilitychange', () => this.#showTitle());
-  }
-
-  async start() {
-    await this.#list.refresh().catch(() => undefined);
-    this.#outbox.resume();
-    this.followAddress();
-    this.#list.keepFresh();
-    await this.#showModel();
-  }
-
-  tell(problem: string) {
-    this.#composer.tell(problem);
-  }
-
-  /** Opens the list of places to jump to, or closes it. */
-  togglePalette() {
-    this.#palette.toggle();
-  }
+  const composer = createComposer(api, {
+    onSend: (text, files) => send(text, files === undefined ? {} : { files }),
+    onStop: stop,
+    isAnswering,
+  });
+  const palette = createPalette({
+    api,
+    chats: list.all,
+    onNew: openNew,
+    /** Puts a command into the message field of the chat. */
+    onCommand(text) {
+      if (view.value !== undefined) location.hash = '#/chat';
+      composer.takeBack(text);
+    },
+  });
+  let isListed = false;
+  let lostTimer: ReturnType<typeof setTimeout> | undefined;
+  let refreshTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** The chat in the address, else the latest of this tab, else the newest one, else a new one; none beside a view of the console. */
-  followAddress() {
-    this.#isShown.value = !isElsewhere();
-    if (isElsewhere()) return;
+  function followAddress(): void {
+    if (view.value !== undefined || !isListed) return;
     const named = decodeURIComponent(location.hash.slice(1));
-    if (named === this.#open.value?.chat) return this.#showTitle();
-    if (named === '/chat' && this.#open.value !== undefined) {
-      history.replaceState(undefined, '', `#${this.#open.value.chat}`);
-      return this.#showTitle();
+    if (named === open.value?.chat) return;
+    if (named === '/chat' && open.value !== undefined) {
+      history.replaceState(undefined, '', `#${open.value.chat}`);
+      return;
     }
-    if (CHAT_NAME.test(named)) return this.#openChat(named);
     const latest = named === '/chat' ? sessionStorage.getItem(LATEST) : null;
-    if (latest !== null && CHAT_NAME.test(latest)) return this.#openChat(latest);
-    const newest = this.#list.newest();
-    if (newest === undefined) this.#openNew();
-    else this.#openChat(newest.chat);
+    const wanted = [named, latest ?? ''].find((chat) => CHAT_NAME.test(chat)) ?? list.newest();
+    if (wanted === undefined) openNew();
+    else openChat(wanted);
   }
 
-  #openNew() {
+  function openNew() {
     const random = crypto.getRandomValues(new Uint32Array(2));
-    this.#openChat(`c${Date.now().toString(36)}-${random.join('')}`);
+    openChat(`c${Date.now().toString(36)}-${random.join('')}`);
   }
 
-  #openChat(chat: string, fromSeq?: number): void {
-    this.#open.value?.controller.abort();
-    const lastSeq = this.#list.find(chat)?.lastSeq ?? 0;
-    const afterSeq = fromSeq ?? Math.max(0, lastSeq - SHOWN_MESSAGES);
-    const controller = new AbortController();
+  function openChat(chat: string, fromSeq?: number) {
+    open.value?.controller.abort();
+    const lastSeq = list.find(chat)?.lastSeq ?? 0;
     const conversation = createConversation({
-      loadFile: this.#api.download,
-      turns: this.#turns,
-      onTakeBack: (text) => this.#composer.takeBack(text),
-      onPress: (label, press) => this.#send(label, { press }),
-      onChange: (amends, text) => this.#change(text, amends),
+      loadFile: api.download,
+      turns,
+      onTakeBack: composer.takeBack,
+      onPress: (label, press) => send(label, { press }),
+      onChange: change,
     });
-    const opened = { chat, controller, conversation, afterSeq, hasHistory: lastSeq > 0 };
-    this.#open.value = opened;
+    for (const message of outbox.waiting(chat)) conversation.addUnsent(message);
+    const opened = {
+      ...{ chat, conversation, controller: new AbortController(), hasHistory: lastSeq > 0 },
+      afterSeq: fromSeq ?? Math.max(0, lastSeq - SHOWN_MESSAGES),
+    };
+    open.value = opened;
     sessionStorage.setItem(LATEST, chat);
     // An address that names no chat leads back here: it must not stay in the history.
     if (['', '#/chat'].includes(location.hash)) history.replaceState(undefined, '', `#${chat}`);
     else if (location.hash !== `#${chat}`) history.pushState(undefined, '', `#${chat}`);
-    for (const message of this.#outbox.waiting(chat)) conversation.addUnsent(message);
-    this.#list.select(chat);
-    this.#showTitle();
-    this.#place.scrollToEnd();
-    this.#drawer.close();
-    this.#composer.openChat(chat);
-    this.#composer.focus();
-    void this.#follow(opened);
+    list.select(chat);
+    place.scrollToEnd();
+    setDrawer(false);
+    composer.openChat(chat);
+    composer.focus();
+    void follow(opened);
   }
 
-  #shownChat() {
-    const opened = this.#open.value;
-    if (opened === undefined) return null;
-    const { chat, conversation, afterSeq, hasHistory } = opened;
+  async function follow({ chat, controller, conversation, afterSeq }: Opened) {
+    let connections = 0;
+    await followChat(api, chat, afterSeq, {
+      signal: controller.signal,
+      onConnected() {
+        showLost('');
+        conversation.connected();
+        connections += 1;
+        // A gateway that was away may have another model.
+        if (connections > 1) void news.lookAtSetup();
+      },
+      onLost: (problem) =>
+        showLost(
+          problem instanceof RefusedError ? problem.message : t`Connection lost, reconnecting…`,
+        ),
+      onEvent(event) {
+        conversation.show(event);
+        place.noteNews();
+        if (event.type === 'said') noteSaid();
+      },
+    });
+  }
+
+  function noteSaid() {
+    hasUnseen.value = document.visibilityState === 'hidden';
+    clearTimeout(refreshTimer);
+    refreshTimer = setTimeout(() => list.refresh().catch(() => undefined), REFRESH_DELAY_MS);
+  }
+
+  function showLost(text: string) {
+    clearTimeout(lostTimer);
+    lost.value = '';
+    if (text === '') return;
+    lostTimer = setTimeout(() => {
+      lost.value = text;
+    }, LOST_NOTICE_MS);
+  }
+
+  function send(text: string, also: Also = {}) {
+    if (open.value === undefined) return;
+    const { chat, conversation } = open.value;
+    conversation.addUnsent(outbox.send(chat, text, also));
+    if (also.amends === undefined) place.scrollToEnd();
+  }
+
+  function change(amends: Amendment, text: string) {
+    send(text, { amends });
+    composer.focus();
+  }
+
+  async function stop() {
+    if (open.value === undefined) return;
+    try {
+      await api.postJson(`${chatPath(open.value.chat)}/stop`, {});
+    } catch (error) {
+      composer.tell(t`The answer could not be stopped: ${reasonOf(error)}`);
+    }
+  }
+
+  /** The list of chats on a narrow screen is a drawer over the conversation. */
+  function setDrawer(isOpen: boolean) {
+    isDrawerOpen.value = isOpen;
+    document.body.classList.toggle('drawer-open', isOpen);
+    if (isOpen) document.getElementById('new-chat')?.focus();
+  }
+
+  function Sidebar() {
+    return (
+      <>
+        <div class="brand">
+          <img src="/logo.svg" alt="" width={28} height={28} />
+          <span>nanobot</span>
+        </div>
+        <button type="button" class="new-chat" id="new-chat" onClick={openNew}>
+          {t`New chat`}
+        </button>
+        <nav aria-label={t`Chats`} id="chat-list">
+          <list.View />
+        </nav>
+        <footer id="model-line">
+          {model.value !== undefined && (
+            <>
+              {t`Model`} <b>{model.value}</b>
+            </>
+          )}
+        </footer>
+      </>
+    );
+  }
+
+  function Talk() {
+    useLayoutEffect(place.begin, []);
+    return (
+      <>
+        <header>
+          <IconButton
+            icon="menu"
+            label={t`Chats`}
+            class="menu"
+            controls="sidebar"
+            expanded={isDrawerOpen.value}
+            onClick={() => setDrawer(!isDrawerOpen.value)}
+          />
+          <h1 id="title" dir="auto">
+            {title.value}
+          </h1>
+          <IconButton icon="plus" label={t`New chat`} class="new-chat-icon" onClick={openNew} />
+        </header>
+        <p id="connection" role="status" hidden={lost.value === ''}>
+          {lost.value}
+        </p>
+        <div id="scroll" tabIndex={-1} ref={place.scroller}>
+          <div id="conversation" ref={place.content}>
+            {open.value !== undefined && <OpenedChat {...open.value} />}
+          </div>
+        </div>
+        <button type="button" id="to-end" hidden={!place.hasNews.value} onClick={place.scrollToEnd}>
+          {t`New messages below`}
+        </button>
+        <composer.View />
+      </>
+    );
+  }
+
+  function OpenedChat({ chat, conversation, afterSeq, hasHistory }: Opened) {
     return (
       <>
         {afterSeq > 0 && (
           <button
             type="button"
             class="earlier"
-            onClick={() => this.#openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES))}
+            onClick={() => openChat(chat, Math.max(0, afterSeq - SHOWN_MESSAGES))}
           >
             {t`Show earlier messages`}
           </button>
         )}
         <ConversationView key={`${chat} ${afterSeq}`} conversation={conversation} />
-        {this.#isShown.value && (
+        {view.value === undefined && (
           <Welcome
             key={chat}
-            parts={this.#parts}
-            model={this.#model.value}
+            parts={parts}
+            model={model.value}
             isEmpty={!hasHistory && conversation.isEmpty.value}
-            onTry={(text) => this.#send(text)}
+            onTry={send}
             onConnected={() => {
-              this.#composer.focus();
-              void this.#showModel();
+              composer.focus();
+              void news.lookAtSetup();
             }}
           />
         )}
@@ -200,101 +289,35 @@ export class Chats {
     );
   }
 
-  async #follow({ chat, controller, conversation, afterSeq }: Opened): Promise<void> {
-    await followChat(this.#api, chat, afterSeq, {
-      signal: controller.signal,
-      onConnected: () => {
-        this.#showLost(undefined);
-        conversation.connected();
-        void this.#showModel();
-      },
-      onLost: (problem) => this.#showLost(lostText(problem)),
-      onEvent: (event) => {
-        conversation.show(event);
-        this.#place.noteNews();
-        if (event.type === 'said') this.#noteSaid();
-      },
-    });
-  }
+  render(<Sidebar />, byId('sidebar'));
+  render(<Talk />, byId('talk'));
+  effect(() => {
+    if (view.value === undefined)
+      document.title = hasUnseen.value ? `● ${title.value}` : `${title.value} – nanobot`;
+  });
+  byId('skip').addEventListener('click', composer.focus);
+  byId('backdrop').addEventListener('click', () => setDrawer(false));
+  document.addEventListener('visibilitychange', () => {
+    hasUnseen.value = false;
+  });
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || event.isComposing) return;
+    if (isDrawerOpen.value) setDrawer(false);
+    else if (isAnswering.value && document.querySelector('dialog[open]') === null) void stop();
+  });
 
-  #noteSaid() {
-    if (document.visibilityState === 'hidden') document.title = `● ${byId('title').textContent}`;
-    clearTimeout(this.#refreshTimer);
-    this.#refreshTimer = setTimeout(async () => {
-      await this.#list.refresh().catch(() => undefined);
-      this.#showTitle();
-    }, REFRESH_DELAY_MS);
-  }
-
-  #send(text: string, also: Also = {}): void {
-    if (this.#open.value === undefined) return;
-    const { chat, conversation } = this.#open.value;
-    const message = this.#outbox.send(chat, text, also);
-    conversation.addUnsent(message);
-    this.#place.scrollToEnd();
-  }
-
-  /** Puts a command into the message field of the chat. */
-  #write(text: string): void {
-    if (isElsewhere()) location.hash = '#/chat';
-    this.#composer.takeBack(text);
-  }
-
-  #change(text: string, amends: Amendment): void {
-    if (this.#open.value === undefined) return;
-    const { chat, conversation } = this.#open.value;
-    conversation.addUnsent(this.#outbox.send(chat, text, { amends }));
-    this.#composer.focus();
-  }
-
-  async #stop() {
-    if (this.#open.value === undefined) return;
-    try {
-      await this.#api.postJson(`${chatPath(this.#open.value.chat)}/stop`, {});
-    } catch (error) {
-      this.#composer.tell(t`The answer could not be stopped: ${reasonOf(error)}`);
-    }
-  }
-
-  #escape() {
-    if (this.#drawer.isOpen()) return this.#drawer.close();
-    if (this.#isAnswering.value && document.querySelector('dialog[open]') === null)
-      void this.#stop();
-  }
-
-  #shown({ chat }: Unsent): Conversation | undefined {
-    return chat === this.#open.value?.chat ? this.#open.value.conversation : undefined;
-  }
-
-  #showTitle() {
-    if (isElsewhere()) return;
-    const title = this.#list.find(this.#open.value?.chat ?? '')?.title || t`New chat`;
-    byId('title').textContent = title;
-    if (document.visibilityState === 'visible') document.title = `${title} – nanobot`;
-  }
-
-  #showLost(text: string | undefined): void {
-    clearTimeout(this.#lostTimer);
-    const notice = byId('connection');
-    notice.hidden = true;
-    if (text === undefined) return;
-    this.#lostTimer = setTimeout(() => {
-      notice.textContent = text;
-      notice.hidden = false;
-    }, LOST_NOTICE_MS);
-  }
-
-  async #showModel() {
-    const setup = (await this.#api.getJson('/api/v1/setup').catch(() => undefined)) as
-      | SetupState
-      | undefined;
-    if (setup === undefined || setup.model.name === this.#model.value) return;
-    this.#model.value = setup.model.name;
-    byId('model-line').replaceChildren('Model ', element('b', {}, this.#model.value));
-  }
-}
-
-function lostText(problem: unknown): string {
-  if (problem instanceof RefusedError) return problem.message;
-  return t`Connection lost, reconnecting…`;
+  return {
+    async start() {
+      void news.lookAtSetup();
+      await list.refresh().catch(() => undefined);
+      isListed = true;
+      outbox.resume();
+      followAddress();
+      list.keepFresh();
+    },
+    followAddress,
+    tell: composer.tell,
+    /** Opens the list of places to jump to, or closes it. */
+    togglePalette: palette.toggle,
+  };
 }

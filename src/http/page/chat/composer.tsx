@@ -3,7 +3,6 @@
 // answer. What is typed is kept for each chat.
 
 import { type ReadonlySignal, signal, useSignal } from '@preact/signals';
-import { render } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ChatSettings } from '../../../features/conversations/rules/chat-views.ts';
@@ -23,11 +22,7 @@ type ComposerActions = {
   readonly isAnswering: ReadonlySignal<boolean>;
 };
 
-export function createComposer(
-  api: Api,
-  place: HTMLElement,
-  { onSend, onStop, isAnswering }: ComposerActions,
-) {
+export function createComposer(api: Api, { onSend, onStop, isAnswering }: ComposerActions) {
   const chat = signal<string | undefined>(undefined);
   const text = signal('');
   const note = signal('');
@@ -87,7 +82,13 @@ export function createComposer(
       node.style.height = `${node.scrollHeight}px`;
     }, [now]);
     return (
-      <>
+      <form
+        id="composer"
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
         <p id="composer-note" role="alert">
           {note.value}
         </p>
@@ -166,17 +167,12 @@ export function createComposer(
             {t`lists commands`}
           </p>
         </div>
-      </>
+      </form>
     );
   }
 
-  place.addEventListener('submit', (event) => {
-    event.preventDefault();
-    submit();
-  });
-  render(<Composer />, place);
-
   return {
+    View: Composer,
     focus: () => field.current?.focus(),
     /** Shows what was typed for this chat before. */
     openChat(opened: string) {

@@ -35,6 +35,9 @@ export function IconButton(props: {
   readonly disabled?: boolean;
   readonly hidden?: boolean;
   readonly pressed?: boolean;
+  /** Of what it opens, with its name. */
+  readonly expanded?: boolean;
+  readonly controls?: string;
   readonly ref?: Ref<HTMLButtonElement>;
 }) {
   const { icon, label, onClick } = props;
@@ -46,6 +49,8 @@ export function IconButton(props: {
       title={label}
       aria-label={label}
       aria-pressed={props.pressed}
+      aria-expanded={props.expanded}
+      aria-controls={props.controls}
       disabled={props.disabled ?? false}
       hidden={props.hidden ?? false}
       onClick={onClick}
@@ -65,4 +70,11 @@ export function saveFile(name: string, content: Blob): void {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), SAVE_MS);
+}
+
+/** @throws TypeError for what is not in the page */
+export function byId(id: string): HTMLElement {
+  const node = document.getElementById(id);
+  if (node === null) throw new TypeError(id);
+  return node;
 }

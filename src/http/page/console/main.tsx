@@ -1,7 +1,7 @@
 // The views of the console. The address names one; each follows the state of the gateway while it is
 // shown.
 
-import { signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { t } from '/texts.js';
 import { Configuration } from './configuration.tsx';
@@ -27,24 +27,19 @@ const VIEWS: Readonly<Record<string, ComponentType<ViewProps>>> = {
   usage: Usage,
 };
 
-/** `showView`: undefined while a chat is shown. */
-export function mountConsole(parts: PageParts, place: HTMLElement) {
-  const named = signal<string | undefined>(undefined);
-
+/** `view` is undefined while a chat is shown: a hidden view follows nothing. */
+export function mountConsole(
+  parts: PageParts,
+  place: HTMLElement,
+  view: ReadonlySignal<string | undefined>,
+) {
   function Console() {
-    const name = named.value;
+    const name = view.value;
     if (name === undefined) return null;
     const View = VIEWS[name] ?? Unknown;
     return <View key={name} parts={parts} />;
   }
-
-  place.replaceChildren();
   render(<Console />, place);
-  return {
-    showView(name: string | undefined) {
-      named.value = name;
-    },
-  };
 }
 
 function Unknown() {

@@ -1,7 +1,7 @@
 // What the views share: the frame of a page, the live state behind it, moments, and the report of what
 // was done.
 
-import { type ReadonlySignal, signal, useSignal } from '@preact/signals';
+import { type ReadonlySignal, type Signal, signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, ComponentType } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
@@ -25,6 +25,8 @@ export type PageParts = {
     openStream(path: string, signal: AbortSignal): Promise<ReadableStream>;
     openPost(path: string, body: object, signal: AbortSignal): Promise<ReadableStream>;
   };
+  /** How many people wait for a decision; shown in the navigation. */
+  readonly waiting: Signal<number>;
   /** The events of a stream; undefined for a heartbeat. */
   readEvents(body: ReadableStream): AsyncIterable<unknown>;
   follow(

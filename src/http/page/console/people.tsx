@@ -41,8 +41,7 @@ export function People({ parts }: ViewProps) {
   const waiting = live.value.value;
   const count = (waiting?.unknownSenders.length ?? 0) + (waiting?.questions.length ?? 0);
   useEffect(() => {
-    if (waiting !== undefined)
-      document.dispatchEvent(new CustomEvent('waiting', { detail: count }));
+    if (waiting !== undefined) parts.waiting.value = count;
   }, [waiting, count]);
 
   /** One decision at a time; the answer says what was done. */

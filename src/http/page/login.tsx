@@ -1,9 +1,11 @@
 // Login of this page: by the one-time code of the link that opened it, or else by what the person
 // types. The session is stored for all tabs until the gateway ends it.
 
+import { useSignal } from '@preact/signals';
+import { render } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import { reasonOf } from './chat/parts.tsx';
-import { element } from './element.ts';
 
 type LoginApi = { send(path: string, body: object, token?: string): Promise<unknown> };
 
@@ -50,6 +52,16 @@ export function createLoginQuestion(api: LoginApi) {
   };
 }
 
+/** Resolves once this tab or another one is logged in. */
+async function ask(api: LoginApi, problem: string): Promise<void> {
+  const place = document.body.appendChild(document.createElement('div'));
+  await new Promise<void>((resolve) =>
+    render(<LoginDialog {...{ api, problem }} onDone={resolve} />, place),
+  );
+  render(null, place);
+  place.remove();
+}
+
 /** Accepts a link as it was printed, or the token, which can create one. */
 async function logIn(api: LoginApi, typed: string): Promise<void> {
   const code = CODE.exec(typed)?.[1];
@@ -58,69 +70,68 @@ async function logIn(api: LoginApi, typed: string): Promise<void> {
   return redeem(api, answer.code);
 }
 
-/** Resolves once this tab or another one is logged in. */
-function ask(api: LoginApi, firstProblem: string): Promise<void> {
-  return new Promise<void>((resolve) => {
-    const input = element('input', {
-      type: 'password',
-      id: 'login',
-      autocomplete: 'off',
-      required: true,
-      spellcheck: false,
-    });
-    const problem = element('p', { className: 'problem', role: 'alert' }, firstProblem);
+type DialogProps = {
+  readonly api: LoginApi;
+  readonly problem: string;
+  readonly onDone: () => void;
+};
+
+function LoginDialog({ api, problem, onDone }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const shown = useSignal(problem);
+  useLayoutEffect(() => {
     const over = new AbortController();
     const look = (event?: Event) => {
-      if (event instanceof CustomEvent && event.detail !== null) problem.textContent = event.detail;
-      if (session() === null) return;
-      over.abort();
-      dialog.remove();
-      resolve();
+      if (event instanceof CustomEvent && event.detail !== null) shown.value = event.detail;
+      if (session() !== null) onDone();
     };
-    const submit = async (event: Event) => {
-      event.preventDefault();
-      const typed = input.value.trim();
-      if (typed === '') return;
-      try {
-        await logIn(api, typed);
-      } catch (error) {
-        problem.textContent = reasonOf(error);
-        input.select();
-      }
-    };
-    const dialog = createDialog(submit, input, problem);
-    dialog.addEventListener('cancel', (event) => event.preventDefault());
     for (const type of ['storage', TRIED]) window.addEventListener(type, look, over);
-    document.body.append(dialog);
-    dialog.showModal();
-    input.focus();
+    dialog.current?.showModal();
+    input.current?.focus();
     look();
-  });
-}
-
-function createDialog(
-  submit: (event: Event) => unknown,
-  input: HTMLElement,
-  problem: HTMLElement,
-): HTMLDialogElement {
-  return element(
-    'dialog',
-    { className: 'login-dialog', aria: { labelledby: 'login-title' } },
-    element(
-      'form',
-      { on: { submit } },
-      element('h2', { id: 'login-title' }, t`Log in to this gateway`),
-      element(
-        'p',
-        {},
-        'In a terminal, ',
-        element('code', {}, 'nanobot link'),
-        t` prints a link that opens this page logged in. Or paste that link or the gateway’s token here.`,
-      ),
-      element('label', { htmlFor: 'login' }, t`Link or token`),
-      input,
-      problem,
-      element('button', { type: 'submit', className: 'primary' }, t`Continue`),
-    ),
+    return () => over.abort();
+  }, []);
+  async function submit(event: Event) {
+    event.preventDefault();
+    const typed = input.current?.value.trim() ?? '';
+    if (typed === '') return;
+    try {
+      await logIn(api, typed);
+    } catch (error) {
+      shown.value = reasonOf(error);
+      input.current?.select();
+    }
+  }
+  return (
+    <dialog
+      ref={dialog}
+      class="login-dialog"
+      aria-labelledby="login-title"
+      onCancel={(event) => event.preventDefault()}
+    >
+      <form onSubmit={submit}>
+        <h2 id="login-title">{t`Log in to this gateway`}</h2>
+        <p>
+          {t`In a terminal,`} <code>nanobot link</code>
+          {t` prints a link that opens this page logged in. Or paste that link or the gateway’s token here.`}
+        </p>
+        <label for="login">{t`Link or token`}</label>
+        <input
+          ref={input}
+          type="password"
+          id="login"
+          autocomplete="off"
+          required
+          spellcheck={false}
+        />
+        <p class="problem" role="alert">
+          {shown.value}
+        </p>
+        <button type="submit" class="primary">
+          {t`Continue`}
+        </button>
+      </form>
+    </dialog>
   );
 }
