@@ -139,6 +139,21 @@ describe.skipIf(!hasPostgres)('with the PostgreSQL server of Debian', () => {
     expect(await found('parrot')).toBe(0);
   });
 
+  it('leave nothing for others to index that they do not know of', async () => {
+    const { clock, open } = await createWriters();
+    await using one = await open();
+    await using other = await open();
+    const indexing = createSessionIndexing({
+      ...{ files: one, index: one.index, clock, log: silentLogger, isShared: true },
+      forgetOthers: async () => undefined,
+    });
+    await one.append(KEY, [userEntry('t1', 'the parrot sings')], DURABLE);
+    indexing.changed(KEY);
+    await indexing[Symbol.asyncDispose]();
+    const options = { scopes: [`session:${KEY}`], limit: 9, now: 0 };
+    expect(await other.index.find('parrot', options)).toHaveLength(1);
+  });
+
   it('see at once what was erased in another process', async () => {
     const { open } = await createWriters();
     await using one = await open();

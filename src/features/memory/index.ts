@@ -121,10 +121,10 @@ export async function install(kernel: Kernel): Promise<void> {
     // Nothing keeps them up to date while the search by meaning is off.
     for (const name of (await index.states(FILE_SOURCES)).keys()) await index.remove(name);
   };
-  const indexing = createSessionIndexing({
-    ...{ files: sessionFiles, index, clock, log, forgetOthers },
-    isShared: store.shared !== undefined,
-  });
+  const isShared = store.shared !== undefined;
+  const indexing = resources.use(
+    createSessionIndexing({ files: sessionFiles, index, clock, log, forgetOthers, isShared }),
+  );
   const isEnabled = () => live.config.memory.enabled;
   const staysIn = async (session: SessionKey) => (await only.holding(session)) === 'conversation';
   const watch = resources.use(

@@ -7,6 +7,7 @@ import { posix } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
 import { isOwnFile } from '../../agent/rules/taint.ts';
+import { StoreError } from '../../kernel/bus/store/store.ts';
 import type { IndexedPart, IndexState, WaitingPart } from '../../kernel/bus/store/text-index.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
@@ -85,7 +86,12 @@ export class MeaningIndexing {
   async line(): Promise<string> {
     const { live } = this.#deps;
     const { model, maxChunks } = live.config.search.embeddings;
-    const { vectors: count, waiting: all } = await this.#deps.vectors.counts();
+    const counts = await this.#deps.vectors.counts().catch((error: unknown) => {
+      if (error instanceof StoreError) return error;
+      throw error;
+    });
+    if (counts instanceof StoreError) return t`Search by meaning: ${counts.message}`;
+    const { vectors: count, waiting: all } = counts;
     const waiting = Math.max(0, all - this.#left);
     const isFull = this.#isFull ? t`, full: search.embeddings.maxChunks is ${maxChunks}` : '';
     const isWaiting = waiting > 0 && !this.#isFull ? t`, ${waiting} texts to do` : '';

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createLanes } from '../../lib/async.ts';
+import { createLanes, inTime } from '../../lib/async.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -42,6 +42,8 @@ const PAUSE_MS = 10_000;
 /** E.g. on a full disk. */
 const RETRY_MS = 60_000;
 const SWEEP_EVERY_MS = 3_600_000;
+/** At the end of the process. */
+const LAST_MS = 3000;
 /** Beyond so many conversations the states of all are read at once. */
 const MAX_LOOK_UPS = 20;
 
@@ -176,6 +178,10 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
         const isDone = await tried(flush);
         await pause(isDone ? PAUSE_MS : RETRY_MS, signal);
       }
+    },
+    /** What this process appended last; the others do not know of it. */
+    async [Symbol.asyncDispose](): Promise<void> {
+      if (isShared && dirty.size > 0) await inTime(clock, LAST_MS, tried(flush));
     },
     /** Indexes what is missing and removes what is gone; of several processes one does. */
     async runSweeps(signal: AbortSignal): Promise<void> {
