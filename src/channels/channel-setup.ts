@@ -100,7 +100,7 @@ async function* linkChannel(
     const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
     const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
     const channel = await createChannel(name, live, clock);
-    const media = await openMedia({ live, clock, store }, home);
+    const media = await openMedia({ live, clock, store, env }, home);
     const parts = { store, media, clock, log: log.child({ channel: name }) };
     const host = hostFor(channel, parts);
     const over = new AbortController();

@@ -136,6 +136,8 @@ const START_POLL_MS = 20;
 const TRIAL_SETTINGS: ConfigOverrides = {
   // Never the database of the home that this one is a copy of.
   'store.engine': 'sqlite',
+  'storage.path': '',
+  'storage.media.kind': 'files',
   'agents.defaults.model': DEMO_MODEL,
   'agents.defaults.fastModel': DEMO_MODEL,
   'agents.defaults.fallbackModels': [],

@@ -249,6 +249,10 @@ function asRefusal(error: FastifyError): Refusal {
   if (error instanceof ChannelClosedError) {
     return new Refusal(503, error.code, error.message, { retryAfterSecs: CLOSED_RETRY_SECS });
   }
+  if (error instanceof MediaError && error.code === 'media_unavailable') {
+    const message = t`The storage of files cannot be reached. Try again in a moment.`;
+    return new Refusal(503, error.code, message, { retryAfterSecs: CLOSED_RETRY_SECS });
+  }
   if (error instanceof LocalNameError) return new Refusal(400, error.code, error.message);
   const { statusCode = 500, code } = error;
   if (statusCode < 400 || statusCode >= 500) {

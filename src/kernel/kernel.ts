@@ -199,7 +199,7 @@ async function layFoundations(
   const bus = resources.use(createMessageBus(how));
   const sessions = watchedSessions(sessionFiles, redact, contributed.sessionWatchers);
   const asked = resources.use(createRequestFiles({ folder, clock, log, redact }));
-  const media = await openMedia({ live, clock, store }, home);
+  const media = await openMedia({ live, clock, store, env }, home);
   const readerMemory = createReaderMemory();
   const derived = join(home.media, 'derived');
   const reader = createMediaReader({ store: media, clock, memory: readerMemory, folder: derived });

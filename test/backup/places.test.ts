@@ -217,6 +217,26 @@ test('a list of files that somebody made up writes nothing outside the home', as
   }
 });
 
+test.each([
+  ['files', ['media/ab/content']],
+  ['s3', []],
+])('media kept as %s leave %j in the back-up', async (kind, kept) => {
+  const storage = { media: { kind, bucket: 'files' } };
+  await writeFile(home().config, JSON.stringify({ version: 1, storage }));
+  await mkdir(join(home().media, 'ab'), { recursive: true });
+  await writeFile(join(home().media, 'ab', 'content'), 'of a message');
+  const place = await openPlace(join(folder, 'place'), options());
+  await createBackup({ home: home(), place, signal });
+  const into = join(folder, 'restored');
+  await restoreBackup({
+    place,
+    unlock: notEncrypted,
+    signal,
+    into: homeOf({ NANOBOT_HOME: into }),
+  });
+  expect([...(await contentOf(into)).keys()].filter((name) => /^media/.test(name))).toEqual(kept);
+});
+
 test('nothing is deleted while another back-up is written, and none begins while something is', async () => {
   const place = await openPlace(join(folder, 'place'), options());
   await createBackup({ home: home(), place, signal });

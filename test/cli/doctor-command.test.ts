@@ -9,6 +9,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { startBotApi } from '../support/bot-api.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
+import { S3_BUCKET, S3_KEY, S3_REGION, S3_SECRET, startS3 } from '../support/s3-server.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
 
 let home: TemporaryHome;
@@ -46,6 +47,28 @@ test('what other users can reach is found, and mended only on request', async ()
   const after = await findings('--fix', '--yes');
   expect(after.levelOf('permissions')).toBe('ok');
   expect((await stat(config)).mode & 0o777).toBe(0o600);
+});
+
+test('a bucket for files is written, read and emptied again; what fails is said without the key', async () => {
+  await using s3 = await startS3();
+  const keys = { region: S3_REGION, accessKeyId: S3_KEY };
+  const media = { kind: 's3', bucket: S3_BUCKET, endpoint: s3.endpoint, ...keys };
+  const examined = async (secretAccessKey: string) => {
+    await home.writeConfig({ version: 1, storage: { media: { ...media, secretAccessKey } } });
+    const { found } = await findings();
+    return found.find(({ check }) => check === 'media');
+  };
+  expect(await examined(S3_SECRET)).toMatchObject({ level: 'ok' });
+  expect(s3.statuses).toEqual([200, 200, 200, 204]);
+  const refused = await examined('a-wrong-secret');
+  expect(refused).toMatchObject({
+    level: 'fail',
+    text: expect.stringMatching(
+      /s3:\/\/backups cannot be used\. write .*403 SignatureDoesNotMatch/,
+    ),
+    remedy: expect.stringContaining('storage.media'),
+  });
+  expect(JSON.stringify(refused)).not.toContain('a-wrong-secret');
 });
 
 test('a memory that has grown too large to be read is pointed out', async () => {

@@ -109,6 +109,15 @@ describe('what comes with messages', () => {
     expect(fetched).toEqual(['1.0']);
   });
 
+  it('waits for a storage that is away, and loses no file', async () => {
+    let tries = 0;
+    fetch = () =>
+      ++tries < 30 ? failing(new MediaError('media_unavailable', 'away')) : bytes('at last');
+    const reading = readAll(carrying('1', {}, {}, {}, {}, {}));
+    for (let waited = 0; waited < 10; waited += 1) await clock.advance(5000);
+    expect((await reading).map(({ content }) => content.kind)).toEqual(Array(5).fill('stored'));
+  });
+
   it('costs a message without files nothing', async () => {
     const items = [{ message: message('a', '1') }];
     expect(await open().ready(items, never)).toBe(items);
@@ -137,6 +146,12 @@ describe('what comes with messages', () => {
       'finds no room',
       () => failing(new MediaError('media_full', 'x')),
       'there is no storage space left',
+      1,
+    ],
+    [
+      'cannot be written',
+      () => failing(new MediaError('media_failed', 'x')),
+      'it could not be stored',
       1,
     ],
     ['stays busy', () => failing(busy()), 'the platform is busy', 3],

@@ -104,6 +104,19 @@ describe('the media folder', () => {
     expect(await store.sweep(HOUR_MS)).toBe(6);
   });
 
+  it('that several processes share lets one start while another one writes', async () => {
+    const clock = createMovableClock(Date.now());
+    const shared = { folder, clock, maxBytes: () => 1000, needed: async () => needed };
+    const one = await openMediaFiles({ ...shared, isShared: true });
+    async function* slowly() {
+      yield Buffer.from('first, ');
+      await openMediaFiles({ ...shared, isShared: true });
+      yield Buffer.from('last');
+    }
+    const { id } = await one.put(slowly(), LIMITS);
+    expect(Buffer.from((await one.read(id)) ?? []).toString()).toBe('first, last');
+  });
+
   it('is left with no half file by a process killed while it wrote', async () => {
     const child = fork(join(import.meta.dirname, 'put-child.ts'), {
       env: { ...process.env, MEDIA_FOLDER: folder },

@@ -37,6 +37,7 @@ export function createMemoryMedia(clock: Clock): MediaStore {
       kept.delete(id);
       return true;
     },
+    trim: async () => undefined,
     async sweep(unusedMs) {
       const old = [...kept].filter(([, { usedAt }]) => usedAt < clock.now() - unusedMs);
       for (const [id] of old) kept.delete(id);

@@ -18,14 +18,17 @@ export interface S3Server extends AsyncDisposable {
   readonly statuses: number[];
   /** Fails so many of the next requests with 503. */
   failNext(count: number): void;
+  /** Accepts no connection until the result is called. */
+  vanish(): Promise<() => Promise<void>>;
 }
 
 export const S3_KEY = 'AKIATEST';
 export const S3_SECRET = 'a-secret-of-the-test-service';
 export const S3_BUCKET = 'backups';
-const REGION = 'eu-test-1';
+export const S3_REGION = 'eu-test-1';
 
-export async function startS3(): Promise<S3Server> {
+/** @param now the time of objects */
+export async function startS3(now = () => Date.now()): Promise<S3Server> {
   const objects: S3Server['objects'] = new Map();
   const statuses: number[] = [];
   let failures = 0;
@@ -49,7 +52,7 @@ export async function startS3(): Promise<S3Server> {
     const key = rest.join('/');
     if (bucket !== S3_BUCKET) return [404, '<Error><Code>NoSuchBucket</Code></Error>'];
     if (request.method === 'PUT') {
-      objects.set(key, { content: body, at: new Date() });
+      objects.set(key, { content: body, at: new Date(now()) });
       return [200, ''];
     }
     if (request.method === 'DELETE') {
@@ -71,20 +74,28 @@ export async function startS3(): Promise<S3Server> {
     const more = keys.length > PAGE;
     const items = page.map(
       (key) =>
-        `<Contents><Key>${key}</Key><LastModified>${objects.get(key)?.at.toISOString()}</LastModified></Contents>`,
+        `<Contents><Key>${key}</Key><LastModified>${objects.get(key)?.at.toISOString()}</LastModified><Size>${objects.get(key)?.content.length}</Size></Contents>`,
     );
     const next = more ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : '';
     return `<ListBucketResult><IsTruncated>${more}</IsTruncated>${next}${items.join('')}</ListBucketResult>`;
   }
 
-  server.listen(0, '127.0.0.1');
-  await new Promise((done) => server.once('listening', done));
+  const listen = (at: number) =>
+    new Promise<void>((done) => {
+      server.listen(at, '127.0.0.1', done);
+    });
+  const stop = async () => {
+    if (!server.listening) return;
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+  };
+  await listen(0);
   const { port } = server.address() as AddressInfo;
   const endpoint = `http://127.0.0.1:${port}`;
   return {
     endpoint,
     env: {
-      ...{ AWS_ENDPOINT_URL: endpoint, AWS_REGION: REGION },
+      ...{ AWS_ENDPOINT_URL: endpoint, AWS_REGION: S3_REGION },
       ...{ AWS_ACCESS_KEY_ID: S3_KEY, AWS_SECRET_ACCESS_KEY: S3_SECRET },
     },
     objects,
@@ -92,10 +103,11 @@ export async function startS3(): Promise<S3Server> {
     failNext: (count) => {
       failures = count;
     },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((done) => server.close(done));
+    async vanish() {
+      await stop();
+      return () => listen(port);
     },
+    [Symbol.asyncDispose]: stop,
   };
 }
 
@@ -112,8 +124,11 @@ function signatureProblem(request: IncomingMessage, body: Buffer): string | unde
   const found = pattern.exec(request.headers.authorization ?? '');
   if (found === null) return 'AccessDenied';
   const [, credential = '', names = '', signature = ''] = found;
+  const signed = names.split(';');
+  const own = Object.keys(request.headers).filter((name) => name.startsWith('x-amz-'));
+  if (!own.every((name) => signed.includes(name))) return 'AccessDenied';
   const [id, day = '', region = '', service = '', last] = credential.split('/');
-  if (id !== S3_KEY || region !== REGION || service !== 's3' || last !== 'aws4_request') {
+  if (id !== S3_KEY || region !== S3_REGION || service !== 's3' || last !== 'aws4_request') {
     return 'InvalidAccessKeyId';
   }
   const at = String(request.headers['x-amz-date']);
@@ -128,7 +143,7 @@ function signatureProblem(request: IncomingMessage, body: Buffer): string | unde
     .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
     .sort()
     .join('&');
-  const headers = names.split(';').map((name) => `${name}:${request.headers[name]}\n`);
+  const headers = signed.map((name) => `${name}:${request.headers[name]}\n`);
   const canonical = [request.method, url.pathname, query, headers.join(''), names, hash].join('\n');
   const scope = `${day}/${region}/s3/aws4_request`;
   const text = ['AWS4-HMAC-SHA256', at, scope, sha256(canonical)].join('\n');

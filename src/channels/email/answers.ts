@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import { fileNameOf, withoutFiles } from '../../kernel/delivery/undelivered.ts';
+import { fileNameOf, mediaUnavailable, withoutFiles } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { after, DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
@@ -397,7 +397,7 @@ export async function packFiles(message: OutboundMessage, media: MediaStore): Pr
   let bytes = 0;
   for (const attachment of message.attachments ?? []) {
     const fits = bytes + attachment.sizeBytes <= MAX_UPLOAD_BYTES;
-    const content = fits ? await media.read(attachment.media) : undefined;
+    const content = fits ? await media.read(attachment.media).catch(mediaUnavailable) : undefined;
     if (content === undefined) {
       lost.push(attachment);
       continue;

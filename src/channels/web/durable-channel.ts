@@ -4,7 +4,12 @@
 // duplicates it.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import { fileNameOf, mediaGone, sentKindOf } from '../../kernel/delivery/undelivered.ts';
+import {
+  fileNameOf,
+  mediaGone,
+  mediaUnavailable,
+  sentKindOf,
+} from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore, StoredMedia } from '../../kernel/media/media.ts';
 import type { Attachment, OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
@@ -349,7 +354,7 @@ async function requireKept(
   attachments: readonly OutboundAttachment[] = [],
 ): Promise<void> {
   for (const file of attachments) {
-    if ((await media.stat(file.media)) === undefined) throw mediaGone();
+    if ((await media.stat(file.media).catch(mediaUnavailable)) === undefined) throw mediaGone();
   }
 }
 

@@ -144,6 +144,7 @@ async function loadedChecks(
     ['update', () => updates.checkUpdate(home, config)],
     ['programs', () => checkExec(machine, config)],
     ['backup', () => gateway.checkBackups(machine, config)],
+    ['media', () => gateway.checkMedia(env, config)],
     ['tools', () => tools.checkTools(machine, config.gateway.token)],
     ['skills', () => skills.checkSkills(machine)],
     ['memory', () => memory.checkMemories(workspace)],

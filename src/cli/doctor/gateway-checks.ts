@@ -274,3 +274,16 @@ export async function checkBackups(
   if (failing === undefined && !isLate) return [ok('backup', text)];
   return [warn('backup', text, t`Make one and see what it says: nanobot backup create`)];
 }
+
+/** Whether the bucket of received and sent files can be used. */
+export async function checkMedia(env: Machine['env'], config: Config): Promise<readonly Finding[]> {
+  const { kind } = config.storage.media;
+  if (kind === 'files') return [];
+  const { proveMediaBucket } = await import('../../kernel/media/bucket.ts');
+  const { name, problem } = await proveMediaBucket(config, env);
+  if (problem === undefined) return [ok('media', t`files of messages can be kept in ${name}`)];
+  const remedy =
+    t`Check storage.media: endpoint, region, bucket and keys, and what the keys may do. Until then ` +
+    t`messages with files wait.`;
+  return [fail('media', t`${name} cannot be used. ${problem}`, remedy)];
+}

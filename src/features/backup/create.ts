@@ -275,11 +275,14 @@ export function countHome(home: Home): Counts {
 async function* homeFiles(home: Home, place: Place): AsyncGenerator<Found, void, void> {
   const skipped = resolve(place.name);
   const workspace = await outsideWorkspace(home);
+  const raw = await readRawConfig(home).catch(() => ({}));
+  const isInBucket = valueAt(raw, 'storage.media.kind') === 's3';
   for await (const found of below(home.root, '', skipped)) {
     const { path } = found;
     const isStore = STORE_FILES.test(path);
     const isReplaced = workspace !== undefined && /^workspace(\/|$)/.test(path);
-    if (!isStore && !isReplaced) yield found;
+    const isCopy = isInBucket && /^media(\/|$)/.test(path);
+    if (!isStore && !isReplaced && !isCopy) yield found;
   }
   if (workspace === undefined) return;
   const info = await stat(workspace).catch(() => undefined);

@@ -15,9 +15,11 @@ import {
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { syncFolder, systemCode, writeAtomic } from '../../lib/files/files.ts';
+import type { S3Settings } from '../../lib/net/s3.ts';
 import { t } from '../../lib/texts.ts';
 
 export type Stored = {
@@ -43,13 +45,6 @@ export interface Place extends AsyncDisposable {
   /** Publishes a stream that is complete. */
   finish(): Promise<void>;
 }
-
-export type S3Settings = {
-  readonly endpoint: string;
-  readonly region: string;
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-};
 
 export type PlaceOptions = {
   readonly env: Environment;
@@ -104,7 +99,7 @@ export async function writing<Result>(name: string, run: () => Promise<Result>):
 
 /** The place to write to. @param to a folder, `s3://bucket/prefix`, a file `*.tar`, or `-` */
 export async function openPlace(to: string, options: PlaceOptions): Promise<Place> {
-  if (to.startsWith('s3://')) return openBucket(to, options);
+  if (to.startsWith('s3://')) return bucketPlace(to, options);
   if (to === '-') {
     if (options.stream === undefined) throw placeError('backup_place', t`"-" cannot be used here`);
     return tarWriter(options.stream, t`standard output`);
@@ -114,7 +109,7 @@ export async function openPlace(to: string, options: PlaceOptions): Promise<Plac
 
 /** The place to read from. @param from as above, but a file instead of `-` */
 export async function readPlace(from: string, options: PlaceOptions): Promise<Place> {
-  if (from.startsWith('s3://')) return openBucket(from, options);
+  if (from.startsWith('s3://')) return bucketPlace(from, options);
   const path = resolve(from);
   const info = await stat(path).catch(() => undefined);
   if (info === undefined) {
@@ -303,131 +298,35 @@ const cutShort = (path: string) =>
 
 // A bucket.
 
-const S3_TIMEOUT_MS = 120_000;
-const S3_TRIES = 4;
-const S3_RETRY_MS = 500;
-const TOO_MANY = 429;
-const SERVER_ERROR = 500;
-const NOT_FOUND = 404;
-
-async function openBucket(to: string, { env, s3, proxy }: PlaceOptions): Promise<Place> {
-  const { AwsV4Signer } = await import('aws4fetch');
-  const { fetchThrough } = await import('../../lib/net/proxies.ts');
+async function bucketPlace(to: string, { env, s3, proxy }: PlaceOptions): Promise<Place> {
   const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*?)\/*$/.exec(to) ?? [];
-  const region = s3.region || env['AWS_REGION'] || env['AWS_DEFAULT_REGION'] || 'us-east-1';
-  const endpoint = s3.endpoint || env['AWS_ENDPOINT_URL'] || `https://s3.${region}.amazonaws.com`;
-  const accessKeyId = s3.accessKeyId || env['AWS_ACCESS_KEY_ID'] || '';
-  const secretAccessKey = s3.secretAccessKey || env['AWS_SECRET_ACCESS_KEY'] || '';
-  const sessionToken = env['AWS_SESSION_TOKEN'];
-  if (bucket === '' || accessKeyId === '' || secretAccessKey === '') {
-    throw placeError(
-      'backup_place',
-      bucket === ''
-        ? t`"${to}" names no bucket. Write s3://bucket/prefix.`
-        : t`${to} needs credentials: set backup.s3.accessKeyId and backup.s3.secretAccessKey, or ` +
-            t`AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
-    );
+  if (bucket === '') {
+    throw placeError('backup_place', t`"${to}" names no bucket. Write s3://bucket/prefix.`);
   }
-  const base = `${endpoint.replace(/\/+$/, '')}/${bucket}`;
-  const send = fetchThrough(proxy);
-  const full = (key: string) => (prefix === '' ? key : `${prefix}/${key}`);
-  const urlOf = (key: string) =>
-    `${base}/${full(key).split('/').map(encodeURIComponent).join('/')}`;
-
-  async function once(method: string, url: string, body?: Uint8Array): Promise<Response> {
-    const signed = await new AwsV4Signer({
-      ...{ method, url, region, accessKeyId, secretAccessKey, service: 's3' },
-      ...(sessionToken === undefined ? {} : { sessionToken }),
-      ...(body === undefined ? {} : { body: body as BodyInit }),
-    }).sign();
-    return send(signed.url, {
-      ...{ method: signed.method, headers: signed.headers, redirect: 'error' },
-      ...(body === undefined ? {} : { body: body as BodyInit }),
-      signal: AbortSignal.timeout(S3_TIMEOUT_MS),
-    });
-  }
-
-  async function ask(method: string, url: string, body?: Uint8Array): Promise<Response> {
-    for (let tries = 1; ; tries += 1) {
-      const outcome = await once(method, url, body).catch((error: unknown) => ({ error }));
-      const isLast = tries === S3_TRIES;
-      if ('error' in outcome) {
-        if (isLast) throw placeError('backup_place', t`${to} cannot be reached`, outcome.error);
-      } else {
-        const { status } = outcome;
-        if (outcome.ok || (status === NOT_FOUND && method !== 'PUT')) return outcome;
-        const said = /<Code>([\w.]+)<\/Code>/.exec(await outcome.text())?.[1] ?? '';
-        const mayPass = status === TOO_MANY || status >= SERVER_ERROR;
-        if (isLast || !mayPass) {
-          throw placeError('backup_place', t`${to} refuses: ${status} ${said}`.trim());
-        }
-      }
-      await new Promise((done) => setTimeout(done, S3_RETRY_MS * 2 ** tries));
-    }
-  }
-
+  const { openBucket, S3Error } = await import('../../lib/net/s3.ts');
+  const failed = (error: unknown): never => {
+    throw error instanceof S3Error ? placeError('backup_place', error.message, error) : error;
+  };
+  const options = { bucket, prefix, s3, env, proxy, field: 'backup.s3' };
+  const opened = await openBucket(options).catch(failed);
   return {
     name: to,
     isStream: false,
     async read(key) {
-      const response = await ask('GET', urlOf(key));
-      const content = new Uint8Array(await response.arrayBuffer());
-      return response.status === NOT_FOUND ? undefined : content;
+      const content = await opened.get(key).catch(failed);
+      return content === undefined ? undefined : buffer(content);
     },
-    async write(key, content) {
-      await ask('PUT', urlOf(key), content);
-    },
+    write: (key, content) => opened.put(key, content).catch(failed),
     async *list(folder) {
-      for (let after = ''; ; ) {
-        const query = new URLSearchParams({ 'list-type': '2', prefix: full(`${folder}/`) });
-        if (after !== '') query.set('continuation-token', after);
-        const response = await ask('GET', `${base}?${query}`);
-        const text = await response.text();
-        if (response.status === NOT_FOUND) {
-          throw placeError('backup_place', t`${to}: there is no bucket ${bucket}`);
-        }
-        const { items, more, next } = readListing(text);
-        for (const { key, at } of items) {
-          yield { key: prefix === '' ? key : key.slice(prefix.length + 1), at };
-        }
-        if (!more) return;
-        after = next;
+      try {
+        yield* opened.list(`${folder}/`);
+      } catch (error) {
+        failed(error);
       }
     },
-    async remove(key) {
-      await ask('DELETE', urlOf(key));
-    },
-    async now() {
-      const response = await ask('GET', `${base}?list-type=2&max-keys=1`);
-      await response.arrayBuffer();
-      return Date.parse(response.headers.get('date') ?? '') || Date.now();
-    },
+    remove: (key) => opened.remove(key).catch(failed),
+    now: () => opened.now().catch(failed),
     finish: async () => undefined,
     [Symbol.asyncDispose]: async () => undefined,
-  };
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  apos: "'",
-};
-
-const unescaped = (text: string) =>
-  text.replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => ENTITIES[name] ?? '');
-
-const valueIn = (xml: string, pattern: RegExp) => unescaped(pattern.exec(xml)?.[1] ?? '');
-
-/** The names that this program writes need no other escapes. */
-function readListing(xml: string) {
-  return {
-    more: valueIn(xml, /<IsTruncated>([^<]*)</) === 'true',
-    next: valueIn(xml, /<NextContinuationToken>([^<]*)</),
-    items: [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, item = '']) => ({
-      key: valueIn(item, /<Key>([^<]*)</),
-      at: Date.parse(valueIn(item, /<LastModified>([^<]*)</)),
-    })),
   };
 }

@@ -15,10 +15,19 @@ const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 
 export function install(kernel: Kernel): void {
   kernel.add.task({ name: 'upkeep', isOnce: true, run: (signal) => keepTidy(kernel, signal) });
+  if (kernel.live.config.storage.media.kind === 's3') {
+    kernel.add.task({ name: 'media copies', run: (signal) => trimCopies(kernel, signal) });
+  }
+}
+
+/** Of a bucket's contents, in each process. */
+async function trimCopies(kernel: Kernel, signal: AbortSignal): Promise<void> {
+  const { media, reader } = kernel;
+  await hourly(kernel, [() => media.trim(), () => reader.sweep(INTERVAL_MS)], signal);
 }
 
 async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {
-  const { bus, clock, log, people, media, reader, live } = kernel;
+  const { bus, log, people, media, reader, live } = kernel;
   const groupTalk = kernel.use(GROUP_TALK);
   /** Independent steps: a failure stops no other one, and the next hour retries it. */
   const steps: readonly (() => Promise<void>)[] = [
@@ -38,6 +47,14 @@ async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {
     },
     () => reader.sweep(keptUnusedMs(live)),
   ];
+  await hourly(kernel, steps, signal);
+}
+
+async function hourly(
+  { clock, log }: Pick<Kernel, 'clock' | 'log'>,
+  steps: readonly (() => Promise<void>)[],
+  signal: AbortSignal,
+): Promise<void> {
   for (let waitMs = FIRST_AFTER_MS; !signal.aborted; waitMs = INTERVAL_MS) {
     await clock.sleep(waitMs, signal).catch(() => undefined);
     if (signal.aborted) return;

@@ -45,6 +45,7 @@ import {
   withSecrets,
 } from './secrets.ts';
 import {
+  bucketProblems,
   databaseProblems,
   isWebAddress,
   type Problems,
@@ -217,6 +218,7 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   timeZone,
   ({ store }) => databaseProblems(store),
   ({ store, storage }) => storageProblems(storage.path, store.engine),
+  ({ storage }) => bucketProblems(storage.media),
   ...FEATURE_CONFLICTS,
 ];
 

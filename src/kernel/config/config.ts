@@ -18,6 +18,7 @@ import {
   limitsSchema,
   memorySchema,
   modelsSchema,
+  S3_SETTINGS,
   sessionsSchema,
   toolsSchema,
 } from './limits.ts';
@@ -214,7 +215,16 @@ const kernelSchema = z.strictObject({
       'For several processes of the gateway on one PostgreSQL: the folder in which they share conversations, media, ' +
         'the workspace and the token. Empty: one process, with all of it in its home (docs/operate/postgresql.md).',
     ),
-  }).describe('What several processes of the gateway share.'),
+    media: section({
+      kind: choice(['files', 's3'], 'files').describe(
+        'Where received and sent files are kept. files: in the folder media; s3: in a bucket of an S3 service, of ' +
+          'which each home keeps copies for a while.',
+      ),
+      bucket: text().describe('With kind s3: name of the bucket, which exists.'),
+      prefix: text().describe('Before the names of all objects, e.g. nanobot/media. May be empty.'),
+      ...S3_SETTINGS,
+    }).describe('Received and sent files.'),
+  }).describe('What several processes of the gateway share, and where files of messages are kept.'),
   tools: toolsSchema.describe('What the agent may do.'),
   memory: memorySchema.prefault({}).describe('What the agent remembers.'),
   retry: section({
@@ -231,7 +241,8 @@ const kernelSchema = z.strictObject({
   }).describe('How long calls of a model may take.'),
   media: section({
     maxBytes: count(1_000_000, 10_000_000_000_000, 2_000_000_000).describe(
-      'Most bytes for all received and sent files. The least recently used are deleted first.',
+      'Most bytes for all received and sent files. The least recently used are deleted first. With ' +
+        'storage.media.kind s3: for the copies in each home.',
     ),
     maxFileBytes: count(1000, 2_000_000_000, 25_000_000).describe(
       'Largest file in bytes to receive or send; a channel may allow less.',

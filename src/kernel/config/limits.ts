@@ -293,6 +293,16 @@ export const KEEP_PATTERN = /^(?=\d)(?:(\d{1,4})d)?(?:(\d{1,4})w)?(?:(\d{1,4})m)
 
 const orEmpty = (pattern: RegExp) => new RegExp(`^$|${pattern.source}`);
 
+/** How an S3 service is reached. */
+export const S3_SETTINGS = {
+  endpoint: text().describe(
+    'Address of the S3 service. Empty: AWS_ENDPOINT_URL, else that of AWS.',
+  ),
+  region: text().describe('Empty: AWS_REGION, else us-east-1.'),
+  accessKeyId: text().describe('Empty: AWS_ACCESS_KEY_ID.'),
+  secretAccessKey: secret().default('').describe('Empty: AWS_SECRET_ACCESS_KEY.'),
+};
+
 export const backupSchema = z.strictObject({
   to: text().describe(
     'Where back-ups are kept: a folder, or s3://bucket/prefix. It should be on another disk than the home.',
@@ -316,10 +326,5 @@ export const backupSchema = z.strictObject({
     'Who can read them: a recipient of age (age1...), several with spaces between, or "passphrase". ' +
       'Used when a place gets its first back-up. Empty: not encrypted.',
   ),
-  s3: section({
-    endpoint: text().describe('Address of the S3 service. Empty: that of AWS.'),
-    region: text().describe('Empty: AWS_REGION, else us-east-1.'),
-    accessKeyId: text().describe('Empty: AWS_ACCESS_KEY_ID.'),
-    secretAccessKey: secret().default('').describe('Empty: AWS_SECRET_ACCESS_KEY.'),
-  }),
+  s3: section(S3_SETTINGS),
 });

@@ -168,6 +168,40 @@ export const storageProblems = (path: string, engine: string): Problems => [
   ),
 ];
 
+/** The bucket of received and sent files. */
+export const bucketProblems = (media: {
+  readonly kind: string;
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly endpoint: string;
+}): Problems => {
+  if (media.kind !== 's3') return [];
+  const { bucket, prefix, endpoint } = media;
+  return [
+    ...unless(
+      BUCKET_NAME.test(bucket),
+      'storage.media.bucket',
+      bucket === '' ? t`the kind s3 needs a bucket` : t`"${bucket}" is not the name of a bucket`,
+      t`Set it to the name of a bucket that exists: small letters, digits, dots and hyphens.`,
+    ),
+    ...unless(
+      prefix === '' || PREFIX.test(prefix),
+      'storage.media.prefix',
+      t`"${prefix}" has other characters, or a slash at its beginning or end`,
+      t`Use letters, digits, dots, hyphens and underscores, with single slashes between, e.g. nanobot/media.`,
+    ),
+    ...unless(
+      endpoint === '' || isWebAddress(endpoint),
+      'storage.media.endpoint',
+      t`"${endpoint}" is no address`,
+      t`Set it to https://host, the address of the S3 service, or remove it for AWS.`,
+    ),
+  ];
+};
+
+const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+const PREFIX = /^[\w.-]+(?:\/[\w.-]+)*$/;
+
 /** What messages do that arrive during a turn. */
 export const QUEUE_MODES = ['steer', 'followup', 'collect', 'interrupt'] as const;
 

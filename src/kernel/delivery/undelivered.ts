@@ -12,7 +12,7 @@ import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isSameChat } from '../access/person.ts';
 import type { Courier, MessageBus, RowWrite, SentText } from '../bus/bus.ts';
-import type { MediaStore } from '../media/media.ts';
+import { MediaError, type MediaStore } from '../media/media.ts';
 import {
   type AttachmentKind,
   attachmentTitle,
@@ -159,14 +159,22 @@ export function albumsOf(
   return albums;
 }
 
-/** @throws DeliveryError if the file is no longer in the media store */
+/** @throws DeliveryError if the file is no longer in the media store, or not to be had now */
 export async function contentToSend(
   { media }: OutboundAttachment,
   store: MediaStore | undefined,
 ): Promise<Uint8Array> {
-  const content = await store?.read(media);
+  const content = await store?.read(media).catch(mediaUnavailable);
   if (content === undefined) throw mediaGone();
   return content;
+}
+
+/** @throws DeliveryError, to be tried again */
+export function mediaUnavailable(cause: unknown): never {
+  if (!(cause instanceof MediaError)) throw cause;
+  throw new DeliveryError(t`the storage of files cannot be reached`, {
+    ...{ certainty: 'not_sent', remedy: { kind: 'backoff' }, code: cause.code, cause },
+  });
 }
 
 export const mediaGone = () =>

@@ -46,6 +46,8 @@ const DEADLINE_MS = 60_000;
 const TRIES = 3;
 /** Between two looks for what another process fetches. */
 const LOOK_MS = 300;
+/** Until a file is fetched again that the storage did not take. */
+const STORAGE_RETRY_MS = 5000;
 const RETRY = { minMs: 1000, maxMs: 8000 };
 /** Messages whose outcome is cached: their turn may have read them before it was on disk. */
 const REMEMBERED = 500;
@@ -137,14 +139,32 @@ export class InboundAttachments implements AsyncDisposable {
   async #fetched(attachment: Attachment, channel: AccountName): Promise<Attachment> {
     const { content } = attachment;
     if (content.kind !== 'remote') return attachment;
+    for (;;) {
+      const outcome = await this.#attempted(attachment, content.ref, channel);
+      if (outcome !== undefined) return outcome;
+      await this.#deps.clock.sleep(STORAGE_RETRY_MS, this.#stop.signal);
+    }
+  }
+
+  /** Undefined where the storage does not take it now. */
+  async #attempted(
+    attachment: Attachment,
+    ref: string,
+    channel: AccountName,
+  ): Promise<Attachment | undefined> {
     const { clock, log } = this.#deps;
     const permit = await this.#permitsOf(channel).acquire(this.#stop.signal);
+    const come = { isWhole: false };
     try {
       return await withDeadline(clock, DEADLINE_MS, tooLate, this.#stop.signal, (signal) =>
-        orAborted(this.#tried(attachment, content.ref, channel, signal), signal),
+        orAborted(this.#tried(attachment, ref, channel, come, signal), signal),
       );
     } catch (error) {
       this.#stop.signal.throwIfAborted();
+      if (isStorageDown(error, come)) {
+        log.warn('the storage of files cannot be reached: a message waits', { channel, error });
+        return undefined;
+      }
       const reason = reasonOf(error, this.#deps.maxFileBytes());
       log.info('attachment not read', { channel, kind: attachment.kind, reason, error });
       return { ...attachment, content: { kind: 'unread', reason } };
@@ -157,6 +177,7 @@ export class InboundAttachments implements AsyncDisposable {
     attachment: Attachment,
     ref: string,
     channel: AccountName,
+    come: Come,
     signal: AbortSignal,
   ): Promise<Attachment> {
     const { media, clock, random } = this.#deps;
@@ -167,7 +188,8 @@ export class InboundAttachments implements AsyncDisposable {
         const power = this.#deps.channel(channel)?.attachments;
         if (power === undefined)
           throw new AttachmentError('attachment_no_door', NO_CHANNEL, RETRYABLE);
-        const stored = await media.put(power.fetch(ref, signal), { maxBytes, signal });
+        const source = watched(power.fetch(ref, signal), come);
+        const stored = await media.put(source, { maxBytes, signal });
         const { id, sizeBytes, mimeType } = stored;
         if (sizeBytes === 0) throw new AttachmentError('attachment_empty', EMPTY, FINAL);
         return { ...attachment, mimeType, sizeBytes, content: { kind: 'stored', media: id } };
@@ -187,13 +209,29 @@ export class InboundAttachments implements AsyncDisposable {
   }
 }
 
+/** Whether the platform has given all of a file. */
+type Come = { isWhole: boolean };
+
+async function* watched(source: AsyncIterable<Uint8Array>, come: Come) {
+  yield* source;
+  come.isWhole = true;
+}
+
+/** What is only not to be had now is no reason to lose a file: its message waits. */
+const isStorageDown = (error: unknown, { isWhole }: Come) =>
+  error instanceof MediaError
+    ? error.code === 'media_unavailable'
+    : isWhole && error instanceof AttachmentError && error.code === TIMEOUT;
+
 const FINAL = { isFinal: true } as const;
 const RETRYABLE = { isFinal: false } as const;
 const TOO_LATE = t`it could not be fetched in time`;
 const NO_CHANNEL = t`the channel cannot fetch it now`;
 const EMPTY = t`it is empty`;
 
-const tooLate = () => new AttachmentError('attachment_timeout', TOO_LATE, FINAL);
+const TIMEOUT = 'attachment_timeout';
+
+const tooLate = () => new AttachmentError(TIMEOUT, TOO_LATE, FINAL);
 
 const tooLarge = (sizeBytes: number | undefined, limit: number) =>
   new AttachmentError('attachment_too_large', largerThan(sizeBytes, limit), FINAL);

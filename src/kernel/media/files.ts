@@ -6,19 +6,20 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createLanes } from '../../lib/async.ts';
-import { syncFolder } from '../../lib/files/files.ts';
+import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { decodeMarked } from '../../lib/text/decode-text.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { LoadedImage } from '../../providers/seen-images.ts';
 import type { UploadLimit } from '../../tools/files/chat-files.ts';
 import type { BusStore } from '../bus/store/store.ts';
-import type { Home } from '../config/files/home.ts';
+import { type Home, sharedMedia } from '../config/files/home.ts';
 import type { LiveConfig } from '../config/files/live-config.ts';
 import type { Kernel } from '../feature.ts';
 import type { AccountName } from '../message/ids.ts';
 import { type MediaId, mediaId } from '../message/ids.ts';
 import {
   MediaError,
+  type MediaOrigin,
   type MediaReader,
   type MediaStore,
   type PutOptions,
@@ -70,21 +71,55 @@ type MediaFilesOptions = {
   maxBytes(): number;
   /** Contents that queued messages need; they are never deleted. */
   needed(): Promise<ReadonlySet<MediaId>>;
+  /** Other processes may be writing into the folder. */
+  readonly isShared?: boolean;
+  /** Has every content before its id is known; the folder has copies. */
+  readonly origin?: MediaOrigin;
+  /** What several processes shared before there was an origin: moves there. */
+  readonly former?: string;
 };
 
 /** A content this young may be about to be used by a message and is not deleted for room. */
 const YOUNG_MS = 15 * 60_000;
-/** Use is recorded again after this time: retention counts in days. */
+const DAY_MS = 86_400_000;
+/**
+ * Use is recorded again after this time: retention counts in days. A copy is compared with its
+ * origin again, where another process may have deleted it.
+ */
 const NOTE_USE_MS = 3_600_000;
+/** Until a copy is compared again whose origin did not answer. */
+const ASK_AGAIN_MS = 60_000;
+/** Names the origin that has all contents of the folder. */
+const MARK = 'origin';
 const INCOMING = 'incoming';
 const NAME = /^[0-9a-f]{64}$/;
 
-/** Removes incomplete files of an earlier process. One process at a time uses the folder. */
+/** Removes incomplete files of an earlier process. */
 export async function openMediaFiles(options: MediaFilesOptions): Promise<MediaStore> {
   const incoming = join(options.folder, INCOMING);
-  await rm(incoming, { recursive: true, force: true });
   await mkdir(incoming, { recursive: true, mode: 0o700 });
+  const before = options.isShared === true ? options.clock.now() - DAY_MS : LATER_THAN_ALL;
+  for (const name of await readdir(incoming)) {
+    const info = await stat(join(incoming, name)).catch(undefinedIfMissing);
+    if (info !== undefined && info.mtimeMs < before) await rm(join(incoming, name), GONE_IS_FINE);
+  }
+  await handOver(options);
   return new MediaFiles(options, incoming);
+}
+
+/** An origin that is new to the folder gets what is in it. */
+async function handOver({ folder, former, origin }: MediaFilesOptions): Promise<void> {
+  const mark = join(folder, MARK);
+  if (origin === undefined) return rm(mark, { force: true });
+  if ((await textIfThere(mark)) !== origin.name) {
+    for (const { id } of await contentsOf(folder)) await origin.keep(id, pathIn(folder, id));
+    await writeAtomic(mark, origin.name);
+  }
+  if (former === undefined) return;
+  for (const { id } of await contentsOf(former).catch(() => [])) {
+    await origin.keep(id, pathIn(former, id));
+    await rm(pathIn(former, id), { force: true });
+  }
 }
 
 type Written = { readonly sha256: string; readonly sizeBytes: number; readonly head: Uint8Array };
@@ -111,6 +146,7 @@ class MediaFiles implements MediaStore {
       const written = await writeContent(temporary, piecesOf(content), options);
       const mimeType = await contentTypeOf(written.head);
       const id = mediaId(written.sha256);
+      await this.#options.origin?.keep(id, temporary);
       await this.#lane.run('', () => this.#take(temporary, id, written.sizeBytes));
       return { id, sizeBytes: written.sizeBytes, mimeType };
     } finally {
@@ -131,18 +167,65 @@ class MediaFiles implements MediaStore {
   }
 
   remove(id: MediaId): Promise<boolean> {
+    const { origin, needed } = this.#options;
     return this.#lane.run('', async () => {
+      if (origin !== undefined) {
+        if ((await needed()).has(id)) return false;
+        await origin.remove(id);
+      }
       await this.#remove((await this.#all()).filter((kept) => kept.id === id));
       return (await sizeOf(this.#pathOf(id))) === undefined;
     });
   }
 
-  sweep(unusedMs: number): Promise<number> {
-    const before = this.#options.clock.now() - unusedMs;
+  async sweep(unusedMs: number): Promise<number> {
+    const { clock, origin, needed } = this.#options;
+    const before = clock.now() - unusedMs;
+    return origin === undefined ? this.#sweep(before) : origin.sweep(before, await needed());
+  }
+
+  async trim(): Promise<void> {
+    const { clock, origin } = this.#options;
+    if (origin !== undefined) await this.#sweep(clock.now() - NOTE_USE_MS);
+  }
+
+  #sweep(before: number): Promise<number> {
     return this.#lane.run('', async () => {
       const all = await this.#all();
       return this.#remove(all.filter(({ usedAt }) => usedAt < before));
     });
+  }
+
+  /** Whether it is in the folder now. */
+  #fetched(id: MediaId, origin: MediaOrigin): Promise<boolean> {
+    return this.#lane.run(id, async () => {
+      if ((await sizeOf(this.#pathOf(id))) !== undefined) return true;
+      const content = await origin.fetch(id);
+      if (content === undefined) return false;
+      const temporary = join(this.#incoming, randomUUID());
+      try {
+        const written = await writeContent(temporary, content, ANY_SIZE);
+        if (written.sha256 !== id) {
+          throw new MediaError('media_unavailable', `${origin.name} has another content as ${id}`);
+        }
+        await this.#lane.run('', () => this.#take(temporary, id, written.sizeBytes));
+        return true;
+      } finally {
+        await rm(temporary, { force: true });
+      }
+    });
+  }
+
+  /** Undefined where the origin has it no more. */
+  async #usedAt(id: MediaId, origin: MediaOrigin | undefined): Promise<number | undefined> {
+    const now = this.#options.clock.now();
+    if (origin === undefined) return now;
+    try {
+      return (await origin.use(id, this.#pathOf(id))) ? now : undefined;
+    } catch (error) {
+      if (!(error instanceof MediaError)) throw error;
+      return now - NOTE_USE_MS + ASK_AGAIN_MS;
+    }
   }
 
   /** Moves a written content to its name, unless it exists already. */
@@ -166,7 +249,9 @@ class MediaFiles implements MediaStore {
     const limit = this.#options.maxBytes();
     const used = await this.#used();
     if (used + sizeBytes <= limit) return;
-    const before = this.#options.clock.now() - YOUNG_MS;
+    const { origin, clock } = this.#options;
+    // A copy is fetched again.
+    const before = origin === undefined ? clock.now() - YOUNG_MS : LATER_THAN_ALL;
     const all = await this.#all();
     const old = all.filter(({ usedAt }) => usedAt < before).toSorted((a, b) => a.usedAt - b.usedAt);
     await this.#remove(old, used + sizeBytes - limit);
@@ -178,7 +263,8 @@ class MediaFiles implements MediaStore {
   /** Deletes in order until `enough` bytes are free, except what is needed. */
   async #remove(kept: readonly Kept[], enough = Number.POSITIVE_INFINITY): Promise<number> {
     if (kept.length === 0) return 0;
-    const needed = await this.#options.needed();
+    const { origin, needed: neededIds } = this.#options;
+    const needed = origin === undefined ? await neededIds() : NONE;
     let freed = 0;
     for (const { id, sizeBytes } of kept) {
       if (freed >= enough) break;
@@ -199,19 +285,8 @@ class MediaFiles implements MediaStore {
     return this.#usedBytes;
   }
 
-  async #all(): Promise<readonly Kept[]> {
-    const { folder } = this.#options;
-    const kept: Kept[] = [];
-    for (const part of await readdir(folder)) {
-      if (!/^[0-9a-f]{2}$/.test(part)) continue;
-      for (const name of await readdir(join(folder, part))) {
-        if (!NAME.test(name)) continue;
-        const info = await stat(join(folder, part, name)).catch(() => undefined);
-        if (info === undefined) continue;
-        kept.push({ id: mediaId(name), sizeBytes: info.size, usedAt: info.mtimeMs });
-      }
-    }
-    return kept;
+  #all(): Promise<readonly Kept[]> {
+    return contentsOf(this.#options.folder);
   }
 
   async #opened<T>(
@@ -219,12 +294,23 @@ class MediaFiles implements MediaStore {
     use: (file: Awaited<ReturnType<typeof open>>, sizeBytes: number) => Promise<T>,
   ): Promise<T | undefined> {
     if (!NAME.test(id)) return undefined;
-    const file = await open(this.#pathOf(id), 'r').catch(undefinedIfMissing);
+    const { origin, clock } = this.#options;
+    const opened = () => open(this.#pathOf(id), 'r').catch(undefinedIfMissing);
+    let file = await opened();
+    if (file === undefined && origin !== undefined) {
+      file = (await this.#fetched(id, origin)) ? await opened() : undefined;
+    }
     if (file === undefined) return undefined;
     try {
       const { size, mtimeMs } = await file.stat();
-      const now = this.#options.clock.now();
-      if (now - mtimeMs > NOTE_USE_MS) await file.utimes(now / 1000, now / 1000);
+      if (clock.now() - mtimeMs > NOTE_USE_MS) {
+        const at = await this.#usedAt(id, origin);
+        if (at === undefined) {
+          await this.#lane.run('', () => this.#remove([{ id, sizeBytes: size, usedAt: mtimeMs }]));
+          return undefined;
+        }
+        await file.utimes(at / 1000, at / 1000);
+      }
       return await use(file, size);
     } finally {
       await file.close();
@@ -235,6 +321,25 @@ class MediaFiles implements MediaStore {
     return pathIn(this.#options.folder, id);
   }
 }
+
+async function contentsOf(folder: string): Promise<readonly Kept[]> {
+  const kept: Kept[] = [];
+  for (const part of await readdir(folder)) {
+    if (!/^[0-9a-f]{2}$/.test(part)) continue;
+    for (const name of await readdir(join(folder, part))) {
+      if (!NAME.test(name)) continue;
+      const info = await stat(join(folder, part, name)).catch(() => undefined);
+      if (info === undefined) continue;
+      kept.push({ id: mediaId(name), sizeBytes: info.size, usedAt: info.mtimeMs });
+    }
+  }
+  return kept;
+}
+
+const LATER_THAN_ALL = Number.POSITIVE_INFINITY;
+const GONE_IS_FINE = { recursive: true, force: true };
+const ANY_SIZE = { maxBytes: Number.POSITIVE_INFINITY };
+const NONE: ReadonlySet<MediaId> = new Set();
 
 const pathIn = (folder: string, id: MediaId) => join(folder, id.slice(0, 2), id);
 
@@ -303,22 +408,28 @@ export function createKeptMedia(folder: string): Pick<MediaStore, 'read' | 'stat
 // The media of a home: where they are stored and for how long, what an account may send, and images
 // as models get them.
 
-const DAY_MS = 86_400_000;
-
-export function openMedia(
+/** @throws MediaError `media_unavailable` where a bucket that is new cannot be filled */
+export async function openMedia(
   {
     live,
     clock,
     store,
-  }: Pick<Kernel, 'live' | 'clock'> & { readonly store: Pick<BusStore, 'neededMedia'> },
+    env,
+  }: Pick<Kernel, 'live' | 'clock' | 'env'> & { readonly store: Pick<BusStore, 'neededMedia'> },
   home: Home,
 ): Promise<MediaStore> {
-  return openMediaFiles({
+  const { path, media } = live.config.storage;
+  const folder = {
     folder: home.media,
     clock,
     maxBytes: () => live.config.media.maxBytes,
     needed: async () => new Set(await store.neededMedia()),
-  });
+  };
+  if (media.kind === 'files') return openMediaFiles({ ...folder, isShared: path !== '' });
+  const { openMediaOrigin } = await import('./bucket.ts');
+  const origin = await openMediaOrigin(live.config, { env, clock });
+  const former = path === '' ? {} : { former: sharedMedia(path) };
+  return openMediaFiles({ ...folder, origin, ...former });
 }
 
 /** Retention of an unused content, milliseconds. */

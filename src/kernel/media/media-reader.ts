@@ -12,7 +12,13 @@ import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { type MediaId, mediaId } from '../message/ids.ts';
 import { contentTypeOf, HEAD_BYTES } from './files.ts';
-import type { DocumentReading, ImageReading, MediaReader, MediaStore } from './media.ts';
+import {
+  type DocumentReading,
+  type ImageReading,
+  MediaError,
+  type MediaReader,
+  type MediaStore,
+} from './media.ts';
 
 /** `reading`: how many readings of the content ended with the process. */
 type DerivedKind = 'image' | 'text' | 'reading';
@@ -207,6 +213,7 @@ type MediaReaderOptions = {
 const MAX_ENDED_READINGS = 1;
 const ENDED = t`the gateway ended unexpectedly while reading it, so it is not read again; a smaller or simpler file can be sent instead`;
 const GONE = t`it is no longer stored`;
+const UNAVAILABLE = t`the storage of files cannot be reached now`;
 /** JPEG starts with FF D8 (ITU T.81, annex B). */
 const JPEG_START = 0xff;
 
@@ -290,11 +297,16 @@ export function createMediaReader({
   }
 
   return {
-    document: (id, signal) => inTurn(id, signal, () => document(id, signal)),
+    document: (id, signal) => inTurn(id, signal, () => document(id, signal)).catch(unavailable),
     documentIn,
-    image: (id) => lanes.run(id, () => image(id)),
+    image: (id) => lanes.run(id, () => image(id)).catch(unavailable),
     sweep: (unusedMs) => derived.sweep(unusedMs),
   };
+}
+
+function unavailable(error: unknown): Unreadable {
+  if (!(error instanceof MediaError) || error.code !== 'media_unavailable') throw error;
+  return { kind: 'unreadable', reason: UNAVAILABLE };
 }
 
 /** Undefined if nothing usable is cached. */

@@ -24,10 +24,13 @@ export type PutOptions = {
 export interface MediaStore {
   /**
    * Stores a content; an error of the source is rethrown unchanged.
-   * @throws MediaError `media_too_large`, `media_full`, `media_failed`
+   * @throws MediaError `media_too_large`, `media_full`, `media_failed`, `media_unavailable`
    */
   put(content: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredMedia>;
-  /** Undefined if it was never stored or has been deleted. */
+  /**
+   * Undefined if it was never stored or has been deleted.
+   * @throws MediaError `media_unavailable`
+   */
   read(id: MediaId): Promise<Uint8Array | undefined>;
   /** The same without the content. */
   stat(id: MediaId): Promise<StoredMedia | undefined>;
@@ -38,9 +41,29 @@ export interface MediaStore {
    * the freed bytes.
    */
   sweep(unusedMs: number): Promise<number>;
+  /** Deletes what is only a copy in this process's folder and was not used for an hour. */
+  trim(): Promise<void>;
 }
 
-type MediaFailure = 'media_too_large' | 'media_full' | 'media_failed';
+/**
+ * Where all contents are durable while the folder of a process has copies of some. Each method may
+ * throw MediaError `media_unavailable`.
+ */
+export interface MediaOrigin {
+  /** Tells it from others; no secret. */
+  readonly name: string;
+  /** Stores the file's content unless it is there, and notes its use. */
+  keep(id: MediaId, path: string): Promise<void>;
+  fetch(id: MediaId): Promise<AsyncIterable<Uint8Array> | undefined>;
+  /** Notes a use of the file's content; false if it is not there. */
+  use(id: MediaId, path: string): Promise<boolean>;
+  remove(id: MediaId): Promise<void>;
+  /** Deletes what was not used since then, except `needed`; returns the freed bytes. */
+  sweep(before: number, needed: ReadonlySet<MediaId>): Promise<number>;
+}
+
+/** `media_unavailable`: the storage cannot be reached, or refuses; it may be there later. */
+type MediaFailure = 'media_too_large' | 'media_full' | 'media_failed' | 'media_unavailable';
 
 /** A content could not be stored. */
 export class MediaError extends NanobotError {

@@ -276,5 +276,9 @@ export async function takeFile(
 
 function explain(error: unknown): never {
   if (!(error instanceof MediaError)) throw error;
-  throw new ToolError('execution', 'there is no storage space left for the file', { cause: error });
+  const reason =
+    error.code === 'media_unavailable'
+      ? 'the storage of files cannot be reached; try again later'
+      : 'there is no storage space left for the file';
+  throw new ToolError('execution', reason, { cause: error });
 }

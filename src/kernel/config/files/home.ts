@@ -75,9 +75,12 @@ export function homeOf(env: Readonly<Record<string, string | undefined>>): Home 
  * because commands find them beside a configuration that is invalid elsewhere.
  */
 export function withSharedFiles(home: Home, env: Environment): Home {
-  const shared = sharedFolder(home, env);
-  if (shared === '') return home;
-  const names = ['workspace', 'sessions', 'media', 'token'] as const;
+  const config = withVariables(configOf(home), env);
+  const shared = valueAt(config, 'storage.path');
+  if (typeof shared !== 'string' || shared === '') return home;
+  // Copies of a bucket's objects are in each home.
+  const media = valueAt(config, 'storage.media.kind') === 's3' ? [] : (['media'] as const);
+  const names = ['workspace', 'sessions', 'token', ...media] as const;
   const folders = Object.fromEntries(names.map((name) => [name, join(shared, NAMES[name])]));
   return { ...home, ...folders, audit: join(shared, 'audit', ownName(home), NAMES.audit) };
 }
@@ -99,10 +102,8 @@ function ownName(home: Home): string {
 
 export const isShared = (home: Home) => home.sessions !== join(home.root, NAMES.sessions);
 
-function sharedFolder(home: Home, env: Environment): string {
-  const path = valueAt(withVariables(configOf(home), env), 'storage.path');
-  return typeof path === 'string' ? path : '';
-}
+/** In the folder that several processes share. */
+export const sharedMedia = (path: string) => join(path, NAMES.media);
 
 function configOf(home: Home): JsonObject {
   try {
