@@ -329,7 +329,9 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   it('leaves whoever reads further up where they are, and offers the way down', async () => {
     await using rig = await openPage({ browser });
     await rig.answer('web:a#1', 'line\n\n'.repeat(80));
-    await rig.page.waitForSelector('.agent');
+    // It is followed to its end first.
+    const position = () => rig.page.evaluate('document.getElementById("scroll").scrollTop');
+    await expect.poll(position).toBeGreaterThan(0);
     await rig.page.evaluate('document.getElementById("scroll").scrollTop = 0');
     // The page hears of it with its next picture.
     await rig.page.evaluate(
@@ -340,6 +342,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     const before = await widthOf('#scroll');
     await rig.answer('web:a#2', 'something new');
     await rig.page.waitForSelector('#to-end', { state: 'visible' });
+    expect(await position()).toBe(0);
     expect(await widthOf('#scroll')).toBe(before);
     expect(await widthOf('#to-end')).toBeLessThan(before);
     await rig.page.click('#to-end');

@@ -10,7 +10,7 @@ import { byId } from './chat/parts.tsx';
 import { takeCode } from './login.tsx';
 import { loadOnUse } from './new-version.ts';
 import { createNews, Pages } from './pages.tsx';
-import { beginView, createRouter, NotLoaded, namedView, pageParts } from './router.tsx';
+import { beginView, createRouter, NotLoaded, namedView } from './router.tsx';
 
 /** After the first data of a view. */
 const LATER_MS = 1000;
@@ -20,14 +20,14 @@ const loadCode = () => import('./chat/chats.tsx');
 async function start() {
   const api = createApi();
   const news = createNews(api);
-  const parts = pageParts(api, news.waiting);
+  const parts = { api, waiting: news.waiting };
   const { view, show } = createRouter(parts, byId('console'));
   let beginning: Promise<Chats> | undefined;
 
   /** Begins the chats once. */
   function begin(): Promise<Chats> {
     beginning ??= loadOnUse(loadCode).then(({ createChats }) => {
-      const chats = createChats({ api, parts, news, view });
+      const chats = createChats({ parts, news, view });
       void chats.start();
       return chats;
     });

@@ -2,7 +2,8 @@
 // resumes after the last message seen), and closes it while the page is hidden (a browser has few
 // connections to share).
 
-import { chatPath, type WholeApi } from './api.ts';
+import { t } from '/texts.js';
+import { chatPath, RefusedError, type WholeApi } from './api.ts';
 import type { ChatEvent } from './chat/events.ts';
 import { readEvents } from './event-reader.ts';
 
@@ -80,6 +81,9 @@ export async function followStream(
 
 const retryMs = (failures: number) =>
   Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures) * (0.75 + Math.random() / 2);
+
+export const lostText = (problem: unknown): string =>
+  problem instanceof RefusedError ? problem.message : t`Connection lost, reconnecting…`;
 
 /** Ends a connection that is silent, and one of a hidden page. */
 function watchConnection(connection: AbortController) {

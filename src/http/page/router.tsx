@@ -5,10 +5,8 @@ import { type ReadonlySignal, signal } from '@preact/signals';
 import { render } from 'preact';
 import { t } from '/texts.js';
 import type { WholeApi } from './api.ts';
-import { followStream } from './connection.ts';
 import { firstAsked } from './console/first-asked.ts';
 import type { PageParts } from './console/parts.tsx';
-import { readEvents } from './event-reader.ts';
 import { loadOnUse } from './new-version.ts';
 
 const VIEW = /^#\/(?!chat$)([a-z]+)/;
@@ -25,15 +23,6 @@ export function beginView({ begin }: Pick<WholeApi, 'begin'>): void {
 
 /** The view in the address. */
 export const namedView = () => VIEW.exec(location.hash)?.[1];
-
-/** What a view of the console needs of the page. */
-export const pageParts = (api: PageParts['api'], waiting: PageParts['waiting']): PageParts => ({
-  api,
-  waiting,
-  follow: followStream,
-  readEvents,
-  loadMarkdown: async () => (await loadOnUse(() => import('./chat/markdown.tsx'))).Markdown,
-});
 
 export function createRouter(parts: PageParts, place: HTMLElement) {
   const view = signal<string | undefined>(undefined);

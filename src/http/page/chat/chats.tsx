@@ -5,8 +5,8 @@ import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
 import { render } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
 import { t } from '/texts.js';
-import { chatPath, RefusedError, type WholeApi } from '../api.ts';
-import { followChat } from '../connection.ts';
+import { chatPath } from '../api.ts';
+import { followChat, lostText } from '../connection.ts';
 import type { PageParts } from '../console/parts.tsx';
 import { type Also, createOutbox, type Unsent } from '../outbox.ts';
 import type { News } from '../pages.tsx';
@@ -40,7 +40,6 @@ type Opened = {
 };
 
 type ChatsParts = {
-  readonly api: WholeApi;
   readonly parts: PageParts;
   readonly news: News;
   /** The view of the console that is shown instead. */
@@ -50,7 +49,8 @@ type ChatsParts = {
 export type Chats = ReturnType<typeof createChats>;
 
 /** Begins when a chat is first shown, or a moment after another view. */
-export function createChats({ api, parts, news, view }: ChatsParts) {
+export function createChats({ parts, news, view }: ChatsParts) {
+  const { api } = parts;
   const open = signal<Opened | undefined>(undefined);
   const lost = signal('');
   const isDrawerOpen = signal(false);
@@ -146,10 +146,7 @@ export function createChats({ api, parts, news, view }: ChatsParts) {
         // A gateway that was away may have another model.
         if (connections > 1) void news.lookAtSetup();
       },
-      onLost: (problem) =>
-        showLost(
-          problem instanceof RefusedError ? problem.message : t`Connection lost, reconnecting…`,
-        ),
+      onLost: (problem) => showLost(lostText(problem)),
       onEvent(event) {
         conversation.show(event);
         place.noteNews();

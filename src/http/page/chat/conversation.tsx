@@ -6,8 +6,8 @@ import { t } from '/texts.js';
 import type { Unsent } from '../outbox.ts';
 import type { Amendment, ChatEvent, LiveDelta, Said, TurnEnd } from './events.ts';
 import {
+  type Again,
   type Answer,
-  type Change,
   Dots,
   type Live,
   LiveMessage,
@@ -31,12 +31,13 @@ type Running = {
   readonly live: Signal<Live>;
   /** What has arrived. */
   now: Live;
-  isStopped: boolean;
   isStale: boolean;
 };
 
 export type Conversation = ReturnType<typeof createConversation>;
-type Given = Omit<MessageContext, 'pressed' | 'onTakeBack'> & { onTakeBack(text: string): void };
+type Given = Omit<MessageContext, 'unsent' | 'pressed' | 'again' | 'onTakeBack'> & {
+  onTakeBack(text: string): void;
+};
 
 export function createConversation(given: Given) {
   const said = signal<readonly Signal<Own | Answer>[]>([]);
@@ -44,13 +45,12 @@ export function createConversation(given: Given) {
   const unsent = signal<readonly Pending[]>([]);
   const isWaiting = signal(false);
   const isBegun = signal(false);
-  const pressed = signal<ReadonlySet<string>>(new Set());
+  const pressed = signal<readonly string[]>([]);
+  const again = signal<Again | undefined>(undefined);
   const known = new Set<string>();
   const over = new Set<string>();
   /** Of turns whose answer has not arrived. */
-  const ends = new Map<string, TurnEnd>();
-  /** Changes of messages that are not shown yet. */
-  const changes = new Map<string, Change>();
+  const ends = new Map<string, Pick<TurnEnd, 'kind' | 'tools'>>();
   let isDrawing = false;
 
   const find = (id: string) => said.value.find((one) => one.value.id === id);
@@ -64,122 +64,73 @@ export function createConversation(given: Given) {
     said.value = said.value.filter((one) => one.value.id !== id);
   }
 
-  function setOwn(id: string, change: Partial<Own>) {
+  function set(id: string, change: Partial<Own> | Partial<Answer>) {
     const message = find(id);
-    if (message?.value.from === 'person') message.value = { ...message.value, ...change };
-  }
-
-  function setAnswer(id: string, change: Partial<Answer>) {
-    const message = find(id);
-    if (message?.value.from === 'agent') message.value = { ...message.value, ...change };
+    if (message !== undefined) message.value = { ...message.value, ...change } as Own | Answer;
   }
 
   function showSaid(event: Said) {
     if (known.has(event.id)) return;
     known.add(event.id);
     isBegun.value = true;
-    if (event.amends?.kind === 'again') return showAgain(event);
-    if (event.amends !== undefined) return showChange(event.amends, event.text);
+    if (event.amends !== undefined) return showChange(event.amends, event);
     if (event.from === 'person') return showOwn(event);
     if (event.closes !== undefined) return closeChoices(event.closes, event.text);
     if (event.ended !== undefined) return showEnd(event.ended, event);
     if (event.takesAway !== undefined) return remove(event.takesAway);
-    if (event.replaced !== undefined) return setAnswer(event.replaced, { isReplaced: true });
+    if (event.replaced !== undefined) return set(event.replaced, { isReplaced: true });
     isWaiting.value = false;
     showAnswer(event);
   }
 
   function showOwn({ id, text, at, press, files }: Said) {
-    dropPending(id.slice(id.lastIndexOf(':') + 1));
-    dropAgain();
-    if (press !== undefined) setPressed(press, true);
-    const own = { from: 'person', id, text, at, files, isPress: press !== undefined } as const;
-    add({ ...own, isEdited: false, change: changes.get(id) });
+    dropPending(({ clientId }) => clientId === id.slice(id.lastIndexOf(':') + 1));
+    if (press !== undefined) pressed.value = [...pressed.value, press];
+    add({ from: 'person', id, text, at, files, isPress: press !== undefined, isEdited: false });
     awaitAnswer(at);
   }
 
+  /** The gateway makes one. */
   function awaitAnswer(at: number) {
+    again.value = undefined;
     isWaiting.value = turns.value.length === 0 && Date.now() - at <= RECENT_MS;
   }
 
   /** Ignores a change of a message older than those shown. */
-  function showChange({ id, kind }: Amendment, text: string) {
-    if (kind === 'edited') setOwn(id, { text, isEdited: true, change: undefined });
+  function showChange({ id, kind }: Amendment, { text, at }: Said) {
+    dropPending(({ amends }) => amends?.id === id);
+    if (kind === 'again') awaitAnswer(at);
+    else if (kind === 'edited') set(id, { text, isEdited: true });
     else remove(id);
-    changes.delete(id);
-  }
-
-  function dropAgain() {
-    for (const { value } of said.value)
-      if (value.from === 'agent' && value.again !== undefined)
-        setAnswer(value.id, { again: undefined });
-  }
-
-  /** The gateway makes another answer. */
-  function showAgain({ at }: Said) {
-    dropAgain();
-    awaitAnswer(at);
   }
 
   function closeChoices(id: string, now: string) {
-    setAnswer(id, { choices: [], ...(now === '' ? {} : { text: now }) });
-  }
-
-  function setPressed(token: string, is: boolean) {
-    const tokens = new Set(pressed.value);
-    if (is) tokens.add(token);
-    else tokens.delete(token);
-    pressed.value = tokens;
+    set(id, { choices: [], ...(now === '' ? {} : { text: now }) });
   }
 
   /** Below the newest answer is the button for another one, if what it answers is shown. */
   function showAnswer({ id, text, at, files, choices, replyTo = '' }: Said) {
-    const [, turn, ordinal] = ANSWER_ID.exec(id) ?? [];
-    const begun = ordinal === '0' && turn !== undefined ? running(turn) : undefined;
-    const end = ordinal === '0' && turn !== undefined ? ends.get(turn) : undefined;
-    if (turn !== undefined) endTurn(turn);
-    dropAgain();
+    const [, turn = '', ordinal] = ANSWER_ID.exec(id) ?? [];
+    const first = ordinal === '0' ? { ...running(turn)?.now, ...ends.get(turn) } : {};
+    endTurn(turn);
     const asked = find(replyTo)?.value;
-    const isAnswer = turn !== undefined && asked?.from === 'person' && !asked.isPress;
-    const isStopped = begun?.isStopped === true || end?.kind === 'stopped';
-    add({
-      ...answerOf(id, text, turn),
-      ...{ at, files, choices },
-      tools: begun?.now.tools ?? end?.tools ?? [],
-      activity: isStopped ? t`Stopped.` : '',
-      again: isAnswer ? { message: replyTo, isAsked: false } : undefined,
-    });
+    const isAgainst = turn !== '' && asked?.from === 'person' && !asked.isPress;
+    again.value = isAgainst ? { answer: id, message: replyTo } : undefined;
+    const { tools = [], kind } = first;
+    add({ ...answerOf(id, text, turn), at, files, choices, tools, activity: endText(kind) });
   }
 
-  /**
-   * Shows how a turn ended: in the live view, at the answer that follows, or as a message of its
-   * own.
-   */
-  function showEnd(ended: TurnEnd, { id, text, at }: Said) {
-    const { turn, answers, tools, kind } = ended;
-    const begun = running(turn);
-    const isStopped = kind === 'stopped';
-    if (answers > 0) {
-      const answered = find(`${turn}/0`)?.value;
-      if (begun !== undefined) {
-        begun.isStopped = isStopped;
-        begun.now = { ...begun.now, tools };
-        draw();
-      } else if (answered?.from === 'agent') {
-        const activity = isStopped ? t`Stopped.` : answered.activity;
-        setAnswer(answered.id, {
-          ...(answered.tools.length === 0 ? { tools } : {}),
-          activity,
-        });
-      } else {
-        ends.set(turn, ended);
-      }
-      return;
-    }
+  /** At the answer, or as a message of its own. */
+  function showEnd({ turn, answers, tools, kind }: TurnEnd, { id, text, at }: Said) {
+    const answered = find(`${turn}/0`)?.value;
+    const activity = endText(kind);
+    if (answers > 0 && answered?.from === 'agent')
+      return set(answered.id, { tools, activity: activity || answered.activity });
+    if (answers > 0) return void ends.set(turn, { kind, tools });
     if (over.has(turn)) return;
     endTurn(turn);
     isWaiting.value = false;
-    add({ ...answerOf(id, text, turn), at, tools, activity: isStopped ? t`Stopped.` : '' });
+    add({ ...answerOf(id, text, turn), at, tools, activity });
   }
 
   function showLive(delta: LiveDelta) {
@@ -188,18 +139,20 @@ export function createConversation(given: Given) {
     isWaiting.value = false;
     const turn = running(turnId) ?? startTurn(turnId);
     turn.isStale = false;
-    turn.isStopped = phase === 'ended' && result?.kind === 'stopped';
     turn.now = applied(turn.now, delta);
-    if (phase !== 'ended' || result === undefined || result.answers > 0) return draw();
-    endTurn(turnId);
     const { text, tools, activity } = turn.now;
+    if (phase !== 'ended' || result === undefined) return draw();
+    if (result.answers > 0 && result.kind !== 'moved')
+      ends.set(turnId, { kind: result.kind, tools });
+    if (result.answers > 0) return draw();
+    endTurn(turnId);
     add({ ...answerOf(`${turnId}/live`, text, turnId), tools, activity });
   }
 
   function startTurn(turnId: string): Running {
-    dropAgain();
+    again.value = undefined;
     const now = { text: '', tools: [], hasDots: true, activity: '' };
-    const turn = { turnId, live: signal<Live>(now), now, isStopped: false, isStale: false };
+    const turn = { turnId, live: signal<Live>(now), now, isStale: false };
     turns.value = [...turns.value, turn];
     return turn;
   }
@@ -218,37 +171,21 @@ export function createConversation(given: Given) {
     over.add(turnId);
   }
 
-  function dropPending(clientId: string) {
-    unsent.value = unsent.value.filter((one) => one.unsent.clientId !== clientId);
+  function dropPending(is: (unsent: Unsent) => boolean) {
+    unsent.value = unsent.value.filter((one) => !is(one.unsent));
   }
 
-  function setPending({ clientId }: Unsent, change: Partial<Pending>) {
+  const setPending = (message: Unsent, reason: string, isRefused: boolean) => {
     unsent.value = unsent.value.map((one) =>
-      one.unsent.clientId === clientId ? { ...one, ...change } : one,
+      one.unsent.clientId === message.clientId ? { unsent: message, reason, isRefused } : one,
     );
-  }
-
-  /** Remembered, if its message is not shown yet. */
-  function setChange({ id, kind }: Amendment, text: string, reason: string, isRefused: boolean) {
-    const change = { kind, text, reason, isRefused };
-    if (isRefused) changes.delete(id);
-    else changes.set(id, change);
-    setOwn(id, { change });
-  }
-
-  function refuseAgain(reason: string) {
-    for (const { value } of said.value) {
-      if (value.from !== 'agent' || value.again === undefined) continue;
-      const problem = t`Not answered again: ${reason}`;
-      setAnswer(value.id, { again: { ...value.again, isAsked: false }, problem });
-    }
-  }
+  };
 
   const context: MessageContext = {
     ...given,
-    pressed,
+    ...{ unsent, pressed, again },
     onTakeBack({ clientId, text }) {
-      dropPending(clientId);
+      dropPending((one) => one.clientId === clientId);
       given.onTakeBack(text);
     },
   };
@@ -274,57 +211,41 @@ export function createConversation(given: Given) {
       }, STALE_MS);
     },
     addUnsent(message: Unsent) {
-      const { text, press, amends } = message;
-      if (amends?.kind === 'again') {
-        for (const { value } of said.value)
-          if (value.from === 'agent' && value.again?.message === amends.id)
-            setAnswer(value.id, { again: { ...value.again, isAsked: true } });
-        return;
-      }
-      if (amends !== undefined) return setChange(amends, text, '', false);
-      if (press !== undefined) setPressed(press, true);
-      unsent.value = [...unsent.value, { unsent: message, state: t`Sending…`, refusal: '' }];
+      const { amends } = message;
+      if (amends !== undefined) dropPending((one) => one.amends?.id === amends.id);
+      unsent.value = [...unsent.value, { unsent: message, reason: undefined, isRefused: false }];
     },
-    stillUnsent(message: Unsent, reason: string) {
-      const { amends, text } = message;
-      if (amends !== undefined) return setChange(amends, text, reason, false);
-      setPending(message, { state: t`Not sent yet, trying again. ${reason}`.trim() });
-    },
-    refused(message: Unsent, reason: string) {
-      const { text, press, amends } = message;
-      if (amends?.kind === 'again') return refuseAgain(reason);
-      if (amends !== undefined) return setChange(amends, text, reason, true);
-      if (press !== undefined) setPressed(press, false);
-      setPending(message, { refusal: reason });
-    },
+    stillUnsent: (message: Unsent, reason: string) => setPending(message, reason, false),
+    refused: (message: Unsent, reason: string) => setPending(message, reason, true),
   };
 }
 
-const answerOf = (id: string, text: string, turn = ''): Answer => ({
-  ...{ from: 'agent', id, text, turn },
-  ...{ at: undefined, files: undefined, choices: undefined, again: undefined },
-  ...{ tools: [], activity: '', problem: '', isReplaced: false },
+const answerOf = (id: string, text: string, turn: string) => ({
+  ...{ from: 'agent' as const, id, text, turn, isReplaced: false },
+  ...{ at: undefined, files: undefined, choices: undefined },
 });
 
 /** With a difference to what this connection sent before. */
 function applied({ text, tools }: Live, delta: LiveDelta): Live {
   const { keep, append, phase, notice } = delta;
-  const ended = phase === 'ended' ? endText(delta) : undefined;
   const hasDots = phase !== 'ended' && (phase !== 'writing' || notice !== undefined);
   return {
     text: text.slice(0, keep) + append,
     tools: delta.tools ?? tools,
     hasDots,
-    activity: ended ?? (hasDots ? (notice ?? '') : ''),
+    activity: phase === 'ended' ? endOf(delta) : (hasDots && notice) || '',
   };
 }
 
 /** Empty where an answer follows. */
-function endText({ result }: LiveDelta): string {
+function endOf({ result }: LiveDelta): string {
   if (result === undefined) return t`Interrupted. Continuing.`;
   if (result.kind === 'moved') return t`Continues on another channel.`;
-  return result.answers === 0 ? t`Stopped.` : '';
+  return result.answers === 0 ? endText('stopped') : '';
 }
+
+/** Half a sentence is not to be taken for the whole. */
+const endText = (kind: TurnEnd['kind'] | undefined) => (kind === 'stopped' ? t`Stopped.` : '');
 
 export function ConversationView({ conversation }: { readonly conversation: Conversation }) {
   const { context, said, turns, unsent, isWaiting } = conversation;
@@ -344,9 +265,11 @@ export function ConversationView({ conversation }: { readonly conversation: Conv
         <Dots />
       </p>
       <div class="unsent-list">
-        {unsent.value.map((message) => (
-          <UnsentMessage key={message.unsent.clientId} message={message} context={context} />
-        ))}
+        {unsent.value.map((message) => {
+          const { clientId, amends } = message.unsent;
+          if (amends !== undefined) return undefined;
+          return <UnsentMessage key={clientId} message={message} context={context} />;
+        })}
       </div>
     </div>
   );

@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals';
 import type { MarkedToken, Token, Tokens } from 'marked';
-import type { ComponentChildren, VNode } from 'preact';
+import { type ComponentChildren, h, type VNode } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import { decodeReferences } from '../../../lib/markup/writer.ts';
@@ -195,11 +195,9 @@ function inlinePart(given: Token, place: number): ComponentChildren {
   const token = given as MarkedToken;
   switch (token.type) {
     case 'strong':
-      return <strong>{inline(token.tokens)}</strong>;
     case 'em':
-      return <em>{inline(token.tokens)}</em>;
     case 'del':
-      return <del>{inline(token.tokens)}</del>;
+      return h(token.type, null, inline(token.tokens));
     case 'codespan':
       return <code>{token.text}</code>;
     case 'br':

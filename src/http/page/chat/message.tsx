@@ -2,7 +2,7 @@
 // gateway has not confirmed, the agent's, and the answer that grows. They only send requests; the
 // gateway decides what a message says.
 
-import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
+import { type ReadonlySignal, type Signal, useComputed, useSignal } from '@preact/signals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
@@ -22,19 +22,13 @@ const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', time
 export type MessageContext = {
   readonly loadFile: LoadFile;
   readonly turns: Turns;
+  readonly unsent: ReadonlySignal<readonly Pending[]>;
   /** Tokens of choices. */
-  readonly pressed: ReadonlySignal<ReadonlySet<string>>;
+  readonly pressed: ReadonlySignal<readonly string[]>;
+  readonly again: ReadonlySignal<Again | undefined>;
   onPress(label: string, token: string): void;
   onChange(amends: Amendment, text: string): void;
   onTakeBack(unsent: Unsent): void;
-};
-
-/** Requested, and not yet confirmed, or refused. */
-export type Change = {
-  readonly kind: Amendment['kind'];
-  readonly text: string;
-  readonly reason: string;
-  readonly isRefused: boolean;
 };
 
 export type Own = {
@@ -46,7 +40,6 @@ export type Own = {
   /** A press cannot be changed. */
   readonly isPress: boolean;
   readonly isEdited: boolean;
-  readonly change: Change | undefined;
 };
 
 export type Answer = {
@@ -61,12 +54,12 @@ export type Answer = {
   /** How its turn ended, so that half a sentence is not taken for the whole. */
   readonly activity: string;
   readonly choices: Said['choices'];
-  /** The message that can be answered again. */
-  readonly again: { readonly message: string; readonly isAsked: boolean } | undefined;
-  readonly problem: string;
   /** A newer answer follows; this one can still be read. */
   readonly isReplaced: boolean;
 };
+
+/** The answer whose message can be answered again. */
+export type Again = { readonly answer: string; readonly message: string };
 
 /** A running turn. */
 export type Live = {
@@ -76,7 +69,17 @@ export type Live = {
   readonly activity: string;
 };
 
-export type Pending = { readonly unsent: Unsent; readonly state: string; readonly refusal: string };
+/** Sent, and not yet confirmed, or refused. */
+export type Pending = {
+  readonly unsent: Unsent;
+  /** Undefined before the first attempt has failed. */
+  readonly reason: string | undefined;
+  readonly isRefused: boolean;
+};
+
+/** What is sent to change the message. */
+const changeOf = ({ unsent }: MessageContext, id: string) =>
+  unsent.value.find((one) => one.unsent.amends?.id === id);
 
 type ContextProps = { readonly context: MessageContext };
 type MessageProps = ContextProps & { readonly message: ReadonlySignal<Own | Answer> };
@@ -99,7 +102,12 @@ export function Message({ message, context }: MessageProps) {
 }
 
 function AgentMessage({ message, context }: ContextProps & { readonly message: Answer }) {
-  const { text, at, files, turn, tools, activity, choices = [], again, problem } = message;
+  const { id, text, at, files, turn, tools, activity, choices = [] } = message;
+  const again = useComputed(() => {
+    const found = context.again.value;
+    if (found?.answer !== id) return undefined;
+    return { ...found, asked: changeOf(context, found.message) };
+  }).value;
   const body = useRef<HTMLDivElement>(null);
   return (
     <article class="message agent">
@@ -117,15 +125,15 @@ function AgentMessage({ message, context }: ContextProps & { readonly message: A
               icon="retry"
               label={t`Answer again. What tools did is not undone.`}
               class="small"
-              disabled={again.isAsked}
+              disabled={again.asked?.isRefused === false}
               onClick={() => context.onChange({ id: again.message, kind: 'again' }, '')}
             />
           )}
         </Foot>
       )}
-      {problem !== '' && (
+      {again?.asked?.isRefused && (
         <p class="state problem" role="alert">
-          {problem}
+          {t`Not answered again: ${again.asked.reason}`}
         </p>
       )}
     </article>
@@ -136,7 +144,9 @@ type ChoicesProps = ContextProps & { readonly choices: NonNullable<Said['choices
 
 /** Once one of them was pressed, on this page or before a reload, all are disabled and it is marked. */
 function Choices({ choices, context }: ChoicesProps) {
-  const pressed = choices.find(({ token }) => context.pressed.value.has(token));
+  const sent = context.unsent.value.flatMap((one) => (one.isRefused ? [] : [one.unsent.press]));
+  const tokens = [...context.pressed.value, ...sent];
+  const pressed = choices.find(({ token }) => tokens.includes(token));
   return (
     <fieldset class="choices" aria-label={t`Choices`}>
       {choices.map(({ label, token }) => (
@@ -190,16 +200,18 @@ type PendingProps = ContextProps & { readonly message: Pending };
 
 /** A message the gateway has not confirmed. One refused will not be sent. */
 export function UnsentMessage({ message, context }: PendingProps) {
-  const { unsent, state, refusal } = message;
+  const { unsent, reason, isRefused } = message;
   return (
-    <article class={`message person unsent ${refusal === '' ? '' : 'refused'}`.trim()}>
+    <article class={isRefused ? 'message person unsent refused' : 'message person unsent'}>
       <Files files={unsent.files} load={context.loadFile} />
       <div class="body" dir="auto">
         {unsent.text}
       </div>
       <p class="state">
-        {refusal === '' ? state : t`Not sent: ${refusal} `}
-        {refusal !== '' && (
+        {isRefused && t`Not sent: ${reason} `}
+        {!isRefused &&
+          (reason === undefined ? t`Sending…` : t`Not sent yet, trying again. ${reason}`)}
+        {isRefused && (
           <IconButton
             icon="retry"
             label={t`Edit again`}
@@ -218,15 +230,15 @@ type FootProps = {
   readonly text: string;
   readonly body: RefObject<HTMLElement | null>;
   readonly isHidden?: boolean;
-  readonly before?: ComponentChildren;
+  readonly isEdited?: boolean;
   readonly children?: ComponentChildren;
 };
 
-function Foot({ at, text, body, isHidden = false, before, children }: FootProps) {
+function Foot({ at, text, body, isHidden = false, isEdited, children }: FootProps) {
   const date = new Date(at);
   return (
     <footer hidden={isHidden}>
-      {before}
+      {isEdited && <span class="edited">edited</span>}
       <time dateTime={date.toISOString()} title={dayFormat.format(date)}>
         {timeFormat.format(date)}
       </time>
@@ -240,7 +252,8 @@ function Foot({ at, text, body, isHidden = false, before, children }: FootProps)
 type Opened = { readonly kind: 'edit'; readonly draft: string } | { readonly kind: 'delete' };
 
 function PersonMessage({ message, context }: ContextProps & { readonly message: Own }) {
-  const { id, text, at, files, isPress, isEdited, change } = message;
+  const { id, text, at, files, isPress, isEdited } = message;
+  const change = useComputed(() => changeOf(context, id)).value;
   const body = useRef<HTMLDivElement>(null);
   const edit = useRef<HTMLButtonElement>(null);
   const remove = useRef<HTMLButtonElement>(null);
@@ -254,8 +267,8 @@ function PersonMessage({ message, context }: ContextProps & { readonly message: 
   };
   // A refused text stays in the editor.
   useLayoutEffect(() => {
-    if (change?.isRefused && change.kind === 'edited')
-      opened.value = { kind: 'edit', draft: change.text };
+    if (change?.isRefused && change.unsent.amends?.kind === 'edited')
+      opened.value = { kind: 'edit', draft: change.unsent.text };
   }, [change]);
   useLayoutEffect(() => {
     if (opened.value === undefined) left.current?.focus();
@@ -273,11 +286,7 @@ function PersonMessage({ message, context }: ContextProps & { readonly message: 
       <div class="body" dir="auto" ref={body} hidden={shown?.kind === 'edit'}>
         {text}
       </div>
-      <Foot
-        {...{ at, text, body }}
-        isHidden={shown !== undefined}
-        before={isEdited && <span class="edited">edited</span>}
-      >
+      <Foot {...{ at, text, body, isEdited }} isHidden={shown !== undefined}>
         {!isPress && text !== '' && (
           <IconButton
             ref={edit}
@@ -318,9 +327,10 @@ function PersonMessage({ message, context }: ContextProps & { readonly message: 
   );
 }
 
-function stateOf(change: Change | undefined): string {
-  if (change === undefined) return '';
-  const { kind, reason, isRefused } = change;
+function stateOf(change: Pending | undefined): string {
+  const kind = change?.unsent.amends?.kind;
+  if (change === undefined || kind === 'again') return '';
+  const { reason = '', isRefused } = change;
   if (isRefused) return `${kind === 'edited' ? t`Not changed` : t`Not deleted`}: ${reason}`;
   return `${kind === 'edited' ? t`Saving` : t`Deleting`}… ${reason}`.trim();
 }

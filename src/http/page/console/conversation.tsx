@@ -164,7 +164,7 @@ function Turn({ turn, reset, currency, parts }: TurnProps) {
     <>
       {steps.map((step, index) => (
         // Steps of a turn are only appended.
-        <Step key={index} step={step} parts={parts} />
+        <Step key={index} step={step} />
       ))}
       <p class="soft turn-facts">
         <bdi>{facts.join(' · ')}</bdi>
@@ -191,7 +191,7 @@ function Turn({ turn, reset, currency, parts }: TurnProps) {
 
 const SPEAKERS = { person: t`Person`, agent: t`Agent`, owner: t`You` };
 
-function Step({ step, parts }: ViewProps & { readonly step: ShownStep }) {
+function Step({ step }: { readonly step: ShownStep }) {
   if (step.kind === 'tool') return <ToolCall step={step} />;
   return (
     <div class={`spoken ${step.by}`}>
@@ -203,7 +203,7 @@ function Step({ step, parts }: ViewProps & { readonly step: ShownStep }) {
         )}
       </p>
       {step.by === 'agent' ? (
-        <Markdown text={step.text} parts={parts} />
+        <Markdown text={step.text} />
       ) : (
         <p class="spoken-text" dir="auto">
           {step.text}

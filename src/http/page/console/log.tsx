@@ -5,6 +5,7 @@ import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { LogPart } from '../../../features/health/rules/views.ts';
+import { followStream } from '../connection.ts';
 import { LineWindow } from './line-window.tsx';
 import type { PageParts, ViewProps } from './parts.tsx';
 
@@ -94,12 +95,12 @@ class LogLines {
   }
 }
 
-function useLog({ api, follow }: PageParts, lines: LogLines): Signal<boolean> {
+function useLog({ api }: PageParts, lines: LogLines): Signal<boolean> {
   const isLost = useSignal(false);
   useEffect(() => {
     const ended = new AbortController();
     let isNew = true;
-    void follow((opened) => api.openStream(LOGS, opened), {
+    void followStream((opened) => api.openStream(LOGS, opened), {
       signal: ended.signal,
       onConnected: () => {
         isNew = true;
@@ -115,7 +116,7 @@ function useLog({ api, follow }: PageParts, lines: LogLines): Signal<boolean> {
       },
     });
     return () => ended.abort();
-  }, [api, follow, lines, isLost]);
+  }, [api, lines, isLost]);
   return isLost;
 }
 

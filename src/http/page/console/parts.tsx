@@ -2,39 +2,19 @@
 // was done.
 
 import { type ReadonlySignal, type Signal, signal, useSignal } from '@preact/signals';
-import type { ComponentChildren, ComponentType } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
-
-type Listeners = {
-  readonly signal: AbortSignal;
-  onConnected(): void;
-  onLost(problem: unknown): void;
-  onEvent(event: unknown): void;
-};
+import { RefusedError, type WholeApi } from '../api.ts';
+import type { Markdown as Loaded } from '../chat/markdown.tsx';
+import { followStream, lostText } from '../connection.ts';
+import { loadOnUse } from '../new-version.ts';
 
 /** Of the page around the console: the same login and the same care for connections. */
 export type PageParts = {
-  readonly api: {
-    getJson(path: string): Promise<unknown>;
-    postJson(
-      path: string,
-      body: object,
-      options?: { readonly timeoutMs: number },
-    ): Promise<unknown>;
-    openStream(path: string, signal: AbortSignal): Promise<ReadableStream>;
-    openPost(path: string, body: object, signal: AbortSignal): Promise<ReadableStream>;
-  };
+  readonly api: WholeApi;
   /** How many people wait for a decision; shown in the navigation. */
   readonly waiting: Signal<number>;
-  /** The events of a stream; undefined for a heartbeat. */
-  readEvents(body: ReadableStream): AsyncIterable<unknown>;
-  follow(
-    open: (signal: AbortSignal) => Promise<ReadableStream>,
-    listeners: Listeners,
-  ): Promise<void>;
-  /** Shows a text as the chat shows a message. */
-  loadMarkdown(): Promise<ComponentType<{ readonly text: string }>>;
 };
 
 export type ViewProps = { readonly parts: PageParts };
@@ -51,7 +31,7 @@ export type Live<T> = {
 };
 
 /** Follows a stream of the API while the component is shown. */
-export function useLive<T>({ api, follow }: PageParts, path: string): ReadonlySignal<Live<T>> {
+export function useLive<T>({ api }: PageParts, path: string): ReadonlySignal<Live<T>> {
   const live = useSignal<Live<T>>({ value: undefined, problem: undefined });
   useEffect(() => {
     const ended = new AbortController();
@@ -60,7 +40,7 @@ export function useLive<T>({ api, follow }: PageParts, path: string): ReadonlySi
       clearTimeout(late);
       live.value = { ...live.value, ...change };
     };
-    void follow((opened) => api.openStream(path, opened), {
+    void followStream((opened) => api.openStream(path, opened), {
       signal: ended.signal,
       onConnected: () => set({ problem: undefined }),
       onEvent: (event) => set({ value: event as T, problem: undefined }),
@@ -73,7 +53,7 @@ export function useLive<T>({ api, follow }: PageParts, path: string): ReadonlySi
       ended.abort();
       clearTimeout(late);
     };
-  }, [api, follow, live, path]);
+  }, [api, live, path]);
   return live;
 }
 
@@ -127,15 +107,8 @@ export function useAct() {
   return { isBusy, said, problem, act };
 }
 
-function lostText(problem: unknown): string {
-  const isRefused = problem instanceof Error && problem.name === 'RefusedError';
-  return isRefused ? problem.message : t`Connection lost, reconnecting…`;
-}
-
 export const problemText = (error: unknown): string =>
-  error instanceof Error && error.name === 'RefusedError'
-    ? error.message
-    : t`The gateway could not be reached. Try again.`;
+  error instanceof RefusedError ? error.message : t`The gateway could not be reached. Try again.`;
 
 const address = signal(location.hash);
 window.addEventListener('hashchange', () => {
@@ -193,13 +166,13 @@ export function Page(props: {
 }
 
 /** Drawn as in a chat: text nodes alone, no images, no links that run. */
-export function Markdown({ text, parts }: ViewProps & { readonly text: string }) {
-  const Shown = useSignal<ComponentType<{ readonly text: string }> | undefined>(undefined);
+export function Markdown({ text }: { readonly text: string }) {
+  const Shown = useSignal<typeof Loaded | undefined>(undefined);
   useEffect(() => {
-    void parts.loadMarkdown().then((loaded) => {
-      Shown.value = loaded;
+    void loadOnUse(() => import('../chat/markdown.tsx')).then((loaded) => {
+      Shown.value = loaded.Markdown;
     });
-  }, [parts]);
+  }, []);
   return <div class="body">{Shown.value !== undefined && <Shown.value text={text} />}</div>;
 }
 

@@ -6,17 +6,7 @@ import { t } from '/texts.js';
 import type { RuleList } from '../../../features/approvals/rules/views.ts';
 import type { PeopleView } from '../../../features/people/rules/views.ts';
 import { FIRST_ASKED } from './first-asked.ts';
-import {
-  Ago,
-  Markdown,
-  Moment,
-  Page,
-  type PageParts,
-  Shown,
-  useAct,
-  useLive,
-  type ViewProps,
-} from './parts.tsx';
+import { Ago, Markdown, Moment, Page, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { type Decide, PersonCard, PolicyChoice, ROLES } from './person.tsx';
 
 const PEOPLE = '/api/v1/people';
@@ -69,8 +59,8 @@ export function People({ parts }: ViewProps) {
         live={live}
         show={(people) => (
           <>
-            <Waiting people={people} parts={parts} decide={decide} />
-            <Rules rules={rules.value.value?.rules ?? []} parts={parts} decide={decide} />
+            <Waiting people={people} decide={decide} />
+            <Rules rules={rules.value.value?.rules ?? []} decide={decide} />
             <Known people={people} decide={decide} />
             <Admissions people={people} decide={decide} />
             <Policies policies={people.policies} decide={decide} />
@@ -81,9 +71,9 @@ export function People({ parts }: ViewProps) {
   );
 }
 
-type PartProps = { readonly parts: PageParts; readonly decide: Decide };
+type PartProps = { readonly decide: Decide };
 
-function Waiting({ people, parts, decide }: PartProps & { readonly people: PeopleView }) {
+function Waiting({ people, decide }: PartProps & { readonly people: PeopleView }) {
   const { unknownSenders, questions } = people;
   return (
     <section class="section" aria-labelledby="waiting">
@@ -100,7 +90,7 @@ function Waiting({ people, parts, decide }: PartProps & { readonly people: Peopl
           />
         ))}
         {questions.map((question) => (
-          <Question key={question.id} question={question} parts={parts} decide={decide} />
+          <Question key={question.id} question={question} decide={decide} />
         ))}
       </ul>
     </section>
@@ -153,11 +143,11 @@ function UnknownSender({ sender, decide }: UnknownSenderProps) {
 
 type QuestionProps = PartProps & { readonly question: PeopleView['questions'][number] };
 
-function Question({ question, parts, decide }: QuestionProps) {
+function Question({ question, decide }: QuestionProps) {
   const { id, channel, markdown, expiresAt, choices } = question;
   return (
     <li class="card" data-question={id}>
-      <Markdown text={markdown} parts={parts} />
+      <Markdown text={markdown} />
       <p class="soft">
         {t`Asked on ${channel}, expires`} <Moment at={expiresAt} />
       </p>
@@ -177,7 +167,7 @@ function Question({ question, parts, decide }: QuestionProps) {
   );
 }
 
-function Rules({ rules, parts, decide }: PartProps & RuleList) {
+function Rules({ rules, decide }: PartProps & RuleList) {
   if (rules.length === 0) return null;
   return (
     <section class="section" aria-labelledby="rules">
@@ -193,7 +183,7 @@ function Rules({ rules, parts, decide }: PartProps & RuleList) {
             <dl class="facts">
               <dt>{t`Asked by`}</dt>
               <dd>
-                <Markdown text={asker} parts={parts} />
+                <Markdown text={asker} />
               </dd>
               <dt>{t`Given`}</dt>
               <dd>

@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { t } from '/texts.js';
+import { readEvents } from '../event-reader.ts';
 import { type PageParts, Tabs } from './parts.tsx';
 
 /** The gateway sends a heartbeat every 15 s. */
@@ -84,7 +85,7 @@ export type Stream = { readonly path: string; readonly body: object; readonly si
 
 /** The events of a request. It ends with the signal, or when nothing is heard of the gateway. */
 export async function* eventsOf<Event>(
-  { api, readEvents }: PageParts,
+  { api }: PageParts,
   { path, body, signal }: Stream,
 ): AsyncGenerator<Event, void, void> {
   const silence = new AbortController();
