@@ -6,30 +6,46 @@ import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runNanobot, temporaryHome } from '../cli/run-nanobot.ts';
+import {
+  EMBEDDING_KEY,
+  type EmbeddingServer,
+  startEmbeddingServer,
+} from '../support/embedding-server.ts';
 import { echo } from '../support/llm-server.ts';
 import { hasPostgres, PASSWORD, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
+/** What is new is looked for every few seconds. */
+const INDEXED = { timeout: 30_000 };
 const OWNER = 900;
 const FRIEND = 901;
 
 let server: PostgresServer;
 let world: TelegramWorld;
+let embeddings: EmbeddingServer;
 let url: string;
 
 beforeAll(async () => {
   if (!hasPostgres) return;
   server = await startPostgres();
   url = await server.database();
+  embeddings = await startEmbeddingServer();
   world = await startTelegramWorld({
     respond: echo,
-    config: { store: { engine: 'postgres', url: { env: 'DATABASE_URL' } as unknown as string } },
+    config: {
+      store: { engine: 'postgres', url: { env: 'DATABASE_URL' } as unknown as string },
+      search: {
+        embeddings: { model: 'sim-embed', apiBase: embeddings.base, apiKey: EMBEDDING_KEY },
+      },
+    },
+    files: { 'docs/lease.md': 'The landlord gets 900 francs on the first day of each month.\n' },
     env: { DATABASE_URL: url },
     channel: { streaming: false },
   });
 });
 afterAll(async () => {
   await world?.[Symbol.asyncDispose]();
+  await embeddings?.[Symbol.asyncDispose]();
   await server?.[Symbol.asyncDispose]();
 });
 
@@ -64,6 +80,25 @@ describe.skipIf(!hasPostgres)('a gateway on PostgreSQL', () => {
     );
     expect(Number(row?.['messages'])).toBe(2);
     expect(Number(row?.['rows'])).toBeGreaterThan(2);
+  });
+
+  it('has the search index and its vectors in the database', async () => {
+    const vectors = async () => {
+      const [row] = await server.query(
+        url,
+        `SELECT max(vector.id) AS newest FROM nanobot.text_vector vector
+         JOIN nanobot.text_part part ON part.id = vector.part WHERE text LIKE '%landlord%'`,
+      );
+      return Number(row?.['newest']);
+    };
+    await expect.poll(vectors, INDEXED).toBeGreaterThan(0);
+    const first = await vectors();
+    expect((await nanobot('status')).text).toMatch(
+      /Search by meaning +\d+ passages with sim-embed/,
+    );
+    expect(await nanobot('memory', 'reindex')).toMatchObject({ code: 0 });
+    await expect.poll(vectors, INDEXED).toBeGreaterThan(first);
+    expect(existsSync(join(world.home.path, 'index.db'))).toBe(false);
   });
 
   it('loses and doubles nothing when it is killed in the middle of a turn', async () => {
