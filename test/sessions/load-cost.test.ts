@@ -1,5 +1,6 @@
 // What a load costs is counted in calls to the file system, never in time.
 
+import syncFs from 'node:fs';
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { expect, onTestFinished, test } from 'vitest';
@@ -13,19 +14,22 @@ const DURABLE = { durable: true };
 const DAY_MS = 86_400_000;
 const COUNTED = ['open', 'readFile', 'readdir', 'opendir', 'stat', 'access', 'readlink'] as const;
 
-/** Counts calls of the named functions while the task runs. */
+/** Counts calls of the named functions, of either kind, while the task runs. */
 async function countCalls(task: () => Promise<unknown>): Promise<Record<string, number>> {
   const calls: Record<string, number> = {};
-  const originals = COUNTED.map((name) => [name, fs[name]] as const);
+  const places = COUNTED.flatMap((name) => [
+    { name, module: fs, own: name, original: fs[name] },
+    { name, module: syncFs, own: `${name}Sync`, original: syncFs[`${name}Sync`] },
+  ]);
   const restore = () => {
-    for (const [name, original] of originals) Reflect.set(fs, name, original);
+    for (const { module, own, original } of places) Reflect.set(module, own, original);
     syncBuiltinESMExports();
   };
   onTestFinished(restore);
-  for (const [name, original] of originals) {
-    Reflect.set(fs, name, (...args: unknown[]) => {
+  for (const { name, module, own, original } of places) {
+    Reflect.set(module, own, (...args: unknown[]) => {
       calls[name] = (calls[name] ?? 0) + 1;
-      return Reflect.apply(original, fs, args);
+      return Reflect.apply(original, module, args);
     });
   }
   syncBuiltinESMExports();

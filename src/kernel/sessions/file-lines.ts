@@ -2,7 +2,9 @@
 // between two pieces, and an endless line is reported, not collected.
 
 import { createHash } from 'node:crypto';
-import { appendFile, type FileHandle, open, readFile } from 'node:fs/promises';
+import { closeSync, openSync, read, readSync } from 'node:fs';
+import { appendFile, open, readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { fieldsOf, parseJson } from '../../lib/json/json.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
@@ -32,17 +34,18 @@ export const MAX_LINE_BYTES = 16_000_000;
 const FIRST_CHUNK_BYTES = 8 * 1024;
 const MAX_CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 10;
+const readFrom = promisify(read);
 
 /**
  * From the byte `from` on, at the start of a line. @throws the error of the file system, e.g.
  * ENOENT
  */
 export async function* readLines(path: string, from = 0): AsyncGenerator<FileLine, void, void> {
-  const file = await open(path, 'r');
+  const file = openSync(path, 'r');
   try {
     yield* linesOf(file, from);
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }
 
@@ -56,13 +59,16 @@ export async function* readDecoded(
   }
 }
 
-async function* linesOf(file: FileHandle, begin: number): AsyncGenerator<FileLine, void, void> {
+async function* linesOf(file: number, begin: number): AsyncGenerator<FileLine, void, void> {
   let chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
   const line = createLineCollector(begin);
   let position = begin;
   for (;;) {
-    const { bytesRead } = await file.read(chunk, 0, chunk.length, position);
-    if (bytesRead === 0) break;
+    // The first piece, mostly of a file that was just written, without the thread pool, which takes many times as long.
+    const bytesRead =
+      position === begin
+        ? readSync(file, chunk, 0, chunk.length, position)
+        : (await readFrom(file, chunk, 0, chunk.length, position)).bytesRead;
     position += bytesRead;
     let from = 0;
     for (;;) {
@@ -73,7 +79,8 @@ async function* linesOf(file: FileHandle, begin: number): AsyncGenerator<FileLin
       from = newline + 1;
     }
     line.add(chunk.subarray(from, bytesRead));
-    if (bytesRead === chunk.length && chunk.length < MAX_CHUNK_BYTES) {
+    if (bytesRead < chunk.length) break;
+    if (chunk.length < MAX_CHUNK_BYTES) {
       chunk = Buffer.allocUnsafe(MAX_CHUNK_BYTES);
     }
   }

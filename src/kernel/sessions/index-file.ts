@@ -2,8 +2,8 @@
 // restored in it. What was undone is removed from every file of the conversation.
 
 import { createHash, randomUUID } from 'node:crypto';
-import { statSync } from 'node:fs';
-import { mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { lstatSync, readlinkSync, renameSync, statSync, symlinkSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../lib/logger.ts';
@@ -166,7 +166,7 @@ export function createNewestIndex(folder: string, log: Logger) {
         throw error;
       });
       await ready;
-      const linked = unlinked.get(stem) ?? (await readLink(root, stem));
+      const linked = unlinked.get(stem) ?? readLink(root, stem);
       const recent = newestOfLastDays(folder, stem, today, linked);
       if (recent !== undefined) return lastPart(folder, recent);
       return linked === undefined ? undefined : rediscover(stem);
@@ -188,25 +188,34 @@ function linkPath(root: string, stem: string): string {
   return join(root, hash.slice(0, 2), hash.slice(2, 34));
 }
 
-/** Under a name of its own: the rebuild and a new file may link one conversation at the same time. */
+/** A link that is there is replaced as a whole: another process may read or replace it too. */
 async function link(root: string, name: SessionFileName): Promise<void> {
   const path = linkPath(root, name.stem);
-  const temporary = `${path}.${randomUUID()}.tmp`;
-  const place = () => symlink(join('..', '..', formatName(name)), temporary);
+  const target = join('..', '..', formatName(name));
   try {
-    await place();
+    symlinkSync(target, path);
   } catch (error) {
-    if (!hasErrorCode(error, 'ENOENT')) throw error;
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await place();
+    if (hasErrorCode(error, 'ENOENT')) {
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      return link(root, name);
+    }
+    if (!hasErrorCode(error, 'EEXIST')) throw error;
+    const temporary = `${path}.${randomUUID()}.tmp`;
+    symlinkSync(target, temporary);
+    renameSync(temporary, path);
   }
-  await rename(temporary, path);
 }
 
-async function readLink(root: string, stem: string): Promise<SessionFileName | undefined> {
-  const target = await readlink(linkPath(root, stem)).catch(orUndefined('ENOENT'));
-  const name = target === undefined ? undefined : parseName(target.split('/').at(-1) ?? '');
-  return name?.stem === stem ? name : undefined;
+function readLink(root: string, stem: string): SessionFileName | undefined {
+  const path = linkPath(root, stem);
+  // A new conversation has none, and an error takes many times as long.
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+  try {
+    const name = parseName(readlinkSync(path).split('/').at(-1) ?? '');
+    return name?.stem === stem ? name : undefined;
+  } catch (error) {
+    return orUndefined('ENOENT')(error);
+  }
 }
 
 function newestOfLastDays(
@@ -245,4 +254,4 @@ async function newestByStem(folder: string): Promise<Map<string, SessionFileName
 }
 
 /** Without the thread pool, which takes many times as long. */
-const exists = (path: string) => statSync(path, { throwIfNoEntry: false }) !== undefined;
+export const exists = (path: string) => statSync(path, { throwIfNoEntry: false }) !== undefined;

@@ -20,7 +20,7 @@ import {
 } from './catalog.ts';
 import { orUndefined, stemOf, stemStart } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
-import { indexFile, SESSION_SOURCES, sourceOf } from './index-file.ts';
+import { exists, indexFile, SESSION_SOURCES, sourceOf } from './index-file.ts';
 import { extractHeader, extractLine } from './rules/earlier.ts';
 import { formatName, type SessionFileName } from './rules/file.ts';
 
@@ -84,7 +84,7 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
       const indexed = await indexFile(index, path, name, known);
       if (indexed.kind === 'unchanged') return false;
       // Another process may have deleted it, and its entries in the index before these were there.
-      if (!(await isStored(folder, formatName(name)))) await index.remove(sourceOf(name));
+      if (!isStored(folder, formatName(name))) await index.remove(sourceOf(name));
       return indexed.isAnew;
     } catch (error) {
       if (!isOfFile(error)) throw error;
@@ -197,15 +197,12 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
 export async function forgetMissing(index: TextIndex, folder: string): Promise<void> {
   for (const name of (await index.states(SESSION_SOURCES)).keys()) {
     const file = name.slice(SESSION_SOURCES.length);
-    if (!(await isStored(folder, file))) await index.remove(name);
+    if (!isStored(folder, file)) await index.remove(name);
   }
 }
 
-async function isStored(folder: string, file: string): Promise<boolean> {
-  const places = [join(folder, file), join(folder, ARCHIVE_FOLDER, file)];
-  const found = await Promise.all(places.map((path) => stat(path).catch(orUndefined('ENOENT'))));
-  return found.some((info) => info !== undefined);
-}
+const isStored = (folder: string, file: string) =>
+  exists(join(folder, file)) || exists(join(folder, ARCHIVE_FOLDER, file));
 
 /** A read error names no path. */
 const isOfFile = (error: unknown) => error instanceof Error && 'syscall' in error;
