@@ -13,7 +13,7 @@ import type { ChatRef, LiveUpdate } from '../kernel/message/message.ts';
 import type { TranscriptEntry } from '../kernel/message/transcript.ts';
 import { OWNER_FILES, type TurnPerson } from '../kernel/message/untrusted.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
-import { RecentMap } from '../lib/async.ts';
+import { RecentMap, sharedWhileRunning } from '../lib/async.ts';
 import { fileStamp } from '../lib/files/files.ts';
 import type { Redactor } from '../lib/text/redact.ts';
 import type { PreparedContext } from './agent.ts';
@@ -139,9 +139,11 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
     return { name, text };
   }
 
+  const listSkills = sharedWhileRunning(() => deps.skills.list());
+
   /** Leaves out unusable skills. */
   async function readSkills() {
-    const found = await deps.skills.list();
+    const found = await listSkills('');
     const usable = found.filter(({ state }) => state.kind === 'ready' || state.kind === 'lacking');
     const isActive = ({ isAlways, state }: Skill) => isAlways && state.kind === 'ready';
     const active = await Promise.all(
@@ -155,29 +157,28 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
     return { skills: lines.join('\n'), activeSkills: active.join('\n\n') };
   }
 
+  /** What is the same for all chats of a channel. */
+  const ofChannel = sharedWhileRunning(async (channel) => {
+    const [found, ownContext, skills, profiles = ''] = await Promise.all([
+      Promise.all(WORKSPACE_FILES.map(readFile)),
+      readFile(`CONTEXT-${channel}.md`),
+      readSkills(),
+      deps.profiles?.(),
+    ]);
+    const files = found.filter((file) => file !== undefined);
+    const channelContext = ownContext ?? (await readFile('CONTEXT.md'));
+    return { files, profiles, ...skills, ...(channelContext && { channelContext }) };
+  });
+
   return {
     async read(channel, notes) {
-      const names = WORKSPACE_FILES.filter((name) => notes === '' || !OWNER_FILES.includes(name));
-      const [found, ownContext, memory, skills, profiles = ''] = await Promise.all([
-        Promise.all(names.map(readFile)),
-        readFile(`CONTEXT-${channel}.md`),
-        deps.memoryText(notes),
-        readSkills(),
-        deps.profiles?.(),
-      ]);
-      const channelContext = ownContext ?? (await readFile('CONTEXT.md'));
-      return {
-        files: found.filter((file) => file !== undefined),
-        memory,
-        memoryFile: notes + MEMORY_FILE,
-        profiles,
-        ...skills,
-        ...(channelContext === undefined ? {} : { channelContext }),
-      };
+      const [shared, memory] = await Promise.all([ofChannel(channel), deps.memoryText(notes)]);
+      const files = shared.files.filter(({ name }) => notes === '' || !OWNER_FILES.includes(name));
+      return { ...shared, files, memory, memoryFile: notes + MEMORY_FILE };
     },
     async requestedSkills(message) {
       if (!message.includes('skill') && !message.includes('-')) return [];
-      const ready = (await deps.skills.list()).filter(({ state }) => state.kind === 'ready');
+      const ready = (await listSkills('')).filter(({ state }) => state.kind === 'ready');
       const isActive = new Set(ready.flatMap(({ name, isAlways }) => (isAlways ? [name] : [])));
       const names = ready.map(({ name }) => name).filter((name) => !isActive.has(name));
       return Promise.all(

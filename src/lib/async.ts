@@ -45,6 +45,20 @@ export function readOnce<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
+/** Who asks for the same while it is worked out gets the same answer. */
+export function sharedWhileRunning<T>(
+  work: (key: string) => Promise<T>,
+): (key: string) => Promise<T> {
+  const running = new Map<string, Promise<T>>();
+  return (key) => {
+    const found = running.get(key);
+    if (found !== undefined) return found;
+    const begun = work(key).finally(() => running.delete(key));
+    running.set(key, begun);
+    return begun;
+  };
+}
+
 /** A result computed from an immutable object: computed again when another object is given. */
 export function rememberedFor<K extends object, V>(work: (key: K) => V): (key: K) => V {
   let known: { readonly key: K; readonly value: V } | undefined;
