@@ -45,10 +45,10 @@ async function start() {
   }
 
   beginView(api);
+  render(<Pages view={view} news={news} />, byId('pages'));
   if (namedView() === undefined) loadCode().catch(() => undefined);
   await logIn();
   show();
-  render(<Pages view={view} news={news} />, byId('pages'));
   if (view.value === undefined) withChats(() => undefined);
   window.addEventListener('hashchange', async () => {
     await logIn();
@@ -63,7 +63,10 @@ async function start() {
     withChats(({ togglePalette }) => togglePalette());
   });
   setTimeout(() => {
-    void begin().catch(() => undefined);
+    // Nobody waits for it: a gateway that is away must not take the page from under someone's hands.
+    loadCode()
+      .then(begin)
+      .catch(() => undefined);
     news.follow();
   }, LATER_MS);
 }

@@ -4,6 +4,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
+import type { PeopleView } from '../../features/people/rules/views.ts';
 import type { SetupState } from '../../features/setup/rules/views.ts';
 import { type Api, Icon } from './chat/parts.tsx';
 
@@ -28,11 +29,6 @@ const MORE: readonly Entry[] = [
   { views: ['operations'], icon: 'operations', text: t`Operations` },
   { views: ['setup', 'configuration'], icon: 'setup', text: t`Setup` },
 ];
-
-type Waiting = {
-  readonly unknownSenders: readonly unknown[];
-  readonly questions: readonly unknown[];
-};
 
 export type News = ReturnType<typeof createNews>;
 
@@ -59,7 +55,7 @@ export function createNews(api: Pick<Api, 'getJson'>) {
   }
 
   const lookAtPeople = () =>
-    read<Waiting>('/api/v1/people', ({ unknownSenders, questions }) => {
+    read<PeopleView>('/api/v1/people', ({ unknownSenders, questions }) => {
       waiting.value = unknownSenders.length + questions.length;
     });
 

@@ -25,7 +25,7 @@ export function beginView({ begin }: Pick<WholeApi, 'begin'>): void {
 export const namedView = () => VIEW.exec(location.hash)?.[1];
 
 export function createRouter(parts: PageParts, place: HTMLElement) {
-  const view = signal<string | undefined>(undefined);
+  const view = signal(namedView());
   let isMounted = false;
 
   async function load(): Promise<void> {

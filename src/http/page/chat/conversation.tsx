@@ -75,7 +75,8 @@ export function createConversation(given: Given) {
     isBegun.value = true;
     if (event.amends !== undefined) return showChange(event.amends, event);
     if (event.from === 'person') return showOwn(event);
-    if (event.closes !== undefined) return closeChoices(event.closes, event.text);
+    if (event.closes !== undefined)
+      return set(event.closes, { choices: [], ...(event.text && { text: event.text }) });
     if (event.ended !== undefined) return showEnd(event.ended, event);
     if (event.takesAway !== undefined) return remove(event.takesAway);
     if (event.replaced !== undefined) return set(event.replaced, { isReplaced: true });
@@ -102,10 +103,6 @@ export function createConversation(given: Given) {
     if (kind === 'again') awaitAnswer(at);
     else if (kind === 'edited') set(id, { text, isEdited: true });
     else remove(id);
-  }
-
-  function closeChoices(id: string, now: string) {
-    set(id, { choices: [], ...(now === '' ? {} : { text: now }) });
   }
 
   /** Below the newest answer is the button for another one, if what it answers is shown. */

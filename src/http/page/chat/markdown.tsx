@@ -223,13 +223,7 @@ function inlinePart(given: Token, place: number): ComponentChildren {
 type Linked = Pick<Tokens.Link, 'href' | 'title'>;
 
 function link({ href, title }: Linked, label: ComponentChildren) {
-  if (!isSafeHref(href))
-    return (
-      <span>
-        {label}
-        {href !== '' && ` (${href})`}
-      </span>
-    );
+  if (!isSafeHref(href)) return <span>{[label, href && ` (${href})`]}</span>;
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={title ?? href}>
       {label}
