@@ -138,8 +138,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await using rig = await open();
     const { page, problems } = rig;
     asks(`page ${HOSTILE}`);
-    await page.waitForSelector('[data-question]');
-    expect(await page.innerText('[data-question]')).toContain('<img src=x onerror=');
+    await page.locator('[data-question]').getByText('<img src=x onerror=').waitFor();
     await press(page, 'Always allow', '[data-question]');
     await page.waitForSelector('[role="status"] >> text=/Allowed/');
     await page.waitForSelector('[data-rule]');
