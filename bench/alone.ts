@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -147,23 +147,23 @@ async function writeSessions(folder: string, count: number) {
   }
 }
 
-/** The production dependencies as installed. */
+/** The packed program as `npm install -g` installs it. */
 export async function size(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
   try {
-    for (const name of ['package.json', 'package-lock.json', '.npmrc']) {
-      await cp(join(ROOT, name), join(folder, name));
-    }
     const options = { cwd: folder, stdio: 'ignore' } as const;
-    execFileSync('npm', ['ci', '--omit=dev', '--ignore-scripts'], options);
-    const kilobytes = execFileSync('du', ['-sk', 'node_modules'], { cwd: folder }).toString();
-    const packages = execFileSync('npm', ['ls', '--all', '--parseable', '--omit=dev'], {
-      cwd: folder,
-    });
+    const tarball = process.env['NANOBOT_TEST_TARBALL'] ?? '';
+    execFileSync(
+      'npm',
+      ['install', '-g', '--ignore-scripts', '--prefix', folder, tarball],
+      options,
+    );
+    const kilobytes = execFileSync('du', ['-sk', folder]).toString();
+    const list = execFileSync('npm', ['ls', '-g', '--all', '--parseable', '--prefix', folder]);
     header('installed size MB', 'packages');
     row(
       figure(Number.parseInt(kilobytes, 10) / 1024),
-      packages.toString().trim().split('\n').length - 1,
+      list.toString().trim().split('\n').length - 1,
     );
   } finally {
     await rm(folder, { recursive: true, force: true });
