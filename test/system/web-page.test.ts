@@ -65,6 +65,29 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     expect(rig.problems).toEqual([]);
   });
 
+  it('changes nothing but the answer that grows, and keeps a step open when it is complete', async () => {
+    await using rig = await openPage({ browser });
+    const { page } = rig;
+    await rig.answer('web:a#1', 'An **older** answer');
+    await rig.showsMessages('An older answer');
+    const tools = [{ ...runningTool('read_file'), status: 'ok' as const }];
+    rig.show('web:a#2', 'It grows', { tools });
+    await page.click('.live .tools summary');
+    await page.evaluate(`
+      kept = document.querySelector('.live .body p');
+      changes = 0;
+      new MutationObserver(() => changes++).observe(document.querySelector('.said'), {
+        ...{ subtree: true, childList: true, attributes: true, characterData: true },
+      });`);
+    rig.show('web:a#2', 'It grows by *words*', { tools });
+    await page.waitForSelector('.live em >> text=words');
+    expect(await page.evaluate('[changes, kept.isConnected]')).toEqual([0, true]);
+    await rig.answer('web:a#2', 'It grows by *words*.');
+    await rig.showsMessages('An older answer', 'It grows by words.');
+    await page.waitForSelector('.said .tools details[open]');
+    expect(rig.problems).toEqual([]);
+  });
+
   it('keeps the steps of an answer, what was stopped and what waits for approval over a reload', async () => {
     await using rig = await openPage({ browser });
     await rig.say('question');
