@@ -1,6 +1,7 @@
 // npm run bench [-- suite ...] [--against folder]: measures nanobot beside a bare bot and an agent
 // bot in one run, in turn, so that their ratio holds on a machine with varying speed. Another
-// checkout can run beside them. Prints Markdown for docs/benchmarks.md.
+// checkout can run beside them. Prints Markdown for docs/benchmarks.md. With --share 0.25 each worker
+// of the suite `workers` has that share of a core.
 
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -32,13 +33,13 @@ const SUITES: Readonly<Record<string, (contest: Contest) => Promise<void>>> = {
   backup,
   console: consoleViews,
   frames,
-  workers,
+  workers: () => workers(Number(values.share ?? 0)),
 };
 const DEFAULT_SUITES = ['latency', 'loop'];
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { against: { type: 'string' } },
+  options: { against: { type: 'string' }, share: { type: 'string' } },
 });
 const unknown = positionals.filter((name) => !(name in SUITES));
 if (unknown.length > 0) {

@@ -1,7 +1,14 @@
 // Several processes on one PostgreSQL: turns that need processor time of their own (a search of the
 // workspace), by the number of workers; quick turns of one chat; and what an idle worker costs.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +21,7 @@ import { cpuMs, nanobot, ROOT, type Subject } from './subject.ts';
 import { figure, header, row } from './table.ts';
 
 const CHATS = 16;
-const TURNS_PER_CHAT = 8;
+const HEAVY_MS = 40_000;
 const QUICK_TURNS = 100;
 /** For each worker: the first turns of a process take several times as long. */
 const WARM_UP_TURNS = 30;
@@ -30,32 +37,55 @@ const SEARCH = { name: 'search_files', arguments: { query: 'no such words', path
 type Setup = {
   readonly name: string;
   readonly gateways: readonly Subject[];
-  readonly workers: number;
+  readonly workers: readonly Subject[];
   databaseMs(): number;
 };
 
-export async function workers(): Promise<void> {
+/**
+ * @param share of a core for each worker, so that each has a capacity of its own on a machine with
+ * fewer cores than processes; 0: no limit
+ */
+export async function workers(share: number): Promise<void> {
   header(
-    ...['processes', 'turns/s', 'p50 ms', 'p99', 'CPU ms/turn: gateways', 'database'],
+    ...[
+      'processes',
+      'turns/s',
+      'cores used by workers',
+      'p50 ms',
+      'p99',
+      'CPU ms/turn: gateways',
+      'database',
+    ],
     ...['quick turn p50 ms', 'p99', 'CPU ms: gateways', 'database'],
   );
+  using whole = new DisposableStack();
+  if (share > 0) whole.defer(grouped(process.pid, 0));
   const idle: string[] = [];
-  for (const count of [0, 1, 2, 4]) {
+  for (const count of share > 0 ? [1, 2, 4] : [0, 1, 2, 4]) {
     await using stack = new AsyncDisposableStack();
     let isHeavy = false;
     const peers = stack.use(await startPeers({ ...AT_ONCE, call: () => isHeavy && SEARCH }));
     const setup = await (count === 0 ? onFile(stack, peers) : onPostgres(stack, peers, count));
     for (let turn = 0; turn < WARM_UP_TURNS * Math.max(1, count); turn += 1)
       await peers.ask(turn + 1);
+    if (share > 0) for (const { pid } of setup.workers) stack.defer(grouped(pid, share));
     const quick = await measured(setup, () => sequence(peers));
     isHeavy = true;
-    await Promise.all(Array.from({ length: CHATS }, (_, chat) => peers.ask(100 + chat)));
-    const heavy = await measured(setup, () => allChats(peers));
+    await allChats(peers, HEAVY_MS / 4);
+    const before = sum(setup.workers.map((each) => each.cpuMs()));
+    let used = 0;
+    let inTime = 0;
+    const heavy = await measured(setup, () =>
+      allChats(peers, HEAVY_MS, (count) => {
+        inTime = count;
+        used = sum(setup.workers.map((each) => each.cpuMs())) - before;
+      }),
+    );
     row(
-      ...[setup.name, figure(heavy.waits.length / (heavy.spanMs / SECOND_MS))],
+      ...[setup.name, figure(inTime / (HEAVY_MS / SECOND_MS)), (used / HEAVY_MS).toFixed(2)],
       ...[...heavy.figures, ...quick.figures],
     );
-    if (setup.workers > 0) idle.push(await idleCost(setup));
+    if (setup.workers.length > 0) idle.push(await idleCost(setup));
   }
   console.log(`\n${idle.join('\n')}`);
 }
@@ -66,13 +96,57 @@ async function sequence(peers: Peers): Promise<readonly number[]> {
   return waits;
 }
 
-async function allChats(peers: Peers): Promise<readonly number[]> {
+/** Each chat writes again when it was answered. @param atEnd told the turns answered in time */
+async function allChats(
+  peers: Peers,
+  spanMs: number,
+  atEnd: (count: number) => void = () => undefined,
+): Promise<readonly number[]> {
   const waits: number[] = [];
+  let isOver = false;
   const chat = async (id: number) => {
-    for (let turn = 0; turn < TURNS_PER_CHAT; turn += 1) waits.push(await peers.ask(id));
+    while (!isOver) waits.push(await peers.ask(id));
   };
-  await Promise.all(Array.from({ length: CHATS }, (_, each) => chat(FIRST_CHAT + each)));
+  const chats = Array.from({ length: CHATS }, (_, each) => chat(FIRST_CHAT + each));
+  await delay(spanMs);
+  isOver = true;
+  atEnd(waits.length);
+  await Promise.all(chats);
   return waits;
+}
+
+const CGROUPS = '/sys/fs/cgroup';
+/** Short, so that a limited process is never still for long. */
+const PERIOD_US = 20_000;
+
+/**
+ * Puts a process into a control group (version 1 or 2) that comes before other programs of the
+ * machine, and may have this share of a core; 0: no limit. Later children are in it too. Returns
+ * what ends that.
+ */
+function grouped(pid: number, share: number): () => void {
+  const isFirst = existsSync(join(CGROUPS, 'cpu'));
+  const root = join(CGROUPS, isFirst ? 'cpu' : '');
+  const group = join(root, `nanobot-bench-${pid}`);
+  const put = (name: string, value: string | number) =>
+    writeFileSync(join(group, name), String(value));
+  const quota = Math.round(PERIOD_US * share);
+  mkdirSync(group);
+  if (isFirst) {
+    put('cpu.shares', 262_144);
+    if (quota > 0) put('cpu.cfs_period_us', PERIOD_US);
+    if (quota > 0) put('cpu.cfs_quota_us', quota);
+  } else {
+    put('cpu.weight', 10_000);
+    if (quota > 0) put('cpu.max', `${quota} ${PERIOD_US}`);
+  }
+  put('cgroup.procs', pid);
+  return () => {
+    for (const each of readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n')) {
+      if (each !== '') writeFileSync(join(root, 'cgroup.procs'), each);
+    }
+    rmdirSync(group);
+  };
 }
 
 const sum = (values: readonly number[]) => values.reduce((left, right) => left + right, 0);
@@ -80,9 +154,7 @@ const gatewayMs = ({ gateways }: Setup) => sum(gateways.map((each) => each.cpuMs
 
 async function measured(setup: Setup, work: () => Promise<readonly number[]>) {
   const before = [gatewayMs(setup), setup.databaseMs()] as const;
-  const startedAt = performance.now();
   const waits = await work();
-  const spanMs = performance.now() - startedAt;
   // What was put off until after the last reply.
   await delay(SECOND_MS);
   const perTurn = [gatewayMs(setup) - before[0], setup.databaseMs() - before[1]];
@@ -90,7 +162,7 @@ async function measured(setup: Setup, work: () => Promise<readonly number[]>) {
     ...[percentile(waits, 0.5), percentile(waits, 0.99)],
     ...perTurn.map((ms) => ms / waits.length),
   ].map(figure);
-  return { waits, spanMs, figures };
+  return { figures };
 }
 
 /** Of all processes together, so that the database's part can be divided among them. */
@@ -116,7 +188,7 @@ async function onFile(stack: AsyncDisposableStack, peers: Peers): Promise<Setup>
   await fill(join(program.home, 'workspace'));
   const subject = stack.use(program.start());
   await peers.firstPoll(subject.startedAt);
-  return { name: program.name, gateways: [subject], workers: 0, databaseMs: () => 0 };
+  return { name: program.name, gateways: [subject], workers: [], databaseMs: () => 0 };
 }
 
 async function onPostgres(
@@ -141,11 +213,12 @@ async function onPostgres(
   };
   const channels = await started('channels');
   await peers.firstPoll(channels.startedAt);
-  const gateways = [channels];
-  for (let each = 0; each < count; each += 1) gateways.push(await started('workers'));
+  const workers: Subject[] = [];
+  for (let each = 0; each < count; each += 1) workers.push(await started('workers'));
+  const gateways = [channels, ...workers];
   await joined(server, url, gateways.length);
   const name = `1 channels, ${count} ${count === 1 ? 'worker' : 'workers'}`;
-  return { name, gateways, workers: count, databaseMs: () => databaseMs(server) };
+  return { name, gateways, workers, databaseMs: () => databaseMs(server) };
 }
 
 async function joined(server: PostgresServer, url: string, count: number): Promise<void> {

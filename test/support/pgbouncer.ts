@@ -42,6 +42,7 @@ auth_file = ${users}
 pool_mode = transaction
 default_pool_size = ${size}
 max_client_conn = 100
+server_login_retry = 1
 `,
   );
   if (user.uid !== undefined) {
