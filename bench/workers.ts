@@ -117,7 +117,7 @@ async function allChats(
 
 const CGROUPS = '/sys/fs/cgroup';
 /** Short, so that a limited process is never still for long. */
-const PERIOD_US = 20_000;
+const PERIOD_US = 5000;
 
 /**
  * Puts a process into a control group (version 1 or 2) that comes before other programs of the
