@@ -135,7 +135,7 @@ export function createPeopleService(deps: PeopleServiceDeps) {
       try {
         const who = await subjectOf(decisions, channelNamed(channel), typed);
         const { userId } = who;
-        note(role === 'none' ? 'undone' : role, `${channel}:${userId}`, 'by id');
+        note(role === 'none' ? 'undone' : role, `${channel}:${userId}`, 'id');
         if (role === 'none') {
           const isUndone = await people.pairing.revoke(channel, userId);
           return isUndone

@@ -113,7 +113,7 @@ function LoginDialog({ api, problem, onDone }: DialogProps) {
       <form onSubmit={submit}>
         <h2 id="login-title">{t`Log in to this gateway`}</h2>
         <p>
-          {t`In a terminal,`} <code>nanobot link</code>
+          {t`In a terminal,`} <code>{'nanobot link'}</code>
           {t` prints a link that opens this page logged in. Or paste that link or the gateway’s token here.`}
         </p>
         <label for="login">{t`Link or token`}</label>

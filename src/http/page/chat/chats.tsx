@@ -21,6 +21,7 @@ import { createTurns } from './tool-steps.tsx';
 import { Welcome } from './welcome.tsx';
 
 /** Messages of a long chat shown at first, and added at a time. */
+const BRAND = 'nanobot';
 const SHOWN_MESSAGES = 200;
 /** A connection restored within this time is not reported. */
 const LOST_NOTICE_MS = 800;
@@ -203,7 +204,7 @@ export function createChats({ parts, news, view }: ChatsParts) {
       <>
         <div class="brand">
           <img src="/logo.svg" alt="" width={28} height={28} />
-          <span>nanobot</span>
+          <span>{BRAND}</span>
         </div>
         <button type="button" class="new-chat" id="new-chat" onClick={openNew}>
           {t`New chat`}

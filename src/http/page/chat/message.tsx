@@ -238,7 +238,7 @@ function Foot({ at, text, body, isHidden = false, isEdited, children }: FootProp
   const date = new Date(at);
   return (
     <footer hidden={isHidden}>
-      {isEdited && <span class="edited">edited</span>}
+      {isEdited && <span class="edited">{t`edited`}</span>}
       <time dateTime={date.toISOString()} title={dayFormat.format(date)}>
         {timeFormat.format(date)}
       </time>
@@ -317,7 +317,7 @@ function PersonMessage({ message, context }: ContextProps & { readonly message: 
         <DeleteQuestion onKeep={open(undefined)} onDelete={() => request('withdrawn', '')} />
       )}
       <p
-        class={`state ${change?.isRefused ? 'problem' : ''}`.trim()}
+        class={change?.isRefused === true ? 'state problem' : 'state'}
         role="status"
         hidden={state === '' || (shown !== undefined && !change?.isRefused)}
       >
