@@ -45,8 +45,8 @@ export default defineConfig({
     ],
     reporters: ['default', './test/support/closing-line.ts'],
     pool: 'forks',
-    // Each starts programs and a browser of its own: two keep two cores busy, more only delay each other.
-    maxWorkers: 2,
+    // Each starts programs and a browser of its own and waits for them: two leave a quarter of two cores idle.
+    maxWorkers: 3,
     sequence: { sequencer: SlowestFirst },
     testTimeout: 240_000,
     hookTimeout: 240_000,

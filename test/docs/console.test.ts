@@ -47,7 +47,8 @@ async function print(command: string, home: string): Promise<string> {
   const args = argumentsOf(command);
   const { stdout, stderr } = await runNanobot(args, {
     home,
-    env: { NANOBOT__agents__defaults__model: 'demo/demo' },
+    // A variable would take precedence over what is set in the file.
+    env: args[0] === 'config' ? {} : { NANOBOT__agents__defaults__model: 'demo/demo' },
     onOutput(printed, interrupt) {
       if (args[0] === 'gateway' && printed.includes(STARTED)) interrupt();
     },

@@ -192,8 +192,10 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
     await page.route(/\/built\/[\w-]+\/chats-/, (route) => route.abort());
     await page.evaluate(`location.hash = '#/usage'`);
     await page.reload();
-    await expect.poll(() => looks.length).toBe(2);
     await page.waitForSelector('.view h1 >> text=Usage');
+    await page.click('#pages a[href="#/chat"]');
+    await page.waitForSelector('#talk [role="alert"] >> text=could not be loaded');
+    expect(looks).toHaveLength(2);
     await page.click('#pages a[href="#/people"]');
     await page.waitForSelector('.view h1 >> text=People');
     expect(opened).toBe(2);
