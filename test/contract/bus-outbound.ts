@@ -1,5 +1,6 @@
 // The bus contract, outbound: answers arrive in order per chat, and never twice without a mark.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createReadiness } from '../../src/channels/channel.ts';
 import type { Courier, MessageBus, Receipt, UnknownPolicy } from '../../src/kernel/bus/bus.ts';
@@ -71,6 +72,25 @@ export function outboundContract(name: string, makeBench: MakeBusBench): void {
       gate.resolve({ nativeIds: [nativeId('p1')] });
       await delivery.stop();
       expect(await stateOf(bus, 'a1')).toBe('bounced');
+    });
+
+    it('sends what is queued while an earlier look for work is under way', async () => {
+      await using bench = await makeBench();
+      await using bus = await bench.open();
+      const readiness = createReadiness();
+      readiness.set(true);
+      const courier = scriptedCourier({ readiness });
+      const delivery = startDelivery(bus, courier);
+      await bench.clock.advance(0);
+      // The look waits for what was asked before it.
+      const listed = bus.dead();
+      readiness.set(false);
+      readiness.set(true);
+      await nextTurn();
+      await bus.send(outbound('a', 'a1'));
+      await eventually(bench.clock, () => courier.sent.length === 1);
+      await listed;
+      await delivery.stop();
     });
 
     it('sends in order within a chat while other chats do not wait', async () => {

@@ -21,10 +21,16 @@ function openTable(): { readonly database: DatabaseSync; readonly commits: Group
 }
 
 describe('committing in groups', () => {
-  it('runs what is marked as last behind what is issued after it', async () => {
+  it('runs what is to be last behind what is issued until its group begins', async () => {
     const { commits } = openTable();
-    const seen = commits.write(values, 'last');
-    await Promise.all([commits.write(insert('a')), commits.write(insert('b'))]);
+    let hasBegun = false;
+    const seen = commits.write(values, () => {
+      hasBegun = true;
+    });
+    const written = Promise.all([commits.write(insert('a')), commits.write(insert('b'))]);
+    expect(hasBegun).toBe(false);
+    await written;
+    expect(hasBegun).toBe(true);
     expect(await seen).toEqual(['a', 'b']);
   });
 

@@ -12,7 +12,7 @@ import type { Logger } from '../../../lib/logger.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
 import { damageMark, isDatabaseError, lostStore, renewLog, storeErrorOf } from './database.ts';
 import type { Sql, SqlValue } from './key-value.ts';
-import type { Driver, Place } from './operations.ts';
+import type { Driver } from './operations.ts';
 import { type CopyResult, StoreError } from './store.ts';
 
 type Operation<T> = (sql: Sql) => T;
@@ -49,7 +49,7 @@ export class GroupCommit implements Driver {
   };
   readonly #lost = Promise.withResolvers<never>();
   #queue: Job[] = [];
-  #last: Job[] = [];
+  #last: { readonly job: Job; begins(): void }[] = [];
   #work: Work = 'none';
   /** Since when the disk works on a sync or a renewal. */
   #waitsSince: number | undefined;
@@ -81,8 +81,8 @@ export class GroupCommit implements Driver {
     return this.#background.clock.monotonic() - this.#waitsSince;
   }
 
-  write<T>(operation: Operation<T>, place: Place = 'in order'): Promise<T> {
-    return this.#enqueue(operation, place, true);
+  write<T>(operation: Operation<T>, begins?: () => void): Promise<T> {
+    return this.#enqueue(operation, true, begins);
   }
 
   /** Resolves at once, unless it must see writes that wait or are not on the disk yet. */
@@ -90,7 +90,7 @@ export class GroupCommit implements Driver {
     const isFree = this.#work === 'none' || (this.#work === 'renewal' && this.#queue.length === 0);
     return isFree && this.#refusal() === undefined
       ? this.#readNow(operation)
-      : this.#enqueue(operation, 'in order', false);
+      : this.#enqueue(operation, false);
   }
 
   /** Resolves even while the disk delays a commit: for figures on which nothing depends. */
@@ -165,13 +165,13 @@ export class GroupCommit implements Driver {
     return new StoreError('store_closed', `${this.#path} is closed.`);
   }
 
-  #enqueue<T>(operation: Operation<T>, place: Place, writes: boolean): Promise<T> {
+  #enqueue<T>(operation: Operation<T>, writes: boolean, begins?: () => void): Promise<T> {
     const refusal = this.#refusal();
     if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise<T>((resolve, reject) => {
       const job: Job = { operation, writes, resolve: (value) => resolve(value as T), reject };
-      if (place === 'last') this.#last.push(job);
-      else this.#queue.push(job);
+      if (begins === undefined) this.#queue.push(job);
+      else this.#last.push({ job, begins });
       this.#next();
     });
   }
@@ -212,7 +212,8 @@ export class GroupCommit implements Driver {
   }
 
   #flush(): void {
-    const jobs = [...this.#queue, ...this.#last];
+    for (const { begins } of this.#last) begins();
+    const jobs = [...this.#queue, ...this.#last.map(({ job }) => job)];
     this.#queue = [];
     this.#last = [];
     let outcomes: readonly Outcome[];

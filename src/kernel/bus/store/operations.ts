@@ -53,15 +53,16 @@ import {
   type Topic,
 } from './upkeep.ts';
 
-/** `last`: after everything else of the batch, so that it sees the other writes. */
-export type Place = 'in order' | 'last';
-
 /**
  * Runs operations in transactions; a resolved promise is durable. An operation is a pure function
  * of what it reads: a driver may run it again, from the start, until it knows all its results.
  */
 export interface Driver {
-  write<T>(operation: (sql: Sql) => T, place?: Place): Promise<T>;
+  /**
+   * @param begins given for an operation that runs after everything else of its batch, so that it
+   *   sees the other writes; called when the batch begins: what is issued from then on it does not see
+   */
+  write<T>(operation: (sql: Sql) => T, begins?: () => void): Promise<T>;
   read<T>(operation: (sql: Sql) => T): Promise<T>;
   /** Does not wait for a commit under way: for figures on which nothing depends. */
   glance<T>(operation: (sql: Sql) => T): Promise<T>;
@@ -101,12 +102,15 @@ export function bindOperations(
     };
   const read = through((work) => driver.read(work));
   const write = through((work) => driver.write(work));
-  const writeLast = through((work) => driver.write(work, 'last'));
+  const writeLast = (begins: () => void) => through((work) => driver.write(work, begins));
   return {
     accept: write(accept),
     cursor: read(readCursor),
     recoverTurns: write(recoverTurns),
-    claimTurns: (places) => writeLast(claimTurns)(once(places)),
+    claimTurns(places) {
+      const free = once(places);
+      return writeLast(free)(claimTurns)(free);
+    },
     joinTurn: write(joinTurn),
     endTurn: write(endTurn),
     writeEntries: write(writeEntries),
@@ -118,8 +122,10 @@ export function bindOperations(
     setAttachments: write(setAttachments),
     queue: write(outbound.queue),
     recoverDeliveries: write(outbound.recoverDeliveries),
-    claimDeliveries: (account, places, ...how) =>
-      writeLast(outbound.claimDeliveries)(account, once(places), ...how),
+    claimDeliveries(account, places, ...how) {
+      const free = once(places);
+      return writeLast(free)(outbound.claimDeliveries)(account, free, ...how);
+    },
     requestBegins: write(outbound.requestBegins),
     partSent: write(outbound.partSent),
     markRepeat: write(outbound.markRepeat),

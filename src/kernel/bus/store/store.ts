@@ -204,7 +204,7 @@ export type Claims<T> = { readonly claimed: readonly T[]; readonly nextAt: numbe
 /**
  * The bus's two topics as durable operations, each one transaction. The two claims run after all
  * other operations issued in the same event-loop turn and commit with them; `places` is evaluated
- * then.
+ * when they begin: a claim does not see what is issued from then on.
  */
 export interface BusStore extends BusRecords {
   accept(

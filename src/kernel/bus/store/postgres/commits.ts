@@ -8,7 +8,7 @@ import type { Logger } from '../../../../lib/logger.ts';
 import type { Clock } from '../../../../lib/time/clock.ts';
 import { backoffMs } from '../../../../lib/time/clock.ts';
 import type { Concern, Sql, SqlValue } from '../key-value.ts';
-import type { Driver, Place } from '../operations.ts';
+import type { Driver } from '../operations.ts';
 import { StoreError } from '../store.ts';
 import {
   type Connection,
@@ -68,7 +68,7 @@ export class PostgresCommits implements Driver {
   readonly #giveUp = new AbortController();
   #connection: Connection | undefined;
   #queue: Job[] = [];
-  #last: Job[] = [];
+  #last: { readonly job: Job; begins(): void }[] = [];
   #batches = 0;
   #isBusy = false;
   #waitsSince: number | undefined;
@@ -93,12 +93,12 @@ export class PostgresCommits implements Driver {
     return this.#options.clock.monotonic() - this.#waitsSince;
   }
 
-  write<T>(operation: (sql: Sql) => T, place: Place = 'in order'): Promise<T> {
-    return this.#enqueue(operation, place, true);
+  write<T>(operation: (sql: Sql) => T, begins?: () => void): Promise<T> {
+    return this.#enqueue(operation, true, begins);
   }
 
   read<T>(operation: (sql: Sql) => T): Promise<T> {
-    return this.#enqueue(operation, 'in order', false);
+    return this.#enqueue(operation, false);
   }
 
   /** Fails at once while the server is away. */
@@ -124,15 +124,15 @@ export class PostgresCommits implements Driver {
     return storeErrorOf(new Unreachable('no connection'), this.#options.server);
   }
 
-  #enqueue<T>(operation: (sql: Sql) => T, place: Place, writes: boolean): Promise<T> {
+  #enqueue<T>(operation: (sql: Sql) => T, writes: boolean, begins?: () => void): Promise<T> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     if (this.#closing !== undefined) {
       return Promise.reject(new StoreError('store_closed', `${this.#options.server} is closed.`));
     }
     return new Promise<T>((resolve, reject) => {
       const job: Job = { operation, writes, resolve: (value) => resolve(value as T), reject };
-      if (place === 'last') this.#last.push(job);
-      else this.#queue.push(job);
+      if (begins === undefined) this.#queue.push(job);
+      else this.#last.push({ job, begins });
       this.#next();
     });
   }
@@ -148,7 +148,8 @@ export class PostgresCommits implements Driver {
   }
 
   async #flush(): Promise<void> {
-    const jobs = [...this.#queue, ...this.#last];
+    for (const { begins } of this.#last) begins();
+    const jobs = [...this.#queue, ...this.#last.map(({ job }) => job)];
     this.#queue = [];
     this.#last = [];
     this.#waitsSince = this.#options.clock.monotonic();
