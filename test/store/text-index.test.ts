@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres)('in PostgreSQL', () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  it('leaves no word of what was removed in its index, whoever erases at the same time', async () => {
+  it('leaves no word of what was removed in its index, when several erase at the same time', async () => {
     const url = await server.emptied();
     const { open } = inPostgres(url);
     const [one, other] = [await open(), await open()];

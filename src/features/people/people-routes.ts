@@ -135,18 +135,16 @@ export function createPeopleService(deps: PeopleServiceDeps) {
       try {
         const who = await subjectOf(decisions, channelNamed(channel), typed);
         const { userId } = who;
-        note(role === 'none' ? 'undone' : role, `${channel}:${userId}`, 'id');
         if (role === 'none') {
           const isUndone = await people.pairing.revoke(channel, userId);
-          return isUndone
-            ? t`Undone: for ${userId} only the configuration of the channel counts.`
-            : t`Nothing was decided about ${userId}.`;
+          if (!isUndone) return t`Nothing was decided about ${userId}.`;
+          note('admission', `${channel}:${userId}`, 'undone');
+          return t`Undone: for ${userId} only the configuration of the channel counts.`;
         }
-        if (role === 'blocked') {
-          await decisions.block(who);
-          return t`${userId} is blocked on ${channel}.`;
-        }
-        await decisions.allow(who, role);
+        if (role === 'blocked') await decisions.block(who);
+        else await decisions.allow(who, role);
+        note('admission', `${channel}:${userId}`, role);
+        if (role === 'blocked') return t`${userId} is blocked on ${channel}.`;
         return t`${userId} may talk to the agent on ${channel}, as ${role}.`;
       } catch (error) {
         throw error instanceof SettingError ? refusedFor(error) : error;

@@ -52,7 +52,7 @@ export async function setPerson(
   const changes = changesOf(flags);
   const isOfThisMachine = LOCAL_CHANNELS.some((local) => personChannelOf({ doors }, local.channel));
   if (flags.role === 'blocked' && isOfThisMachine)
-    throw new SettingError(t`whoever uses this machine cannot be blocked`);
+    throw new SettingError(t`the person who uses this machine cannot be blocked`);
   await people.persons.change(id, (record) =>
     changes.reduce((changed, change) => change(changed), record),
   );

@@ -131,7 +131,7 @@ function Settings({ person, decide }: Omit<PersonProps, 'others'>) {
       </select>
     </label>
   );
-  // Whoever logs in on the page cannot be blocked.
+  // The person who uses this page cannot be blocked.
   const isLocal = person.channels.some(({ channel }) => channel === 'web');
   const roles = (['owner', 'trusted', 'guest', 'blocked'] as const)
     .filter((one) => !isLocal || one !== 'blocked')
