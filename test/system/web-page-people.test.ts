@@ -222,6 +222,11 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
       );
     await expect.poll(local).toBeDefined();
     const [owner, own] = [await idOf(OWNER), (await local())?.id ?? ''];
+    const refused = await api(`/api/v1/people/${own}`, { role: 'blocked' });
+    expect([refused.status, refused.body.error.message]).toEqual([
+      400,
+      'the person who uses this machine cannot be blocked.',
+    ]);
     await using rig = await open();
     const { page } = rig;
     const card = `[data-person="${owner}"]`;
