@@ -13,6 +13,7 @@ import {
   startDelivery,
   startWork,
 } from '../contract/bus-bench.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import { hasPostgres, PASSWORD, type PostgresServer, startPostgres } from '../support/postgres.ts';
 
 let server: PostgresServer;
@@ -87,6 +88,50 @@ describe.skipIf(!hasPostgres)('the store of a gateway in PostgreSQL', () => {
     await work.stop();
     await delivery.stop();
   }, 60_000);
+});
+
+describe.skipIf(!hasPostgres)('a server with a standby', () => {
+  const kinds = [
+    { kind: 'the one gateway', shared: {} },
+    {
+      kind: 'one of several processes',
+      shared: { isShared: true, node: { name: 'n', role: 'all', version: '1', config: '' } },
+    },
+  ] as const;
+  it('has what is acknowledged on the standby, also where the connection was cut meanwhile', async () => {
+    await using primary = await startPostgres();
+    const direct = await primary.database();
+    await using standby = await primary.standby();
+    await using address = await startFaultProxy({ port: primary.port });
+    const url = direct.replace(String(primary.port), String(address.port));
+    const waiting = async () => {
+      const rows = await primary.query(
+        direct,
+        `SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
+      );
+      return rows.map(({ pid }) => pid);
+    };
+    for (const { kind, shared } of kinds) {
+      await using store = await openPostgresStore({
+        ...{ url, clock, log, isGateway: true },
+        ...shared,
+      });
+      const bus = createMessageBus({ store, clock, log, limits: LIMITS });
+      await standby.crash();
+      let accepted: unknown;
+      void bus.accept([queued('c', kind)]).then((made) => {
+        accepted = made;
+      });
+      await expect.poll(waiting).toHaveLength(1);
+      const before = await waiting();
+      address.lead(primary.port);
+      const others = async () => (await waiting()).filter((pid) => !before.includes(pid));
+      await expect.poll(others, { message: kind }).toHaveLength(1);
+      expect(accepted, kind).toBeUndefined();
+      await standby.start();
+      await expect.poll(() => accepted, { message: kind }).toEqual(['accepted']);
+    }
+  });
 });
 
 describe.skipIf(!hasPostgres)('a server with a certificate', () => {

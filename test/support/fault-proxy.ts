@@ -26,6 +26,8 @@ export type FaultProxy = AsyncDisposable & {
   /** Connections taken so far. */
   readonly connections: number;
   set(mode: ProxyMode): Promise<void>;
+  /** New connections lead to this port; open ones are reset. */
+  lead(port: number): void;
 };
 
 export async function startFaultProxy(target: {
@@ -43,7 +45,7 @@ type Pair = { readonly client: Socket; readonly server: Socket; answered: number
 
 class Relay implements FaultProxy {
   readonly #host: string;
-  readonly #targetPort: number;
+  #targetPort: number;
   readonly #pairs = new Set<Pair>();
   readonly #timers = new Set<NodeJS.Timeout>();
   #server: Server | undefined;
@@ -71,6 +73,11 @@ class Relay implements FaultProxy {
     if (mode.kind === 'refuse') return this.#closeServer();
     if (mode.kind === 'reset') this.#resetAll();
     if (this.#server === undefined) await this.open(this.port);
+  }
+
+  lead(port: number): void {
+    this.#targetPort = port;
+    this.#resetAll();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,7 +3,15 @@
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -32,42 +40,117 @@ export type PostgresServer = AsyncDisposable & {
   query(url: string, sql: string): Promise<readonly Record<string, unknown>[]>;
   /** Ends at once, like a server that crashed. */
   crash(): Promise<void>;
+  /** Ends with all its processes (`kill -9`), like a machine that lost its power. */
+  lose(): Promise<void>;
   start(): Promise<void>;
+  /** Another server that follows this one; each commit waits until it has it on its disk. */
+  standby(): Promise<Standby>;
 };
+
+export type Standby = Pick<PostgresServer, 'port' | 'crash' | 'start'> &
+  AsyncDisposable & {
+    /** Stands still, like a server whose disk answers nothing, until `resume`. */
+    pause(): void;
+    resume(): void;
+    /** From now on it is the primary. */
+    promote(): Promise<void>;
+  };
 
 /** @param settings with `ssl=on` it has a certificate for localhost, `cert.pem` in its folder */
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
-  const programs = PROGRAMS ?? '';
   const folder = mkdtempSync(join(tmpdir(), 'nanobot-pg-'));
   if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
   const data = join(folder, 'data');
   const passwordFile = join(folder, 'password');
   writeFileSync(passwordFile, PASSWORD);
-  execFileSync(
-    join(programs, 'initdb'),
-    [
-      ...['-D', data, '-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256'],
-      ...['--no-sync', '-E', 'UTF8', '--locale', 'C.UTF-8'],
-    ],
-    { ...user, stdio: 'ignore', cwd: folder },
-  );
+  run(folder, 'initdb', [
+    ...['-D', data, '-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256'],
+    ...['--no-sync', '-E', 'UTF8', '--locale', 'C.UTF-8'],
+  ]);
   if (settings.includes('ssl=on')) makeCertificate(folder);
   const [port = 0] = await freePorts(1);
-  const urlOf = (name: string) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
   const files = ['cert', 'key'].map((name) => `ssl_${name}_file=${join(folder, `${name}.pem`)}`);
-  const options = ['fsync=off', ...files, ...settings].flatMap((setting) => ['-c', setting]);
-  let server: ChildProcess | undefined;
+  const server = createServer(folder, data, port, [...files, ...settings]);
   let databases = 0;
+
+  async function standby(): Promise<Standby> {
+    const copy = join(folder, 'standby');
+    const from = `${urlOf(port, 'postgres')}?application_name=standby`;
+    run(folder, 'pg_basebackup', ['-d', from, '-D', copy, '-R', '-c', 'fast', '--no-sync']);
+    const [copyPort = 0] = await freePorts(1);
+    const follower = createServer(folder, copy, copyPort, settings);
+    await follower.start();
+    await query(urlOf(port, 'postgres'), `ALTER SYSTEM SET synchronous_standby_names = 'standby'`);
+    await query(urlOf(port, 'postgres'), 'SELECT pg_reload_conf()');
+    return {
+      port: copyPort,
+      start: follower.start,
+      crash: () => follower.end('SIGQUIT'),
+      pause: () => follower.signal('SIGSTOP'),
+      resume: () => follower.signal('SIGCONT'),
+      promote: async () => void (await query(urlOf(copyPort, 'postgres'), 'SELECT pg_promote()')),
+      [Symbol.asyncDispose]: () => follower.end('SIGQUIT'),
+    };
+  }
+
+  await server.start();
+  return {
+    folder,
+    port,
+    query,
+    standby,
+    start: server.start,
+    async database() {
+      databases += 1;
+      await query(urlOf(port, 'postgres'), `CREATE DATABASE nanobot${databases}`);
+      return urlOf(port, `nanobot${databases}`);
+    },
+    async emptied() {
+      const url = urlOf(port, 'postgres');
+      await query(url, 'DROP SCHEMA IF EXISTS nanobot CASCADE');
+      return url;
+    },
+    crash: () => server.end('SIGQUIT'),
+    lose: server.lose,
+    async [Symbol.asyncDispose]() {
+      await server.end('SIGINT');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function run(folder: string, program: string, args: readonly string[]): void {
+  execFileSync(join(PROGRAMS ?? '', program), args, { ...user, stdio: 'ignore', cwd: folder });
+}
+
+const urlOf = (port: number, name: string) =>
+  `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
+
+async function query(url: string, sql: string) {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** A server with this data, which can be ended and started again. */
+function createServer(folder: string, data: string, port: number, settings: readonly string[]) {
+  const options = ['fsync=off', ...settings].flatMap((setting) => ['-c', setting]);
+  let server: ChildProcess | undefined;
 
   async function start(): Promise<void> {
     server = spawn(
-      join(programs, 'postgres'),
+      join(PROGRAMS ?? '', 'postgres'),
       ['-D', data, '-k', folder, '-p', String(port), '-h', '127.0.0.1', ...options],
       { ...user, stdio: 'ignore', cwd: folder },
     );
     for (const until = performance.now() + START_MS; ; ) {
       try {
-        await query(urlOf('postgres'), 'SELECT 1');
+        await query(urlOf(port, 'postgres'), 'SELECT 1');
         return;
       } catch (error) {
         if (performance.now() > until) throw error;
@@ -77,45 +160,28 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   }
 
   async function end(signal: NodeJS.Signals): Promise<void> {
-    if (server === undefined || server.exitCode !== null) return;
+    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
     const ended = once(server, 'exit');
     server.kill(signal);
     await ended;
   }
 
-  async function query(url: string, sql: string) {
-    const client = new pg.Client({ connectionString: url });
-    client.on('error', () => undefined);
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(sql)).rows;
-    } finally {
-      await client.end();
-    }
+  /** To all its processes, of which none starts another one meanwhile. */
+  function signal(name: NodeJS.Signals): void {
+    const { pid = 0 } = server ?? {};
+    server?.kill('SIGSTOP');
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    for (const child of children.split(' ')) process.kill(Number(child), name);
+    server?.kill(name);
   }
 
-  await start();
-  return {
-    folder,
-    port,
-    query,
-    start,
-    async database() {
-      databases += 1;
-      await query(urlOf('postgres'), `CREATE DATABASE nanobot${databases}`);
-      return urlOf(`nanobot${databases}`);
-    },
-    async emptied() {
-      const url = urlOf('postgres');
-      await query(url, 'DROP SCHEMA IF EXISTS nanobot CASCADE');
-      return url;
-    },
-    crash: () => end('SIGQUIT'),
-    async [Symbol.asyncDispose]() {
-      await end('SIGINT');
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+  async function lose(): Promise<void> {
+    const ended = server && once(server, 'exit');
+    signal('SIGKILL');
+    await ended;
+  }
+
+  return { start, end, lose, signal };
 }
 
 function makeCertificate(folder: string): void {

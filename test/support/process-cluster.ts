@@ -27,7 +27,8 @@ export interface Member {
 export interface ProcessCluster extends AsyncDisposable {
   readonly folder: string;
   readonly members: readonly Member[];
-  add(role: Role, extra?: ConfigInput): Promise<Member>;
+  /** @param own further variables of its environment */
+  add(role: Role, extra?: ConfigInput, own?: Readonly<Record<string, string>>): Promise<Member>;
   /** A command in the home of the first one. */
   nanobot(...args: readonly string[]): Promise<string>;
 }
@@ -54,8 +55,9 @@ export async function makeProcessCluster(
   return {
     folder,
     members,
-    async add(role, extra = {}) {
-      const member = createMember(role, await makeTestHome(whole(extra)), env);
+    async add(role, extra = {}, own = {}) {
+      const home = await makeTestHome(whole(extra));
+      const member = createMember(role, home, { ...env, ...own });
       members.push(member);
       return member;
     },

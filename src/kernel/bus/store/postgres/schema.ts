@@ -217,8 +217,6 @@ export const NOTES_LOCK = `${LOCK_CLASS}, 4`;
 export const MODEL_LOCK = `${LOCK_CLASS}, 5`;
 /** Held by a session that removes from the full-text index what was erased. */
 export const SCRUB_LOCK = `${LOCK_CLASS}, 6`;
-export const GATEWAY_LOCK_ROW = `locktype = 'advisory' AND classid = ${LOCK_CLASS} AND objid = 1
-  AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
 /** @throws StoreError `store_newer` */
 export async function migrate(connection: Connection, server: string): Promise<void> {

@@ -17,7 +17,6 @@ import { createNews, isWorthTelling, telling } from './news.ts';
 import {
   FILES_LOCK,
   GATEWAY_LOCK,
-  GATEWAY_LOCK_ROW,
   migrate,
   NEWEST_SCHEMA,
   NOTES_LOCK,
@@ -111,7 +110,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     connect,
     clock: systemClock,
     log,
-    ...marksOf(owner, hold, clock),
+    ...marksOf({ owner, name, hold, clock }),
     ...(pool === undefined ? {} : { opening: OPENING, heard: async () => joined?.heard() }),
   };
   const commits = new PostgresCommits(first, how);
@@ -323,15 +322,23 @@ async function supportedVersion(connection: Connection, server: string): Promise
   );
 }
 
+type MarkDeps = {
+  readonly owner: string;
+  readonly name: string;
+  readonly hold: Hold;
+  readonly clock: Clock;
+};
+
 /**
  * A process tells the gateways that it has written; a gateway notes what it committed. The one
  * gateway of a database tells nobody.
  */
-function marksOf(
-  owner: string,
-  hold: Hold,
-  clock: Clock,
-): Pick<CommitOptions, 'marks' | 'wasCommitted'> {
+function marksOf({
+  owner,
+  name,
+  hold,
+  clock,
+}: MarkDeps): Pick<CommitOptions, 'marks' | 'wasCommitted'> {
   const note = (number: number) =>
     [
       `INSERT INTO process (owner, batch, written_at) VALUES (?, ?, ?)
@@ -346,9 +353,12 @@ function marksOf(
         ? [note(number)]
         : [note(number), telling(owner, news)],
     async wasCommitted(connection, number) {
+      // The transaction on the lost connection may still be about to end.
+      while (await endAbandoned(connection, name)) await systemClock.sleep(TAKE_BACK_MS);
+      // A write, so that the answer is as durable as the commit: it waits for a standby, too.
       const { rows } = await connection.send(
         // Outside a transaction the schema may not be set.
-        `SELECT batch FROM ${SCHEMA}.process WHERE owner = ?`,
+        `UPDATE ${SCHEMA}.process SET batch = batch WHERE owner = ? RETURNING batch`,
         [owner],
       );
       return rows[0]?.['batch'] === number;
@@ -381,13 +391,7 @@ async function takeLock(
       ]);
       return;
     }
-    // A connection of this process whose end the server has not noticed.
-    const ended = await connection.send(
-      `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
-       WHERE ${GATEWAY_LOCK_ROW} AND application_name = ?`,
-      [name],
-    );
-    if (ended.rows.length === 0) break;
+    if (!(await endAbandoned(connection, name))) break;
     await systemClock.sleep(TAKE_BACK_MS);
   }
   throw new StoreError(
@@ -398,6 +402,16 @@ async function takeLock(
       : t`A gateway without storage.path uses ${server}. Stop it, or give this one a database of ` +
           t`its own (store.url).`,
   );
+}
+
+/** Connections of this process whose end the server has not noticed. */
+async function endAbandoned(connection: Connection, name: string): Promise<boolean> {
+  const { rows } = await connection.send(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE application_name = ? AND pid <> pg_backend_pid()`,
+    [name],
+  );
+  return rows.length > 0;
 }
 
 /** Rows that were deleted or overwritten leave the tables; the server's log and back-ups keep them. */
