@@ -58,7 +58,7 @@ export type CommitOptions = {
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 1000;
 /** A connection that does not answer for so long is given up. */
-const SILENCE_MS = 60_000;
+export const SILENCE_MS = 60_000;
 /** How long closing waits for a server that is away. */
 const CLOSE_MS = 5000;
 
@@ -105,6 +105,11 @@ export class PostgresCommits implements Driver {
   glance<T>(operation: (sql: Sql) => T): Promise<T> {
     if (this.#connection?.isOver === false) return this.read(operation);
     return Promise.reject(this.#away());
+  }
+
+  /** What is under way begins again on a new connection. */
+  cut(): void {
+    this.#connection?.end();
   }
 
   /** Commits what was issued, unless the server is away, and ends the connection. */
@@ -194,7 +199,7 @@ export class PostgresCommits implements Driver {
       };
       const connection = await this.#connected();
       try {
-        return await this.#commit(connection, jobs, onCommit);
+        return await connection.within(SILENCE_MS, () => this.#commit(connection, jobs, onCommit));
       } catch (error) {
         if (isOutage(error)) connection.end();
         else await connection.script('ROLLBACK').catch(() => connection.end());
@@ -209,7 +214,8 @@ export class PostgresCommits implements Driver {
     for (;;) {
       const connection = await this.#connected();
       try {
-        return (await this.#options.wasCommitted?.(connection, number)) === true;
+        const asked = async () => this.#options.wasCommitted?.(connection, number);
+        return (await connection.within(SILENCE_MS, asked)) === true;
       } catch (error) {
         if (!isOutage(error)) throw error;
         connection.end();
@@ -251,7 +257,7 @@ export class PostgresCommits implements Driver {
     jobs: readonly Job[],
     onCommit: (outcomes: readonly Outcome[], mark: number) => void,
   ): Promise<readonly Outcome[]> {
-    const statements = new Statements(connection, this.#options.clock);
+    const statements = new Statements(connection);
     try {
       statements.run(jobs.some((job) => job.writes) ? 'BEGIN' : 'BEGIN READ ONLY');
       if (this.#options.opening !== undefined) statements.run(this.#options.opening);
@@ -273,8 +279,6 @@ export class PostgresCommits implements Driver {
       return outcomes;
     } catch (error) {
       throw isConsequence(error) ? (statements.failure ?? error) : error;
-    } finally {
-      statements[Symbol.dispose]();
     }
   }
 
@@ -284,9 +288,8 @@ export class PostgresCommits implements Driver {
 }
 
 /** The statements of one transaction. */
-class Statements implements Disposable {
+class Statements {
   readonly #connection: Connection;
-  readonly #silence: Disposable;
   /** Of a statement that nobody waits for. */
   failure: unknown;
   hasWritten = false;
@@ -295,9 +298,8 @@ class Statements implements Disposable {
     ...{ session: new Set(), account: new Set(), resource: new Set(), anything: new Set() },
   };
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection) {
     this.#connection = connection;
-    this.#silence = clock.timer(SILENCE_MS, () => connection.end());
   }
 
   wrote(scope: string): void {
@@ -324,10 +326,6 @@ class Statements implements Disposable {
 
   ask(sql: string, params: readonly SqlValue[] = []): Promise<Result> {
     return this.#connection.send(sql, params);
-  }
-
-  [Symbol.dispose](): void {
-    this.#silence[Symbol.dispose]();
   }
 }
 

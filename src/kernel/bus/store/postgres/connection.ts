@@ -4,6 +4,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { t } from '../../../../lib/texts.ts';
+import { systemClock } from '../../../../lib/time/clock.ts';
 import type { SqlValue } from '../key-value.ts';
 import { StoreError } from '../store.ts';
 
@@ -102,6 +103,16 @@ export class Connection {
       return { rows, count: rowCount ?? 0, command };
     } catch (error) {
       throw notAnswered(error);
+    }
+  }
+
+  /** Ends the connection if the work takes longer: nothing may come back on it for minutes. */
+  async within<T>(ms: number, work: () => Promise<T>): Promise<T> {
+    const timer = systemClock.timer(ms, () => this.end());
+    try {
+      return await work();
+    } finally {
+      timer[Symbol.dispose]();
     }
   }
 

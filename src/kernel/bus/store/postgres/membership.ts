@@ -4,7 +4,7 @@
 
 import { hash } from 'node:crypto';
 import type { Logger } from '../../../../lib/logger.ts';
-import { backoffMs, type Clock, systemClock } from '../../../../lib/time/clock.ts';
+import { backoffMs, type Clock } from '../../../../lib/time/clock.ts';
 import {
   type AccountName,
   accountName,
@@ -29,7 +29,7 @@ const OVERDUE_MS = 2000;
 const AFTER_MS = 20;
 /** A process that is not known may have come since the last look. */
 const UNKNOWN_MS = 2 * PULSE_MS;
-const PULSE_DEADLINE_MS = 3000;
+export const PULSE_DEADLINE_MS = 3000;
 /** Smaller differences of clocks are measuring errors. */
 const MIN_OFFSET_MS = 500;
 /** Between two updates of a running turn to other processes. */
@@ -49,6 +49,8 @@ type MembershipDeps = {
   bury(owners: readonly string[]): Promise<number>;
   /** Something was held by a process of which nothing is known. */
   takeOver(): Promise<number>;
+  /** The server has not heard of this process for so long that the others end its connections. */
+  onCut(): void;
   /** Other processes have come or gone. */
   onChange(): void;
   /** A turn waits that some process should have taken. */
@@ -95,11 +97,13 @@ export function createMembership(deps: MembershipDeps) {
       if (payload.slice(0, at) === owner || !isShownWanted(account)) return;
       void readShown().catch(() => undefined);
     });
-    await opened.script(`SET synchronous_commit = 'off'; LISTEN ${LIVE_CHANNEL}`);
-    const { rows } = await opened.send(
-      `SELECT coalesce(max(ord), 0) AS ord, (clock_timestamp() - pg_postmaster_start_time()
-         < interval '${SETTLE_MS} milliseconds')::int AS young FROM live_update`,
-    );
+    const { rows } = await opened.within(PULSE_DEADLINE_MS, async () => {
+      await opened.script(`SET synchronous_commit = 'off'; LISTEN ${LIVE_CHANNEL}`);
+      return opened.send(
+        `SELECT coalesce(max(ord), 0) AS ord, (clock_timestamp() - pg_postmaster_start_time()
+           < interval '${SETTLE_MS} milliseconds')::int AS young FROM live_update`,
+      );
+    });
     shownThrough = Number(rows[0]?.['ord'] ?? 0);
     // After a restart of the server, or a cut, others may be about to come back too.
     const isYoung = rows[0]?.['young'] === 1 || connection !== undefined;
@@ -222,8 +226,7 @@ export function createMembership(deps: MembershipDeps) {
 
   async function pulse(): Promise<void> {
     const at = connection?.isOver === false ? connection : await open();
-    const silence = systemClock.timer(PULSE_DEADLINE_MS, () => at.end());
-    try {
+    await at.within(PULSE_DEADLINE_MS, async () => {
       await beat(at);
       lastBeatAt = clock.monotonic();
       isCut = false;
@@ -232,9 +235,7 @@ export function createMembership(deps: MembershipDeps) {
       await at.send(
         `DELETE FROM live_update WHERE written_at < clock_timestamp() - interval '${KEEP_SHOWN}'`,
       );
-    } finally {
-      silence[Symbol.dispose]();
-    }
+    });
   }
 
   async function run(): Promise<void> {
@@ -255,6 +256,7 @@ export function createMembership(deps: MembershipDeps) {
         connection?.end();
         if (!isCut && clock.monotonic() - lastBeatAt > SILENT_MS) {
           isCut = true;
+          deps.onCut();
           lose('no connection');
         }
         const fields = { failures, error: isDatabaseError(error) ? undefined : error };

@@ -10,9 +10,9 @@ import { type Clock, systemClock } from '../../../../lib/time/clock.ts';
 import { bindOperations, sharedOperations } from '../operations.ts';
 import type { NodeSelf, SharedStore } from '../shared.ts';
 import { type EmbeddedStore, type SharedEntries, StoreError } from '../store.ts';
-import { type CommitOptions, PostgresCommits } from './commits.ts';
+import { type CommitOptions, PostgresCommits, SILENCE_MS } from './commits.ts';
 import { Connection, isDatabaseError, shownServer, storeErrorOf } from './connection.ts';
-import { createMembership } from './membership.ts';
+import { createMembership, PULSE_DEADLINE_MS } from './membership.ts';
 import { createNews, isWorthTelling, telling } from './news.ts';
 import {
   FILES_LOCK,
@@ -82,17 +82,18 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const name = `nanobot ${owner}`;
   const pool = options.poolUrl === undefined || hold !== 'shared' ? undefined : options.poolUrl;
   let version = '';
-  async function connect(): Promise<Connection> {
-    if (pool !== undefined) return Connection.open({ url: pool, name, isPooled: true });
-    return connectDirectly();
+  async function prepare(connection: Connection): Promise<void> {
+    version = await supportedVersion(connection, server);
+    await migrate(connection, server);
+    await connection.script(SESSION);
+    if (hold !== 'none') await takeLock(connection, name, server, hold);
   }
-  async function connectDirectly(): Promise<Connection> {
+  /** @param ms how long it may take; the first one may change the tables */
+  async function connectDirectly(ms?: number): Promise<Connection> {
     const connection = await Connection.open({ url, name, onNotice: news.hear });
     try {
-      version = await supportedVersion(connection, server);
-      await migrate(connection, server);
-      await connection.script(SESSION);
-      if (hold !== 'none') await takeLock(connection, name, server, hold);
+      if (ms === undefined) await prepare(connection);
+      else await connection.within(ms, () => prepare(connection));
     } catch (error) {
       connection.end();
       throw error;
@@ -101,21 +102,30 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     news.missed();
     return connection;
   }
+  async function connect(ms?: number): Promise<Connection> {
+    if (pool !== undefined) return Connection.open({ url: pool, name, isPooled: true });
+    return connectDirectly(ms);
+  }
   const first = await opened(async () => {
     if (pool !== undefined) await (await connectDirectly()).close();
     return connect();
   }, server);
   const how: CommitOptions = {
     server,
-    connect,
+    connect: () => connect(SILENCE_MS),
     clock: systemClock,
     log,
     ...marksOf({ owner, name, hold, clock }),
     ...(pool === undefined ? {} : { opening: OPENING, heard: async () => joined?.heard() }),
   };
   const commits = new PostgresCommits(first, how);
-  joined = node && (await join({ url, pool, server, owner, clock, log, commits, news }, node));
   const entries = isShared ? shareEntries({ url, pool, owner, clock, commits }) : undefined;
+  const onCut = () => {
+    commits.cut();
+    entries?.cut();
+  };
+  const deps = { url, pool, server, owner, clock, log, commits, news, onCut };
+  joined = node && (await join(deps, node));
   const textIndex = createPostgresIndex({ url, pool, name: `${name} index`, server });
   log.debug('store opened', { server });
   let seen = news.revision();
@@ -163,26 +173,35 @@ type JoinDeps = {
   readonly log: Logger;
   readonly commits: PostgresCommits;
   readonly news: ReturnType<typeof createNews>;
+  /** The others have ended the connections of this process, or will. */
+  onCut(): void;
 };
 
 /** Becomes one of the processes of the database. @throws StoreError */
 async function join(deps: JoinDeps, self: NodeSelf) {
   const { url, pool, server, owner, clock, log, commits, news } = deps;
   const run = sharedOperations(commits, clock, owner);
+  const notes = createExclusion({ url, pool }, `nanobot ${owner} notes`, NOTES_LOCK);
   const membership = createMembership({
     ...{ self, owner, log, clock: systemClock, onChange: news.tell },
     onOverdue: news.overdue,
+    onCut() {
+      deps.onCut();
+      notes.cut();
+    },
     connect: async (onNotice) => {
       const connection = await Connection.open({
         ...{ url, name: `nanobot ${owner} pulse` },
         onNotice: (payload, channel) =>
           channel === 'nanobot' ? news.hear(payload) : onNotice(payload),
       });
-      await connection.script(`SET search_path = ${SCHEMA}`);
-      if (pool === undefined) return connection;
-      await connection.script('LISTEN nanobot');
-      await takeLock(connection, `nanobot ${owner}`, server, 'shared');
-      news.missed();
+      await connection.within(PULSE_DEADLINE_MS, async () => {
+        await connection.script(`SET search_path = ${SCHEMA}`);
+        if (pool === undefined) return;
+        await connection.script('LISTEN nanobot');
+        await takeLock(connection, `nanobot ${owner}`, server, 'shared');
+      });
+      if (pool !== undefined) news.missed();
       return connection;
     },
     bury: run.bury,
@@ -197,7 +216,6 @@ async function join(deps: JoinDeps, self: NodeSelf) {
     await commits.close();
     throw isDatabaseError(error) ? storeErrorOf(error, server) : error;
   }
-  const notes = createExclusion({ url, pool }, `nanobot ${owner} notes`, NOTES_LOCK);
   const shared: SharedStore = {
     ...membership.shared,
     onNews: news.listen,
@@ -231,13 +249,14 @@ async function join(deps: JoinDeps, self: NodeSelf) {
 }
 
 /** Conversations that several processes write. */
-function shareEntries(deps: Omit<JoinDeps, 'server' | 'log' | 'news'>) {
+function shareEntries(deps: Pick<JoinDeps, 'url' | 'pool' | 'owner' | 'clock' | 'commits'>) {
   const { owner, clock, commits } = deps;
   const { end, rows, adopt, dropMoved, nodes } = sharedOperations(commits, clock, owner);
   const files = createExclusion(deps, `nanobot ${owner} files`, FILES_LOCK);
   return {
     nodes,
     shared: { ...{ end, rows, adopt, dropMoved }, alone: files.run } satisfies SharedEntries,
+    cut: files.cut,
     close: files.close,
   };
 }
@@ -277,6 +296,7 @@ function createExclusion(
   return {
     run: <T>(work: (confirm: () => Promise<void>) => Promise<T>) =>
       lanes.run(lock, () => named(work)),
+    cut: () => connection?.end(),
     close: async () => connection?.close(),
   };
 }

@@ -39,8 +39,7 @@ export function openTables({ url, pool, name, server }: PostgresIndexOptions) {
     lanes.run('index', async () => {
       try {
         const open = await connected();
-        const silence = systemClock.timer(SILENCE_MS, () => open.end());
-        return await work(open).finally(() => silence[Symbol.dispose]());
+        return await open.within(SILENCE_MS, () => work(open));
       } catch (error) {
         throw isDatabaseError(error) ? storeErrorOf(error, server) : error;
       }
