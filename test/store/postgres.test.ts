@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Turn } from '../../src/kernel/bus/bus.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
@@ -88,6 +89,72 @@ describe.skipIf(!hasPostgres)('the store of a gateway in PostgreSQL', () => {
     await work.stop();
     await delivery.stop();
   }, 60_000);
+});
+
+describe.skipIf(!hasPostgres)('what the server refuses to store', () => {
+  /** Rows like these are refused with this SQLSTATE, each of them counted. */
+  async function refuse(url: string, on: string, state: string) {
+    await server.query(
+      url,
+      `CREATE SEQUENCE nanobot.refused MINVALUE 0;
+       CREATE FUNCTION nanobot.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         PERFORM nextval('nanobot.refused');
+         RAISE EXCEPTION 'refused' USING ERRCODE = '${state}'; END $$;
+       CREATE TRIGGER refuse BEFORE ${on} EXECUTE FUNCTION nanobot.refuse()`,
+    );
+    return {
+      times: async () => {
+        const [row] = await server.query(url, 'SELECT last_value AS times FROM nanobot.refused');
+        return Number(row?.['times']);
+      },
+      end: () =>
+        server.query(url, 'DROP FUNCTION nanobot.refuse CASCADE; DROP SEQUENCE nanobot.refused'),
+    };
+  }
+
+  it('for lack of room is not done again: neither an answer nor a send', async () => {
+    const url = await server.database();
+    await using store = await openPostgresStore({ url, clock, log, isGateway: true });
+    const bus = createMessageBus({ store, clock, log, limits: LIMITS });
+    const courier = scriptedCourier({ announcesRequests: true });
+    let turns = 0;
+    const work = startWork(bus, async (turn) => {
+      turns += 1;
+      return resultOf(turn, 'answer');
+    });
+    const delivery = startDelivery(bus, courier);
+    for (const on of [
+      'INSERT ON nanobot.outbound FOR EACH ROW',
+      `UPDATE ON nanobot.outbound FOR EACH ROW WHEN (NEW.state = 'sent')`,
+    ]) {
+      const refusal = await refuse(url, on, '53100');
+      await bus.accept([queued('c', on)]);
+      await expect.poll(refusal.times).toBeGreaterThan(0);
+      await refusal.end();
+      const rest = { pending: 0, running: 0, outboundQueued: 0, unknown: 0, dead: 0 };
+      await expect.poll(() => bus.stats()).toMatchObject(rest);
+    }
+    expect({ turns, sent: courier.texts() }).toEqual({ turns: 2, sent: ['answer', 'answer'] });
+    await work.stop();
+    await delivery.stop();
+  });
+
+  it('leaves no turn with a process that works again', async () => {
+    const url = await server.database();
+    const node = { name: 'n', role: 'all', version: '1', config: '' } as const;
+    const shared = { isGateway: true, isShared: true, node };
+    await using store = await openPostgresStore({ url, clock, log, ...shared });
+    const bus = createMessageBus({ store, clock, log, limits: LIMITS });
+    const answer = async (turn: Turn) => resultOf(turn, 'answer');
+    const refusal = await refuse(url, 'INSERT ON nanobot.outbound FOR EACH ROW', '23514');
+    const failed = startWork(bus, answer);
+    await bus.accept([queued('c', 'm')]);
+    await expect(failed.over).rejects.toMatchObject({ code: 'store_failed' });
+    await refusal.end();
+    const work = startWork(bus, answer);
+    await expect.poll(() => bus.stats()).toMatchObject({ pending: 0, outboundQueued: 1 });
+    await work.stop();
+  });
 });
 
 describe.skipIf(!hasPostgres)('a server with a standby', () => {

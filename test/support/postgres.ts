@@ -38,6 +38,8 @@ export type PostgresServer = AsyncDisposable & {
   /** Always the same database, without our tables; faster than a new one. */
   emptied(): Promise<string>;
   query(url: string, sql: string): Promise<readonly Record<string, unknown>[]>;
+  /** The server may use this folder. */
+  own(path: string): void;
   /** Ends at once, like a server that crashed. */
   crash(): Promise<void>;
   /** Ends with all its processes (`kill -9`), like a machine that lost its power. */
@@ -59,7 +61,7 @@ export type Standby = Pick<PostgresServer, 'port' | 'crash' | 'start'> &
 /** @param settings with `ssl=on` it has a certificate for localhost, `cert.pem` in its folder */
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'nanobot-pg-'));
-  if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
+  own(folder);
   const data = join(folder, 'data');
   const passwordFile = join(folder, 'password');
   writeFileSync(passwordFile, PASSWORD);
@@ -98,6 +100,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     folder,
     port,
     query,
+    own,
     standby,
     start: server.start,
     async database() {
@@ -117,6 +120,10 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function own(path: string): void {
+  if (user.uid !== undefined) chownSync(path, user.uid, user.gid);
 }
 
 function run(folder: string, program: string, args: readonly string[]): void {

@@ -4,6 +4,7 @@
 
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Settlement } from '../message/delivery.ts';
+import { shortageOf } from '../message/errors.ts';
 import { type AccountName, accountName } from '../message/ids.ts';
 import type { DeliveryRecord, Telemetry } from '../observe/telemetry.ts';
 import type { AcceptResult, InboundEntry } from './bus.ts';
@@ -160,6 +161,27 @@ export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
       return isOver;
     },
   };
+}
+
+/**
+ * What was done, such as an answer or a send, is not done again for lack of room to note it.
+ * @param restMs until the next try; undefined: no further try, the error is thrown
+ */
+export async function whenThereIsRoom<T>(
+  clock: Clock,
+  restMs: (what: string, error: unknown) => number | undefined,
+  write: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await write();
+    } catch (error) {
+      const what = shortageOf(error);
+      const ms = what === undefined ? undefined : restMs(what, error);
+      if (ms === undefined) throw error;
+      await clock.sleep(ms);
+    }
+  }
 }
 
 // One timer for the next due time. Nothing due, no timer.

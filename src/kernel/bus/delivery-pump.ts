@@ -17,13 +17,21 @@ import { after, BACKOFF, DeliveryError, NEVER } from '../message/errors.ts';
 import type { NativeId } from '../message/ids.ts';
 import type { Telemetry } from '../observe/telemetry.ts';
 import type { Courier, DeliverOptions, SendContext } from './bus.ts';
-import { type ClaimLoop, createClaimLoop, measureDelivery, type Place } from './claim-loop.ts';
+import {
+  type ClaimLoop,
+  createClaimLoop,
+  measureDelivery,
+  type Place,
+  whenThereIsRoom,
+} from './claim-loop.ts';
 import type { BusStore, ClaimedDelivery } from './store/store.ts';
 
 /** Longest try to send one message; a channel's own deadlines are shorter. */
 const SEND_DEADLINE_MS = 5 * 60_000;
 /** How long a current send may take after the pump is stopped. */
 const STOP_GRACE_MS = 5000;
+/** Between two tries to note something for which the disk has no room. */
+const ROOM_MS = 1000;
 
 type DeliveryPumpDeps = {
   readonly store: BusStore;
@@ -88,7 +96,7 @@ export function createDeliveryPump(
     sending.add(controller);
     const from = { at: clock.now(), started: clock.monotonic() };
     try {
-      const settlement = await trySend(delivery, { courier: courier, store, clock, signal });
+      const settlement = await trySend(delivery, { courier, store, clock, signal, noted });
       report(delivery, settlement);
       measureDelivery(deps, courier.account, delivery, settlement, from);
       const settled = settle(delivery, settlement);
@@ -101,10 +109,15 @@ export function createDeliveryPump(
   }
 
   function settle(delivery: ClaimedDelivery, settlement: Settlement): Promise<unknown> {
-    const settled = deps.store.settle(delivery, settlement);
+    const settled = noted(() => deps.store.settle(delivery, settlement));
     const isOver = settlement.kind === 'dead' || settlement.kind === 'unknown';
     if (isOver) courier.setAside?.(delivery.message, settlement);
     return settled;
+  }
+
+  function noted<T>(write: () => Promise<T>): Promise<T> {
+    const restMs = () => (signal.aborted || loop.isStopping ? undefined : ROOM_MS);
+    return whenThereIsRoom(deps.clock, restMs, write);
   }
 
   function interrupt(): void {
@@ -134,6 +147,8 @@ type SendTryDeps = {
   readonly store: BusStore;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Waits for room on the disk. */
+  noted<T>(write: () => Promise<T>): Promise<T>;
 };
 
 async function trySend(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settlement> {
@@ -165,7 +180,7 @@ async function askPlatform(
 }
 
 async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settlement> {
-  const { courier, clock, signal, store } = deps;
+  const { courier, clock, signal, store, noted } = deps;
   const isAnnouncing = courier.announcesRequests === true;
   let last: NativeId | undefined;
   let history: DeliveryHistory = delivery;
@@ -189,16 +204,18 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
     async partSent(id, isLast = false) {
       // The doubt was about this part.
       history = { ...history, inDoubt: false, wasRepeated: false };
-      isRequesting = !isAnnouncing;
       if (isLast) last = id;
-      else goesOn(await store.partSent(delivery, id));
+      else goesOn(await noted(() => store.partSent(delivery, id)));
+      // Not before it is noted: it would be sent again.
+      isRequesting = !isAnnouncing;
     },
   };
   try {
     const { nativeIds } = await courier.send(delivery.message, context);
     return { kind: 'sent', nativeIds };
   } catch (error) {
-    if (last !== undefined) await store.partSent(delivery, last);
+    const part = last;
+    if (part !== undefined) await noted(() => store.partSent(delivery, part));
     if (isStopped) return { kind: 'stopped', reason: STOPPED };
     const failed = failedTryOf(error, courier);
     const certain = isRequesting ? failed : ({ ...failed, certainty: 'not_sent' } as const);

@@ -16,7 +16,13 @@ import {
   TurnInterrupted,
   type WorkOptions,
 } from './bus.ts';
-import { type ClaimLoop, createAlarm, createClaimLoop, type Place } from './claim-loop.ts';
+import {
+  type ClaimLoop,
+  createAlarm,
+  createClaimLoop,
+  type Place,
+  whenThereIsRoom,
+} from './claim-loop.ts';
 import type { LaneNews, SharedStore, StoreNews } from './store/shared.ts';
 import type { BusStore, ClaimedTurn, NewEntryRow, TurnEnding } from './store/store.ts';
 
@@ -216,14 +222,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     const what = shortageOf(error);
     const waitedMs = clock.now() - turn.messages[0].message.receivedAt;
     if (what !== undefined && waitedMs < BLAMELESS_MS) {
-      const { waitMs, isNew } = deps.shortage.met(clock.monotonic(), running.size);
-      if (isNew) {
-        log.error('the process is short of something, turns wait', { what, error });
-        options.onShortage?.(what);
-      }
-      rest?.[Symbol.dispose]();
-      rest = clock.timer(waitMs, () => pump());
-      return { kind: 'deferred', at: clock.now() + waitMs, reason };
+      return { kind: 'deferred', at: clock.now() + restFor(what, error), reason };
     }
     if (turn.failures + 1 < options.maxAttempts) {
       const waitMs = retryDelayMs(turn.failures + 1);
@@ -231,6 +230,19 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
       return { kind: 'retry', at: clock.now() + waitMs, reason };
     }
     return poisoned(turn, reason);
+  }
+
+  /** For how many milliseconds no turn starts. */
+  function restFor(what: string, error: unknown): number {
+    const { shortage, clock, log } = deps;
+    const { waitMs, isNew } = shortage.met(clock.monotonic(), running.size);
+    if (isNew) {
+      log.error('the process is short of something, turns wait', { what, error });
+      options.onShortage?.(what);
+    }
+    rest?.[Symbol.dispose]();
+    rest = clock.timer(waitMs, () => pump());
+    return waitMs;
   }
 
   function poisoned(turn: RunningTurn, reason: string): TurnEnding {
@@ -247,7 +259,11 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
       place.free();
       return ended;
     };
-    const ended = await (deps.entries?.endTurn(turn.session, write) ?? write([]));
+    const ended = await whenThereIsRoom(
+      deps.clock,
+      (what, error) => (loop.isStopping ? undefined : restFor(what, error)),
+      () => deps.entries?.endTurn(turn.session, write) ?? write([]),
+    );
     if (ended === 'ended') return;
     turn.abort(new TurnInterrupted('the claim was lost'));
     deps.log.warn('turn ended after its claim expired', { turnId: turn.id });

@@ -119,10 +119,7 @@ const SUSPECT_WAIT_MS = 1000;
 const suspectWaitMs = ({ deaths }: Pick<HeadRow, 'deaths'>) => SUSPECT_WAIT_MS * (1 + deaths);
 
 /** The first messages of held turns that were suspects before. */
-function suspectsAtWork(
-  tx: Transaction,
-  held = 'owner IS NOT NULL',
-): readonly { readonly seq: number }[] {
+function suspectsAtWork(tx: Transaction, held = HELD): readonly { readonly seq: number }[] {
   return tx.all<{ seq: number }>(
     `SELECT head.seq FROM session_lane JOIN inbound AS head ON head.seq =
        (SELECT min(seq) FROM inbound
@@ -133,8 +130,8 @@ function suspectsAtWork(
 }
 
 /** A process ended; its only running suspect is counted. */
-function judgeDeath(tx: Transaction): void {
-  const [suspect, ...others] = suspectsAtWork(tx, deadIn(tx));
+function judgeDeath(tx: Transaction, those: string): void {
+  const [suspect, ...others] = suspectsAtWork(tx, those);
   if (suspect !== undefined && others.length === 0) {
     tx.run('UPDATE inbound SET deaths = deaths + 1 WHERE seq = ?', suspect.seq);
   }
@@ -300,21 +297,26 @@ type HeldRow = { session: string; held_through: number; stop_reason: string | nu
 /** Takes over from processes that are gone. */
 export function takeOver(tx: Transaction): number {
   freeLeads(tx);
-  return recoverTurns(tx);
+  return release(tx, `${HELD} AND ${OF_THE_GONE}`);
 }
 
-/** What is held by a process that is gone: for the only working process, whatever is held. */
-const deadIn = ({ isShared }: Transaction) =>
-  `session_lane.owner IS NOT NULL${isShared ? ' AND session_lane.owner NOT IN (SELECT owner FROM node)' : ''}`;
+const HELD = 'session_lane.owner IS NOT NULL';
+const OF_THE_GONE = 'session_lane.owner NOT IN (SELECT owner FROM node)';
 
-/** Returns the turns of processes that are gone to the queue. */
+/** Returns to the queue what this process cannot be working on, as it begins to work. */
 export function recoverTurns(tx: Transaction): number {
+  const isOver = `(${OF_THE_GONE} OR session_lane.owner = '${tx.owner}')`;
+  return release(tx, tx.isShared ? `${HELD} AND ${isOver}` : HELD);
+}
+
+/** @param those the condition for lanes whose turns are over without an end */
+function release(tx: Transaction, those: string): number {
   const held = tx.all<HeldRow>(
-    `SELECT session, held_through, stop_reason FROM session_lane WHERE ${deadIn(tx)}`,
+    `SELECT session, held_through, stop_reason FROM session_lane WHERE ${those}`,
   );
   if (tx.isShared && held.length === 0) return 0;
   tx.tells?.('anything', '');
-  judgeDeath(tx);
+  judgeDeath(tx, those);
   for (const { session, held_through, stop_reason } of held) {
     if (stop_reason !== null) withdraw(tx, session, held_through, stop_reason);
   }
@@ -322,7 +324,7 @@ export function recoverTurns(tx: Transaction): number {
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS (SELECT 1 FROM inbound
          WHERE inbound.session = session_lane.session AND state = 'pending') THEN CAST(? AS BIGINT) END
-     WHERE ${deadIn(tx)}`,
+     WHERE ${those}`,
     tx.now,
   );
   holdSuspects(tx);
