@@ -8,7 +8,7 @@ import type { SessionKey } from '../kernel/message/ids.ts';
 import type { ModelMessage, TokenUsage } from '../kernel/message/transcript.ts';
 import type { RequestPiece } from '../kernel/sessions/rules/request-records.ts';
 import type { RequestLog } from '../kernel/sessions/store.ts';
-import { RecentMap } from '../lib/async.ts';
+import { RecentMap, rememberedForEach } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolSpec } from '../providers/provider.ts';
 import { MEMORY_TITLE, type PromptSection } from './rules/prompt.ts';
@@ -28,7 +28,6 @@ const MAX_PARTS = 200;
 
 /** Computed once for each tool, which is immutable, and for each recent part of a prompt. */
 export function createFingerprints() {
-  const tools = new WeakMap<ToolSpec, RequestPiece>();
   const parts = new RecentMap<string, string>(MAX_PARTS);
 
   function ofPart(text: string): string {
@@ -39,18 +38,14 @@ export function createFingerprints() {
 
   return {
     /** The part of a tool that is sent to the model, JSON. */
-    ofTool(tool: ToolSpec): RequestPiece {
-      const known = tools.get(tool);
-      if (known !== undefined) return known;
-      const { name, description, schema } = tool;
+    ofTool: rememberedForEach(({ name, description, schema }: ToolSpec): RequestPiece => {
       const text = JSON.stringify({ name, description, schema });
-      const piece = { print: fingerprintOf(text), text };
-      tools.set(tool, piece);
-      return piece;
-    },
+      return { print: fingerprintOf(text), text, isCommon: true };
+    }),
     /** One for each part of the section, in order. */
-    ofParts: (section: PromptSection): readonly NamedFingerprint[] =>
+    ofParts: rememberedForEach((section: PromptSection): readonly NamedFingerprint[] =>
       section.parts.map(({ name, text }) => ({ name, print: ofPart(text) })),
+    ),
   };
 }
 

@@ -11,6 +11,7 @@ import type { RequestPiece, RequestRecord } from '../kernel/sessions/rules/reque
 import type { ModelEvent } from '../providers/provider.ts';
 import { fingerprintOf, type RequestNotes } from './fingerprints.ts';
 import { type Asked, mayAct } from './model-call.ts';
+import { TOOLS_TITLE } from './rules/prompt.ts';
 import { textTokens } from './rules/tokens.ts';
 import { closingOf } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
@@ -190,10 +191,15 @@ function askedMain(turn: TurnContext, call: ModelCall, isOnlyWriting: boolean): 
   return kept(turn, asked, told, () => [
     ...system
       .flatMap(({ parts }) => parts)
-      .flatMap(({ text }, at) => ({ print: prompt[at]?.print ?? fingerprintOf(text), text })),
+      .flatMap(({ name, text }, at) => ({
+        ...{ print: prompt[at]?.print ?? fingerprintOf(text), text },
+        ...(name === TOOLS_TITLE ? COMMON : {}),
+      })),
     ...(tools ?? []).map(fingerprints.ofTool),
   ]);
 }
+
+const COMMON = { isCommon: true } as const;
 
 /** For a call of another model. */
 export function askedOther(turn: TurnContext, model: string): Named {

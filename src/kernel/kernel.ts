@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { redactedPicture } from '../agent/prepared.ts';
 import { LOCAL_CHANNELS } from '../channels/local-channel.ts';
-import { createPermits, createReaderMemory } from '../lib/async.ts';
+import { createPermits, createReaderMemory, rememberedFor } from '../lib/async.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { jsonRow, number, rowShape, text } from '../lib/json/json.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
@@ -28,7 +28,7 @@ import type { GatewayOptions } from './gateway.ts';
 import { guardedModelCalls } from './guards.ts';
 import { openGatewayStore, PAIRING_SCOPE } from './home-state.ts';
 import { createJudge } from './intake/fair-use.ts';
-import { gateOf, policyOf } from './intake/routes.ts';
+import { createGates, policyOf } from './intake/routes.ts';
 import { openMedia } from './media/files.ts';
 import { createMediaReader } from './media/media-reader.ts';
 import type { Settlement } from './message/delivery.ts';
@@ -63,11 +63,12 @@ export async function openKernel(
   const { clock, log, store, rows, bus, measuring } = foundations;
   const channels = createChannelDirectory();
   const questionRows = openQuestionRows(rows);
+  const gates = rememberedFor(createGates);
   const people = createPeople({
     settled: (id, words) => settle(questionRows, id, words),
     ...{ rows, clock, randomBytes, localChannels: LOCAL_CHANNELS },
     state: store.scope(PAIRING_SCOPE),
-    policy: (channel, account) => gateOf(channel, live.config, account),
+    policy: (channel, account) => gates(live.config)(channel, account),
     async release(messages) {
       await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
     },

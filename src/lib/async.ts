@@ -68,6 +68,16 @@ export function rememberedFor<K extends object, V>(work: (key: K) => V): (key: K
   };
 }
 
+/** The same for any number of objects, each as long as it is in use. */
+export function rememberedForEach<K extends object, V>(work: (key: K) => V): (key: K) => V {
+  const known = new WeakMap<K, { readonly value: V }>();
+  return (key) => {
+    const found = known.get(key) ?? { value: work(key) };
+    known.set(key, found);
+    return found.value;
+  };
+}
+
 /** A map of bounded size: beyond it, the entry set longest ago is dropped. */
 export class RecentMap<K, V> extends Map<K, V> {
   readonly #max: number;

@@ -8,6 +8,7 @@ import {
   ShortageError,
   shortageOf,
 } from '../kernel/message/errors.ts';
+import { rememberedForEach } from '../lib/async.ts';
 import { defined, type Fields, parseJson } from '../lib/json/json.ts';
 import { readProxy } from '../lib/net/address-rules.ts';
 import { proxyErrorIn, routed } from '../lib/net/proxies.ts';
@@ -355,7 +356,9 @@ export interface StreamReader<Piece> {
 /**
  * A stream of pieces that begins with the answer's first byte. @throws VendorError, ProviderError
  */
-export type Send<Piece> = (body: object) => Promise<AsyncIterable<readonly Piece[]>>;
+export type Send<Piece> = (body: RequestBody) => Promise<AsyncIterable<readonly Piece[]>>;
+
+type RequestBody = { readonly tools?: readonly object[] };
 
 /** The differences between the vendors' dialects. */
 type Wire<Piece> = {
@@ -367,6 +370,17 @@ type Wire<Piece> = {
   /** Some pieces only keep the connection alive. */
   carriesContent(piece: Piece): boolean;
 };
+
+/** JSON of bodies. A tool takes as long as a prompt to write, and is the same in every call. */
+function createBodyWriter() {
+  const textOf = rememberedForEach((tool: object) => JSON.stringify(tool));
+  return ({ tools, ...others }: RequestBody): string => {
+    const text = JSON.stringify(others);
+    return tools === undefined
+      ? text
+      : `${text.slice(0, -1)},"tools":[${tools.map(textOf).join(',')}]}`;
+  };
+}
 
 export function streamingProvider<Piece>(
   { vendor, apiKey, proxy = '', clock, timeouts, fetch }: ProviderDeps,
@@ -382,10 +396,15 @@ export function streamingProvider<Piece>(
     ...wire.headers,
   };
 
-  async function send(body: object, signal: AbortSignal): Promise<AsyncIterable<readonly Piece[]>> {
+  const textOf = createBodyWriter();
+
+  async function send(
+    body: RequestBody,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<readonly Piece[]>> {
     signal.throwIfAborted();
     const asked = { method: 'POST', redirect: 'manual', headers, signal } as const;
-    const answer: Answer = await ask(url, { ...asked, body: JSON.stringify(body) });
+    const answer: Answer = await ask(url, { ...asked, body: textOf(body) });
     const isOk = answer.status >= 200 && answer.status < 300;
     return isOk ? piecesOf(answer) : refuse(answer, url, vendor.name);
   }

@@ -65,6 +65,8 @@ type Draft = {
 export const MEMORY_FILE = 'memory/MEMORY.md';
 export const SKILLS_FOLDER = 'skills';
 export const MEMORY_TITLE = 'Memory';
+/** What the program writes about its tools. */
+export const TOOLS_TITLE = 'Tools';
 /** Name of the part that lists what does not fit. */
 export const LEFT_OUT = 'left out';
 const ALL_SKILLS = 'read_skill with the name "?" lists all';
@@ -103,7 +105,7 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
         },
         budgets.profilesTokens,
       ),
-      cut({ title: 'Tools', text: parts.toolGuidance, keep: 'first' }, budgets.guidanceTokens),
+      cut({ title: TOOLS_TITLE, text: parts.toolGuidance, keep: 'first' }, budgets.guidanceTokens),
     ],
     budgets.wholeTokens - fixedTokens,
   );

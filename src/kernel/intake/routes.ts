@@ -147,6 +147,17 @@ export function policyOf(
   return first === undefined ? LOCAL_CHANNEL : { ...CLOSED, medium: first.medium };
 }
 
+/** The gates of one configuration: they are asked for several times per message. */
+export function createGates(config: Config) {
+  const known = new Map<string, ConfiguredGate>();
+  return (channel: string, account?: AccountId): ConfiguredGate => {
+    const name = `${channel}:${account ?? ''}`;
+    const gate = known.get(name) ?? gateOf(channel, config, account);
+    known.set(name, gate);
+    return gate;
+  };
+}
+
 /** Without an account: the widest policy of the channel's accounts. */
 export function gateOf(channel: string, config: Config, account?: AccountId): ConfiguredGate {
   if (account !== undefined) {

@@ -5,7 +5,7 @@ import { appendFileSync, mkdirSync, statSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fingerprintOf } from '../../agent/fingerprints.ts';
-import { createLanes } from '../../lib/async.ts';
+import { createLanes, rememberedForEach } from '../../lib/async.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
 import { fieldsOf, isObject, parseJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -57,7 +57,8 @@ export const createRequestFiles = (deps: RequestFilesDeps) => new RequestFiles(d
 export class RequestFiles implements RequestLog, AsyncDisposable {
   readonly #deps: RequestFilesDeps;
   readonly #lanes = createLanes();
-  readonly #known = new Map<SessionKey, Known>();
+  /** By the stem of the file. */
+  readonly #known = new Map<string, Known>();
   readonly #running = new Set<Promise<void>>();
   /** JSON of texts, by fingerprint. */
   readonly #masked = new Map<string, string>();
@@ -68,16 +69,20 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
   }
 
   keep(session: SessionKey, ask: RequestPiece, pieces: () => readonly RequestPiece[]): void {
-    const known = this.#known.get(session);
-    const isFresh = known !== undefined && this.#deps.clock.now() - known.checkedAt < CHECK_MS;
-    if (isFresh && known.asks.includes(ask.print)) return;
     const stem = stemOf(session);
-    const write = () => this.#write(session, stem, ask, pieces);
+    if (this.#fresh(stem)?.asks.includes(ask.print) === true) return;
+    const write = () => this.#write(stem, ask, pieces);
     const running: Promise<void> = this.#lanes
       .run(stem, write)
       .catch((error) => this.#deps.log.warn('request log not written', { error }))
       .finally(() => this.#running.delete(running));
     this.#running.add(running);
+  }
+
+  #fresh(stem: string): Known | undefined {
+    const known = this.#known.get(stem);
+    const isFresh = known !== undefined && this.#deps.clock.now() - known.checkedAt < CHECK_MS;
+    return isFresh ? known : undefined;
   }
 
   /** Erases text of these chats; returns how many pieces contained it. */
@@ -91,7 +96,8 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
       const stem = name.endsWith(REQUEST_LOG_SUFFIX)
         ? name.slice(0, -REQUEST_LOG_SUFFIX.length)
         : undefined;
-      if (stem === undefined || torn !== undefined || !isTheirs({ stem })) continue;
+      if (stem === undefined || torn !== undefined) continue;
+      if (stem !== COMMON && !isTheirs({ stem })) continue;
       changed += await this.#lanes.run(stem, () => forgetIn(join(folder, name), holds));
     }
     return changed;
@@ -103,20 +109,30 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
   }
 
   async #write(
-    session: SessionKey,
     stem: string,
     ask: RequestPiece,
     pieces: () => readonly RequestPiece[],
   ): Promise<void> {
+    const { common = [], own = [] } = Object.groupBy(pieces(), ({ isCommon }) =>
+      isCommon === true ? 'common' : 'own',
+    );
+    const there = this.#fresh(COMMON)?.prints ?? '';
+    if (common.some(({ print }) => !there.includes(print))) {
+      await this.#lanes.run(COMMON, () => this.#add(COMMON, common));
+    }
+    await this.#add(stem, own, ask);
+  }
+
+  async #add(stem: string, pieces: readonly RequestPiece[], ask?: RequestPiece): Promise<void> {
     const { folder, clock, redact, maxBytes = MAX_BYTES } = this.#deps;
     const path = requestLogPath(folder, stem);
     const before = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-    const known = this.#known.get(session);
+    const known = this.#known.get(stem);
     const isAsLeft = known !== undefined && known.size === before;
     const asks = isAsLeft ? known.asks : [];
-    if (isAsLeft && asks.includes(ask.print)) return this.#note(session, known);
     const there = isAsLeft ? known.prints : fingerprintsOf(await linesIn(path, before));
-    const wanted = new Map([...pieces(), ask].map((piece) => [piece.print, piece]));
+    const all = ask === undefined ? pieces : [...pieces, ask];
+    const wanted = new Map(all.map((piece) => [piece.print, piece]));
     const missing = [...wanted.values()].filter(({ print }) => !there.includes(print));
     // An incomplete line ends where this one begins.
     const data = missing.length === 0 ? '' : `\n${this.#encoded(missing)}`;
@@ -126,12 +142,13 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
       const now = missing.map(({ print, text }) => ({ print, at, text: redact(text) }));
       const all = [...(await linesIn(path, before)), ...now];
       await writeRequestLines(path, halved(all, wanted, maxBytes / 2));
-      this.#known.delete(session);
+      this.#known.delete(stem);
       return;
     }
     if (data !== '') appendTo(path, data);
     const prints = [there, fingerprintsOf(missing)].join(' ');
-    this.#note(session, { asks: [ask.print, ...asks].slice(0, MAX_ASKS), prints, size });
+    const complete = ask === undefined ? [] : [ask.print, ...asks].slice(0, MAX_ASKS);
+    this.#note(stem, { asks: complete, prints, size });
   }
 
   /**
@@ -153,9 +170,9 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
     return lines.join('');
   }
 
-  #note(session: SessionKey, known: Omit<Known, 'checkedAt'>): void {
-    this.#known.delete(session);
-    this.#known.set(session, { ...known, checkedAt: this.#deps.clock.now() });
+  #note(stem: string, known: Omit<Known, 'checkedAt'>): void {
+    this.#known.delete(stem);
+    this.#known.set(stem, { ...known, checkedAt: this.#deps.clock.now() });
     const [oldest] = this.#known.keys();
     if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
   }
@@ -214,12 +231,14 @@ function withoutWords(text: string, holds: Holds): string {
   return holds(left.join('\n')) ? FORGOTTEN : left.join('\n');
 }
 
-// The request log on disk: a file for each conversation in a folder of its own, a line for each
-// piece, once. An incomplete line is skipped; its piece counts as not stored.
+// The request log on disk: a file for each conversation and one for all of them in a folder of its
+// own, a line for each piece, once. An incomplete line is skipped; its piece counts as not stored.
 
 /** In the sessions folder. */
 const REQUEST_LOG_FOLDER = 'asked';
 const REQUEST_LOG_SUFFIX = '.jsonl';
+/** Of the common pieces: no conversation has a stem without a channel. */
+const COMMON = 'common';
 
 /** `at`: when it was first used in a request, epoch milliseconds. */
 type RequestLine = RequestPiece & { readonly at: number };
@@ -258,8 +277,10 @@ async function writeRequestLines(path: string, lines: readonly RequestLine[]): P
 
 /** Everything stored for a conversation; `sessions`: their folder. */
 export async function readRequests(sessions: string, session: SessionKey): Promise<RequestTexts> {
-  const lines = await readRequestLines(requestLogPath(sessions, stemOf(session)));
-  return new Map((lines ?? []).map(({ print, text }) => [print, text]));
+  const files = await Promise.all(
+    [COMMON, stemOf(session)].map((stem) => readRequestLines(requestLogPath(sessions, stem))),
+  );
+  return new Map(files.flatMap((lines) => lines ?? []).map(({ print, text }) => [print, text]));
 }
 
 // Deletes parts of the request log together with their conversations: what no remaining entry
@@ -277,6 +298,7 @@ export async function purgeRequests(
   const left = await stemsIn(sessions);
   for (const name of names.filter((each) => each.endsWith(REQUEST_LOG_SUFFIX))) {
     const stem = name.slice(0, -REQUEST_LOG_SUFFIX.length);
+    if (stem === COMMON) continue;
     if (stems.has(stem) || !left.has(stem)) await purgeOne(sessions, stem, before);
   }
 }
@@ -317,17 +339,11 @@ export const removeAllRequests = (sessions: string) =>
 // Contains no secrets.
 
 /** Computed once for each configuration. */
-export function createRequestConfig(): (config: Config) => RequestPiece {
-  const made = new WeakMap<Config, RequestPiece>();
-  return (config) => {
-    const text = () => JSON.stringify(shaping(config));
-    const piece = made.get(config) ?? pieceOf(text());
-    made.set(config, piece);
-    return piece;
-  };
-}
-
-const pieceOf = (text: string): RequestPiece => ({ print: fingerprintOf(text), text });
+export const createRequestConfig = () =>
+  rememberedForEach((config: Config): RequestPiece => {
+    const text = JSON.stringify(shaping(config));
+    return { print: fingerprintOf(text), text, isCommon: true };
+  });
 
 function shaping({ agents, localModels, media, sessions }: Config) {
   const { workspace: _, compaction, ...defaults } = agents.defaults;

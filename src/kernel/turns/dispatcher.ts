@@ -360,7 +360,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     const { bus, routes } = deps;
     const { session, chat } = turn;
     const isHere = () => isAnsweredIn(routes, session, newestMessage(), chat);
-    const show = turnShow(view, { live: bus.live, isHere });
+    const show = turnShow(view, { live: bus.live, clock: deps.clock, isHere });
     let outcome: TurnOutcome | undefined;
     try {
       const events = setup.agent.run(await input(terms, show, settled), context, signal);

@@ -248,29 +248,38 @@ function activityOf(event: Extract<AgentEvent, { type: 'tool_started' }>) {
 
 type TurnShowDeps = {
   readonly live: LiveTopic;
+  readonly clock: Clock;
   /** Whether the answer will be given where the turn began. */
   isHere(): Promise<boolean>;
 };
 
+/** Looking costs a read of the store, and tokens of an answer come every few milliseconds. */
+const LOOK_AGAIN_MS = 100;
+
 export type TurnShow = ReturnType<typeof turnShow>;
 
-export function turnShow(view: TurnView, { live, isHere: isStillHere }: TurnShowDeps) {
+export function turnShow(view: TurnView, { live, clock, isHere: isStillHere }: TurnShowDeps) {
   let hasMoved = false;
+  let lookedAt = Number.NEGATIVE_INFINITY;
 
-  async function publish(picture: () => LiveUpdate): Promise<void> {
-    if (hasMoved) return;
+  async function look(): Promise<void> {
+    lookedAt = clock.monotonic();
     const isHere = await isStillHere();
-    if (hasMoved) return;
-    hasMoved = !isHere;
-    live.publish(isHere ? picture() : view.moved());
+    if (isHere || hasMoved) return;
+    hasMoved = true;
+    live.publish(view.moved());
   }
 
   return {
     async show(event: AgentEvent): Promise<void> {
       const picture = view.apply(event);
-      await publish(() => picture);
+      if (clock.monotonic() - lookedAt >= LOOK_AGAIN_MS) await look();
+      if (!hasMoved) live.publish(picture);
     },
-    end: (outcome: TurnOutcome | undefined): Promise<void> => publish(() => view.ended(outcome)),
+    async end(outcome: TurnOutcome | undefined): Promise<void> {
+      await look();
+      if (!hasMoved) live.publish(view.ended(outcome));
+    },
   };
 }
 

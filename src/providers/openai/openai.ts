@@ -8,6 +8,7 @@ import type {
   ChatCompletionMessageParam,
   ChatCompletionTool,
 } from 'openai/resources/chat/completions';
+import { rememberedForEach } from '../../lib/async.ts';
 import {
   argumentsObject,
   Completion,
@@ -235,6 +236,7 @@ class ToolCallFragments {
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   const { vendor, apiBase, apiKey } = deps;
   // Another service at a configured address may refuse unknown fields.
+  const toolOf = rememberedForEach(wireTool);
   const takesCacheKey = vendor.quirks.takesCacheKey === true && apiBase === vendor.apiBase;
   return streamingProvider<ChatCompletionChunk>(deps, apiBase, {
     url: `${apiBase.replace(/\/$/, '')}/chat/completions`,
@@ -243,7 +245,7 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
     open: (request, send) =>
       openShowing(request, deps, (seen, shown) =>
         send({
-          ...openaiRequest(seen, vendor.quirks, shown),
+          ...openaiRequest(seen, vendor.quirks, shown, toolOf),
           ...(takesCacheKey ? cacheKeyField(request) : {}),
         }),
       ),
@@ -271,6 +273,7 @@ export function openaiRequest(
   request: ModelRequest,
   quirks: Quirks,
   shown: ShownImages = NO_IMAGES,
+  toolOf = wireTool,
 ): ChatCompletionCreateParamsStreaming {
   const { thinkingBudget = 0, temperature } = request;
   const limitField = quirks.maxTokensField ?? 'max_tokens';
@@ -288,7 +291,7 @@ export function openaiRequest(
     [limitField]: request.maxTokens + thinkingBudget,
     ...(quirks.noUsageOption === true ? {} : { stream_options: { include_usage: true } }),
     ...(sampled ? { temperature } : {}),
-    ...(request.tools.length === 0 ? {} : toolFields(request)),
+    ...(request.tools.length === 0 ? {} : toolFields(request, toolOf)),
     ...quirks.extras?.(request),
   };
 }
@@ -299,8 +302,8 @@ export function cacheKeyField({ conversation }: ModelRequest) {
   return { prompt_cache_key: createHash('sha256').update(conversation).digest('hex').slice(0, 32) };
 }
 
-function toolFields(request: ModelRequest) {
-  const tools = request.tools.map(wireTool);
+function toolFields(request: ModelRequest, toolOf: typeof wireTool) {
+  const tools = request.tools.map((tool) => toolOf(tool));
   return request.toolChoice === undefined ? { tools } : { tools, tool_choice: request.toolChoice };
 }
 

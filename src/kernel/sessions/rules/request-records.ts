@@ -9,7 +9,12 @@ import { AGENT_MODES } from '../../config/settings-fields.ts';
 import { FORGOTTEN } from './forgetting.ts';
 
 /** A text with the fingerprint by which others refer to it. */
-export type RequestPiece = { readonly print: string; readonly text: string };
+export type RequestPiece = {
+  readonly print: string;
+  readonly text: string;
+  /** About nobody, and the same in many conversations: stored once for all of them. */
+  readonly isCommon?: true;
+};
 
 const print = z.string().min(1);
 const rights = z.object({
