@@ -4,7 +4,8 @@
 import { describe, expect, it } from 'vitest';
 import type { SendContext } from '../../src/kernel/bus/bus.ts';
 import { BACKOFF, DeliveryError } from '../../src/kernel/message/errors.ts';
-import { nativeId, turnId } from '../../src/kernel/message/ids.ts';
+import { mediaId, nativeId, turnId } from '../../src/kernel/message/ids.ts';
+import type { OutboundMessage } from '../../src/kernel/message/message.ts';
 import {
   type BusBench,
   chat,
@@ -23,6 +24,10 @@ import {
 
 const ANNOUNCING = { onUnknown: 'resend', announcesRequests: true } as const;
 const PARTS = ['p1', 'p2', 'p3', 'p4'];
+const PICTURE: NonNullable<OutboundMessage['attachments']>[number] = {
+  ...{ kind: 'image', media: mediaId('a'.repeat(64)), name: 'a.png' },
+  ...{ mimeType: 'image/png', sizeBytes: 1 },
+};
 
 /** Sends what is left of four parts and notes each request with its mark; `dies` names where it ends. */
 function partCourier(requests: string[], dies: (place: string) => boolean = () => false) {
@@ -67,10 +72,10 @@ export function partsContract(name: string, makeBench: MakeBusBench): void {
     it('goes on unmarked behind any number of deaths between two parts', async () => {
       await using bench = await makeBench();
       const requests: string[] = [];
-      const first = await deliverUntil(bench, 'before p1', requests);
+      const first = await deliverUntil(bench, 'before p2', requests);
       await first.bus.send(outbound('a', 'a1'));
       await first.dead();
-      for (const place of ['before p2', 'before p2', 'before p3', 'before p4']) {
+      for (const place of ['before p2', 'before p3', 'before p4']) {
         await (await deliverUntil(bench, place, requests)).dead();
       }
       await using last = await bench.open();
@@ -96,6 +101,20 @@ export function partsContract(name: string, makeBench: MakeBusBench): void {
       await delivery.stop();
       expect(requests).toEqual(['p1', 'again p1', 'p2', 'again p2', 'p3', 'again p3', 'p4']);
       expect((await last.trace(outbound('a', 'a1').id))?.state).toBe('sent');
+    });
+
+    it.each([
+      ['a text is', {}, 'again p1'],
+      ['a file is not', { attachments: [PICTURE] }, 'p1'],
+    ])('%s in doubt behind a death between its claim and its first part', async (_, with_, p1) => {
+      await using bench = await makeBench();
+      const requests: string[] = [];
+      const first = await deliverUntil(bench, 'before p1', requests);
+      await first.bus.send({ ...outbound('a', 'a1'), ...with_ });
+      await first.dead();
+      const second = await deliverUntil(bench, 'during p4', requests);
+      await second.dead();
+      expect(requests).toEqual([p1, 'p2', 'p3', 'p4']);
     });
 
     it('is in doubt no more once the part in doubt has arrived', async () => {

@@ -185,6 +185,8 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
   let last: NativeId | undefined;
   let history: DeliveryHistory = delivery;
   let isRequesting = !isAnnouncing;
+  /** With the claim. */
+  let isRecorded = delivery.isRequesting;
   let isStopped = false;
   const goesOn = (isWanted: boolean) => {
     isStopped = !isWanted;
@@ -198,12 +200,13 @@ async function send(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settl
     repeatsUnknown: delivery.inDoubt,
     ...(delivery.draft === undefined ? {} : { draft: delivery.draft }),
     async requestBegins() {
-      goesOn(await store.requestBegins(delivery));
+      goesOn(await (isRecorded ? store.isStillWanted : store.requestBegins)(delivery));
       isRequesting = true;
     },
     async partSent(id, isLast = false) {
       // The doubt was about this part.
       history = { ...history, inDoubt: false, wasRepeated: false };
+      isRecorded = false;
       if (isLast) last = id;
       else goesOn(await noted(() => store.partSent(delivery, id)));
       // Not before it is noted: it would be sent again.

@@ -127,6 +127,7 @@ export function bindOperations(
       return writeLast(free)(outbound.claimDeliveries)(account, free, ...how);
     },
     requestBegins: write(outbound.requestBegins),
+    isStillWanted: read(outbound.isStillWanted),
     partSent: write(outbound.partSent),
     markRepeat: write(outbound.markRepeat),
     settle: write(outbound.settle),

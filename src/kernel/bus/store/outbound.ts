@@ -76,11 +76,15 @@ export function claimDeliveries(
      ORDER BY ready_at, ord LIMIT ?`,
     ...[account, tx.now, places()],
   );
-  for (const { id } of due) {
+  const claimed = due.map((row): ClaimedDelivery => {
+    const delivery = claimedDelivery({ ...row, attempts: row.attempts + 1 }, tx.now);
+    return { ...delivery, isRequesting: !announcesRequests || isSentAtOnce(delivery) };
+  });
+  for (const { id, isRequesting } of claimed) {
     tx.run(
       `UPDATE outbound SET state = 'sending', attempts = attempts + 1, owner = ?, claimed_at = ?,
          ready_at = NULL, requesting = ? WHERE id = ?`,
-      ...[tx.owner, tx.now, announcesRequests ? 0 : null, id],
+      ...[tx.owner, tx.now, announcesRequests ? Number(isRequesting) : null, id],
     );
   }
   const next = tx.first<{ at: number }>(
@@ -88,9 +92,15 @@ export function claimDeliveries(
      ORDER BY ready_at LIMIT 1`,
     account,
   );
-  const claimed = due.map((row) => claimedDelivery({ ...row, attempts: row.attempts + 1 }, tx.now));
   return { claimed, nextAt: next?.at };
 }
+
+/**
+ * The request of a new text begins as soon as it is claimed. Recording both together saves each
+ * answer a sync of the disk; a process that dies in between leaves a needless doubt.
+ */
+const isSentAtOnce = ({ draft, sentParts, message: { attachments = [] } }: ClaimedDelivery) =>
+  draft === undefined && sentParts.length === 0 && attachments.length === 0;
 
 /** For the one delivering process: whatever is being sent belonged to an earlier process. */
 export function recoverDeliveries(
@@ -131,16 +141,29 @@ function claimedDelivery(row: OutboundRow, now: number): ClaimedDelivery {
 const HELD = `id = ? AND attempts = ? AND owner = ? AND state = 'sending'`;
 const heldBy = (hold: DeliveryHold, owner: string): SqlValue[] => [hold.id, hold.attempt, owner];
 
+const mayBeSent = ({ isShared }: Transaction) =>
+  `${HELD} AND stopped IS NULL ${
+    isShared
+      ? 'AND EXISTS (SELECT 1 FROM leader WHERE resource = channel AND leader.owner = outbound.owner)'
+      : ''
+  }`;
+
 /** False if it must not be sent (any more): it was stopped, or is held by another process. */
 export function requestBegins(tx: Transaction, hold: DeliveryHold): boolean {
-  const isLeading = tx.isShared
-    ? 'AND EXISTS (SELECT 1 FROM leader WHERE resource = channel AND leader.owner = outbound.owner)'
-    : '';
   const changes = tx.change(
-    `UPDATE outbound SET requesting = 1 WHERE ${HELD} AND stopped IS NULL ${isLeading}`,
+    `UPDATE outbound SET requesting = 1 WHERE ${mayBeSent(tx)}`,
     ...heldBy(hold, tx.owner),
   );
   return changes > 0;
+}
+
+/** The same for a request that is recorded with its claim. */
+export function isStillWanted(tx: Transaction, hold: DeliveryHold): boolean {
+  const row = tx.first<{ id: string }>(
+    `SELECT id FROM outbound WHERE ${mayBeSent(tx)}`,
+    ...heldBy(hold, tx.owner),
+  );
+  return row !== undefined;
 }
 
 /** The doubt was about this part; the next one has not been tried yet. */

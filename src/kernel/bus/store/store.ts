@@ -242,6 +242,8 @@ export interface BusStore extends BusRecords {
   ): Promise<Claims<ClaimedDelivery>>;
   /** See `SendContext`; false if the message must not be sent any more. */
   requestBegins(hold: DeliveryHold): Promise<boolean>;
+  /** The same where the claim has recorded it. */
+  isStillWanted(hold: DeliveryHold): Promise<boolean>;
   /** False if no further part of it may be sent. */
   partSent(hold: DeliveryHold, part: NativeId): Promise<boolean>;
   /** Records beforehand that a message in doubt is sent again. */
