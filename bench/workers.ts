@@ -27,11 +27,14 @@ const QUICK_TURNS = 100;
 const WARM_UP_TURNS = 30;
 const IDLE_MS = 20_000;
 const SECOND_MS = 1000;
-const FILES = 8;
+const FILES = 2;
 const LINES_PER_FILE = 8000;
 const FIRST_CHAT = 20_000;
 /** Reads all of the files and finds nothing. */
-const SEARCH = { name: 'search_files', arguments: { query: 'no such words', path: 'records' } };
+const SEARCH = {
+  name: 'search_files',
+  arguments: { query: 'no such (words|things)', regex: true, path: 'records' },
+};
 
 /** The processes of one installation, and how much processor time the database took. */
 type Setup = {

@@ -273,6 +273,22 @@ describe('search_files', () => {
     await expect(run('search_files', { query: '(?=x)', regex: true })).rejects.toThrow(/RE2/);
     await expect(run('search_files', { query: '' })).rejects.toThrow(/query, a name/);
   });
+
+  it('lets other work pass while it searches a large text', async () => {
+    const { files, run, workspace } = await createNotes();
+    await writeFile(join(workspace, 'large.txt'), 'a line like all the others\n'.repeat(30_000));
+    const read = vi.spyOn(files, 'read');
+    let turns = 0;
+    const spin = () => {
+      if (read.mock.settledResults[0]?.type === 'fulfilled') turns += 1;
+      spinning = setImmediate(spin);
+    };
+    let spinning = setImmediate(spin);
+    onTestFinished(() => clearImmediate(spinning));
+    const input = { query: 'nobody (says|writes)', name: 'large.txt', regex: true };
+    expect(await run('search_files', input)).toBe('Nothing was found.');
+    expect(turns).toBeGreaterThan(5);
+  });
 });
 
 describe('search', () => {

@@ -1,9 +1,11 @@
 // Tool: finds files of the workspace by name or content; links and protected files are left out.
 
 import { posix } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { reachesOthers } from '../../kernel/message/untrusted.ts';
+import { createLanes, type Lanes } from '../../lib/async.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import type { LinearPattern } from '../../lib/linear-pattern.ts';
@@ -65,6 +67,8 @@ const MAX_FILE_BYTES = 1_000_000;
 const MAX_READ_BYTES = 50_000_000;
 /** Opened in parallel. */
 const READ_AT_ONCE = 8;
+/** Searched without a pause: some 4 ms for a regular expression. */
+const SLICE_CHARS = 100_000;
 const MAX_HITS = 200;
 const DEFAULT_HITS = 50;
 const MAX_LINE_CHARS = 300;
@@ -89,6 +93,7 @@ const input = z.object({
 type Input = z.infer<typeof input>;
 
 export function createSearchFiles(access: WorkspaceAccess) {
+  const lanes = createLanes();
   return defineTool({
     name: 'search_files',
     aliases: ['Grep', 'grep', 'Glob', 'glob', 'find', 'rg', 'find_files', 'file_search'],
@@ -110,18 +115,25 @@ export function createSearchFiles(access: WorkspaceAccess) {
       }
       checkNotes(path, context);
       const pattern = query.trim() === '' ? undefined : await patternOf(asked);
-      return createFileSearch(access, context, asked).run(pattern);
+      return createFileSearch({ access, lanes }, context, asked).run(pattern);
     },
   });
 }
 
-async function patternOf({ query, regex }: Input): Promise<LinearPattern> {
+/** `mayOccurIn`: false if no line of the text matches. */
+type TextPattern = LinearPattern & { mayOccurIn?(text: string): boolean };
+
+async function patternOf({ query, regex }: Input): Promise<TextPattern> {
   if (!regex) {
     const words = query
       .toLowerCase()
       .split(/\s+/)
       .filter((word) => word !== '');
-    return { test: (line) => words.every((word) => line.toLowerCase().includes(word)) };
+    const has = (text: string) => {
+      const lowerCase = text.toLowerCase();
+      return words.every((word) => lowerCase.includes(word));
+    };
+    return { test: has, mayOccurIn: has };
   }
   const { linearPattern, PatternError } = await import('../../lib/linear-pattern.ts');
   try {
@@ -132,13 +144,19 @@ async function patternOf({ query, regex }: Input): Promise<LinearPattern> {
   }
 }
 
-function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: Input) {
+type SearchDeps = {
+  readonly access: WorkspaceAccess;
+  /** Texts are searched for one call after the other, so that the pauses between slices are short. */
+  readonly lanes: Lanes;
+};
+
+function createFileSearch({ access, lanes }: SearchDeps, context: ToolContext, asked: Input) {
   const hits: string[] = [];
   let readBytes = 0;
   let unread = 0;
   let isOwn = access.own !== undefined && context.rights.trustsFiles === true;
 
-  async function run(pattern: LinearPattern | undefined): Promise<string> {
+  async function run(pattern: TextPattern | undefined): Promise<string> {
     const { workspace, person, signal } = context;
     const { count } = asked;
     const found = await workspaceFiles(access.files, workspace, asked.path, signal);
@@ -150,7 +168,7 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
         hits.push(nameOnLine(path));
         await nameShown(path);
       }
-    } else await searchAll(named, pattern);
+    } else await lanes.run('texts', () => searchAll(named, pattern));
     if (isOwn) context.own?.();
     return text(found.isWhole);
   }
@@ -164,7 +182,7 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
   }
 
   /** Reads several files at a time and searches their lines in order. */
-  async function searchAll(files: readonly FoundFile[], pattern: LinearPattern): Promise<void> {
+  async function searchAll(files: readonly FoundFile[], pattern: TextPattern): Promise<void> {
     const readable = files.filter(({ bytes }) => hasRoom(bytes));
     for (let at = 0; at < readable.length; at += READ_AT_ONCE) {
       context.signal.throwIfAborted();
@@ -172,7 +190,7 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
       const texts = await Promise.all(some.map(({ path }) => read(path)));
       for (const [index, { path }] of some.entries()) {
         const before = hits.length;
-        searchIn(path, texts[index] ?? '', pattern);
+        await searchIn(path, texts[index] ?? '', pattern);
         if (hits.length > before) await textShown(path, texts[index] ?? '');
         if (hits.length >= asked.count) return;
       }
@@ -196,12 +214,20 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
     return fits;
   }
 
-  function searchIn(path: string, text: string, pattern: LinearPattern): void {
-    for (const [index, line] of text.split('\n').entries()) {
-      if (hits.length >= asked.count) return;
-      if (!pattern.test(line)) continue;
-      const shown = headOf(line.trim(), MAX_LINE_CHARS);
-      hits.push(`${nameOnLine(path)}:${index + 1}: ${shown}`);
+  /** With pauses, in which everything else that waits gets its turn. */
+  async function searchIn(path: string, text: string, pattern: TextPattern): Promise<void> {
+    await nextTurn();
+    const lines = pattern.mayOccurIn?.(text) === false ? [] : text.split('\n');
+    let unpaused = 0;
+    for (let at = 0; at < lines.length && hits.length < asked.count; at += 1) {
+      const line = lines[at] ?? '';
+      if (pattern.test(line)) {
+        hits.push(`${nameOnLine(path)}:${at + 1}: ${headOf(line.trim(), MAX_LINE_CHARS)}`);
+      }
+      unpaused += line.length;
+      if (unpaused < SLICE_CHARS) continue;
+      await nextTurn();
+      unpaused = 0;
     }
   }
 
