@@ -70,12 +70,14 @@ export function claimDeliveries(
   places: () => number,
   announcesRequests = false,
 ): Claims<ClaimedDelivery> {
-  if (!leads(tx, account)) return { claimed: [], nextAt: undefined };
-  const due = tx.all<OutboundRow>(
-    `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND ready_at <= ?
-     ORDER BY ready_at, ord LIMIT ?`,
-    ...[account, tx.now, places()],
+  const free = places();
+  const rows = tx.all<OutboundRow & { ready_at: number }>(
+    `SELECT ready_at, ${CLAIM_COLUMNS} WHERE outbound.channel = ?1 AND ready_at IS NOT NULL
+     ${tx.isShared ? 'AND EXISTS (SELECT 1 FROM leader WHERE resource = ?1 AND leader.owner = ?3)' : ''}
+     ORDER BY ready_at, ord LIMIT ?2`,
+    ...[account, free + 1, ...(tx.isShared ? [tx.owner] : [])],
   );
+  const due = rows.slice(0, free).filter((row) => row.ready_at <= tx.now);
   const claimed = due.map((row): ClaimedDelivery => {
     const delivery = claimedDelivery({ ...row, attempts: row.attempts + 1 }, tx.now);
     return { ...delivery, isRequesting: !announcesRequests || isSentAtOnce(delivery) };
@@ -87,12 +89,7 @@ export function claimDeliveries(
       ...[tx.owner, tx.now, announcesRequests ? Number(isRequesting) : null, id],
     );
   }
-  const next = tx.first<{ at: number }>(
-    `SELECT ready_at AS at FROM outbound WHERE channel = ? AND ready_at IS NOT NULL
-     ORDER BY ready_at LIMIT 1`,
-    account,
-  );
-  return { claimed, nextAt: next?.at };
+  return { claimed, nextAt: rows[due.length]?.ready_at };
 }
 
 /**

@@ -14,7 +14,7 @@ import {
 import type { LiveDraft, QueuedMessage } from '../bus.ts';
 import { pendingAfter, queuedMessage } from './inbound.ts';
 import type { Transaction } from './key-value.ts';
-import { freeLeads, isNode } from './nodes.ts';
+import { freeLeads } from './nodes.ts';
 import { queueing } from './outbound.ts';
 import {
   type ClaimedTurn,
@@ -28,48 +28,54 @@ import {
 } from './store.ts';
 
 type WaitingRow = HeadRow & { turn: TurnId | null };
-/** A session that is due, with a message that waits in it. */
-type DueRow = { session: SessionKey; epoch: number } & (WaitingRow | { seq: null });
+/** A session that is due, with a message that waits in it; or the next one, without. */
+type LaneRow = { session: SessionKey; epoch: number; ready_at: number } & (
+  | WaitingRow
+  | { seq: null }
+);
 
+/** In one round trip: while it waits for an answer, other processes wait for the lock. */
 export function claimTurns(tx: Transaction, places: () => number): Claims<ClaimedTurn> {
-  if (tx.isShared && !isNode(tx)) return { claimed: [], nextAt: undefined };
+  const free = places();
+  const rows = tx.all<LaneRow>(
+    `SELECT lane.session, epoch, ready_at, seq, body, attempts, failures, deaths, turn FROM
+       (SELECT session, epoch, ready_at FROM session_lane WHERE ready_at IS NOT NULL
+        ${tx.isShared ? 'AND EXISTS (SELECT 1 FROM node WHERE owner = ?3)' : ''}
+        ORDER BY ready_at LIMIT ?1) AS lane
+     LEFT JOIN inbound ON inbound.session = lane.session AND state = 'pending' AND ready_at <= ?2
+     ORDER BY ready_at, seq`,
+    ...[free + 1, tx.now, ...(tx.isShared ? [tx.owner] : [])],
+  );
   const claimed: ClaimedTurn[] = [];
-  const due = tx.all<DueRow>(
-    `SELECT due.session, epoch, seq, body, attempts, failures, deaths, turn FROM
-       (SELECT session, epoch, ready_at FROM session_lane WHERE ready_at <= ?
-        ORDER BY ready_at LIMIT ?) AS due
-     LEFT JOIN inbound ON inbound.session = due.session AND state = 'pending'
-     ORDER BY due.ready_at, seq`,
-    ...[tx.now, places()],
-  );
-  for (const [session, rows] of Map.groupBy(due, (row) => row.session)) {
-    const waiting = rows.filter((row) => row.seq !== null);
-    const turn = claimTurn(tx, session, rows[0]?.epoch ?? 0, waiting);
-    if (turn !== undefined) claimed.push(turn);
+  const later: number[] = [];
+  const lanes = [...Map.groupBy(rows, (row) => row.session)];
+  for (const [index, [session, own]] of lanes.entries()) {
+    const { ready_at: readyAt = 0, epoch = 0 } = own[0] ?? {};
+    const isDue = index < free && readyAt <= tx.now;
+    const waiting = own.filter((row) => row.seq !== null);
+    const turn = isDue ? claimTurn(tx, session, epoch, waiting) : readyAt;
+    if (typeof turn === 'number') later.push(turn);
+    else if (turn !== undefined) claimed.push(turn);
   }
-  const next = tx.first<{ at: number }>(
-    'SELECT ready_at AS at FROM session_lane WHERE ready_at IS NOT NULL ORDER BY ready_at LIMIT 1',
-  );
-  return { claimed, nextAt: next?.at };
+  return { claimed, nextAt: later.length === 0 ? undefined : Math.min(...later) };
 }
 
+/** The time until which it has to wait; undefined if nothing waits in it. */
 function claimTurn(
   tx: Transaction,
   session: SessionKey,
   lastEpoch: number,
   [head, ...waiting]: readonly WaitingRow[],
-): ClaimedTurn | undefined {
+): ClaimedTurn | number | undefined {
   if (head === undefined) {
     tx.run('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
     return undefined;
   }
   if (head.attempts - head.failures >= SUSPECT_DEATHS && suspectsAtWork(tx).length > 0) {
+    const until = tx.now + suspectWaitMs(head);
     tx.tells?.('session', session);
-    tx.run(
-      'UPDATE session_lane SET ready_at = ? WHERE session = ?',
-      ...[tx.now + suspectWaitMs(head), session],
-    );
-    return undefined;
+    tx.run('UPDATE session_lane SET ready_at = ? WHERE session = ?', until, session);
+    return until;
   }
   const id = turnIdOf(session, head.seq);
   const followers = followersOf(head, waiting, id);
@@ -176,19 +182,30 @@ function markJoined(
   );
 }
 
-/** Up to which message the turn is held; undefined if the hold was lost. */
+type Held = { readonly through: number; readonly end: EntryEnd | undefined };
+type HeldRow = { held_through: number; file?: string | null; size?: number };
+
+/**
+ * Up to which message the turn is held, and where several processes write, how its session ends;
+ * undefined if the hold was lost.
+ */
 function heldBy(
   tx: Transaction,
   { session, epoch }: Pick<TurnHold, 'session' | 'epoch'>,
-): number | undefined {
-  return tx.first<{ held_through: number }>(
-    'SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?',
+): Held | undefined {
+  const [columns, join] = tx.isShared ? [`, ${END}`, LAST_ENTRY] : ['', ''];
+  const row = tx.first<HeldRow>(
+    `SELECT held_through ${columns} FROM session_lane ${join}
+     WHERE session_lane.session = ? AND epoch = ? AND owner = ?`,
     ...[session, epoch, tx.owner],
-  )?.held_through;
+  );
+  if (row === undefined) return undefined;
+  const { held_through: through, file = null, size = 0 } = row;
+  return { through, end: file === null ? undefined : { file, size } };
 }
 
 export function joinTurn(tx: Transaction, hold: TurnHold): readonly QueuedMessage[] | undefined {
-  const heldThrough = heldBy(tx, hold);
+  const heldThrough = heldBy(tx, hold)?.through;
   if (heldThrough === undefined) return undefined;
   const followers = pendingAfter(tx, hold.session, heldThrough);
   const last = followers.at(-1);
@@ -209,10 +226,10 @@ export function endTurn(
   ending: TurnEnding,
   entries: readonly NewEntryRow[] = [],
 ): 'ended' | 'lost' {
-  const heldThrough = heldBy(tx, hold);
-  if (heldThrough === undefined) return 'lost';
-  settleInbound(tx, hold, ending, heldThrough);
-  insertEntries(tx, entries);
+  const held = heldBy(tx, hold);
+  if (held === undefined) return 'lost';
+  settleInbound(tx, hold, ending, held.through);
+  insertEntries(tx, entries, held.end);
   tx.tells?.('session', hold.session);
   tx.run(
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
@@ -236,8 +253,12 @@ export function writeEntries(
   const [first] = rows;
   if (first === undefined) return true;
   const { session } = first;
-  if (epoch !== undefined && heldBy(tx, { session, epoch }) === undefined) return false;
-  insertEntries(tx, rows);
+  const held =
+    epoch === undefined
+      ? { end: tx.isShared ? endOfSession(tx, session) : undefined }
+      : heldBy(tx, { session, epoch });
+  if (held === undefined) return false;
+  insertEntries(tx, rows, held.end);
   return true;
 }
 
@@ -292,7 +313,7 @@ function withdraw(tx: Transaction, session: string, throughSeq: number, reason: 
   );
 }
 
-type HeldRow = { session: string; held_through: number; stop_reason: string | null };
+type LostRow = { session: string; held_through: number; stop_reason: string | null };
 
 /** Takes over from processes that are gone. */
 export function takeOver(tx: Transaction): number {
@@ -311,7 +332,7 @@ export function recoverTurns(tx: Transaction): number {
 
 /** @param those the condition for lanes whose turns are over without an end */
 function release(tx: Transaction, those: string): number {
-  const held = tx.all<HeldRow>(
+  const held = tx.all<LostRow>(
     `SELECT session, held_through, stop_reason FROM session_lane WHERE ${those}`,
   );
   if (tx.isShared && held.length === 0) return 0;
@@ -397,10 +418,22 @@ export function forgetDraft(tx: Transaction, turn: TurnId): void {
 // The session journal: lines of session files that are on the disk before they are in their files.
 // kernel/sessions decides what a line means and when it is moved.
 
-export function insertEntries(tx: Transaction, rows: readonly NewEntryRow[]): void {
-  for (const row of rows) {
-    const { session, file, place, text } = row;
-    if (tx.isShared) requireEnd(tx, row);
+/**
+ * Where several processes write, each row names the end that it continues. All are of one session.
+ * @param before how that ends there. @throws StaleEntriesError
+ */
+function insertEntries(
+  tx: Transaction,
+  rows: readonly NewEntryRow[],
+  before: EntryEnd | undefined,
+): void {
+  let end = before;
+  for (const { session, file, place, text, after } of rows) {
+    const expected = place === 0 ? after : { file, size: place };
+    if (tx.isShared && (end?.file !== expected?.file || end?.size !== expected?.size)) {
+      throw new StaleEntriesError();
+    }
+    end = { file, size: place + Buffer.byteLength(text) };
     tx.run(
       'INSERT INTO session_entry (session, file, place, text) VALUES (?, ?, ?, ?)',
       ...[session, file, place, text],
@@ -450,21 +483,17 @@ export function dropEntries(tx: Transaction, rows: readonly EntryRow[]): void {
   }
 }
 
-// Entries that several processes write: each write names the end that it continues.
+// Entries that several processes write.
+
+const END = 'file, place + octet_length(text) AS size';
+const LAST_ENTRY = `LEFT JOIN session_entry ON ord =
+  (SELECT max(ord) FROM session_entry AS own WHERE own.session = session_lane.session)`;
 
 export function endOfSession(tx: Transaction, session: SessionKey): EntryEnd | undefined {
   return tx.first<EntryEnd>(
-    `SELECT file, place + octet_length(text) AS size FROM session_entry WHERE session = ?
-     ORDER BY ord DESC LIMIT 1`,
+    `SELECT ${END} FROM session_entry WHERE session = ? ORDER BY ord DESC LIMIT 1`,
     session,
   );
-}
-
-/** @throws StaleEntriesError */
-function requireEnd(tx: Transaction, { session, file, place, after }: NewEntryRow): void {
-  const end = endOfSession(tx, session);
-  const expected = place === 0 ? after : { file, size: place };
-  if (end?.file !== expected?.file || end?.size !== expected?.size) throw new StaleEntriesError();
 }
 
 export function rowsOfSession(tx: Transaction, session: SessionKey): readonly EntryRow[] {

@@ -258,14 +258,16 @@ export class PostgresCommits implements Driver {
     onCommit: (outcomes: readonly Outcome[], mark: number) => void,
   ): Promise<readonly Outcome[]> {
     const statements = new Statements(connection);
+    const firstWrite = jobs.findIndex((job) => job.writes);
     try {
-      statements.run(jobs.some((job) => job.writes) ? 'BEGIN' : 'BEGIN READ ONLY');
+      statements.run(firstWrite < 0 ? 'BEGIN READ ONLY' : 'BEGIN');
       if (this.#options.opening !== undefined) statements.run(this.#options.opening);
-      if (jobs.some((job) => job.writes)) {
-        statements.run(`SELECT pg_advisory_xact_lock(${WRITE_LOCK})`);
-      }
       const outcomes: Outcome[] = [];
-      for (const job of jobs) outcomes.push({ job, value: await perform(job, statements) });
+      for (const [index, job] of jobs.entries()) {
+        // What is read before the first write keeps nobody waiting.
+        if (index === firstWrite) statements.run(`SELECT pg_advisory_xact_lock(${WRITE_LOCK})`);
+        outcomes.push({ job, value: await perform(job, statements) });
+      }
       if (statements.hasWritten) {
         this.#batches += 1;
         for (const [sql, ...params] of this.#options.marks(this.#batches, statements.news())) {
