@@ -6,7 +6,6 @@ import { existsSync } from 'node:fs';
 import * as modules from 'node:module';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
 
 const MINIMUM_MAJOR = 24;
 /** A gateway is killed more often than it leaves: what it compiled is kept soon after the start. */
@@ -22,13 +21,8 @@ if (Number.parseInt(process.versions.node, 10) < MINIMUM_MAJOR) {
 
 // In the user's own cache: whoever can write to this folder decides what the program does.
 const cacheFolder = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
-// Otherwise V8 drops what ran once before it is kept, and each start compiles it again.
-setFlagsFromString('--no-flush-bytecode');
 modules.enableCompileCache(join(cacheFolder, 'nanobot', 'compiled'));
-setTimeout(() => {
-  modules.flushCompileCache();
-  setFlagsFromString('--flush-bytecode');
-}, KEEP_COMPILED_AFTER_MS).unref();
+setTimeout(() => modules.flushCompileCache(), KEEP_COMPILED_AFTER_MS).unref();
 
 // A package has no sources. A checkout runs them, whatever was built there before.
 const source = new URL('../src/main.ts', import.meta.url);

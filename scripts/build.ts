@@ -12,14 +12,22 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
+import { basename, dirname, join, resolve } from 'node:path';
+import {
+  type BuildOptions,
+  build,
+  type CommonOptions,
+  type Metafile,
+  type Plugin,
+  transform,
+} from 'esbuild';
 import { buildDiagrams, buildPage } from './page.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PACKAGES = join(ROOT, 'node_modules');
 const DIST = join(ROOT, 'dist');
 const TARGET = 'node24';
+const MINIFY = true;
 
 type Manifest = {
   readonly name: string;
@@ -43,11 +51,7 @@ const CHUNKS = /\/src\/(?:channels\/(?:whatsapp|lark|email)|kernel\/bus\/store\/
 const NAMED =
   '(m)=>Object.keys(m).join()==="default"?Object.assign(Object.create(m.default),{default:m.default}):m';
 
-/**
- * All others are in the same file as the code that loads them, and are evaluated on demand. With a
- * chunk for each, a start would read some 250 files, because modules shared by two of them become a
- * chunk again.
- */
+/** All others are in the same file as the code that loads them, and are evaluated on demand. */
 const ownModules: Plugin = {
   name: 'own modules',
   setup({ onLoad }) {
@@ -131,6 +135,8 @@ const patches: Plugin = {
 const REQUIRE = `const require=(id)=>{const found=process.getBuiltinModule(id);if(found)return found;\
 throw Object.assign(new Error("Cannot find module '"+id+"'"),{code:"MODULE_NOT_FOUND"})};`;
 
+const OUTSIDE = Object.keys(manifestOf(ROOT).dependencies);
+
 const OPTIONS = {
   absWorkingDir: ROOT,
   outdir: DIST,
@@ -142,13 +148,12 @@ const OPTIONS = {
   format: 'esm',
   platform: 'node',
   target: TARGET,
-  minify: true,
+  minify: MINIFY,
   legalComments: 'none',
   metafile: true,
   write: false,
-  external: Object.keys(manifestOf(ROOT).dependencies),
+  external: OUTSIDE,
   plugins: [patches, ownModules],
-  banner: { js: REQUIRE },
   logLevel: 'warning',
 } as const satisfies BuildOptions;
 
@@ -176,12 +181,95 @@ const withoutNodeImports = (code: string) =>
     },
   );
 
-/** Writes one entry with its chunks; resolves with the files it was made of. */
+/** Writes a module with its chunks; resolves with the files it was made of. */
 async function bundle(entry: string): Promise<readonly string[]> {
-  const { metafile, outputFiles } = await build({ ...OPTIONS, entryPoints: [entry] });
+  const { metafile, outputFiles } = await build({
+    ...OPTIONS,
+    entryPoints: [entry],
+    banner: { js: REQUIRE },
+  });
   for (const { path, text } of outputFiles) writeFileSync(path, withoutNodeImports(asAscii(text)));
   return Object.keys(metafile.inputs);
 }
+
+// The program: scripts that load-parts.ts runs. One has what each start needs; the others are loaded on
+// demand.
+
+/** @see PartFunction in load-parts.ts */
+const PART = {
+  format: 'cjs',
+  platform: 'node',
+  target: TARGET,
+  minify: MINIFY,
+  legalComments: 'none',
+  logLevel: 'warning',
+  define: { 'import.meta': '__meta' },
+} as const satisfies CommonOptions;
+const HEAD = '(function(module,exports,require,__load,__outside,__meta){"use strict";';
+const TAIL = '})';
+
+const writePart = (name: string, text: string) =>
+  writeFileSync(
+    join(DIST, name),
+    OUTSIDE.reduce(
+      (code, it) => code.replaceAll(`require("${it}")`, `__outside("${it}")`),
+      asAscii(text),
+    ),
+  );
+
+/** Writes the program; resolves with the files it was made of. */
+async function bundleProgram(): Promise<readonly string[]> {
+  const { metafile, outputFiles } = await build({ ...OPTIONS, entryPoints: ['src/main.ts'] });
+  const chunks = new Map(
+    outputFiles.map(({ path, text }) => [
+      `./${basename(path)}`,
+      withoutNodeImports(text).replaceAll(/\bimport\((?="\.\/)/g, '__load('),
+    ]),
+  );
+  const started = importedBy('./main.js', metafile);
+  const shared = [...started].map((chunk) => `export * as "${chunk}" from "${chunk}";`);
+  const program = await build({
+    ...PART,
+    stdin: { contents: shared.join('\n'), resolveDir: ROOT },
+    bundle: true,
+    write: false,
+    external: OUTSIDE,
+    plugins: [inMemory(chunks)],
+    banner: { js: HEAD },
+    footer: { js: TAIL },
+  });
+  writePart('program.js', program.outputFiles.map(({ text }) => text).join(''));
+  const onDemand = [...chunks].filter(([name]) => !started.has(name));
+  await Promise.all(
+    onDemand.map(async ([name, text]) => {
+      const { code } = await transform(text, { ...PART, banner: HEAD, footer: TAIL });
+      writePart(name, code);
+    }),
+  );
+  return Object.keys(metafile.inputs);
+}
+
+/** This chunk, and those that it imports, directly or not. */
+function importedBy(chunk: string, { outputs }: Metafile): ReadonlySet<string> {
+  const found = new Set([chunk]);
+  for (const name of found) {
+    const { imports = [] } = outputs[`dist/${basename(name)}`] ?? {};
+    for (const { path, kind, external } of imports) {
+      if (kind === 'import-statement' && external !== true) found.add(`./${basename(path)}`);
+    }
+  }
+  return found;
+}
+
+const inMemory = (files: ReadonlyMap<string, string>): Plugin => ({
+  name: 'in memory',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^\.\// }, ({ path }) => ({ path, namespace: 'memory' }));
+    onLoad({ filter: /.*/, namespace: 'memory' }, ({ path }) => ({
+      contents: files.get(path) ?? '',
+    }));
+  },
+});
 
 // The licenses of the packages that became part of the bundle.
 
@@ -226,8 +314,14 @@ function licensesOf(files: readonly string[]): string {
 rmSync(DIST, { recursive: true, force: true });
 mkdirSync(DIST);
 // Each thread separately: code shared with the program would be in chunks that a start reads.
-const entries = ['src/main.ts', ...globSync('src/**/*-worker.ts', { cwd: ROOT })];
-const made = await Promise.all(entries.map(bundle));
+const threads = globSync('src/**/*-worker.ts', { cwd: ROOT });
+const made = await Promise.all([bundleProgram(), ...threads.map(bundle)]);
+await build({
+  ...PART,
+  ...{ format: 'esm', define: {} },
+  entryPoints: { main: join(ROOT, 'scripts/load-parts.ts') },
+  outdir: DIST,
+});
 const parts = { built: await buildPage(), diagrams: await buildDiagrams() };
 const inputs = [...made, ...Object.values(parts).map((part) => part.inputs)].flat();
 writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf(inputs));

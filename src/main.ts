@@ -1,4 +1,4 @@
-// The entry point: parses argv, runs one command, sets the exit code. The only top-level await.
+// The entry point: parses argv, runs one command, sets the exit code.
 
 import { existsSync } from 'node:fs';
 import { runCli } from './cli/cli.ts';
@@ -18,6 +18,8 @@ if (typedIn !== undefined && existsSync(typedIn)) process.chdir(typedIn);
 // The reader of the output closed it, as `head` does.
 process.stdout.on('error', () => process.exit());
 
-process.exitCode = await runCli(process.argv.slice(2), terminal);
-// Idle keep-alive connections would delay the exit by seconds.
-process.stdout.write('', () => process.exit());
+void runCli(process.argv.slice(2), terminal).then((code) => {
+  process.exitCode = code;
+  // Idle keep-alive connections would delay the exit by seconds.
+  process.stdout.write('', () => process.exit());
+});

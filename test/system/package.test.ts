@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { on } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -99,6 +99,23 @@ describe('the package', () => {
     const { stdout } = await nanobot('status');
     expect(stdout).toContain('demo/demo');
     expect(stdout).toMatch(/Gateway\s+not running/);
+  });
+
+  it('keeps what it compiled, and compiles again where that is damaged', async () => {
+    const cache = join(folder, 'cache');
+    const status = () => nanobotWith({ XDG_CACHE_HOME: cache }, 'none', 'status');
+    const first = await status();
+    const names = await readdir(cache, { recursive: true });
+    const kept = names.filter((name) => name.endsWith('.script')).map((name) => join(cache, name));
+    const contents = () => Promise.all(kept.map((path) => readFile(path)));
+    const intact = await contents();
+    expect(intact.map(({ length }) => length > 100_000)).toContain(true);
+    expect((await status()).stdout).toBe(first.stdout);
+    expect(await contents()).toEqual(intact);
+    const damaged = intact.map((data) => data.fill(1, data.length / 2));
+    await Promise.all(kept.map((path, index) => writeFile(path, damaged[index] ?? '')));
+    expect((await status()).stdout).toBe(first.stdout);
+    expect(await contents()).not.toEqual(damaged);
   });
 
   it('upgrades a configuration of the first version, and answers in the terminal, tools included', async () => {
