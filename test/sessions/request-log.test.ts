@@ -41,6 +41,7 @@ async function createShelf(maxBytes?: number) {
     peopleRows.keep(key, piece, () => [
       { print: 'p-identity', text: 'You are nanobot.' },
       { print: `p-${named}`, text: memory },
+      { print: 't-search', text: 'Searches files.', isCommon: true },
     ]);
   };
   /** All that was asked for is done. */
@@ -77,6 +78,34 @@ test('each piece is written once, for its owner alone, and nothing where nothing
   expect((await stat(path, { bigint: true })).mtimeNs).toBe(before.mtimeNs);
   ask('There is no key.', 'two');
   expect(await settled()).toBe(5);
+});
+
+test('what all conversations are asked with is stored once, outlives each, and is erased too', async () => {
+  const { folder, path, ask, settled, restart, clock, peopleRows } = await createShelf();
+  const shared = join(folder, 'asked', 'common.jsonl');
+  const times = async () => (await readFile(shared, 'utf8')).split('t-search').length - 1;
+  const stored = async () => (await readRequests(folder, BERT)).get('t-search');
+  ask('of Anna', 'one');
+  ask('of Bert', 'two', BERT);
+  await settled();
+  await restart();
+  ask('of Bert', 'three', BERT);
+  await settled();
+  expect([await times(), await stored()]).toEqual([1, 'Searches files.']);
+  expect(await readFile(path, 'utf8')).not.toContain('t-search');
+  const care = createSessionMaintenance({ folder, workspace: await temporaryFolder(), clock });
+  await clock.advance(10 * DAY_MS);
+  await care.purge({ olderThanMs: 5 * DAY_MS });
+  expect(await times()).toBe(1);
+  expect(await peopleRows().forget(['telegram:1'], holdsWords('searches') ?? (() => false))).toBe(
+    1,
+  );
+  expect(await stored()).toBe('[forgotten]');
+  await rm(shared);
+  await clock.advance(61_000);
+  ask('of Bert', 'four', BERT);
+  await peopleRows()[Symbol.asyncDispose]();
+  expect(await stored()).toBe('Searches files.');
 });
 
 test('what was torn by a kill or deleted by another process is written again', async () => {
@@ -122,6 +151,7 @@ test('words that are forgotten leave it, with what a kill left behind, and are m
   expect(await peopleRows().forget(['telegram:1'], holds)).toBe(1);
   expect(await peopleRows().forget(['telegram:1'], holds)).toBe(0);
   expect(await readdir(join(folder, 'asked'))).toEqual([
+    'common.jsonl',
     'telegram%3A1.jsonl',
     'telegram%3A2.jsonl',
   ]);
@@ -164,7 +194,7 @@ test('it goes with the conversation that names it, and what is still named stays
     undefined,
     false,
   ]);
-  expect(await readdir(join(folder, 'asked'))).toEqual(['telegram%3A1.jsonl']);
+  expect(await readdir(join(folder, 'asked'))).toEqual(['common.jsonl', 'telegram%3A1.jsonl']);
   await care.nuke();
   await expect(readdir(join(folder, 'asked'))).rejects.toThrow('ENOENT');
 });
