@@ -39,8 +39,9 @@ export type MemoryHost = ChannelHost & {
   until<T>(look: (host: MemoryHost) => T | undefined | false, timeoutMs?: number): Promise<T>;
 };
 
-export function createMemoryHost(clock: Clock): MemoryHost {
-  return new Host(clock);
+/** @param state absent: in memory too */
+export function createMemoryHost(clock: Clock, state?: KeyValueStore): MemoryHost {
+  return new Host(clock, state);
 }
 
 class Host implements MemoryHost {
@@ -53,7 +54,7 @@ class Host implements MemoryHost {
   outcome: string | undefined;
   readonly logged: { message: string; fields: LogFields }[] = [];
   readonly closing: AbortSignal;
-  readonly state = createMemoryStore();
+  readonly state: KeyValueStore;
   readonly media: MediaStore;
   readonly #closing = new AbortController();
   readonly log: Logger;
@@ -63,8 +64,9 @@ class Host implements MemoryHost {
   beforeStore: ((batch: readonly InboundEntry[]) => Promise<void>) | undefined;
   readonly #listeners = new Set<() => void>();
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, state: KeyValueStore = createMemoryStore()) {
     this.clock = clock;
+    this.state = state;
     this.media = createMemoryMedia(clock);
     this.closing = this.#closing.signal;
     const note = (message: string, fields: LogFields = {}) =>

@@ -4,7 +4,8 @@
 import { simpleParser } from 'mailparser';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { channelContract, sending } from '../contract/channel.ts';
+import { sending } from '../contract/channel.ts';
+import { channelContractOnBoth } from '../contract/channel-engines.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import {
   AGENT,
@@ -218,9 +219,9 @@ describe.skipIf(absent !== undefined)('mail against Dovecot and Postfix', () => 
   });
 
   describe('keeps the contract', () => {
-    channelContract('email', async () => {
+    channelContractOnBoth('email', async (state) => {
       const anna = somebody();
-      const own = createMemoryHost(hastyClock);
+      const own = createMemoryHost(hastyClock, state);
       const under = await startChannel(own, emailConfig(servers), deps());
       const first = { from: anna, subject: 'contract', messageId: `<contract.${anna}>` };
       await sendAsPerson(servers, { ...first, text: 'a first word' });

@@ -1,4 +1,4 @@
-import { channelContract } from '../../contract/channel.ts';
+import { channelContractOnBoth } from '../../contract/channel-engines.ts';
 import type { SeenFile } from '../../contract/channel-files.ts';
 import type { LarkChat, LarkServer } from '../../support/lark-server/contract.ts';
 import { startRig, textsSeen } from './rig.ts';
@@ -14,8 +14,8 @@ function filesSeen(lark: LarkServer, chat: LarkChat): readonly SeenFile[] {
   });
 }
 
-channelContract('lark', async () => {
-  const rig = await startRig();
+channelContractOnBoth('lark', async (state) => {
+  const rig = await startRig({}, undefined, state);
   const anna = rig.lark.person('Anna');
   const direct = rig.lark.direct(anna);
   rig.start();

@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import type { Channel } from '../../../src/channels/channel.ts';
 import { createLarkChannel } from '../../../src/channels/lark/lark.ts';
 import type { LarkConfig } from '../../../src/channels/lark/settings.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
 import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
@@ -26,9 +27,10 @@ export type Rig = AsyncDisposable & {
 export async function startRig(
   config: Partial<LarkConfig> = {},
   clock: Clock = systemClock,
+  state?: KeyValueStore,
 ): Promise<Rig> {
   const lark = await startLarkServer();
-  const host = createMemoryHost(clock);
+  const host = createMemoryHost(clock, state);
   const make = (changed: Partial<LarkConfig> = {}) => {
     const defaults: LarkConfig = {
       enabled: true,

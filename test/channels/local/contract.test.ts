@@ -1,15 +1,17 @@
 import type { LocalEvent } from '../../../src/channels/local-channel.ts';
 import { BusFullError } from '../../../src/kernel/message/errors.ts';
 import { renderPlain } from '../../../src/lib/markup/markup.ts';
-import { channelContract } from '../../contract/channel.ts';
+import { channelContractOnBoth } from '../../contract/channel-engines.ts';
+import { createMemoryHost } from '../../support/memory-host.ts';
+import { createMovableClock } from '../../support/movable-clock.ts';
 import { chatRef, openLocalChannel, readEvents } from './local-rig.ts';
 
 /** It changes what was said before, and says nothing itself. */
 const isAboutAnother = ({ takesAway, closes }: Extract<LocalEvent, { readonly type: 'said' }>) =>
   takesAway !== undefined || closes !== undefined;
 
-channelContract('a door', async () => {
-  const rig = await openLocalChannel();
+channelContractOnBoth('a door', async (state) => {
+  const rig = await openLocalChannel(createMemoryHost(createMovableClock(), state));
   const { door } = rig;
   const waiting: string[] = [];
   let written = 0;

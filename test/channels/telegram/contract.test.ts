@@ -1,10 +1,10 @@
-import { channelContract } from '../../contract/channel.ts';
+import { channelContractOnBoth } from '../../contract/channel-engines.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { ALICE, chatOf, seenBy, startRig } from './rig.ts';
 
-channelContract('telegram', async () => {
+channelContractOnBoth('telegram', async (state) => {
   const clock = createMovableClock();
-  const rig = await startRig({ clock });
+  const rig = await startRig({ clock, state });
   rig.start();
   rig.api.say(ALICE, 'a first word');
   await rig.host.until((host) => host.texts().length === 1);

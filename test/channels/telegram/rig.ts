@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import type { Channel } from '../../../src/channels/channel.ts';
 import type { TelegramConfig } from '../../../src/channels/telegram/settings.ts';
 import { createTelegramChannel } from '../../../src/channels/telegram/telegram.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
 import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
@@ -28,11 +29,16 @@ export type Rig = AsyncDisposable & {
 };
 
 export async function startRig(
-  options: { readonly clock?: Clock; readonly api?: BotApiOptions; readonly apiRoot?: string } = {},
+  options: {
+    readonly clock?: Clock;
+    readonly api?: BotApiOptions;
+    readonly apiRoot?: string;
+    readonly state?: KeyValueStore | undefined;
+  } = {},
 ): Promise<Rig> {
   const api = await startBotApi({ maxPollMs: 2000, ...options.api });
   const clock = options.clock ?? systemClock;
-  const host = createMemoryHost(clock);
+  const host = createMemoryHost(clock, options.state);
   const expectedViolations: string[] = [];
   let channel = make({});
   let controller = new AbortController();

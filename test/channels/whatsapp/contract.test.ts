@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
-import { channelContract } from '../../contract/channel.ts';
+import { channelContractOnBoth } from '../../contract/channel-engines.ts';
 import type { WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
@@ -32,8 +32,9 @@ const UNPACED = {
 /** WhatsApp's marks, as far as the contract's texts have any. */
 const withoutMarks = (text: string) => text.replaceAll('*', '');
 
-channelContract('whatsapp', async () => {
-  const rig = await startLiveRig(server, { allowFrom: ['*'], streaming: true, pacing: UNPACED });
+channelContractOnBoth('whatsapp', async (state) => {
+  const input = { allowFrom: ['*'], streaming: true, pacing: UNPACED };
+  const rig = await startLiveRig(server, input, { wrap: (own) => state ?? own });
   const anna = await server.contact(rig.phone, { name: 'Anna' });
   await anna.writes('a first word');
   const chat = await rig.host.until(({ entries }) => entries[0]?.message.chat);
