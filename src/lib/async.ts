@@ -1,8 +1,9 @@
 // Concurrency: serial lanes per key, cached results, bounded maps, semaphores, the memory limit for
-// document readers, and supervision of long-lived tasks.
+// document readers, a gauge of the event loop, and supervision of long-lived tasks.
 
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
+import { performance } from 'node:perf_hooks';
 import type { Logger } from './logger.ts';
 import { backoffMs, type Clock } from './time/clock.ts';
 
@@ -216,6 +217,26 @@ function heldBytes(): number {
   } catch {
     return process.memoryUsage.rss();
   }
+}
+
+// How busy the process is.
+
+const BUSY_SPAN_MS = 200;
+const BUSY_SHARE = 0.8;
+
+/** Whether the event loop had hardly a pause in the last span, so that further work would wait. */
+export function createBusyGauge(clock: Clock): () => boolean {
+  let at = clock.monotonic();
+  let before = performance.eventLoopUtilization();
+  let isBusy = false;
+  return () => {
+    const now = clock.monotonic();
+    if (now - at < BUSY_SPAN_MS) return isBusy;
+    isBusy = performance.eventLoopUtilization(before).utilization > BUSY_SHARE;
+    before = performance.eventLoopUtilization();
+    at = now;
+    return isBusy;
+  };
 }
 
 // Keeps a long-lived task running: a failure becomes a log line and a wait, never a crash, until

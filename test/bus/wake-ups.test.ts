@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts';
 import type { NodeRole } from '../../src/kernel/bus/store/shared.ts';
+import { createBusyGauge } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import {
   queued,
@@ -80,6 +81,21 @@ const WAYS = [
   { way: 'through PgBouncer', through: true, isMissing: !hasPostgres || !hasPgBouncer },
 ];
 
+it('notices that its event loop has hardly a pause', async () => {
+  const time = createMovableClock();
+  const isBusy = createBusyGauge(time);
+  const until = performance.now() + 20;
+  while (performance.now() < until);
+  await time.advance(LONG_MS);
+  expect(isBusy()).toBe(true);
+  await expect
+    .poll(async () => {
+      await time.advance(LONG_MS);
+      return isBusy();
+    })
+    .toBe(false);
+});
+
 for (const { way, through, isMissing } of WAYS) {
   describe.skipIf(isMissing)(`processes on one PostgreSQL, ${way}`, () => {
     beforeAll(() => {
@@ -106,7 +122,6 @@ function suite() {
       workers.findIndex(({ shared }) => shared.rankFor(session(chat)) === 0);
     expect(new Set(chats.map(first)).size).toBe(2);
     for (const [at, chat] of chats.entries()) {
-      // One whose turn ends takes what is due by then.
       await expect.poll(async () => channels.bus.stats()).toMatchObject({ pending: 0, running: 0 });
       await channels.bus.accept([queued(chat, `m${at}`)]);
       await expect.poll(() => taken.length).toBe(at + 1);
@@ -124,6 +139,35 @@ function suite() {
       })
       .toBe(`late ${1 - busy}`);
     await works[1 - busy]?.stop();
+  });
+
+  it('leave what is due to the worker that comes first, also when they claim something else', async () => {
+    const channels = await openNode('channels');
+    const workers = [await openNode('workers'), await openNode('workers')];
+    await all(2, [channels, ...workers]);
+    const [own, other] = workers;
+    if (own === undefined || other === undefined) throw new TypeError('two workers');
+    const taken: string[] = [];
+    const work = startWork(own.bus, async (turn) => {
+      taken.push(turn.messages.map(({ message }) => message.text).join());
+      return resultOf(turn, 'answer');
+    });
+    const chats = Array.from({ length: 40 }, (_, at) => `c${at}`);
+    const first = (node: Node) =>
+      chats.find((chat) => node.shared.rankFor(session(chat)) === 0) ?? 'none';
+    expect(own.shared.rankFor(session(first(own)), true)).toBe(1);
+    await channels.bus.accept([queued(first(other), 'for the other one')]);
+    await channels.bus.accept([queued(first(own), 'own')]);
+    await expect.poll(() => taken).toEqual(['own']);
+    await expect.poll(async () => channels.bus.stats()).toMatchObject({ pending: 1, running: 0 });
+    expect(taken).toEqual(['own']);
+    await expect
+      .poll(async () => {
+        await clock.advance(LONG_MS);
+        return taken;
+      })
+      .toEqual(['own', 'for the other one']);
+    await work.stop();
   });
 
   it('tell a running turn of its follower and of its end, wherever they come from', async () => {

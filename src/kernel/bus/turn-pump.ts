@@ -1,6 +1,7 @@
 // Runs turns: claims what is due while there are places, passes it to the handler and records how
 // it ended. A claim counts a try before the handler runs.
 
+import { createBusyGauge } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { retryDelayMs } from '../message/delivery.ts';
@@ -77,7 +78,7 @@ export function createShortage() {
 type PumpDeps = {
   /** Outlives the pump. */
   readonly shortage: Shortage;
-  readonly store: BusStore;
+  readonly store: BusStore & { readonly shared?: SharedStore };
   readonly entries?: TurnEntries;
   readonly clock: Clock;
   readonly log: Logger;
@@ -91,6 +92,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
   const running = new Set<RunningTurn>();
   const bySession = new Map<SessionKey, RunningTurn>();
   const doorbell = createDoorbell(deps.clock, (shared) => lookFor(shared));
+  const isBusy = createBusyGauge(deps.clock);
   /** Wakes the loop when the pause of a shortage is over. */
   let rest: Disposable | undefined;
   const loop: ClaimLoop<ClaimedTurn> = createClaimLoop({
@@ -99,7 +101,11 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     stopGraceMs: options.drainMs ?? 0,
     failureGraceMs: 0,
     mayClaim: () => room() > 0,
-    claim: (places) => deps.store.claimTurns(() => Math.min(places(), room())),
+    claim: (places) =>
+      deps.store.claimTurns(
+        () => Math.min(places(), room()),
+        (session) => leaveMs(deps.store.shared, session) ?? 0,
+      ),
     perform: (claim, place) => perform(claim, place),
     interrupt: () => interrupt(),
   });
@@ -142,10 +148,16 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     const { session, readyAt, isOwn, isStopped } = lane;
     if (isOwn && isStopped) void hearOfTurns(shared);
     else if (isOwn) bySession.get(session)?.announceFollower();
-    const rank = readyAt === undefined ? undefined : shared.rankFor(session);
-    if (readyAt === undefined || rank === undefined) doorbell.unset(session);
-    else if (rank === 0 && readyAt <= deps.clock.now()) pump();
-    else doorbell.set(shared, session, Math.max(readyAt, deps.clock.now()) + rank * TURN_TO_MS);
+    const left = readyAt === undefined ? undefined : leaveMs(shared, session);
+    if (readyAt === undefined || left === undefined) doorbell.unset(session);
+    else if (left === 0 && readyAt <= deps.clock.now()) pump();
+    else doorbell.set(shared, session, Math.max(readyAt, deps.clock.now()) + left);
+  }
+
+  /** How long a due session is left to other processes; undefined: for ever. */
+  function leaveMs(shared: SharedStore | undefined, session: SessionKey): number | undefined {
+    const rank = shared?.rankFor(session, running.size > 1 && isBusy());
+    return rank === undefined ? undefined : rank * TURN_TO_MS;
   }
 
   /** A look takes no lock, so that one message does not make all processes wait for each other. */

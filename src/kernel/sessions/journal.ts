@@ -154,6 +154,7 @@ export class SessionJournal implements AsyncDisposable {
       if (last === undefined) break;
       after = last.ord;
       for (const [key, error] of await this.#moveBatch(aim, rows)) unwritten.set(key, error);
+      if (rows.length < BATCH_ROWS) break;
     }
     this.#report(unwritten, session);
     if (this.#deps.store.sharedEntries !== undefined) this.#forgetCounts(session, unwritten);

@@ -107,9 +107,9 @@ export function bindOperations(
     accept: write(accept),
     cursor: read(readCursor),
     recoverTurns: write(recoverTurns),
-    claimTurns(places) {
+    claimTurns(places, leaveMs = () => 0) {
       const free = once(places);
-      return writeLast(free)(claimTurns)(free);
+      return writeLast(free)(claimTurns)(free, once(leaveMs));
     },
     joinTurn: write(joinTurn),
     endTurn: write(endTurn),
@@ -212,10 +212,11 @@ export function sharedOperations(driver: Driver, clock: Clock, owner: string) {
 }
 
 /** An operation may run again, see `Driver`. */
-function once<T>(evaluate: () => T): () => T {
-  let value: { readonly is: T } | undefined;
-  return () => {
-    value ??= { is: evaluate() };
+function once<T, Of = void>(evaluate: (of: Of) => T): (of: Of) => T {
+  const known = new Map<Of, { readonly is: T }>();
+  return (of) => {
+    const value = known.get(of) ?? { is: evaluate(of) };
+    known.set(of, value);
     return value.is;
   };
 }

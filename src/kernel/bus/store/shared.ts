@@ -42,8 +42,9 @@ export interface SharedStore {
   /**
    * How many others come before this process where a turn of the session is due; undefined if it
    * does not count among those that run turns. All agree as soon as all know the same processes.
+   * @param isBusy this one comes behind others that are not
    */
-  rankFor(session: SessionKey): number | undefined;
+  rankFor(session: SessionKey, isBusy?: boolean): number | undefined;
   /** This process was taken for dead, or cut off for so long that others may take it for dead. */
   onLost(hear: () => void): Disposable;
   /** False while it is cut off from the others. */

@@ -219,7 +219,11 @@ export interface BusStore extends BusRecords {
 
   /** Returns the turns of an earlier process to the queue. Their tries stay counted. */
   recoverTurns(): Promise<number>;
-  claimTurns(places: () => number): Promise<Claims<ClaimedTurn>>;
+  /** @param leaveMs how long a due session is left to other processes */
+  claimTurns(
+    places: () => number,
+    leaveMs?: (session: SessionKey) => number,
+  ): Promise<Claims<ClaimedTurn>>;
   /** The session's followers, now part of the turn; undefined if the hold was lost. */
   joinTurn(hold: TurnHold): Promise<readonly QueuedMessage[] | undefined>;
   /** `entries` of its session are written with it. */

@@ -35,7 +35,11 @@ type LaneRow = { session: SessionKey; epoch: number; ready_at: number } & (
 );
 
 /** In one round trip: while it waits for an answer, other processes wait for the lock. */
-export function claimTurns(tx: Transaction, places: () => number): Claims<ClaimedTurn> {
+export function claimTurns(
+  tx: Transaction,
+  places: () => number,
+  leaveMs: (session: SessionKey) => number,
+): Claims<ClaimedTurn> {
   const free = places();
   const rows = tx.all<LaneRow>(
     `SELECT lane.session, epoch, ready_at, seq, body, attempts, failures, deaths, turn FROM
@@ -51,9 +55,10 @@ export function claimTurns(tx: Transaction, places: () => number): Claims<Claime
   const lanes = [...Map.groupBy(rows, (row) => row.session)];
   for (const [index, [session, own]] of lanes.entries()) {
     const { ready_at: readyAt = 0, epoch = 0 } = own[0] ?? {};
-    const isDue = index < free && readyAt <= tx.now;
+    const dueAt = readyAt + leaveMs(session);
+    const isDue = index < free && dueAt <= tx.now;
     const waiting = own.filter((row) => row.seq !== null);
-    const turn = isDue ? claimTurn(tx, session, epoch, waiting) : readyAt;
+    const turn = isDue ? claimTurn(tx, session, epoch, waiting) : dueAt;
     if (typeof turn === 'number') later.push(turn);
     else if (turn !== undefined) claimed.push(turn);
   }

@@ -12,7 +12,7 @@ import {
   sessionKey,
 } from '../../../message/ids.ts';
 import type { LiveUpdate } from '../../../message/message.ts';
-import type { NodeSelf, SharedStore } from '../shared.ts';
+import type { NodeRole, NodeSelf, SharedStore } from '../shared.ts';
 import type { Connection } from './connection.ts';
 import { isDatabaseError, Unreachable } from './connection.ts';
 
@@ -30,6 +30,8 @@ const AFTER_MS = 20;
 /** A process that is not known may have come since the last look. */
 const UNKNOWN_MS = 2 * PULSE_MS;
 export const PULSE_DEADLINE_MS = 3000;
+/** Behind how many others a busy process comes. */
+const BUSY_RANKS = 4;
 /** Smaller differences of clocks are measuring errors. */
 const MIN_OFFSET_MS = 500;
 /** Between two updates of a running turn to other processes. */
@@ -305,6 +307,10 @@ export function createMembership(deps: MembershipDeps) {
     );
   }
 
+  /** Takes part, and not only as this. */
+  const isOther = (row: Row, only: NodeRole) =>
+    row.owner !== owner && row.is_draining === 0 && !isDead(row) && selfOf(row).role !== only;
+
   return {
     /** Resolves when the others know this process. @throws what `isDatabaseError` knows */
     async join(): Promise<void> {
@@ -329,14 +335,7 @@ export function createMembership(deps: MembershipDeps) {
         return now - since < UNKNOWN_MS;
       },
       leaderOf: (resource: string) => leaders.get(resource),
-      hasOtherChannels: () =>
-        known.some(
-          (row) =>
-            row.owner !== owner &&
-            row.is_draining === 0 &&
-            !isDead(row) &&
-            selfOf(row).role !== 'workers',
-        ),
+      hasOtherChannels: () => known.some((row) => isOther(row, 'workers')),
       onLost(hear: () => void): Disposable {
         onLost.add(hear);
         return { [Symbol.dispose]: () => void onLost.delete(hear) };
@@ -345,16 +344,12 @@ export function createMembership(deps: MembershipDeps) {
         onShown.set(hear, wants);
         return { [Symbol.dispose]: () => void onShown.delete(hear) };
       },
-      rankFor(session: SessionKey): number | undefined {
+      rankFor(session: SessionKey, isBusy = false): number | undefined {
         if (deps.self.role === 'channels' || isDraining) return undefined;
+        const others = known.filter((row) => isOther(row, 'channels'));
         const own = weightOf(owner, session);
-        const isBefore = (row: Row) =>
-          row.owner !== owner &&
-          row.is_draining === 0 &&
-          !isDead(row) &&
-          selfOf(row).role !== 'channels' &&
-          weightOf(row.owner, session) > own;
-        return known.filter(isBefore).length;
+        const before = others.filter((row) => weightOf(row.owner, session) > own);
+        return before.length + (isBusy ? Math.min(others.length, BUSY_RANKS) : 0);
       },
       show(update: LiveUpdate, shown: (update: LiveUpdate) => LiveUpdate): void {
         if (known.length < 2) return;
