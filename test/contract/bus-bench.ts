@@ -44,6 +44,9 @@ export type MakeBusBench = (limits?: {
   readonly maxPending?: number;
 }) => Promise<BusBench>;
 
+/** Several that live side by side are for other tests: test/bus/wake-ups.test.ts and those of the program. */
+export type BusProcess = 'the only one' | 'of several';
+
 export const CHANNEL = channelName('pigeon');
 
 export function chat(name: string): ChatRef {

@@ -1,6 +1,6 @@
 // The contract suite of the message bus: every implementation passes it on its own bench.
 
-import type { MakeBusBench } from './bus-bench.ts';
+import type { BusProcess, MakeBusBench } from './bus-bench.ts';
 import { changesContract } from './bus-changes.ts';
 import { inboundContract } from './bus-inbound.ts';
 import { outboundContract } from './bus-outbound.ts';
@@ -10,11 +10,16 @@ import { upkeepContract } from './bus-upkeep.ts';
 
 export type { BusBench, MakeBusBench } from './bus-bench.ts';
 
-export function busContract(name: string, makeBench: MakeBusBench): void {
+/** @param process whether it is the only one of its store */
+export function busContract(
+  name: string,
+  makeBench: MakeBusBench,
+  process: BusProcess = 'the only one',
+): void {
   inboundContract(name, makeBench);
-  recoveryContract(name, makeBench);
+  recoveryContract(name, makeBench, process);
   outboundContract(name, makeBench);
   partsContract(name, makeBench);
-  upkeepContract(name, makeBench);
+  upkeepContract(name, makeBench, process);
   changesContract(name, makeBench);
 }
