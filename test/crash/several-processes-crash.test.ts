@@ -33,7 +33,10 @@ const ROLES = ['channels', 'channels', 'workers', 'workers', 'workers'] as const
 const PROBE = 900;
 const FIRST = 1000;
 const WAIT_MS = 180_000;
-/** A mail whose end was not heard is looked up, and at worst repeated after ten minutes. */
+/**
+ * A mail whose end was not heard is looked for in the mailbox, and sent again if it is not there ten
+ * minutes later: the campaign may take that much longer than its events.
+ */
 const MAIL_WAIT_MS = 900_000;
 const THINKING_MS = 300;
 const isSkipped = !hasPostgres || !isFullCampaign() || mailServersAbsent() !== undefined;
@@ -268,8 +271,12 @@ describe.skipIf(isSkipped)('several processes that die, stand still and lose the
     }
     await Promise.all(recovering.values());
     const late = performance.now() + MAIL_WAIT_MS;
-    while ((await compared(chats)).lost.length > 0 && performance.now() < late) await delay(2000);
-    const found = await compared(chats);
+    let found = await compared(chats);
+    for (let looks = 0; found.lost.length > 0 && performance.now() < late; looks += 1) {
+      if (looks % 30 === 1) process.stderr.write(`waits for ${found.lost.join(', ')}\n`);
+      await delay(2000);
+      found = await compared(chats);
+    }
     const times = Object.entries(takeoversMs).map(([event, list]) => {
       const sorted = list.toSorted((one, other) => one - other);
       const [half, most] = [percentile(sorted, 0.5), percentile(sorted, 0.95)];

@@ -195,5 +195,9 @@ describe.skipIf(!hasPostgres)('a gateway on PostgreSQL', () => {
     await home.writeConfig({ store: { engine: 'postgres', url: { env: 'NO_SUCH_URL' } } });
     const status = await runNanobot(['pair', 'list'], { home: home.path });
     expect(status.stderr).toMatch(/store\.url.*NO_SUCH_URL/);
+    const several = 'postgres://u:p@a,b/nanobot?target_session_attrs=read-write';
+    await home.writeConfig({ store: { engine: 'postgres', url: several } });
+    const refused = await runNanobot(['pair', 'list'], { home: home.path });
+    expect(refused.stderr).toMatch(/store\.url.*several servers/);
   });
 });

@@ -149,8 +149,21 @@ export const databaseProblems = (store: {
       t`this is not the address of a database`,
       t`Set it to postgres://user:password@host:6432/database, the address of the pooler.`,
     ),
+    ...Object.entries({ url, poolUrl }).flatMap(([name, address]) =>
+      unless(
+        !namesSeveral(address),
+        `store.${name}`,
+        t`this names several servers`,
+        t`Name one address that always leads to the primary: of a proxy, or one that moves with it.`,
+      ),
+    ),
   ];
 };
+
+function namesSeveral(address: string): boolean {
+  const { hostname = '', searchParams } = URL.parse(address) ?? {};
+  return `${hostname}${searchParams?.get('host') ?? ''}`.includes(',');
+}
 
 /** The folder that several processes share. */
 export const storageProblems = (path: string, engine: string): Problems => [
