@@ -174,8 +174,9 @@ export class GatewayService implements Gateway {
       // Where others run accounts they take over these at once, with the answers of the last turns.
       const handedOver = store.shared?.hasOtherChannels() === true ? manager.stopAll() : undefined;
       store.shared?.drain();
+      store.endSoon?.();
       await work;
-      if (!isTrial && handedOver === undefined) await this.#delivered();
+      if (!isTrial && handedOver === undefined) await this.#delivered().catch(() => undefined);
       await Promise.allSettled([...background, handedOver ?? manager.stopAll()]);
       log.info('gateway stopped');
       this.#audit('stopped');

@@ -166,4 +166,12 @@ describe.skipIf(!hasPostgres)('processes whose clocks differ by minutes', () => 
     expect(telegram.unconfirmed).toEqual([]);
     expect(telegram.violations).toEqual([]);
   });
+
+  it('end when they are told to, also without the database', async () => {
+    const living = nodes.filter(({ member }) => member.process !== undefined);
+    for (const { way } of living) await way.set({ kind: 'refuse' });
+    const codes = await Promise.all(living.map(({ member }) => member.stop()));
+    // Not killed by the signal.
+    expect(codes).not.toContain(null);
+  });
 });

@@ -15,6 +15,7 @@ const SLOWEST = [
   'test/crash/whatsapp-crash.test.ts',
   'test/hostile/updates.test.ts',
   'test/scenario/second-thoughts.test.ts',
+  'test/scenario/partition.test.ts',
   'test/tools/web/page-reader.test.ts',
 ];
 

@@ -73,6 +73,7 @@ type Operations = Omit<
   | 'server'
   | 'scrub'
   | 'copyTo'
+  | 'endSoon'
   | 'waitMs'
   | 'lost'
   | 'revision'

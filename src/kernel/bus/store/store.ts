@@ -285,6 +285,8 @@ export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDis
   scrub(): Promise<void>;
   /** Copies the database as it is now into another file, beside all other work. */
   copyTo(to: string, signal: AbortSignal): Promise<CopyResult>;
+  /** The process is about to end: nothing waits longer than seconds for a server that is away. */
+  endSoon?(): void;
   /** How long the disk has been delaying writes. */
   waitMs(): number;
   /** Rejects when the disk did not accept a write; then the file must be reopened. */

@@ -71,6 +71,7 @@ export class PostgresCommits implements Driver {
   #last: { readonly job: Job; begins(): void }[] = [];
   #batches = 0;
   #isBusy = false;
+  #endsSince = Number.POSITIVE_INFINITY;
   #waitsSince: number | undefined;
   #idle: (() => void) | undefined;
   #closing: Promise<void> | undefined;
@@ -110,6 +111,11 @@ export class PostgresCommits implements Driver {
   /** What is under way begins again on a new connection. */
   cut(): void {
     this.#connection?.end();
+  }
+
+  /** From now on nothing waits long for a server that is away. */
+  endSoon(): void {
+    this.#endsSince = this.#options.clock.monotonic();
   }
 
   /** Commits what was issued, unless the server is away, and ends the connection. */
@@ -235,6 +241,7 @@ export class PostgresCommits implements Driver {
         log.info('database connected again', { failures });
       } catch (error) {
         const named = this.#named(error);
+        if (clock.monotonic() - this.#endsSince > CLOSE_MS) this.#giveUp.abort(named);
         if (wasCommitted === undefined || this.#giveUp.signal.aborted) throw named;
         if (!isOutage(error)) {
           if (!(named instanceof StoreError)) throw named;

@@ -20,6 +20,8 @@ export type Result = {
 
 const CONNECT_MS = 10_000;
 const KEEP_ALIVE_MS = 10_000;
+/** How long the server may take to know of the end of a connection. */
+const END_MS = 3000;
 
 /** PostgreSQL's types of whole numbers, https://www.postgresql.org/docs/current/catalog-pg-type.html */
 const INT8 = 20;
@@ -120,7 +122,9 @@ export class Connection {
   async close(): Promise<void> {
     if (this.isOver) return;
     this.isOver = true;
+    const timer = systemClock.timer(END_MS, () => this.#socket.destroy());
     await this.#client.end().catch(() => this.#socket.destroy());
+    timer[Symbol.dispose]();
   }
 
   /** At once: what is under way fails. */

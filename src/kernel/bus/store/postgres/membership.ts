@@ -375,7 +375,8 @@ export function createMembership(deps: MembershipDeps) {
       for (const timer of pausing.values()) timer[Symbol.dispose]();
       const last = connection;
       if (last === undefined || last.isOver) return;
-      await last.send('DELETE FROM node WHERE owner = ?', [owner]).catch(() => undefined);
+      const removed = () => last.send('DELETE FROM node WHERE owner = ?', [owner]);
+      await last.within(PULSE_DEADLINE_MS, removed).catch(() => undefined);
       await last.close();
     },
   };

@@ -141,6 +141,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       seen = news.revision();
       return seen !== before;
     },
+    endSoon: () => commits.endSoon(),
     waitMs: () => commits.waitMs(),
     lost: commits.lost,
     scrub: () => vacuum(url, name, server),
