@@ -1,5 +1,5 @@
-// Two processes on a PostgreSQL server that a standby follows, behind one address: a commit takes
-// seconds, the primary is lost and the standby takes its place, the address leads to a server that only
+// Two processes on a PostgreSQL server that a standby follows, behind one address: a commit, or the
+// whole server, takes seconds, the primary is lost and the standby takes its place, the address leads to a server that only
 // reads. Each message is answered once, and nobody hears anything else.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -114,6 +114,19 @@ describe.skipIf(!hasPostgres)('processes on a server with a standby', () => {
     standby.resume();
     await allAnswered();
     expect(await leaders()).toEqual(before);
+  });
+
+  it('continue when the server has stood still for longer than a process may be silent', async () => {
+    const silences = async () =>
+      (await logs()).split('this process may have lost what it held').length;
+    const before = await silences();
+    primary.pause();
+    for (const chat of CHATS) say(chat, `h${chat}`);
+    await expect.poll(silences).toBe(before + cluster.members.length);
+    expect(unconfirmed()).toContain(`h${OWNER}`);
+    primary.resume();
+    await allAnswered();
+    for (const [chat, nonces] of said) expect(answers(chat)).toEqual(nonces);
   });
 
   it('lose and double nothing when the primary is lost and the standby takes its place', async () => {

@@ -42,6 +42,9 @@ export type PostgresServer = AsyncDisposable & {
   own(path: string): void;
   /** Ends at once, like a server that crashed. */
   crash(): Promise<void>;
+  /** Stands still, like a server whose disk answers nothing, until `resume`. */
+  pause(): void;
+  resume(): void;
   /** Ends with all its processes (`kill -9`), like a machine that lost its power. */
   lose(): Promise<void>;
   start(): Promise<void>;
@@ -49,11 +52,8 @@ export type PostgresServer = AsyncDisposable & {
   standby(): Promise<Standby>;
 };
 
-export type Standby = Pick<PostgresServer, 'port' | 'crash' | 'start'> &
+export type Standby = Pick<PostgresServer, 'port' | 'crash' | 'pause' | 'resume' | 'start'> &
   AsyncDisposable & {
-    /** Stands still, like a server whose disk answers nothing, until `resume`. */
-    pause(): void;
-    resume(): void;
     /** From now on it is the primary. */
     promote(): Promise<void>;
   };
@@ -114,6 +114,8 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
       return url;
     },
     crash: () => server.end('SIGQUIT'),
+    pause: () => server.signal('SIGSTOP'),
+    resume: () => server.signal('SIGCONT'),
     lose: server.lose,
     async [Symbol.asyncDispose]() {
       await server.end('SIGINT');
