@@ -1,6 +1,6 @@
 // Two processes on a PostgreSQL server that a standby follows, behind one address: a commit, or the
-// whole server, takes seconds, the primary is lost and the standby takes its place, the address leads to a server that only
-// reads. Each message is answered once, and nobody hears anything else.
+// whole server, takes seconds, the primary is lost and the standby takes its place, the address leads
+// to a server that only reads. Each message is answered once, and nobody hears anything else.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';

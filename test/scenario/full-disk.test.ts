@@ -1,4 +1,4 @@
-// Two processes on a PostgreSQL server whose disk is full for a while: what cannot be stored is not
+// Two processes on a PostgreSQL server whose disk is full for a while, until it ends: what cannot be stored is not
 // acknowledged, and is answered once when there is room again. Nobody hears anything else.
 
 import { randomBytes } from 'node:crypto';
@@ -23,7 +23,8 @@ it.skipIf(!hasPostgres || !canMount())(
   'a full disk of the database loses nothing and doubles nothing',
   async () => {
     using disk = mountSmallDisk(DISK_MB);
-    await using server = await startPostgres(['max_connections=40']);
+    const log = join(disk.folder, 'log');
+    await using server = await startPostgres(['max_connections=40'], log);
     const space = join(disk.folder, 'space');
     mkdirSync(space);
     server.own(space);
@@ -83,8 +84,23 @@ it.skipIf(!hasPostgres || !canMount())(
     }
     held.resolve();
     await expect.poll(logs).toContain('the process is short of something');
+    // Without room for its log the server ends.
+    const isUp = () =>
+      server
+        .query(
+          admin,
+          `SELECT pg_logical_emit_message(false, '', repeat('x', 900000)), pg_switch_wal()`,
+        )
+        .then(
+          () => true,
+          () => false,
+        );
+    await expect.poll(isUp).toBe(false);
+    await expect.poll(logs).toContain('database not reachable');
     expect(telegram.unconfirmed).not.toEqual([]);
     disk.empty();
+    await server.crash();
+    await server.start();
     for (const [chat, nonces] of said) {
       const isSaid = (nonce: string) => texts(chat).some((text) => text.includes(`${nonce} `));
       await telegram.waitFor(() => nonces.every(isSaid), WAIT_MS);

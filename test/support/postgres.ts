@@ -58,8 +58,14 @@ export type Standby = Pick<PostgresServer, 'port' | 'crash' | 'pause' | 'resume'
     promote(): Promise<void>;
   };
 
-/** @param settings with `ssl=on` it has a certificate for localhost, `cert.pem` in its folder */
-export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
+/**
+ * @param settings with `ssl=on` it has a certificate for localhost, `cert.pem` in its folder
+ * @param log a folder that is made for its write-ahead log
+ */
+export async function startPostgres(
+  settings: readonly string[] = [],
+  log?: string,
+): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'nanobot-pg-'));
   own(folder);
   const data = join(folder, 'data');
@@ -68,6 +74,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   run(folder, 'initdb', [
     ...['-D', data, '-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256'],
     ...['--no-sync', '-E', 'UTF8', '--locale', 'C.UTF-8'],
+    ...(log === undefined ? [] : ['--waldir', log, '--wal-segsize', '1']),
   ]);
   if (settings.includes('ssl=on')) makeCertificate(folder);
   const [port = 0] = await freePorts(1);
