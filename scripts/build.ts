@@ -42,8 +42,25 @@ const inPackages = (path: string) => readFileSync(join(PACKAGES, path), 'utf8');
 
 // Our own modules that are loaded on demand.
 
-/** They bring large packages: chunks of their own. */
-const CHUNKS = /\/src\/(?:channels\/(?:whatsapp|lark|email)|kernel\/bus\/store\/postgres)\//;
+/**
+ * What most gateways never need, or need later, is in chunks of its own: the text of the program
+ * stays in memory. Each start would be slower with a chunk for every module that it loads on demand.
+ */
+const CHUNKS = new RegExp(
+  `/src/(?:${[
+    'channels/(?:whatsapp|lark|email|terminal)/',
+    'cli/(?!explain-error|flag-values|gateway-command|terminal)',
+    'features/[\\w-]+/(?:[\\w-]+-)?(?:cli|doctor|setup)\\.ts',
+    'features/(?:backup|import|mcp|modes|setup|update|voice|workflows)/(?!index|install|rules)',
+    'features/(?:cluster/cluster|semantic-search/index|spending/usage-routes)\\.ts',
+    'http/routes\\.ts',
+    'kernel/(?:bus/store/postgres/|media/(?:bucket\\.ts|extract/)|own-program|recovery)',
+    'labs/',
+    'lib/(?:net/tunnel|qr-code)\\.ts',
+    'providers/(?:anthropic|text-tools)/',
+    'tools/search/rules/',
+  ].join('|')})`,
+);
 
 /**
  * The chunk of a CommonJS package has only a default export; Node provides its named exports too.
@@ -186,6 +203,8 @@ async function bundle(entry: string): Promise<readonly string[]> {
   const { metafile, outputFiles } = await build({
     ...OPTIONS,
     entryPoints: [entry],
+    // The program may have a chunk of the same content, which is a script.
+    chunkNames: 'thread-[name]-[hash]',
     banner: { js: REQUIRE },
   });
   for (const { path, text } of outputFiles) writeFileSync(path, withoutNodeImports(asAscii(text)));

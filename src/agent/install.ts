@@ -18,7 +18,7 @@ import type { RequestLog, SessionStore } from '../kernel/sessions/store.ts';
 import { RecentMap } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { createZoneNames } from '../lib/time/zone-time.ts';
+import { createZoneNames } from '../lib/time/zone-names.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { TOOLS } from '../tools/install.ts';
 import type { Toolbox } from '../tools/tool.ts';

@@ -11,7 +11,7 @@ import type { ChannelReport, Gateway } from '../kernel/gateway.ts';
 import { defined } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
-import { isZoneUnknown } from '../lib/time/zone-time.ts';
+import { isZoneUnknown } from '../lib/time/zone-names.ts';
 import { DEMO_MODEL, isDemo } from '../providers/rules/model-names.ts';
 import { parsePort } from './flag-values.ts';
 import { CommandFailure, EXIT, type Terminal, untilStopped } from './terminal.ts';

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { ToolError } from '../kernel/message/errors.ts';
 import { headOf } from '../lib/text/cut.ts';
-import { describeTime } from '../lib/time/zone-time.ts';
+import { describeTime } from '../lib/time/zone-names.ts';
 import { defineTool } from './tool.ts';
 
 const MAX_QUESTION_CHARS = 2000;

@@ -10,7 +10,7 @@ import { isPermitted } from '../../lib/files/files.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import { isContained } from '../../lib/process-group.ts';
 import { t } from '../../lib/texts.ts';
-import { isZoneUnknown } from '../../lib/time/zone-time.ts';
+import { isZoneUnknown } from '../../lib/time/zone-names.ts';
 import type { Terminal } from '../terminal.ts';
 
 const MINIMUM_NODE_MAJOR = 24;

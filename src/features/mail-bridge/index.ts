@@ -33,7 +33,7 @@ import {
 import { rememberedFor } from '../../lib/async.ts';
 import { flag, rowShape, text } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { createTimeText } from '../../lib/time/zone-time.ts';
+import { createTimeText } from '../../lib/time/zone-names.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
 import {

@@ -7,7 +7,7 @@ import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/htt
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { zoneInForce } from '../../lib/time/zone-time.ts';
+import { zoneInForce } from '../../lib/time/zone-names.ts';
 import { type ShownHeartbeat, shownHeartbeat } from './rules/heartbeat-view.ts';
 import { asksForSomething } from './rules/job.ts';
 import type { Heartbeat } from './scheduler.ts';

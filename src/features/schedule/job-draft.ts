@@ -10,7 +10,7 @@ import { NOTICES } from '../../kernel/owners.ts';
 import { lenientJson, objectsIn, withoutThoughts } from '../../lib/json/loose-json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { zoneInForce } from '../../lib/time/zone-time.ts';
+import { zoneInForce } from '../../lib/time/zone-names.ts';
 import { parseWhen } from './rules/job.ts';
 import { type DraftJob, draftJob, draftPrompt } from './rules/job-draft.ts';
 import { JobError, slotText } from './rules/schedule.ts';

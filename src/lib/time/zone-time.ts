@@ -4,10 +4,12 @@
 /** A moment, epoch milliseconds, as text in the zone (an IANA name). */
 type ZonedText = (atMs: number, timeZone: string) => string;
 
-type PartOf = (type: Intl.DateTimeFormatPartTypes) => string;
+type Part = keyof ReturnType<typeof machineParts>;
+type PartOf = (type: Part) => string;
+type Render = (part: PartOf) => string;
 
 const DAY = { year: 'numeric', month: '2-digit', day: '2-digit' } as const;
-const DAY_AND_TIME = {
+export const DAY_AND_TIME = {
   ...DAY,
   weekday: 'long',
   hour: '2-digit',
@@ -16,6 +18,15 @@ const DAY_AND_TIME = {
   hourCycle: 'h23',
   timeZoneName: 'longOffset',
 } as const;
+const WEEKDAY_NAMES = [
+  'Sunday',
+  'Monday',
+  'Tuesday',
+  'Wednesday',
+  'Thursday',
+  'Friday',
+  'Saturday',
+];
 const SHORT_WEEKDAY = 3;
 
 /** The calendar day, `YYYY-MM-DD`. */
@@ -32,46 +43,6 @@ export const createWeekdayText = (): ZonedText =>
     return `${weekday} ${dayOf(part)} ${part('hour')}:${part('minute')}`;
   });
 
-/** The name of the zone, including the machine's. */
-export function createZoneNames(): (timeZone: string) => string {
-  const nameOf = zonedText(DAY, (_part, zone) => zone);
-  return (timeZone) => nameOf(0, timeZone);
-}
-
-/** The person's date and time, to the minute, so that it rarely changes. */
-export const createTimeText = (): ZonedText =>
-  zonedText(
-    DAY_AND_TIME,
-    (part, zone) =>
-      `Now: ${part('weekday')} ${dayOf(part)} ${part('hour')}:${part('minute')} (${zone})`,
-  );
-
-/** Weekday, date, time, offset and zone; undefined for an unknown zone. */
-export function describeTime(atMs: number, timeZone: string): string | undefined {
-  if (!isTimeZone(timeZone)) return undefined;
-  const describe = zonedText(DAY_AND_TIME, (part, zone) => {
-    const time = `${part('hour')}:${part('minute')}:${part('second')}`;
-    return `${part('weekday')}, ${dayOf(part)} ${time} (${part('timeZoneName')}, ${timeZone || zone})`;
-  });
-  return describe(atMs, timeZone);
-}
-
-/** The zone of the machine's clock when TZ names no known zone. */
-const UTC = 'UTC';
-
-/** Undefined if the environment variable TZ names no known zone. */
-const machineZone = (): string | undefined => Intl.DateTimeFormat().resolvedOptions().timeZone;
-
-/** The zone that `configured` is computed in; empty: that of the machine. */
-export const zoneInForce = (configured: string): string => configured || machineZone() || UTC;
-
-/**
- * Whether TZ names no zone, and no other one is configured. Loading the date formatters with all zones
- * takes 6 MB, so they are used only where it names one.
- */
-export const isZoneUnknown = (tz: string, configured: string): boolean =>
-  configured === '' && tz !== '' && machineZone() === undefined;
-
 export function isTimeZone(name: string): boolean {
   if (name === '') return true;
   try {
@@ -83,31 +54,57 @@ export function isTimeZone(name: string): boolean {
 }
 
 /** Creating a formatter costs more than hundreds of uses: the one of the last zone is kept. */
-function zonedText(
-  options: Intl.DateTimeFormatOptions,
-  render: (part: PartOf, zone: string) => string,
-): ZonedText {
+export function zonedText(options: Intl.DateTimeFormatOptions, render: Render): ZonedText {
   let last: { readonly timeZone: string; readonly textAt: (atMs: number) => string } | undefined;
-  const inZone = (timeZone: string) => {
-    const format = formatterOf(options, timeZone);
-    const zone: string | undefined = format.resolvedOptions().timeZone;
-    return (atMs: number) => {
-      const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
-      return render((type) => parts.get(type) ?? '', zone ?? UTC);
-    };
-  };
   return (atMs, timeZone) => {
-    if (last?.timeZone !== timeZone) last = { timeZone, textAt: inZone(timeZone) };
+    if (last?.timeZone !== timeZone) {
+      const textAt = timeZone === '' ? onMachine(render) : inZone(options, render, timeZone);
+      last = { timeZone, textAt };
+    }
     return last.textAt(atMs);
   };
 }
 
-function formatterOf(options: Intl.DateTimeFormatOptions, timeZone: string) {
-  const zone = timeZone === '' ? {} : { timeZone };
-  return new Intl.DateTimeFormat('en-u-ca-gregory-nu-latn', { ...options, ...zone });
+/** Dates know the machine's zone themselves; the first formatter of Intl takes 10 ms and 8 MB. */
+const onMachine = (render: Render) => (atMs: number) => {
+  const parts = machineParts(new Date(atMs));
+  return render((type) => parts[type]);
+};
+
+function inZone(options: Intl.DateTimeFormatOptions, render: Render, timeZone: string) {
+  const format = formatterOf(options, timeZone);
+  return (atMs: number) => {
+    const parts = new Map<string, string>(
+      format.formatToParts(atMs).map(({ type, value }) => [type, value]),
+    );
+    return render((type) => parts.get(type) ?? '');
+  };
 }
 
-function dayOf(part: PartOf): string {
+function machineParts(at: Date) {
+  return {
+    year: padded(at.getFullYear(), 4),
+    month: padded(at.getMonth() + 1, 2),
+    day: padded(at.getDate(), 2),
+    weekday: WEEKDAY_NAMES[at.getDay()] ?? '',
+    hour: padded(at.getHours(), 2),
+    minute: padded(at.getMinutes(), 2),
+    second: padded(at.getSeconds(), 2),
+    timeZoneName: offsetName(-at.getTimezoneOffset()),
+  };
+}
+
+/** `GMT+05:30`. */
+function offsetName(minutes: number): string {
+  const whole = Math.abs(minutes);
+  const time = `${padded(Math.trunc(whole / 60), 2)}:${padded(whole % 60, 2)}`;
+  return `GMT${minutes < 0 ? '-' : '+'}${time}`;
+}
+
+const formatterOf = (options: Intl.DateTimeFormatOptions, timeZone: string) =>
+  new Intl.DateTimeFormat('en-u-ca-gregory-nu-latn', { ...options, timeZone });
+
+export function dayOf(part: PartOf): string {
   return `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`;
 }
 
@@ -180,12 +177,11 @@ export function createLocalDays(): LocalDays {
   };
 }
 
-/** Dates know the machine's zone themselves; the first formatter of Intl takes 6 MB. */
 function machineDay(atMs: number): LocalDay {
   const at = new Date(atMs);
   const [year, month, date] = [at.getFullYear(), at.getMonth(), at.getDate()];
-  const day = [padded(year, 4), padded(month + 1, 2), padded(date, 2)].join('-');
-  return { day, endsAt: new Date(year, month, date + 1).getTime() };
+  const parts = machineParts(at);
+  return { day: dayOf((part) => parts[part]), endsAt: new Date(year, month, date + 1).getTime() };
 }
 
 function zonedDay(atMs: number, timeZone: string, dayText: ZonedText): LocalDay {
@@ -233,4 +229,90 @@ export function isWithinHours(nowMs: number, hours: string, timeZone: string): b
 
 function isInside(minute: number, { from, to }: Hours): boolean {
   return from < to ? minute >= from && minute < to : minute >= from || minute < to;
+}
+
+// Quiet hours: the hours in which the agent does not message a person first, the same each day or by
+// weekday: `22:00-07:00`, `Sun-Thu 22:00-07:00, Fri-Sat 23:30-09:00`.
+
+/** Instead of hours: none, whatever the configuration contains. */
+export const NO_QUIET_HOURS = 'off';
+
+/** They begin on these days, places in WEEKDAYS, and may end on the next one. */
+export type QuietSpan = Hours & { readonly first: number; readonly last: number };
+
+const MINUTE_MS = 60_000;
+const DAY_MINUTES = 1440;
+const WEEK_MINUTES = 7 * DAY_MINUTES;
+/** Longest shift of a clock. */
+const SHIFT_MINUTES = 180;
+const CLOCK_CHARS = 5;
+
+/** Undefined for another form; empty: none. */
+export function readQuietHours(text: string): readonly QuietSpan[] | undefined {
+  if (text === '') return [];
+  const spans = text.split(', ').map(readSpan);
+  return spans.every((span) => span !== undefined) ? spans : undefined;
+}
+
+function readSpan(text: string): QuietSpan | undefined {
+  const [, days, clock = ''] = /^(?:(\S+) )?(\S+)$/.exec(text) ?? [];
+  const hours = readHours(clock);
+  if (hours === undefined) return undefined;
+  if (days === undefined) return { ...hours, first: 0, last: WEEKDAYS.length - 1 };
+  const [from = '', to = from] = days.split('-');
+  const first = WEEKDAYS.indexOf(from);
+  const last = WEEKDAYS.indexOf(to);
+  return first < 0 || last < 0 ? undefined : { ...hours, first, last };
+}
+
+/** As they are stored, or `off`; undefined for anything else. */
+export function quietHoursOf(typed: string): string | undefined {
+  const text = typed
+    .trim()
+    .toLowerCase()
+    .replaceAll(/\s*[-–]\s*/g, '-')
+    .replaceAll(/\s*,\s*/g, ', ')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/\b(\d)(?=:)/g, '0$1')
+    .replaceAll(/\b[a-z](?=[a-z]{2}\b)/g, (letter) => letter.toUpperCase());
+  if (text.toLowerCase() === NO_QUIET_HOURS) return NO_QUIET_HOURS;
+  return QUIET_PATTERN.test(text) ? text : undefined;
+}
+
+/**
+ * When the current quiet hours end, epoch milliseconds; undefined outside of them. `quiet` as
+ * `quietHoursOf` returns it, empty: none. They end at their wall-clock time, hours without an end
+ * after a week.
+ */
+export function quietUntil(nowMs: number, quiet: string, timeZone: string): number | undefined {
+  const spans = readQuietHours(quiet)?.filter(({ from, to }) => from !== to) ?? [];
+  if (spans.length === 0) return undefined;
+  const weekdayText = createWeekdayText();
+  const leftAt = (minute: number) => left(spans, weekdayText(minute * MINUTE_MS, timeZone));
+  const now = Math.floor(nowMs / MINUTE_MS);
+  let at = now;
+  // If the clock changes in between, the end shifts accordingly.
+  for (let rest = leftAt(at); rest > 0 && at - now < WEEK_MINUTES; rest = leftAt(at))
+    at += Math.max(1, rest - SHIFT_MINUTES);
+  return at === now ? undefined : at * MINUTE_MS;
+}
+
+/** Minutes until the end of the spans that contain the moment, `Sat 2026-01-17 23:00`; 0: none does. */
+function left(spans: readonly QuietSpan[], moment: string): number {
+  const day = WEEKDAYS.findIndex((name) => moment.startsWith(name));
+  const [hour = 0, minute = 0] = moment.slice(-CLOCK_CHARS).split(':').map(Number);
+  const now = hour * 60 + minute;
+  const lefts = spans.map((span) => {
+    const { from, to } = span;
+    if (hasDay(span, day) && now >= from && (from > to || now < to))
+      return to - now + (from > to ? DAY_MINUTES : 0);
+    const isYesterdays = from > to && now < to && hasDay(span, (day + 6) % WEEKDAYS.length);
+    return isYesterdays ? to - now : 0;
+  });
+  return Math.max(0, ...lefts);
+}
+
+/** `first` may be behind `last`: Fri-Mon. */
+export function hasDay({ first, last }: Pick<QuietSpan, 'first' | 'last'>, day: number): boolean {
+  return first <= last ? day >= first && day <= last : day >= first || day <= last;
 }

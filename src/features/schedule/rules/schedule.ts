@@ -3,13 +3,8 @@
 
 import { NanobotError } from '../../../kernel/message/errors.ts';
 import { t } from '../../../lib/texts.ts';
-import {
-  createMinuteText,
-  describeTime,
-  isTimeZone,
-  wallMoment,
-  zoneInForce,
-} from '../../../lib/time/zone-time.ts';
+import { describeTime, zoneInForce } from '../../../lib/time/zone-names.ts';
+import { createMinuteText, isTimeZone, wallMoment } from '../../../lib/time/zone-time.ts';
 
 export type Schedule =
   /** Once; epoch milliseconds. */
