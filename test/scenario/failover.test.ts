@@ -4,6 +4,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { isFullCampaign } from '../support/campaign.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import {
@@ -17,6 +18,9 @@ import { makeProcessCluster, type ProcessCluster } from '../support/process-clus
 const OWNER = 900;
 const CHATS = [OWNER, 901, 902, 903];
 const WAIT_MS = 45_000;
+/** Of the full campaign. */
+const FAILOVERS = 20;
+const ROUNDS = 4;
 
 let primary: PostgresServer;
 let standby: Standby;
@@ -144,7 +148,12 @@ describe.skipIf(!hasPostgres)('processes on a server with a standby', () => {
     model.respond(echo);
     address.lead(standby.port);
     // It only reads yet.
-    await expect.poll(readOnlyTimes).toBeGreaterThan(3);
+    await expect.poll(readOnlyTimes).toBeGreaterThan(10);
+    const sessions = await primary.query(
+      direct.replace(`:${primary.port}/`, `:${standby.port}/`),
+      `SELECT pid FROM pg_stat_activity WHERE application_name LIKE '% pulse'`,
+    );
+    expect(sessions.length).toBeLessThanOrEqual(cluster.members.length);
     expect(CHATS.flatMap(answers).filter((nonce) => /^p.*x/.test(nonce))).toEqual([]);
     expect(unconfirmed()).toContain('x3');
     await standby.promote();
@@ -167,4 +176,31 @@ describe.skipIf(!hasPostgres)('processes on a server with a standby', () => {
     expect(telegram.unconfirmed).toEqual([]);
     expect(telegram.violations).toEqual([]);
   });
+
+  it.skipIf(!isFullCampaign())(
+    'lose and double nothing in one failover after the other',
+    async () => {
+      await using servers = new AsyncDisposableStack();
+      let current = standby;
+      for (let each = 0; each < FAILOVERS; each += 1) {
+        const next = servers.use(await current.standby());
+        for (let round = 0; round < ROUNDS; round += 1) {
+          const before = CHATS.flatMap(texts).length;
+          for (const chat of CHATS) say(chat, `f${each}x${round}`);
+          // Each time at another moment.
+          const heard = before + (each % (CHATS.length + 1));
+          await telegram.waitFor(() => CHATS.flatMap(texts).length >= heard, WAIT_MS);
+          if (round !== ROUNDS / 2) continue;
+          await current.lose();
+          address.lead(next.port);
+          await next.promote();
+          current = next;
+        }
+      }
+      await servers.use(await current.standby());
+      await allAnswered();
+      for (const [chat, nonces] of said) expect(answers(chat)).toEqual(nonces);
+      expect(telegram.violations).toEqual([]);
+    },
+  );
 });

@@ -52,8 +52,8 @@ export type PostgresServer = AsyncDisposable & {
   standby(): Promise<Standby>;
 };
 
-export type Standby = Pick<PostgresServer, 'port' | 'crash' | 'pause' | 'resume' | 'start'> &
-  AsyncDisposable & {
+export type Standby = AsyncDisposable &
+  Pick<PostgresServer, 'port' | 'crash' | 'lose' | 'pause' | 'resume' | 'start' | 'standby'> & {
     /** From now on it is the primary. */
     promote(): Promise<void>;
   };
@@ -82,33 +82,13 @@ export async function startPostgres(
   const server = createServer(folder, data, port, [...files, ...settings]);
   let databases = 0;
 
-  async function standby(): Promise<Standby> {
-    const copy = join(folder, 'standby');
-    const from = `${urlOf(port, 'postgres')}?application_name=standby`;
-    run(folder, 'pg_basebackup', ['-d', from, '-D', copy, '-R', '-c', 'fast', '--no-sync']);
-    const [copyPort = 0] = await freePorts(1);
-    const follower = createServer(folder, copy, copyPort, settings);
-    await follower.start();
-    await query(urlOf(port, 'postgres'), `ALTER SYSTEM SET synchronous_standby_names = 'standby'`);
-    await query(urlOf(port, 'postgres'), 'SELECT pg_reload_conf()');
-    return {
-      port: copyPort,
-      start: follower.start,
-      crash: () => follower.end('SIGQUIT'),
-      pause: () => follower.signal('SIGSTOP'),
-      resume: () => follower.signal('SIGCONT'),
-      promote: async () => void (await query(urlOf(copyPort, 'postgres'), 'SELECT pg_promote()')),
-      [Symbol.asyncDispose]: () => follower.end('SIGQUIT'),
-    };
-  }
-
   await server.start();
   return {
     folder,
     port,
     query,
     own,
-    standby,
+    standby: () => follow(folder, port, settings),
     start: server.start,
     async database() {
       databases += 1;
@@ -128,6 +108,29 @@ export async function startPostgres(
       await server.end('SIGINT');
       rmSync(folder, { recursive: true, force: true });
     },
+  };
+}
+
+/** A standby of the server on this port. */
+async function follow(folder: string, port: number, settings: readonly string[]): Promise<Standby> {
+  const [copyPort = 0] = await freePorts(1);
+  const copy = join(folder, `standby-${copyPort}`);
+  const from = `${urlOf(port, 'postgres')}?application_name=standby`;
+  run(folder, 'pg_basebackup', ['-d', from, '-D', copy, '-R', '-c', 'fast', '--no-sync']);
+  const follower = createServer(folder, copy, copyPort, settings);
+  await follower.start();
+  await query(urlOf(port, 'postgres'), `ALTER SYSTEM SET synchronous_standby_names = 'standby'`);
+  await query(urlOf(port, 'postgres'), 'SELECT pg_reload_conf()');
+  return {
+    port: copyPort,
+    start: follower.start,
+    crash: () => follower.end('SIGQUIT'),
+    lose: follower.lose,
+    pause: () => follower.signal('SIGSTOP'),
+    resume: () => follower.signal('SIGCONT'),
+    standby: () => follow(folder, copyPort, settings),
+    promote: async () => void (await query(urlOf(copyPort, 'postgres'), 'SELECT pg_promote()')),
+    [Symbol.asyncDispose]: () => follower.end('SIGQUIT'),
   };
 }
 

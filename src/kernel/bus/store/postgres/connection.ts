@@ -118,6 +118,16 @@ export class Connection {
     }
   }
 
+  /** For a connection that was just opened: one that does not become ready in time is ended. */
+  async prepare<T>(ms: number, work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.within(ms, work);
+    } catch (error) {
+      this.end();
+      throw error;
+    }
+  }
+
   /** Resolves when the server knows, so that its locks are free. */
   async close(): Promise<void> {
     if (this.isOver) return;

@@ -99,7 +99,7 @@ export function createMembership(deps: MembershipDeps) {
       if (payload.slice(0, at) === owner || !isShownWanted(account)) return;
       void readShown().catch(() => undefined);
     });
-    const { rows } = await opened.within(PULSE_DEADLINE_MS, async () => {
+    const { rows } = await opened.prepare(PULSE_DEADLINE_MS, async () => {
       await opened.script(`SET synchronous_commit = 'off'; LISTEN ${LIVE_CHANNEL}`);
       return opened.send(
         `SELECT coalesce(max(ord), 0) AS ord, (clock_timestamp() - pg_postmaster_start_time()

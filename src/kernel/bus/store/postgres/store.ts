@@ -196,7 +196,7 @@ async function join(deps: JoinDeps, self: NodeSelf) {
         onNotice: (payload, channel) =>
           channel === 'nanobot' ? news.hear(payload) : onNotice(payload),
       });
-      await connection.within(PULSE_DEADLINE_MS, async () => {
+      await connection.prepare(PULSE_DEADLINE_MS, async () => {
         await connection.script(`SET search_path = ${SCHEMA}`);
         if (pool === undefined) return;
         await connection.script('LISTEN nanobot');
