@@ -18,7 +18,7 @@ const whatsapp = { enabled: true, socketUrl: BENCH_SOCKET_URL, allowFrom: ['*'],
 const config = configSchema.parse({ channels: { whatsapp } }).channels.whatsapp;
 const clock = systemClock;
 const path = join(BENCH_FOLDER, 'state.db');
-const store = await openEmbeddedStore({ path, clock, log: silentLogger });
+const store = await openEmbeddedStore({ path, clock, log: silentLogger, inBackground: true });
 const media = await openMediaFiles({
   folder: join(BENCH_FOLDER, 'media'),
   clock,
