@@ -12,7 +12,9 @@ const OWNER = 700;
 const AGENT = 'agent@nanobot.test';
 
 let page = '<p>Sold out.</p>';
+let visits = 0;
 const site = createServer((_request, response) => {
+  visits += 1;
   response.setHeader('content-type', 'text/html').end(page);
 });
 await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
@@ -60,6 +62,7 @@ afterAll(async () => {
 
 // After the changes below, on a busy machine too.
 const SOON = 'in 12s';
+const WAIT = { timeout: 45_000 };
 const reports = () => world.texts(OWNER).flatMap((text) => /Report of (\w+)/.exec(text)?.[1] ?? []);
 const askedOf = (task: string) =>
   model.requests.filter(({ lastUserText }) => lastUserText.includes(`JOB ${task}`));
@@ -79,6 +82,8 @@ it('starts only jobs whose check found something, and tells the model what', asy
     telegram.say(OWNER, `/cron add ${SOON} when ${check}: JOB ${task}`);
     await world.hears(OWNER, new RegExp(`^Created: .*JOB ${task}`));
   }
+  // What changes from the first look on counts.
+  await expect.poll(() => [visits, box.searches.length], WAIT).toEqual([1, 2]);
   await writeFile(world.file('notes.md'), 'Buy milk');
   await writeFile(world.file('changed.sh'), program('echo exchanged'));
   page = '<p>Back in stock.</p>';

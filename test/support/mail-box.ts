@@ -16,6 +16,8 @@ export interface MailBox extends AsyncDisposable {
   drop(mail: string): void;
   /** Resolves when somebody waits for mail. */
   readonly followed: Promise<void>;
+  /** The words that mails were searched for so far. */
+  readonly searches: readonly string[];
 }
 
 export async function startMailBox(): Promise<MailBox> {
@@ -41,6 +43,7 @@ export async function startMailBox(): Promise<MailBox> {
     refuse: (like) => void refused.push(like),
     drop: (mail) => box.drop(mail),
     followed: box.followed.promise,
+    searches: box.searches,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
       for (const server of [imap, smtp]) {
@@ -63,6 +66,7 @@ const literal = (text: string) => `{${Buffer.byteLength(text)}}\r\n${text}`;
 class Box {
   readonly #mails: string[] = [];
   readonly followed = Promise.withResolvers<void>();
+  readonly searches: string[] = [];
   readonly #idling = new Set<Socket>();
 
   drop(mail: string): void {
@@ -129,6 +133,7 @@ class Box {
   /** By a set of UIDs, by a word in the text, or all. */
   #found(command: string): readonly number[] {
     const word = /\bTEXT "?([^"\s]+)/.exec(command)?.[1];
+    if (word !== undefined) this.searches.push(word);
     if (word === undefined && !/\bALL\b/.test(command)) return this.#uids(command);
     return this.#mails.flatMap((mail, at) => (mail.includes(word ?? '') ? [at + 1] : []));
   }

@@ -71,8 +71,11 @@ export async function startMailServers(
     settle: () => settle(root),
     async restartImap() {
       await killGroup(dovecot);
-      // Processes that are still dying hold the port.
-      while (await answers(plan.imapPort)) await delay(POLL_MS);
+      // Processes that are still dying hold the port and the sockets.
+      const places = ['lmtp', 'lmtp-in', 'sasl'].map((name) => join(root, 'dovecot', name));
+      for (const place of [plan.imapPort, ...places]) {
+        while (await answers(place)) await delay(POLL_MS);
+      }
       dovecot = await startDovecot(plan);
     },
     async [Symbol.asyncDispose]() {
@@ -189,9 +192,10 @@ async function listening(port: number, child: ChildProcess, log: string): Promis
   throw new Error(`a mail server did not start: ${text.slice(-2000)}`);
 }
 
-function answers(port: number): Promise<boolean> {
+/** @param place a port, or the path of a socket */
+function answers(place: number | string): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
+    const socket = typeof place === 'string' ? connect(place) : connect(place, '127.0.0.1');
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
     socket.once('connect', () => socket.destroy());
   });
