@@ -50,7 +50,7 @@ import type { HandledTurn } from '../../src/kernel/turns/stages.ts';
 import { supervise } from '../../src/lib/async.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { aborted } from '../../src/lib/time/clock.ts';
-import { quietUntil } from '../../src/lib/time/zone-time.ts';
+import { quietUntil } from '../../src/lib/time/quiet-hours.ts';
 import { OWNER_RIGHTS } from '../gateway/approvals-rig.ts';
 import { person } from '../gateway/people-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -9,7 +9,7 @@ import {
 } from '../../src/features/schedule/rules/job.ts';
 import { readSchedule } from '../../src/features/schedule/rules/schedule.ts';
 import { quietHoursSchema } from '../../src/features/schedule/settings.ts';
-import { quietHoursOf, quietUntil } from '../../src/lib/time/zone-time.ts';
+import { quietHoursOf, quietUntil } from '../../src/lib/time/quiet-hours.ts';
 
 const NOW = Date.parse('2026-01-15T12:00:00Z');
 const ZONE = 'America/New_York';

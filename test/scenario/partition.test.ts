@@ -113,7 +113,7 @@ function holdFirst() {
 }
 
 describe.skipIf(!hasPostgres)('processes whose clocks differ by minutes', () => {
-  it('run each job once and at its time, whoever lives', async () => {
+  it('run each job once and at its time, whichever of them live', async () => {
     const [channels, , worker] = nodes;
     const job = async (name: string) => {
       const dueAt = Date.now() + 1000;

@@ -29,7 +29,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { headOf, keepLastLines } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { quietUntil } from '../../lib/time/zone-time.ts';
+import { quietUntil } from '../../lib/time/quiet-hours.ts';
 import {
   BACKUPS_FOLDER,
   DAY_NOTE,

@@ -20,7 +20,8 @@ import { NanobotError } from '../../kernel/message/errors.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { People } from '../../kernel/people/people.ts';
 import { t } from '../../lib/texts.ts';
-import { isTimeZone, quietHoursOf } from '../../lib/time/zone-time.ts';
+import { quietHoursOf } from '../../lib/time/quiet-hours.ts';
+import { isTimeZone } from '../../lib/time/zone-time.ts';
 
 /** As commander passes them; the other flags are limits. */
 export type PersonFlags = {

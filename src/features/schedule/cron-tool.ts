@@ -26,7 +26,7 @@ import type { OfferUndo } from '../../kernel/questions/undo.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/zone-time.ts';
+import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/quiet-hours.ts';
 import type { Executor } from '../../tools/exec/executor.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { withPerson } from '../people/index.ts';

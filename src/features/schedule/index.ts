@@ -13,7 +13,7 @@ import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { readOnce } from '../../lib/async.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
-import { quietUntil } from '../../lib/time/zone-time.ts';
+import { quietUntil } from '../../lib/time/quiet-hours.ts';
 import { EXECUTOR } from '../../tools/exec/exec.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS, WORKFLOWS_OFF, WorkflowError } from '../workflows/index.ts';

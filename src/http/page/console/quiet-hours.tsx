@@ -5,7 +5,8 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
-import { hasDay, readQuietHours, WEEKDAYS } from '../../../lib/time/zone-time.ts';
+import { hasDay, readQuietHours } from '../../../lib/time/quiet-hours.ts';
+import { WEEKDAYS } from '../../../lib/time/zone-time.ts';
 import { useAct } from './parts.tsx';
 
 const DAYS = 7;
