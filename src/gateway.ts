@@ -47,7 +47,7 @@ const TASK = 'task ';
 const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
 const shortageNotice = (what: string) =>
-  t`The machine that runs nanobot is low on ${what}. Messages wait and are retried; none is lost. ` +
+  t`nanobot is low on ${what}. Messages wait and are retried; none is lost. ` +
   t`Free some, or raise the limit of the service.`;
 
 export class GatewayService implements Gateway {

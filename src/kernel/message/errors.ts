@@ -230,7 +230,7 @@ const SHORTAGES: Readonly<Record<string, string>> = {
   ENOBUFS: 'memory',
   ENOSPC: t`disk space`,
   EDQUOT: t`disk space`,
-  store_full: t`disk space`,
+  store_full: t`disk space for its database`,
   EAGAIN: 'processes',
 };
 const MAX_CAUSES = 8;
