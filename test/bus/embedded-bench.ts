@@ -10,7 +10,11 @@ import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { BusBench, MakeBusBench } from '../contract/bus.ts';
 import { never } from '../contract/bus-bench.ts';
-import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+import {
+  createMovableClock,
+  type MovableClock,
+  settleCallbacks,
+} from '../support/movable-clock.ts';
 
 export const makeEmbeddedBench: MakeBusBench = async (limits = {}) => {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bus-'));
@@ -75,3 +79,11 @@ function mortal(store: EmbeddedStore, life: Life): EmbeddedStore {
     },
   });
 }
+
+/** Over PostgreSQL: time moves on when no transaction is under way, and none follows from the last one. */
+export const clockOver = (stores: readonly EmbeddedStore[]): MovableClock =>
+  createMovableClock(undefined, async () => {
+    do {
+      await settleCallbacks();
+    } while (stores.some((store) => store.waitMs() > 0));
+  });

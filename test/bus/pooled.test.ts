@@ -8,10 +8,9 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { busContract, type MakeBusBench } from '../contract/bus.ts';
 import { CHANNEL } from '../contract/bus-bench.ts';
 import { isFullCampaign } from '../support/campaign.ts';
-import { createMovableClock, settleCallbacks } from '../support/movable-clock.ts';
 import { hasPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
-import { benchOver } from './embedded-bench.ts';
+import { benchOver, clockOver } from './embedded-bench.ts';
 
 const isSkipped = !hasPostgres || !hasPgBouncer || !isFullCampaign();
 const SESSIONS = 3;
@@ -34,7 +33,7 @@ afterAll(async () => {
 const makePooledBench: MakeBusBench = async (limits) => {
   await server.query(url, 'DROP SCHEMA IF EXISTS nanobot CASCADE');
   const stores: EmbeddedStore[] = [];
-  const clock = createMovableClock(undefined, () => settle(stores));
+  const clock = clockOver(stores);
   async function openStore() {
     // One that comes later takes the place of one that has died.
     for (const store of stores) await store[Symbol.asyncDispose]();
@@ -49,13 +48,6 @@ const makePooledBench: MakeBusBench = async (limits) => {
   }
   return benchOver(clock, openStore, limits, async () => undefined);
 };
-
-/** No transaction is under way, and none follows from the last one. */
-async function settle(stores: readonly EmbeddedStore[]): Promise<void> {
-  do {
-    await settleCallbacks();
-  } while (stores.some((store) => store.waitMs() > 0));
-}
 
 describe.skipIf(isSkipped)('of several processes, through PgBouncer', () => {
   busContract('bus through PgBouncer', makePooledBench, 'of several');

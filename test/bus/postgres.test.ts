@@ -5,9 +5,8 @@ import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts'
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { busContract, type MakeBusBench } from '../contract/bus.ts';
-import { createMovableClock, settleCallbacks } from '../support/movable-clock.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
-import { benchOver } from './embedded-bench.ts';
+import { benchOver, clockOver } from './embedded-bench.ts';
 
 let server: PostgresServer;
 let url: string;
@@ -22,7 +21,7 @@ afterAll(() => server?.[Symbol.asyncDispose]());
 const makePostgresBench: MakeBusBench = async (limits) => {
   await server.query(url, 'DROP SCHEMA IF EXISTS nanobot CASCADE');
   const stores: EmbeddedStore[] = [];
-  const clock = createMovableClock(undefined, () => settle(stores));
+  const clock = clockOver(stores);
   async function openStore() {
     const store = await openPostgresStore({ url, clock, log: silentLogger });
     stores.push(store);
@@ -30,13 +29,6 @@ const makePostgresBench: MakeBusBench = async (limits) => {
   }
   return benchOver(clock, openStore, limits, async () => undefined);
 };
-
-/** No transaction is under way, and none follows from the last one. */
-async function settle(stores: readonly EmbeddedStore[]): Promise<void> {
-  do {
-    await settleCallbacks();
-  } while (stores.some((store) => store.waitMs() > 0));
-}
 
 describe.skipIf(!hasPostgres)('with the PostgreSQL server of Debian', () => {
   busContract('bus on PostgreSQL', makePostgresBench);

@@ -13,7 +13,11 @@ import {
   type Standby,
   startPostgres,
 } from '../support/postgres.ts';
-import { makeProcessCluster, type ProcessCluster } from '../support/process-cluster.ts';
+import {
+  answersEach,
+  makeProcessCluster,
+  type ProcessCluster,
+} from '../support/process-cluster.ts';
 
 const OWNER = 900;
 const CHATS = [OWNER, 901, 902, 903];
@@ -41,19 +45,7 @@ beforeAll(async () => {
   model = await startLlmServer({ respond: echo });
   const url = new URL(direct);
   url.port = String(address.port);
-  cluster = await makeProcessCluster(url.href, () => ({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    coalesce: { quietMs: 0, continuationMs: 0 },
-    queue: { mode: 'followup' },
-    limits: { messages: { perMinute: 0, perDay: 0 } },
-    providers: { openai: { apiKey: 'sk-failover', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        ...{ enabled: true, token: telegram.token, apiRoot: telegram.apiRoot, allowFrom: ['*'] },
-        streaming: false,
-      },
-    },
-  }));
+  cluster = await makeProcessCluster(url.href, () => answersEach(telegram, model));
   for (const role of ['all', 'all'] as const) await (await cluster.add(role)).start();
   await cluster.nanobot('pair', 'approve', 'telegram', String(OWNER), '--role', 'owner');
 }, 180_000);

@@ -8,6 +8,7 @@ import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { echo, type LlmReply, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import {
+  answersEach,
   type Member,
   makeProcessCluster,
   type ProcessCluster,
@@ -40,19 +41,7 @@ beforeAll(async () => {
   telegram = await startBotApi();
   model = await startLlmServer({ respond: echo });
   const url = await server.database();
-  cluster = await makeProcessCluster(url, () => ({
-    agents: { defaults: { model: 'openai/sim-1' } },
-    coalesce: { quietMs: 0, continuationMs: 0 },
-    queue: { mode: 'followup' },
-    limits: { messages: { perMinute: 0, perDay: 0 } },
-    providers: { openai: { apiKey: 'sk-partition', apiBase: model.openaiBase } },
-    channels: {
-      telegram: {
-        ...{ enabled: true, token: telegram.token, apiRoot: telegram.apiRoot, allowFrom: ['*'] },
-        streaming: false,
-      },
-    },
-  }));
+  cluster = await makeProcessCluster(url, () => answersEach(telegram, model));
   const members = [
     { role: 'channels', shiftMs: 5 * MINUTES_MS },
     { role: 'channels', shiftMs: -5 * MINUTES_MS },

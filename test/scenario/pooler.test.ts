@@ -6,7 +6,7 @@ import { startBotApi } from '../support/bot-api.ts';
 import { echo, startLlmServer } from '../support/llm-server.ts';
 import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { hasPostgres, startPostgres } from '../support/postgres.ts';
-import { makeProcessCluster } from '../support/process-cluster.ts';
+import { answersEach, makeProcessCluster } from '../support/process-cluster.ts';
 
 const CHAT = 930;
 const CHATS = 4;
@@ -31,17 +31,7 @@ it.skipIf(!hasPostgres || !hasPgBouncer)(
           url: { env: 'DATABASE_URL' } as unknown as string,
           poolUrl: { env: 'POOL_URL' } as unknown as string,
         },
-        agents: { defaults: { model: 'openai/sim-1' } },
-        coalesce: { quietMs: 0, continuationMs: 0 },
-        queue: { mode: 'followup' },
-        limits: { messages: { perMinute: 0, perDay: 0 } },
-        providers: { openai: { apiKey: 'sk-pooler', apiBase: model.openaiBase } },
-        channels: {
-          telegram: {
-            ...{ enabled: true, token: telegram.token, apiRoot: telegram.apiRoot },
-            ...{ allowFrom: ['*'], streaming: false },
-          },
-        },
+        ...answersEach(telegram, model),
       }),
       { POOL_URL: pooler.urlOf(url) },
     );

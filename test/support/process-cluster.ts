@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
+import type { BotApi } from './bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-process.ts';
+import type { LlmServer } from './llm-server.ts';
 
 export type Role = 'all' | 'channels' | 'workers';
 
@@ -32,6 +34,21 @@ export interface ProcessCluster extends AsyncDisposable {
   /** A command in the home of the first one. */
   nanobot(...args: readonly string[]): Promise<string>;
 }
+
+/** Anybody may write by Telegram, and each message is answered at once, in a turn of its own. */
+export const answersEach = (telegram: BotApi, model: LlmServer): ConfigInput => ({
+  agents: { defaults: { model: 'openai/sim-1' } },
+  coalesce: { quietMs: 0, continuationMs: 0 },
+  queue: { mode: 'followup' },
+  limits: { messages: { perMinute: 0, perDay: 0 } },
+  providers: { openai: { apiKey: 'sk-processes', apiBase: model.openaiBase } },
+  channels: {
+    telegram: {
+      ...{ enabled: true, token: telegram.token, apiRoot: telegram.apiRoot },
+      ...{ allowFrom: ['*'], streaming: false },
+    },
+  },
+});
 
 /**
  * @param url of the database
