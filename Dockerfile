@@ -7,7 +7,7 @@ RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
 
 FROM dependencies AS program
 RUN npm ci --ignore-scripts
-COPY scripts/build.ts scripts/load-parts.ts scripts/page.ts ./scripts/
+COPY scripts/build.ts scripts/load-parts.ts scripts/page.ts scripts/rust-bridge.ts ./scripts/
 COPY src ./src
 RUN node scripts/build.ts
 

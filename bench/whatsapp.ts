@@ -15,7 +15,7 @@ import { configured, nodeFlags, ROOT, type Subject, start } from './subject.ts';
 import { figure, header, row } from './table.ts';
 import { nonceAnswer, UNPACED } from './whatsapp-load.ts';
 
-const MESSAGES = 10_000;
+const MESSAGES = Number(process.env['NANOBOT_BENCH_MESSAGES'] ?? 10_000);
 const CONTACTS = 100;
 const AT_ONCE = 10;
 /** An idle process returns memory after some seconds. */
@@ -111,8 +111,9 @@ async function scan({ child }: Subject, phone: Phone): Promise<void> {
 
 async function startNanobot({ server, model, phone, stack }: World): Promise<Subject> {
   const whatsapp = { enabled: true, socketUrl: server.url, allowFrom: ['*'], pacing: UNPACED };
+  const folder = process.env['NANOBOT_TEST_PACKAGE'] ?? ROOT;
   const program = stack.use(
-    await configured({ name: 'nanobot', folder: ROOT, quietMs: 0, model, channels: { whatsapp } }),
+    await configured({ name: 'nanobot', folder, quietMs: 0, model, channels: { whatsapp } }),
   );
   const subject = stack.use(program.start());
   for await (const step of loginSteps(await gatewayIn(program.home), {})) {

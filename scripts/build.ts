@@ -1,6 +1,6 @@
 // Builds dist/, the program as one bundle, for the package and the image (a checkout runs its
 // sources). The packages in `dependencies` of package.json stay outside and are installed beside
-// it: native modules, and WhatsApp's library, which uses libsignal (GPL-3.0): that must not be
+// it: native modules, and libsignal (GPL-3.0), which WhatsApp's library uses: that must not be
 // merged into files under our license.
 
 import {
@@ -92,8 +92,38 @@ const ownModules: Plugin = {
 const PATCHES: readonly {
   readonly file: string;
   readonly from: string | RegExp;
-  readonly to: () => string;
+  readonly to: (...found: readonly string[]) => string;
 }[] = [
+  {
+    // Hundreds of kinds of messages, of which an account meets a few: each is made with its first use.
+    file: '@whiskeysockets/baileys/WAProto/index.js',
+    from: /^(?:(import .*)|( +)(?:([\w.]+)\.(\w+) = \(function\(\) \{|\}\)\(\);))$/gm,
+    to: (_line, begin, indent, owner, name) => {
+      if (begin !== undefined) return `${begin}${MADE_LATER}`;
+      return owner === undefined ? `${indent}});` : `${indent}$later(${owner}, "${name}", () => {`;
+    },
+  },
+  {
+    // It formats two stacks and makes an error for each frame that is sent in time.
+    file: '@whiskeysockets/baileys/lib/Utils/generics.js',
+    from: /export async function promiseTimeout\(.*?^\}/ms,
+    to: () => `export async function promiseTimeout(ms, promise) {
+      if (!ms) return new Promise(promise);
+      let timer;
+      return new Promise((resolve, reject) => {
+        const late = () => reject(new Boom('Timed Out', { statusCode: DisconnectReason.timedOut }));
+        timer = setTimeout(late, ms);
+        promise(resolve, reject);
+      }).finally(() => clearTimeout(timer));
+    }`,
+  },
+  {
+    // The logger of a socket that is given none.
+    file: '@whiskeysockets/baileys/lib/Utils/logger.js',
+    from: /^.*$/s,
+    to: () =>
+      'const none = () => {}; export default { child() { return this }, trace: none, debug: none, info: none, warn: none, error: none };',
+  },
   {
     file: 'jsdom/lib/jsdom/living/css/helpers/computed-style.js',
     from: /fs\.readFileSync\([^;]+default-stylesheet\.css[^;]+\)/,
@@ -132,9 +162,22 @@ const PATCHES: readonly {
   },
 ];
 
+const MADE_LATER = `
+const $later = (owner, name, make) => {
+  const set = (value) => {
+    Object.defineProperty(owner, name, { value, writable: true, enumerable: true, configurable: true });
+    return value;
+  };
+  Object.defineProperty(owner, name, { get: () => set(make()), set, enumerable: true, configurable: true });
+};`;
+
 const patches: Plugin = {
   name: 'patches',
-  setup({ onLoad }) {
+  setup({ onLoad, onResolve }) {
+    // Two megabytes of WebAssembly for a few hashes.
+    onResolve({ filter: /^whatsapp-rust-bridge$/ }, () => ({
+      path: join(ROOT, 'scripts/rust-bridge.ts'),
+    }));
     for (const { file, from, to } of PATCHES) {
       onLoad({ filter: new RegExp(`/${file.replaceAll('.', '\\.')}$`) }, () => {
         const contents = inPackages(file).replace(from, to);
@@ -226,13 +269,13 @@ const PART = {
 } as const satisfies CommonOptions;
 const HEAD = '(function(module,exports,require,__load,__outside,__meta){"use strict";';
 const TAIL = '})';
+const REQUIRED = /\brequire\("((?:@[^/"]+\/)?[^/"]+)(?:\/[^"]+)?"\)/g;
 
 const writePart = (name: string, text: string) =>
   writeFileSync(
     join(DIST, name),
-    OUTSIDE.reduce(
-      (code, it) => code.replaceAll(`require("${it}")`, `__outside("${it}")`),
-      asAscii(text),
+    asAscii(text).replaceAll(REQUIRED, (required, name) =>
+      OUTSIDE.includes(name) ? `__outside${required.slice('require'.length)}` : required,
     ),
   );
 

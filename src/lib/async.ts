@@ -348,7 +348,6 @@ export async function within<T>(
   } finally {
     timer[Symbol.dispose]();
     inner.removeEventListener('abort', end);
-    ending.abort();
   }
 }
 

@@ -35,6 +35,20 @@ export function textOf(creds: AuthenticationCreds): string {
   return JSON.stringify(creds, BufferJSON.replacer);
 }
 
+/** `textOf`, made anew only when a value was replaced: the library changes none in place. */
+export function createTextOf(): typeof textOf {
+  let values: readonly unknown[] = [];
+  let text = '';
+  return (creds) => {
+    const now = Object.entries(creds).flat();
+    if (now.length !== values.length || now.some((value, index) => value !== values[index])) {
+      values = now;
+      text = textOf(creds);
+    }
+    return text;
+  };
+}
+
 /** The credentials in use, and what is stored of them. */
 export type Identity = {
   readonly creds: AuthenticationCreds;

@@ -51,10 +51,11 @@ export function createOutbox(deps: OutboxDeps) {
   const { link, people, settings, random } = deps;
   const { state, clock, log } = deps.host;
   const sent = createSentMessages({ state, clock });
-  const acks = createAcks((id) => {
+  const taken = (id: string) => {
     sent.taken(id).catch((error) => log.warn('whatsapp ack not stored', { error }));
-  });
-  const transmitter = createTransmitter({ link, acks, sent, clock });
+  };
+  const acks = createAcks(taken);
+  const transmitter = createTransmitter({ link, acks, sent, taken, clock });
   const pacer = createPacer({ state, clock, limits: settings.pacing, random });
   const courtesies = createCourtesies(deps);
   const admit = async (chat: ChatId) => (await requireOpenChat(chat, deps)).jid;

@@ -35,6 +35,9 @@ const rowSchema = z.object({
 export type SentMessages = ReturnType<typeof createSentMessages>;
 
 const PREFIX = 'sent/';
+/** In the text of a row. */
+const SENDING = '"state":"sending"';
+const TAKEN = '"state":"taken"';
 const DAY_MS = 86_400_000;
 /** Phones request a message again for at least a week; a day more for differing clocks. */
 const KEEP_MS = 8 * DAY_MS;
@@ -75,9 +78,9 @@ export function createSentMessages({ state, clock }: Pick<ChannelHost, 'state' |
     },
     /** The server has it; unknown ids are ignored. */
     async taken(id: string): Promise<void> {
-      const message = await get(id);
-      if (message === undefined || message.state === 'taken') return;
-      await state.set(PREFIX + id, encode({ ...message, state: 'taken' }));
+      const row = await state.get(PREFIX + id);
+      const taken = row?.replace(SENDING, TAKEN);
+      if (taken !== undefined && taken !== row) await state.set(PREFIX + id, taken);
     },
   };
 }

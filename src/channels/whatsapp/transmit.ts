@@ -36,7 +36,12 @@ export type OpenLink = Pick<Link, 'open' | 'socket'>;
 type TransmitDeps = {
   readonly link: OpenLink;
   readonly acks: Acks;
-  readonly sent: SentMessages;
+  readonly sent: Pick<SentMessages, 'get' | 'store'>;
+  /**
+   * Stores that the server has it, in the same transaction as what the bus stores next. Until then
+   * a crash makes it be sent again under the same id.
+   */
+  taken(id: string): void;
   readonly clock: Clock;
 };
 
@@ -55,7 +60,7 @@ const LAST_WORD_MS = 1000;
 const CLOSED_CODE = 428;
 const OUR_CLOSING = 'whatsapp_closed';
 
-export function createTransmitter({ link, acks, sent, clock }: TransmitDeps) {
+export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDeps) {
   const open = (signal: AbortSignal) =>
     until(OPEN_MS, signal, (inner) => link.open(inner).catch(offline), OFFLINE);
 
@@ -87,7 +92,7 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps) {
         refusedFor = await deliver(socket, stanza, message, { signal, isFresh: true });
       }
       if (refusedFor !== undefined) throw refusal(refusedFor);
-      await sent.taken(id);
+      taken(id);
     },
   };
 

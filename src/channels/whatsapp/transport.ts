@@ -2,8 +2,10 @@
 // each, the beginning of the library's own text, and a few harmless fields. Never keys, stanzas,
 // credentials or addresses. A repeated line is written once a minute with its count.
 
+import crypto from 'node:crypto';
 import { Agent as PlainAgent } from 'node:http';
 import { Agent } from 'node:https';
+import { syncBuiltinESMExports } from 'node:module';
 import type { Duplex } from 'node:stream';
 import type { SocketConfig } from '@whiskeysockets/baileys';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
@@ -139,6 +141,33 @@ function isFromLibsignal(callee: (...values: unknown[]) => void): boolean {
   Error.captureStackTrace(here, callee);
   Error.stackTraceLimit = limit;
   return LIBSIGNAL.test(here.stack ?? '');
+}
+
+// Node 24 tells a key of bytes from a key object by catching an exception, twice for every key, which
+// costs more than the HMAC or the cipher of a message.
+
+const KEYED = ['createCipheriv', 'createDecipheriv', 'createHmac'] as const;
+
+/** Until disposed, keys of bytes are made key objects before Node looks at them. */
+export function keysAsObjects(): Disposable {
+  const undo = KEYED.map((name) => {
+    const original = crypto[name];
+    const cheaper = (algorithm: string, key: unknown, ...others: unknown[]) => {
+      const given = key instanceof Uint8Array ? crypto.createSecretKey(key) : key;
+      return Reflect.apply(original, crypto, [algorithm, given, ...others]);
+    };
+    Reflect.set(crypto, name, cheaper);
+    return () => {
+      if (Reflect.get(crypto, name) === cheaper) Reflect.set(crypto, name, original);
+    };
+  });
+  syncBuiltinESMExports();
+  return {
+    [Symbol.dispose]() {
+      for (const restore of undo) restore();
+      syncBuiltinESMExports();
+    },
+  };
 }
 
 // The TCP connections of the WhatsApp library, controlled through its agent options: which

@@ -12,6 +12,7 @@ import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
+  createTextOf,
   credsOf,
   dropLink,
   freshIdentity,
@@ -63,6 +64,7 @@ export class Vault {
   readonly #deps: VaultDeps;
   readonly #rows: KeyRows;
   readonly #queue: UnitQueue;
+  readonly #textOf = createTextOf();
   #identity: Identity;
   #auth: AuthenticationState;
 
@@ -233,7 +235,7 @@ export class Vault {
   /** Writes the credentials too if they changed, or if keys would be stored without any. */
   async #commit(rows: UnitRows): Promise<void> {
     const { creds, number, text: known } = this.#identity;
-    const text = textOf(creds);
+    const text = this.#textOf(creds);
     const isDue = text !== known || (number === 0 && rows.size > 0);
     const written = isDue
       ? withGeneration(this.#identity, { number: number + 1, text })

@@ -10,6 +10,7 @@ import {
   type SocketConfig,
   type WASocket,
 } from '@whiskeysockets/baileys';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
 import { DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { t } from '../../lib/texts.ts';
@@ -29,6 +30,7 @@ import { createMediaAgain, downloadMedia, type MediaAgain } from './media-downlo
 import { createOutbox, type Outbox, TYPING_SHOWN_MS } from './outbox.ts';
 import { createOwnerPause } from './pacer.ts';
 import { createGroupMembers, createLidDirectory, createLidLookup, createPeople } from './people.ts';
+import { withRecentRows } from './recent-rows.ts';
 import { createUnresolved } from './row-reader.ts';
 import { isNotSaved, type Unit } from './rows.ts';
 import { LINK_REMEDY } from './rules/endings.ts';
@@ -118,11 +120,12 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
     ...(ackReaction === '' ? {} : { reactions }),
     ...(streaming ? { editing } : {}),
     async run(host, signal) {
+      const state = withRecentRows(host.state);
       let vault: Vault | undefined;
       try {
-        vault = await vaultOf(host, () => orAborted(loginWanted.promise, signal));
+        vault = await vaultOf(host, state, () => orAborted(loginWanted.promise, signal));
         const onReady = (isReady: boolean) => readiness.set(isReady);
-        session = await openSession({ ...deps, config, host, vault, onReady });
+        session = await openSession({ ...deps, config, host, state, vault, onReady });
         opened.resolve(session);
         await session.run(signal);
       } catch (error) {
@@ -140,16 +143,21 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
 }
 
 /** If the stored link is damaged, a person decides to start anew: by a login. */
-async function vaultOf(host: ChannelHost, loginWanted: () => Promise<void>): Promise<Vault> {
+async function vaultOf(
+  host: ChannelHost,
+  state: KeyValueStore,
+  loginWanted: () => Promise<void>,
+): Promise<Vault> {
+  const { clock, log } = host;
   try {
-    return await openVault(host);
+    return await openVault({ state, clock, log });
   } catch (error) {
     if (!(error instanceof ChannelError) || error.code !== LINK_DAMAGED) throw error;
     host.log.error('stored whatsapp link damaged', { error });
     host.report({ kind: 'stopped', reason: error.message, remedy: LINK_REMEDY });
     host.alert(`${error.message} ${LINK_REMEDY}`);
     await loginWanted();
-    return openFreshVault(host);
+    return openFreshVault({ state, clock, log });
   }
 }
 
@@ -159,6 +167,8 @@ async function vaultOf(host: ChannelHost, loginWanted: () => Promise<void>): Pro
 type SessionDeps = WhatsAppDeps & {
   readonly config: WhatsAppConfig;
   readonly host: ChannelHost;
+  /** Of the people and their keys. */
+  readonly state: KeyValueStore;
   readonly vault: Vault;
   /** Reports whether the connection is open and usable. */
   onReady(isReady: boolean): void;
@@ -173,8 +183,8 @@ type Session = {
 };
 
 async function openSession(deps: SessionDeps): Promise<Session> {
-  const { config, host, vault, random, onReady } = deps;
-  const { state, clock, log } = host;
+  const { config, host, state, vault, random, onReady } = deps;
+  const { clock, log } = host;
   const ledger = await openLedger({ state, clock, log, own: () => vault.auth.creds.me });
   const undecryptable = createUndecryptable(host);
   const groupMembers = createGroupMembers(clock);
