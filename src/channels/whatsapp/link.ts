@@ -88,13 +88,14 @@ export class Link {
   async run(signal: AbortSignal): Promise<void> {
     const url = this.#url();
     const quiet = quietConsole();
-    using _keys = keysAsObjects();
+    const keys = keysAsObjects();
     try {
       await this.#status.load();
       while (!signal.aborted) await this.#round(url, signal);
     } finally {
       this.login.close(STOPPED.reason);
       quiet[Symbol.dispose]();
+      keys[Symbol.dispose]();
       await this.#confirming;
       if (quiet.dropped > 0) {
         this.#deps.host.log.debug('libsignal console output dropped', { count: quiet.dropped });
