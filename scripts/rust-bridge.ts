@@ -1,13 +1,15 @@
 // What Baileys uses of whatsapp-rust-bridge, with Node's own functions, for the bundle.
 
-import { createHash, hkdfSync } from 'node:crypto';
+import { createHash, createSecretKey, hkdfSync } from 'node:crypto';
 
 type Expansion = { readonly salt?: Uint8Array; readonly info?: string };
 
 export const md5 = (data: Uint8Array): Uint8Array => createHash('md5').update(data).digest();
 
 export function hkdf(key: Uint8Array, length: number, { salt, info }: Expansion): Uint8Array {
-  return Buffer.from(hkdfSync('sha256', key, salt ?? Buffer.alloc(0), info ?? '', length));
+  // With bytes Node catches two exceptions first.
+  const given = createSecretKey(key);
+  return Buffer.from(hkdfSync('sha256', given, salt ?? Buffer.alloc(0), info ?? '', length));
 }
 
 const APP_STATE_KEYS = 'WhatsApp Mutation Keys';

@@ -18,7 +18,7 @@ import {
 } from './login.ts';
 import { judgeEnding, type WhatsAppVerdict } from './rules/endings.ts';
 import type { WhatsAppConfig } from './settings.ts';
-import { keysAsObjects, parseSocketUrl, quietConsole } from './transport.ts';
+import { cheaperKeys, parseSocketUrl, quietConsole } from './transport.ts';
 import type { Vault } from './vault.ts';
 
 type LinkDeps = SocketParts & {
@@ -88,7 +88,7 @@ export class Link {
   async run(signal: AbortSignal): Promise<void> {
     const url = this.#url();
     const quiet = quietConsole();
-    const keys = keysAsObjects();
+    const keys = cheaperKeys();
     try {
       await this.#status.load();
       while (!signal.aborted) await this.#round(url, signal);

@@ -10,6 +10,7 @@ import {
 } from '@whiskeysockets/baileys';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import { seal, type Unit, unseal } from './rows.ts';
@@ -18,6 +19,9 @@ export const KEY_PREFIX = 'key/';
 export const PRE_KEY_PREFIX = `${KEY_PREFIX}pre-key/`;
 /** Wide enough for the three bytes of a pre-key id: rows sort by number. */
 const PRE_KEY_ID_DIGITS = 8;
+
+/** Of people who write now. */
+const MAX_SESSIONS = 200;
 
 /** How the library's JSON marks bytes. */
 const BYTES = '"type":"Buffer"';
@@ -48,6 +52,10 @@ export function rowOfKey(type: KeyType, id: string, value: unknown): KeyValueCha
 export class KeyRows {
   readonly #log: Logger;
   readonly #damaged = new Set<string>();
+  /** Sessions as the library gave or got them, with their rows: it changes copies. */
+  readonly #sessions = new RecentMap<string, { readonly row: string; readonly value: unknown }>(
+    MAX_SESSIONS,
+  );
 
   constructor(log: Logger) {
     this.#log = log;
@@ -60,15 +68,23 @@ export class KeyRows {
 
   forget(): void {
     this.#damaged.clear();
+    this.#sessions.clear();
   }
 
   /** What Baileys stores, as rows. */
   encode(data: SignalDataSet): readonly KeyValueChange[] {
-    const rows = Object.entries(data).flatMap(([type, values]) =>
-      Object.entries(values ?? {}).map(([id, value]) => rowOfKey(type as KeyType, id, value)),
+    return Object.entries(data).flatMap(([type, values]) =>
+      Object.entries(values ?? {}).map(([id, value]) => this.#encode(type as KeyType, id, value)),
     );
-    for (const { key } of rows) this.#damaged.delete(key);
-    return rows;
+  }
+
+  #encode(type: KeyType, id: string, value: unknown): KeyValueChange {
+    const row = rowOfKey(type, id, value);
+    this.#damaged.delete(row.key);
+    if (type === 'session' && row.value !== undefined) {
+      this.#sessions.set(row.key, { row: row.value, value });
+    }
+    return row;
   }
 
   async read<T extends KeyType>(
@@ -95,14 +111,18 @@ export class KeyRows {
     id: string,
     stored: string,
   ): SignalDataTypeMap[T] | undefined {
-    const value = parse(unseal(keyRow(type, id), stored));
+    const key = keyRow(type, id);
+    const known = this.#sessions.get(key);
+    if (known?.row === stored) return known.value as SignalDataTypeMap[T];
+    const value = parse(unseal(key, stored));
     if (value === undefined) {
       this.#noteDamage(type, id);
       return undefined;
     }
+    if (type === 'session') this.#sessions.set(key, { row: stored, value });
     if (type !== 'app-state-sync-key') return value as SignalDataTypeMap[T];
-    const key: SignalDataTypeMap[KeyType] = proto.Message.AppStateSyncKeyData.fromObject(value);
-    return key as SignalDataTypeMap[T];
+    const shared: SignalDataTypeMap[KeyType] = proto.Message.AppStateSyncKeyData.fromObject(value);
+    return shared as SignalDataTypeMap[T];
   }
 
   #noteDamage(type: KeyType, id: string): void {

@@ -143,30 +143,53 @@ function isFromLibsignal(callee: (...values: unknown[]) => void): boolean {
   return LIBSIGNAL.test(here.stack ?? '');
 }
 
-// Node 24 tells a key of bytes from a key object by catching an exception, twice for every key, which
-// costs more than the HMAC or the cipher of a message.
+// Node 24 tells bytes from a key object by catching an exception, twice for every key, which costs
+// more than the HMAC or the cipher of a message.
 
-const KEYED = ['createCipheriv', 'createDecipheriv', 'createHmac'] as const;
+const SECRET = ['createCipheriv', 'createDecipheriv', 'createHmac'] as const;
+const PAIRED = [
+  ['createPrivateKey', 'pkcs8', 'PRIVATE KEY'],
+  ['createPublicKey', 'spki', 'PUBLIC KEY'],
+] as const;
 
-/** Until disposed, keys of bytes are made key objects before Node looks at them. */
-export function keysAsObjects(): Disposable {
-  const undo = KEYED.map((name) => {
-    const original = crypto[name];
-    const cheaper = (algorithm: string, key: unknown, ...others: unknown[]) => {
-      const given = key instanceof Uint8Array ? crypto.createSecretKey(key) : key;
-      return Reflect.apply(original, crypto, [algorithm, given, ...others]);
-    };
-    Reflect.set(crypto, name, cheaper);
-    return () => {
-      if (Reflect.get(crypto, name) === cheaper) Reflect.set(crypto, name, original);
-    };
-  });
+/** Until disposed, keys of bytes are something else before Node looks at them. */
+export function cheaperKeys(): Disposable {
+  const undo = [
+    ...SECRET.map((name) =>
+      replaced(name, ([algorithm, key, ...others]) => {
+        const given = key instanceof Uint8Array ? crypto.createSecretKey(key) : key;
+        return [algorithm, given, ...others];
+      }),
+    ),
+    ...PAIRED.map(([name, itsType, label]) =>
+      replaced(name, ([given]) => {
+        const { key, type }: Readonly<Record<string, unknown>> = Object(given);
+        return [Buffer.isBuffer(key) && type === itsType ? pem(key, label) : given];
+      }),
+    ),
+  ];
   syncBuiltinESMExports();
   return {
     [Symbol.dispose]() {
       for (const restore of undo) restore();
       syncBuiltinESMExports();
     },
+  };
+}
+
+const pem = (der: Buffer, label: string) =>
+  `-----BEGIN ${label}-----\n${der.toString('base64')}\n-----END ${label}-----`;
+
+/** @returns restores the function, unless somebody replaced it since */
+function replaced(
+  name: (typeof SECRET)[number] | (typeof PAIRED)[number][0],
+  change: (given: readonly unknown[]) => readonly unknown[],
+): () => void {
+  const original = crypto[name];
+  const changed = (...given: unknown[]) => Reflect.apply(original, crypto, change(given));
+  Reflect.set(crypto, name, changed);
+  return () => {
+    if (Reflect.get(crypto, name) === changed) Reflect.set(crypto, name, original);
   };
 }
 
