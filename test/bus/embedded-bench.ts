@@ -52,7 +52,7 @@ export function benchOver(
       if (life === undefined) throw new TypeError('not a bus of this bench');
       life.isOver = true;
       // What was issued before the death is committed before it, too.
-      await life.store.stats();
+      await life.store.neededMedia();
     },
     async [Symbol.asyncDispose]() {
       for (const store of stores) await store[Symbol.asyncDispose]();

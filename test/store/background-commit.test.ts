@@ -107,6 +107,33 @@ describe('a commit while the disk is held', () => {
     expect(commits.waitMs()).toBe(0);
   });
 
+  it('is known to a claim at once, which is stored with it', async () => {
+    await using rig = await openRig();
+    const { commits, wal } = rig;
+    const held = wal.hold();
+    const { settled, add } = watch();
+    const write = add('write', commits.write(insert('new')));
+    const issued = commits.glance(values);
+    await add(
+      'claim',
+      commits.write(values, () => undefined),
+    );
+    expect(await issued).toEqual([]);
+    const stored = add('stored', commits.stored());
+    for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+    expect(settled).toEqual(['claim']);
+    held.release();
+    await Promise.all([write, stored]);
+    expect(settled.toSorted()).toEqual(['claim', 'stored', 'write']);
+    const again = commits.write(insert('newer'));
+    const failing = wal.hold();
+    await commits.write(values, () => undefined);
+    failing.fail(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }));
+    await expect(commits.stored()).rejects.toMatchObject({ code: 'store_failed' });
+    await expect(again).rejects.toMatchObject({ code: 'store_failed' });
+    expect(wal.syncs).toBe(2);
+  });
+
   it('is followed by one commit of all that was issued meanwhile', async () => {
     await using rig = await openRig();
     const { commits, wal } = rig;

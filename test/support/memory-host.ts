@@ -185,6 +185,7 @@ export function createMemoryStore(): KeyValueStore {
   };
   return {
     get: async (key) => rows.get(key),
+    getCommitted: async (key) => rows.get(key),
     async set(key, value) {
       rows.set(key, value);
     },

@@ -54,8 +54,7 @@ export function createDeliveryPump(
     mayClaim: () => courier.readiness?.isReady !== false,
     stopGraceMs: STOP_GRACE_MS,
     failureGraceMs: STOP_GRACE_MS,
-    claim: (places) =>
-      deps.store.claimDeliveries(courier.account, places, courier.announcesRequests),
+    claim: (places) => claim(places),
     perform: (delivery, place) => perform(delivery, place),
     interrupt: () => interrupt(),
   });
@@ -69,6 +68,14 @@ export function createDeliveryPump(
     } finally {
       waking?.[Symbol.dispose]();
     }
+  }
+
+  async function claim(places: () => number) {
+    const { account, announcesRequests } = courier;
+    const claims = await deps.store.claimDeliveries(account, places, announcesRequests);
+    // A courier that announces each request waits with it for the disk.
+    if (announcesRequests !== true) await deps.store.stored();
+    return claims;
   }
 
   function pump(): void {

@@ -66,7 +66,8 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
       for (const [index, entry] of batch.entries()) {
         measureArrival(deps, entry, results[index]);
         if (entry.kind !== 'queue' || results[index] !== 'accepted') continue;
-        pumps.turns()?.turnOf(sessionOf(entry.message))?.announceFollower();
+        const turn = pumps.turns()?.turnOf(sessionOf(entry.message));
+        if (turn?.contains(entry.message.id) === false) turn.announceFollower();
       }
       return results;
     },

@@ -6,7 +6,7 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { retryDelayMs } from '../message/delivery.ts';
 import { shortageOf } from '../message/errors.ts';
-import { answerIdOf, type SessionKey, turnIdOf } from '../message/ids.ts';
+import { answerIdOf, type MessageId, type SessionKey, turnIdOf } from '../message/ids.ts';
 import type { OutboundDraft, OutboundMessage } from '../message/message.ts';
 import type { TurnEntries } from '../sessions/store.ts';
 import {
@@ -339,16 +339,22 @@ export function createRunningTurn(claim: ClaimedTurn, store: BusStore) {
   const controller = new AbortController();
   const waiting = new Set<() => void>();
   let hasFollower = false;
+  const stored = store.stored();
+  // The store reports it.
+  stored.catch(() => undefined);
 
   const turn = {
     ...claim,
     id: turnIdOf(session, firstSeq),
     chat: messages[0].message.chat,
     signal: controller.signal,
+    stored,
     /** Its writes have begun; its place belongs to the next turn. */
     isEnding: false,
 
     abort: (reason: Error) => controller.abort(reason),
+
+    contains: (id: MessageId) => messages.some(({ message }) => message.id === id),
 
     /** A message of this session was stored after those of the turn. */
     announceFollower(): void {

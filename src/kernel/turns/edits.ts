@@ -237,9 +237,10 @@ const ranNote = (tools: readonly string[]) =>
   `[I want another answer to this. What tools did for the earlier one stands: ${tools.join(', ')}. Do not do it twice.]`;
 
 /** No message joins it: what follows is a question of its own. */
-function again({ id, session, chat, epoch, attempt, signal }: Turn, messages: Messages): Turn {
+function again(turn: Turn, messages: Messages): Turn {
+  const { id, session, chat, epoch, attempt, signal, stored } = turn;
   return {
-    ...{ id, session, chat, epoch, attempt, signal, messages },
+    ...{ id, session, chat, epoch, attempt, signal, stored, messages },
     join: async () => [],
     async arrival(given) {
       await aborted(given);

@@ -1,8 +1,8 @@
 // Runs operations on the file. All operations issued in one event-loop turn run in one transaction
-// with one sync; promises resolve when it is on the disk. In the background mode the sync runs
-// outside the event loop, and what is issued meanwhile is the next transaction: nothing is read or
-// written on top of rows that are not on the disk. An operation that throws undoes only its own
-// writes; when the commit fails, all of its batch fail.
+// with one sync; promises resolve when it is on the disk, those of claims when it is committed. In
+// the background mode the sync runs outside the event loop, and what is issued meanwhile is the next
+// transaction: nothing is written on top of rows that are not on the disk. An operation that throws
+// undoes only its own writes; when the commit fails, all of its batch fail.
 
 import { closeSync, fdatasync, fstatSync, openSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
@@ -51,6 +51,8 @@ export class GroupCommit implements Driver {
   #queue: Job[] = [];
   #last: { readonly job: Job; begins(): void }[] = [];
   #work: Work = 'none';
+  /** The sync under way, or the last one. */
+  #synced: Promise<void> = Promise.resolve();
   /** Since when the disk works on a sync or a renewal. */
   #waitsSince: number | undefined;
   #changes = 0;
@@ -93,10 +95,16 @@ export class GroupCommit implements Driver {
       : this.#enqueue(operation, false);
   }
 
-  /** Resolves even while the disk delays a commit: for figures on which nothing depends. */
   glance<T>(operation: Operation<T>): Promise<T> {
-    const isHeld = this.#waitsSince !== undefined || this.#failure !== undefined;
-    return isHeld && this.#work !== 'closed' ? this.#readNow(operation) : this.read(operation);
+    return this.#work === 'closed' ? this.read(operation) : this.#readNow(operation);
+  }
+
+  async stored(): Promise<void> {
+    try {
+      await this.#synced;
+    } catch (error) {
+      throw this.#failure ?? error;
+    }
   }
 
   /** Copies the write-ahead log into the file and empties it. */
@@ -187,6 +195,7 @@ export class GroupCommit implements Driver {
   /** A renewal precedes what is issued; closing follows it. */
   #next(): void {
     if (this.#work !== 'none') return;
+    this.#readFirst();
     if (this.#beginRenewal !== undefined) {
       this.#begin('renewal');
       this.#beginRenewal();
@@ -198,6 +207,14 @@ export class GroupCommit implements Driver {
       this.#work = 'closed';
       this.#beginClosing();
     }
+  }
+
+  /** Reads that were issued before any write see nothing of a transaction. */
+  #readFirst(): void {
+    if (this.#failure !== undefined) return;
+    const firstWrite = this.#queue.findIndex(({ writes }) => writes);
+    const reads = this.#queue.splice(0, firstWrite < 0 ? this.#queue.length : firstWrite);
+    settle(reads.map((job) => this.#read(job)));
   }
 
   #begin(work: 'sync' | 'renewal'): void {
@@ -213,7 +230,8 @@ export class GroupCommit implements Driver {
 
   #flush(): void {
     for (const { begins } of this.#last) begins();
-    const jobs = [...this.#queue, ...this.#last.map(({ job }) => job)];
+    const claims = this.#last.map(({ job }) => job);
+    const jobs = [...this.#queue, ...claims];
     this.#queue = [];
     this.#last = [];
     let outcomes: readonly Outcome[];
@@ -227,20 +245,22 @@ export class GroupCommit implements Driver {
       return;
     }
     if (this.#background === undefined || !this.#hasWritten()) {
-      this.#finish();
       settle(outcomes);
+      this.#finish();
       return;
     }
     // What was read before the first write was on the disk already.
     const unsynced = outcomes.findIndex(({ job }) => job.writes);
-    settle(outcomes.slice(0, unsynced));
-    void this.#sync(outcomes.slice(unsynced), this.#background);
+    const claimed = outcomes.length - claims.length;
+    this.#synced = this.#background.wal.sync();
+    void this.#sync(outcomes.slice(unsynced, claimed), this.#background);
+    settle([...outcomes.slice(0, unsynced), ...outcomes.slice(claimed)]);
   }
 
   async #sync(outcomes: readonly Outcome[], { wal, log }: Background): Promise<void> {
     this.#begin('sync');
     try {
-      await wal.sync();
+      await this.#synced;
     } catch (error) {
       // The kernel drops what it could not write, so another sync would succeed without it.
       this.#failure = lostStore(this.#path, error);
@@ -250,8 +270,8 @@ export class GroupCommit implements Driver {
       this.#lost.reject(this.#failure);
       return;
     }
-    this.#finish();
     settle(outcomes);
+    this.#finish();
     if (wal.isLong()) {
       this.renew().catch((error) => log.warn('write-ahead log not checkpointed yet', { error }));
     }

@@ -60,12 +60,15 @@ import {
 export interface Driver {
   /**
    * @param begins given for an operation that runs after everything else of its batch, so that it
-   *   sees the other writes; called when the batch begins: what is issued from then on it does not see
+   *   sees the other writes; called when the batch begins: what is issued from then on it does not see.
+   *   It resolves when it is committed, see `stored`
    */
   write<T>(operation: (sql: Sql) => T, begins?: () => void): Promise<T>;
   read<T>(operation: (sql: Sql) => T): Promise<T>;
-  /** Does not wait for a commit under way: for figures on which nothing depends. */
+  /** Reads what is committed, on the disk or not. */
   glance<T>(operation: (sql: Sql) => T): Promise<T>;
+  /** Resolves when what is committed is on the disk. @throws StoreError if it cannot be */
+  stored(): Promise<void>;
 }
 
 type Operations = Omit<
@@ -102,11 +105,14 @@ export function bindOperations(
       });
     };
   const read = through((work) => driver.read(work));
+  // A server that is away is waited for.
+  const readCommitted = isShared ? read : through((work) => driver.glance(work));
   const write = through((work) => driver.write(work));
   const writeLast = (begins: () => void) => through((work) => driver.write(work, begins));
   return {
     accept: write(accept),
     cursor: read(readCursor),
+    stored: () => driver.stored(),
     recoverTurns: write(recoverTurns),
     claimTurns(places, leaveMs = () => 0) {
       const free = once(places);
@@ -137,7 +143,7 @@ export function bindOperations(
     stranded: read(stranded),
     divert: write(divert),
     recordDraft: write(recordDraft),
-    draft: read(readDraft),
+    draft: readCommitted(readDraft),
     orphanDrafts: read(orphanDrafts),
     draftsBut: read(draftsBut),
     forgetDraft: write(forgetDraft),
@@ -166,6 +172,7 @@ export function bindOperations(
         });
       return {
         get: (key) => read(get)(name, key),
+        getCommitted: (key) => readCommitted(get)(name, key),
         set: change(put),
         setMany: change(putMany),
         swap: change(swap),

@@ -52,6 +52,8 @@ export type RowsStep<T> = (read: (keys: readonly string[]) => ReadonlyMap<string
 /** Rows of one scope. A resolved write is on disk. Values are opaque text, usually JSON. */
 export interface KeyValueStore {
   get(key: string): Promise<string | undefined>;
+  /** Without waiting for writes under way: as last committed, on the disk or not. */
+  getCommitted(key: string): Promise<string | undefined>;
   set(key: string, value: string): Promise<void>;
   /** Several rows in one transaction. */
   setMany(rows: readonly KeyValueChange[]): Promise<void>;
@@ -219,7 +221,12 @@ export interface BusStore extends BusRecords {
 
   /** Returns the turns of an earlier process to the queue. Their tries stay counted. */
   recoverTurns(): Promise<number>;
-  /** @param leaveMs how long a due session is left to other processes */
+  /** Resolves when what was claimed is on the disk. @throws StoreError if it cannot be */
+  stored(): Promise<void>;
+  /**
+   * Resolves when it is committed, see `stored`.
+   * @param leaveMs how long a due session is left to other processes
+   */
   claimTurns(
     places: () => number,
     leaveMs?: (session: SessionKey) => number,
@@ -239,6 +246,7 @@ export interface BusStore extends BusRecords {
   queue(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
   /** Takes over what an earlier process was sending. */
   recoverDeliveries(account: AccountName): Promise<readonly ClaimedDelivery[]>;
+  /** Resolves when it is committed, see `stored`; the others here when they are on the disk. */
   claimDeliveries(
     account: AccountName,
     places: () => number,

@@ -108,6 +108,11 @@ export class PostgresCommits implements Driver {
     return Promise.reject(this.#away());
   }
 
+  /** The server has confirmed each commit. */
+  stored(): Promise<void> {
+    return Promise.resolve();
+  }
+
   /** What is under way begins again on a new connection. */
   cut(): void {
     this.#connection?.end();
