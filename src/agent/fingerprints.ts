@@ -94,15 +94,15 @@ function firstChange(
 
 type WatchedCall = {
   readonly session: SessionKey;
-  /** The model that answered; each has a cache of its own. */
-  readonly model: string;
   /** They determine the offered tools. */
   readonly rights: Rights;
   readonly tools: readonly ToolSpec[];
   readonly system: readonly PromptSection[];
   readonly messages: readonly ModelMessage[];
-  readonly usage: TokenUsage | undefined;
 };
+
+/** `model`: the one that answered; each has a cache of its own. */
+type WatchedAnswer = { readonly model: string; readonly usage?: TokenUsage };
 
 const MAX_SESSIONS = 1000;
 const MAX_REPORTED = 1000;
@@ -130,10 +130,9 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
   }
 
   return {
-    /** Called after each answered call. */
-    called(call: WatchedCall, log: Logger): void {
-      const { session, model, rights, tools, system, messages, usage } = call;
-      const cache = fingerprintOf([model, rights]);
+    /** Takes the fingerprints of a call; returns what to call with its answer. */
+    asked(call: WatchedCall, log: Logger): (answer: WatchedAnswer) => void {
+      const { session, rights, tools, system, messages } = call;
       const parts = [
         // One fingerprint for the whole list, which is sent as one.
         {
@@ -146,17 +145,20 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       // The last message may still grow by notes and joined messages.
       const texts = messages.map((message) => JSON.stringify(message));
       const thread = threadOf(texts, messages.length - 1);
-      sessions.set(session, { cache, parts, thread });
-      if (before?.cache !== cache) return;
-      const count = before.thread.messages;
+      const count = before?.thread.messages ?? 0;
       const place = messages.length < count ? undefined : threadOf(texts, count);
-      const change = firstChange(before, parts, place);
-      if (change === undefined || !isNews(change)) return;
-      const { cachedTokens, inputTokens } = usage ?? {};
-      const fields = { section: change.name, cachedTokens, inputTokens };
-      // The agent writes its memory itself, so this change is expected.
-      if (change.name === MEMORY_TITLE) log.info('prompt cache started again', fields);
-      else log.warn('prompt cache invalidated', fields);
+      return ({ model, usage }) => {
+        const cache = fingerprintOf([model, rights]);
+        sessions.set(session, { cache, parts, thread });
+        if (before?.cache !== cache) return;
+        const change = firstChange(before, parts, place);
+        if (change === undefined || !isNews(change)) return;
+        const { cachedTokens, inputTokens } = usage ?? {};
+        const fields = { section: change.name, cachedTokens, inputTokens };
+        // The agent writes its memory itself, so this change is expected.
+        if (change.name === MEMORY_TITLE) log.info('prompt cache started again', fields);
+        else log.warn('prompt cache invalidated', fields);
+      };
     },
   };
 }

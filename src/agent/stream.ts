@@ -19,7 +19,13 @@ import { notedCall, planCall, withNote } from './model-call.ts';
 import type { Recovery, SignalOf, StateOf } from './rules/turn-state.ts';
 import { LoopWatch } from './run-call.ts';
 import { meterOf, untilAborted } from './side-model.ts';
-import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
+import {
+  type CallNotes,
+  type Finished,
+  isBehindScenes,
+  notesOn,
+  takeAnswer,
+} from './take-answer.ts';
 import type { Thread } from './thread.ts';
 import type { ModelCall, TurnContext } from './turn-context.ts';
 
@@ -41,11 +47,12 @@ export async function* streamAnswer(
   const call = planCall(turn, state);
   turn.lastCall.call = notedCall(turn, call);
   const shown = new ShownText(turn.thread, state.model, isBehindScenes(turn, state));
+  const notes = notesOn(turn, state, call);
   yield* shown.think();
   try {
-    const finished = yield* show(turn, call, shown);
+    const finished = yield* show(turn, call, shown, notes);
     const hasShown = turn.thread.partial !== undefined;
-    const { signal, event } = await takeAnswer(turn, state, call, finished, shown.text);
+    const { signal, event } = await takeAnswer(turn, state, call, finished, shown.text, notes());
     const isForLater = signal.type === 'called' && turn.settings.finalAnswer === 'separate';
     const isDoubted = signal.type === 'answered' && signal.unsupported !== undefined;
     if (hasShown && (isForLater || isDoubted)) {
@@ -73,13 +80,14 @@ async function* show(
   turn: TurnContext,
   call: ModelCall,
   shown: ShownText,
+  notes: () => CallNotes,
 ): AsyncGenerator<AgentEvent, Finished, void> {
-  const first = yield* showOnce(turn, call, shown);
+  const first = yield* showOnce(turn, call, shown, notes);
   if (!(first instanceof LoopWatch)) return first;
   turn.log.warn('answer stopped: it repeated itself', { model: call.handle.name });
   yield* shown.restart();
   yield { type: 'notice', text: ASKED_AGAIN };
-  const second = yield* showOnce(turn, askedAgain(call), shown);
+  const second = yield* showOnce(turn, askedAgain(call), shown, notes);
   if (!(second instanceof LoopWatch)) return second;
   turn.log.warn('answer stopped: it repeated itself again', { model: call.handle.name });
   const cut = cutAnswer(call, second);
@@ -91,6 +99,7 @@ async function* showOnce(
   turn: TurnContext,
   call: ModelCall,
   shown: ShownText,
+  notes: () => CallNotes,
 ): AsyncGenerator<AgentEvent, Finished | LoopWatch, void> {
   const { handle, request } = call;
   const watch = loopWatch(turn, handle);
@@ -101,6 +110,8 @@ async function* showOnce(
       continue;
     }
     turn.time.goOn();
+    // While the rest of the answer is awaited.
+    notes();
     switch (event.type) {
       case 'text':
         yield* shown.add(event.delta);

@@ -9,7 +9,7 @@ import type { AgentEvent } from '../kernel/message/message.ts';
 import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { RequestPiece, RequestRecord } from '../kernel/sessions/rules/request-records.ts';
 import type { ModelEvent } from '../providers/provider.ts';
-import { fingerprintOf, type RequestNotes } from './fingerprints.ts';
+import { type CacheAlarm, fingerprintOf, type RequestNotes } from './fingerprints.ts';
 import { type Asked, mayAct } from './model-call.ts';
 import { TOOLS_TITLE } from './rules/prompt.ts';
 import { textTokens } from './rules/tokens.ts';
@@ -25,6 +25,7 @@ export async function takeAnswer(
   call: ModelCall,
   finished: Finished,
   text: string,
+  notes: CallNotes,
 ): Promise<{ readonly signal: SignalOf<'streaming'>; readonly event: AgentEvent }> {
   const { ask } = asked;
   const { thread } = turn;
@@ -37,15 +38,14 @@ export async function takeAnswer(
   const sentences = isFinal ? unsupportedIn(turn, ask, finished, text) : [];
   const doubt = sentences.length === 0 ? {} : { unsupported: sentences };
   const isDraft = isHidden || sentences.length > 0;
-  const asking = askedMain(turn, call, asked.cue?.tools === 'none');
-  const said = { text, toolCalls, ...(isDraft ? { isDraft } : {}), ...doubt, ...asking };
+  const said = { text, toolCalls, ...(isDraft ? { isDraft } : {}), ...doubt, ...notes.asked };
   if (isWritten || toolCalls.length > 0) await recordAnswer(turn, finished, said);
   thread.partial = undefined;
   if (usage !== undefined) {
     const estimated = call.fixedTokens + call.threadTokens;
     turn.correction.observe(call.handle.name, estimated, usage.inputTokens);
   }
-  if (!call.isUnsteady) watchCache(turn, call, finished);
+  notes.watch?.(finished);
   const event = {
     ...({ type: 'model_called', model, calls: finished.toolCalls.length } as const),
     ...(usage === undefined ? {} : { usage }),
@@ -60,14 +60,6 @@ export async function takeAnswer(
   const stop = finished.stop === 'tool_calls' ? 'end' : finished.stop;
   const drafted = isDraft ? { isDraft } : {};
   return { event, signal: { type: 'answered', written, stop, tokens, ...drafted, ...doubt } };
-}
-
-function watchCache(turn: TurnContext, call: ModelCall, { model, usage }: Finished): void {
-  const { session } = turn.input;
-  const { tools, system, messages } = call.request;
-  const rights = turn.rights.current;
-  const watched = { session, model, rights, tools, system, messages, usage };
-  turn.cacheAlarm.called(watched, turn.log);
 }
 
 /** A separate call will write the answer, so this text is not it. */
@@ -169,6 +161,30 @@ export async function finalizeTurn(
 // of the answer refers to it. Unchanged parts are not written again.
 
 type Named = Pick<AssistantEntry, 'asked'>;
+
+/** What is noted of a call; `watch` gets its answer. */
+export type CallNotes = {
+  readonly asked: Named;
+  readonly watch: ReturnType<CacheAlarm['asked']> | undefined;
+};
+
+/** Taken once, with the first use: while most of the answer is still awaited. */
+export function notesOn(turn: TurnContext, asked: Asked, call: ModelCall): () => CallNotes {
+  let notes: CallNotes | undefined;
+  return () => {
+    notes ??= {
+      asked: askedMain(turn, call, asked.cue?.tools === 'none'),
+      watch: call.isUnsteady ? undefined : watchCache(turn, call),
+    };
+    return notes;
+  };
+}
+
+function watchCache({ input, rights, cacheAlarm, log }: TurnContext, { request }: ModelCall) {
+  const { tools, system, messages } = request;
+  const watched = { session: input.session, rights: rights.current, tools, system, messages };
+  return cacheAlarm.asked(watched, log);
+}
 
 /**
  * For a call of the main model; if it only wrote, the tools that other models call are not part of

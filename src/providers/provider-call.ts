@@ -1,7 +1,7 @@
 // One request to a vendor: JSON in, a stream of events out, with deadlines, translation of the
 // vendor's errors, and the address shown in messages.
 
-import type { Agent as HttpAgent } from 'node:http';
+import type { ClientRequest, Agent as HttpAgent, IncomingMessage } from 'node:http';
 import {
   ProviderError,
   type ProviderFailure,
@@ -46,6 +46,8 @@ type Answer = {
   readonly status: number;
   readonly headers: Pick<Headers, 'get'>;
   readonly body: AsyncIterable<Uint8Array> | null;
+  /** The body for a reader that may know its end before the connection does; default: `body`. */
+  readonly stream?: (isOver: () => boolean) => AsyncIterable<Uint8Array>;
 };
 
 type Asked = {
@@ -74,10 +76,40 @@ function post(url: string, asked: Asked, agent?: HttpAgent): Promise<Answer> {
       // A reader gets the error itself; without one it must not end the process.
       answer.on('error', () => undefined);
       const get = (name: string) => answer.headers[name]?.toString() ?? null;
-      resolve({ status: answer.statusCode ?? 0, headers: { get }, body: answer });
+      const stream = (isOver: () => boolean) => readUntil(isOver, answer, call);
+      resolve({ status: answer.statusCode ?? 0, headers: { get }, body: answer, stream });
     });
     call.end(body);
   });
+}
+
+/** How long the end of a response may take that nobody waits for. */
+const REST_MS = 5000;
+
+/**
+ * What comes behind the end is read past, so that the connection serves the next call. A reader that
+ * stops before ends the request.
+ */
+function readUntil(
+  isOver: () => boolean,
+  answer: IncomingMessage,
+  call: ClientRequest,
+): AsyncIterable<Uint8Array> {
+  return {
+    [Symbol.asyncIterator]() {
+      const bytes = answer.iterator({ destroyOnReturn: false });
+      return {
+        next: () => bytes.next(),
+        async return() {
+          await bytes.return?.();
+          if (!isOver()) call.destroy();
+          call.setTimeout(REST_MS, () => void call.destroy());
+          answer.resume();
+          return { done: true, value: undefined };
+        },
+      };
+    },
+  };
 }
 
 /** As Node's global agent has it. */
@@ -141,21 +173,23 @@ function targetOf(location: string | null, from: string): string {
 const LINE_END = /\r\n|\n|\r(?!$)/;
 
 /**
- * The data of server-sent events; those that came in one piece of the body together. @throws
- * VendorError
+ * The data of server-sent events, up to a `[DONE]`; those that came in one piece of the body
+ * together. @throws VendorError
  */
 async function* piecesOf<Piece>(answer: Answer): AsyncGenerator<readonly Piece[], void, void> {
   const decoder = new TextDecoder();
   let line = '';
   let event = '';
   let data = '';
+  let isOver = false;
 
   function ended(): readonly Piece[] {
     const text = data;
     const isError = event === 'error';
     data = '';
     event = '';
-    if (text === '' || text.startsWith('[DONE]')) return [];
+    isOver ||= text.startsWith('[DONE]');
+    if (text === '' || isOver) return [];
     if (isError) throw new VendorError(parseJson(text) ?? text, answer);
     const piece = JSON.parse(text);
     if (piece?.error) throw new VendorError(piece, answer);
@@ -172,7 +206,7 @@ async function* piecesOf<Piece>(answer: Answer): AsyncGenerator<readonly Piece[]
     return [];
   }
 
-  for await (const bytes of answer.body ?? []) {
+  for await (const bytes of answer.stream?.(() => isOver) ?? answer.body ?? []) {
     const text = decoder.decode(bytes, { stream: true });
     const hasEnd = text.includes('\n') || text.includes('\r') || line.endsWith('\r');
     line += text;
@@ -180,6 +214,7 @@ async function* piecesOf<Piece>(answer: Answer): AsyncGenerator<readonly Piece[]
     const lines = line.split(LINE_END);
     line = lines.pop() ?? '';
     yield lines.flatMap(read);
+    if (isOver) return;
   }
 }
 

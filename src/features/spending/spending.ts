@@ -93,6 +93,9 @@ type Held = {
   settle(spent: Amount): void;
 };
 
+/** Who pays at this moment. */
+type Charged = { readonly day: SpendingDay; readonly accounts: readonly Account[] };
+
 export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, AsyncDisposable {
   readonly #deps: SpendingDeps;
   readonly #dayOf = createLocalDays();
@@ -141,12 +144,12 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 
   async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
-    const ask = await this.#askOf(call);
+    const charged = await this.#charged(call.payer);
+    const ask = this.#askOf(call, charged);
     if (ask === undefined) return { kind: 'refused', text: unpricedRefusal(call.model) };
-    if (call.settled !== undefined && !(await this.#coversTwice(call.payer, ask))) {
-      await call.settled(signal);
-    }
-    const claimed = await this.#claim(call.payer, ask, signal);
+    const waits = call.settled !== undefined && !coversTwice(charged.accounts, ask);
+    if (waits) await call.settled?.(signal);
+    const claimed = await this.#claim(call.payer, ask, signal, waits ? undefined : charged);
     if (claimed.kind === 'refused') return claimed;
     const { outputTokens, settle } = claimed;
     return { kind: 'reserved', outputTokens, settle: (end) => settle(spentBy(end, call, ask)) };
@@ -163,18 +166,18 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     return { kind: 'reserved', settle: (took) => claimed.settle({ tokens: 0, micros: took }) };
   }
 
-  /** Whether the call could be repeated in full after it was given up. */
-  async #coversTwice(payer: Payer, ask: Ask): Promise<boolean> {
-    const { accounts } = await this.#charged(payer);
-    const twice = { ...ask, inputTokens: 2 * ask.inputTokens, outputTokens: 2 * ask.outputTokens };
-    const granted = grant(budgetsOf(accounts), twice);
-    return granted.kind === 'granted' && granted.outputTokens === twice.outputTokens;
-  }
-
-  /** Waits for calls in progress where only their end makes room. @throws the signal's reason */
-  async #claim(payer: Payer, ask: Ask, signal: AbortSignal): Promise<Held | Refusal> {
-    for (;;) {
-      const { day, accounts } = await this.#charged(payer);
+  /**
+   * Waits for calls in progress where only their end makes room. `now`: as charged at this moment.
+   * @throws the signal's reason
+   */
+  async #claim(
+    payer: Payer,
+    ask: Ask,
+    signal: AbortSignal,
+    now?: Charged,
+  ): Promise<Held | Refusal> {
+    for (let charged = now; ; charged = undefined) {
+      const { day, accounts } = charged ?? (await this.#charged(payer));
       const isTogether = this.#deps.sharing !== undefined && accounts.some(isCapped);
       const granted = isTogether
         ? await this.#grantTogether(day, accounts, ask)
@@ -185,7 +188,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
       }
       if (granted.kind === 'granted') {
         const held = worstCase(ask, granted.outputTokens);
-        if (!isTogether) await this.#hold(day, payer, held);
+        if (!isTogether) await this.#hold(day, accounts, payer, held);
         return this.#held(day, payer, held, granted.outputTokens);
       }
       const account = accounts[granted.by];
@@ -239,7 +242,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     return charged.map((one) => ({ ...one, row: day.ledgers.at(one.names) }));
   }
 
-  async #charged(payer: Payer) {
+  async #charged(payer: Payer): Promise<Charged> {
     const known = await this.#deps.knownAs(payer);
     const day = await this.today();
     joinPersonChannels(day, payer, known);
@@ -248,14 +251,13 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 
   /** Undefined where the call is not allowed because its price is unknown. */
-  async #askOf(planned: PlannedCall): Promise<Ask | undefined> {
-    const { payer, model, inputTokens, outputTokens, countsMoney = false } = planned;
+  #askOf(planned: PlannedCall, { day, accounts }: Charged): Ask | undefined {
+    const { model, inputTokens, outputTokens, countsMoney = false } = planned;
     const { prices, limits } = this.#deps.settings();
     const { currency, unpriced } = limits.budget;
     const ask = { inputTokens: Math.ceil(inputTokens * INPUT_MARGIN), outputTokens };
     const price = priceOf(model, prices, currency);
     if (price !== undefined) return { ...ask, price };
-    const { day, accounts } = await this.#charged(payer);
     if (!countsMoney && !accounts.some(({ cap }) => cap.micros > 0)) return { ...ask, price };
     const assumed = assumedPrice(unpriced, currency);
     this.#deps.notes.unpriced(day, model, assumed);
@@ -272,8 +274,12 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 
   /** @throws StoreError where the hold could not be stored; the call must not be made then. */
-  async #hold(day: SpendingDay, payer: Payer, held: Amount): Promise<void> {
-    const accounts = this.#accounts(day, payer);
+  async #hold(
+    day: SpendingDay,
+    accounts: readonly Account[],
+    payer: Payer,
+    held: Amount,
+  ): Promise<void> {
     for (const { row } of accounts) day.change(row, (ledger) => this.#withHeld(ledger, held));
     if (!accounts.some(isCapped)) return;
     try {
@@ -339,6 +345,13 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
 }
 
 const isCapped = ({ cap }: Account) => isLimited(cap);
+
+/** Whether the call could be repeated in full after it was given up. */
+function coversTwice(accounts: readonly Account[], ask: Ask): boolean {
+  const twice = { ...ask, inputTokens: 2 * ask.inputTokens, outputTokens: 2 * ask.outputTokens };
+  const granted = grant(budgetsOf(accounts), twice);
+  return granted.kind === 'granted' && granted.outputTokens === twice.outputTokens;
+}
 
 /** `rows`: their ledgers, if they are not those of the accounts. */
 const budgetsOf = (

@@ -72,7 +72,10 @@ export function createShortage() {
     places += 1 / places;
   }
 
-  return { room, met, eased };
+  /** Whether the end of a turn makes room for another. */
+  const isFelt = () => Number.isFinite(places);
+
+  return { room, met, eased, isFelt };
 }
 
 type PumpDeps = {
@@ -205,7 +208,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
       await end(turn, await outcomeOf(turn), place);
     } finally {
       running.delete(turn);
-      loop.wake();
+      if (deps.shortage.isFelt()) loop.wake();
       if (bySession.get(turn.session) === turn) bySession.delete(turn.session);
     }
   }

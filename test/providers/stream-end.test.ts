@@ -1,0 +1,81 @@
+// Where a streamed answer ends: at its last event, whatever the connection does behind it.
+
+import { once } from 'node:events';
+import { createServer, globalAgent, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, test } from 'vitest';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
+import { createOpenaiProvider } from '../../src/providers/openai/openai.ts';
+import { createImageSource } from '../../src/providers/seen-images.ts';
+import { vendorOf } from '../../src/providers/vendors.ts';
+import { ask, collect } from './provider-setup.ts';
+
+type Handler = (response: ServerResponse, request: IncomingMessage) => void;
+
+async function startServer(handle: Handler) {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    handle(response, request);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    apiBase: `http://127.0.0.1:${port}/v1`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const TIMEOUTS = { firstTokenMs: 60_000, idleMs: 60_000, wholeCallMs: 60_000 };
+
+function askAt(apiBase: string) {
+  const images = createImageSource(configSchema.parse({}));
+  const vendor = { ...vendorOf('openai'), apiBase };
+  const deps = { apiBase, apiKey: '', timeouts: TIMEOUTS, clock: systemClock, images, vendor };
+  const request = { ...ask('hi'), model: 'gpt-5' };
+  return createOpenaiProvider(deps).stream(request, new AbortController().signal);
+}
+
+const frame = (delta: object, reason: string | null) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`;
+const ANSWER = `${frame({ content: 'Noon.' }, null)}${frame({}, 'stop')}data: [DONE]\n\n`;
+
+test('an answer is complete with its last event; the connection is kept for the next call', async () => {
+  const open: ServerResponse[] = [];
+  const sockets = new Set<unknown>();
+  await using server = await startServer((response, { socket }) => {
+    open.push(response);
+    sockets.add(socket);
+    response.write(ANSWER);
+  });
+  const { port } = new URL(server.apiBase);
+  const host = `127.0.0.1:${port}`;
+  for (let call = 1; call <= 2; call += 1) {
+    const events = await collect(askAt(server.apiBase));
+    expect(events.at(-1)).toMatchObject({ type: 'finished', text: 'Noon.', stop: 'end' });
+    open.at(-1)?.end(': nothing more\n\n');
+    await expect.poll(() => Object.keys(globalAgent.freeSockets)).toContain(`${host}:`);
+  }
+  expect(open).toHaveLength(2);
+  expect(sockets.size).toBe(1);
+});
+
+test('an answer that nobody reads on is ended at the server', async () => {
+  const gone = Promise.withResolvers<void>();
+  await using server = await startServer((response) => {
+    const speaking = setInterval(() => response.write(frame({ content: 'Noon' }, null)), 10);
+    response.once('close', () => {
+      clearInterval(speaking);
+      gone.resolve();
+    });
+  });
+  for await (const event of askAt(server.apiBase)) {
+    if (event.type === 'text') break;
+  }
+  await gone.promise;
+});
