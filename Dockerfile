@@ -20,6 +20,8 @@ RUN rm -r node_modules/@types && find node_modules -type f \( -name '*.d.ts' -o 
 FROM debian:bookworm-slim
 # "container" says where it runs; the log goes to the engine.
 ENV NODE_ENV=production \
+    MALLOC_ARENA_MAX=1 \
+    MALLOC_TRIM_THRESHOLD_=131072 \
     NANOBOT_HOME=/data \
     NANOBOT__logging__stdout=true \
     container=oci
@@ -44,6 +46,7 @@ USER node
 RUN export NANOBOT_HOME=/tmp/first; \
     node --max-semi-space-size=4 --heap-growing-percent=50 --memory-saver-mode --initial-heap-size=64 /usr/local/bin/nanobot gateway --port 0 & \
     while kill -0 $! && [ ! -s /tmp/first/gateway.json ]; do sleep 0.2; done; \
+    sleep 6; \
     kill -TERM $! && wait $! && rm -r /tmp/first
 VOLUME /data
 EXPOSE 18790

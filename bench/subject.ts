@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { RUNTIME_ENV } from '../src/cli/service/service.ts';
 import type { LlmServer } from '../test/support/llm-server.ts';
 import { nowMs, type Peers } from './peers.ts';
 
@@ -86,7 +87,10 @@ export function nanobot({ telegram, model }: Peers, options: NanobotOptions): Pr
 
 export type Nanobot = Program & { readonly home: string };
 
-/** nanobot with these channels, in a home of its own, with the flags of its `npm start`. */
+/**
+ * nanobot with these channels, in a home of its own, with the flags of its `npm start` and the
+ * environment of its service.
+ */
 export async function configured(
   options: NanobotOptions & {
     readonly model: LlmServer;
@@ -111,7 +115,11 @@ export async function configured(
     name,
     home,
     start: (compiled = COMPILED) =>
-      start(args, { NANOBOT_HOME: home, XDG_CACHE_HOME: compiled, ...options.env }, folder),
+      start(
+        args,
+        { ...RUNTIME_ENV, NANOBOT_HOME: home, XDG_CACHE_HOME: compiled, ...options.env },
+        folder,
+      ),
     [Symbol.asyncDispose]: () => rm(home, { recursive: true, force: true }),
   };
 }

@@ -84,6 +84,8 @@ function printRatios(titles: readonly string[], results: readonly Result[]): voi
 }
 
 const STARTS = 5;
+/** After this time a process has kept what it compiled, for the next one. */
+const KEPT_MS = 6000;
 
 /** From the start of the process. Cold: with a new home and an empty compile cache. */
 export async function start(contest: Contest): Promise<void> {
@@ -104,6 +106,7 @@ export async function start(contest: Contest): Promise<void> {
         of.polls.push(await peers.firstPoll(subject.startedAt));
         await peers.ask(1);
         of.replies.push(nowMs() - subject.startedAt);
+        if (state === 'cold') await delay(KEPT_MS);
       }
     }
   }
@@ -146,5 +149,6 @@ export async function memory(contest: Contest): Promise<void> {
 /** The first process of a program compiles it, which takes memory. */
 async function compileFirst(entrants: readonly Entrant[]): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  for (const { peers } of await lineUp(stack, AT_ONCE, entrants)) await peers.ask(1);
+  await lineUp(stack, AT_ONCE, entrants);
+  await delay(KEPT_MS);
 }

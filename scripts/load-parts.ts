@@ -23,9 +23,8 @@ type PartFunction = (
 type Compiled = { readonly script: Script; readonly sourceSum: number };
 
 const PROGRAM = './program.js';
-/** A gateway is killed more often than it leaves; its first turn may come later. */
+/** A gateway is killed more often than it leaves. What it needs later only takes memory at a start. */
 const KEPT_AFTER_MS = 5000;
-const KEPT_FOR_GOOD_AFTER_MS = 60_000;
 /** Before what is kept: checksums of the source and of the rest. */
 const HEADER_BYTES = 8;
 
@@ -68,6 +67,7 @@ function keepFresh(folder: string): void {
       // The next start compiles again.
     }
   }
+  fresh.clear();
 }
 
 function keepLater(file: string, compiled: Compiled): void {
@@ -75,15 +75,9 @@ function keepLater(file: string, compiled: Compiled): void {
   // Otherwise V8 drops what ran once before it is kept.
   setFlagsFromString('--no-flush-bytecode');
   fresh.set(file, compiled);
-  if (fresh.size > 1) return;
-  setTimeout(() => {
-    keepFresh(cache);
-    setFlagsFromString('--no-flush-bytecode');
-  }, KEPT_AFTER_MS).unref();
-  setTimeout(() => {
-    keepFresh(cache);
-    fresh.clear();
-  }, KEPT_FOR_GOOD_AFTER_MS).unref();
+  if (use === 'gateway' && fresh.size === 1) {
+    setTimeout(() => keepFresh(cache), KEPT_AFTER_MS).unref();
+  }
 }
 
 function compile(file: string): PartFunction {
@@ -137,5 +131,5 @@ async function load(id: string): Promise<unknown> {
   return require(id);
 }
 
-if (cache !== undefined) process.once('exit', () => keepFresh(cache));
+if (cache !== undefined && use === 'command') process.once('exit', () => keepFresh(cache));
 run(PROGRAM);
