@@ -50,6 +50,7 @@ export function withRecentRows(state: KeyValueStore): KeyValueStore {
       if (writes === before) known.set(key, value);
       return value;
     },
+    getCommitted: (key) => state.getCommitted(key),
     set: (key, value) => written([{ key, value }], () => state.set(key, value)),
     setMany: (rows) => written(rows, () => state.setMany(rows)),
     delete: (key) => written([{ key, value: undefined }], () => state.delete(key)),
