@@ -18,7 +18,7 @@ import {
 } from './login.ts';
 import { judgeEnding, type WhatsAppVerdict } from './rules/endings.ts';
 import type { WhatsAppConfig } from './settings.ts';
-import { cheaperKeys, parseSocketUrl, quietConsole } from './transport.ts';
+import { parseSocketUrl, quietConsole } from './transport.ts';
 import type { Vault } from './vault.ts';
 
 type LinkDeps = SocketParts & {
@@ -88,14 +88,12 @@ export class Link {
   async run(signal: AbortSignal): Promise<void> {
     const url = this.#url();
     const quiet = quietConsole();
-    const keys = cheaperKeys();
     try {
       await this.#status.load();
       while (!signal.aborted) await this.#round(url, signal);
     } finally {
       this.login.close(STOPPED.reason);
       quiet[Symbol.dispose]();
-      keys[Symbol.dispose]();
       await this.#confirming;
       if (quiet.dropped > 0) {
         this.#deps.host.log.debug('libsignal console output dropped', { count: quiet.dropped });

@@ -12,12 +12,13 @@ import type { ChannelHost } from '../channel.ts';
 import {
   CONTACT_WINDOW_MS,
   type PacedSend,
+  type PaceState,
   type PacingLimits,
   paceSent,
   paceWait,
   type Sighting,
   TEXT_WINDOW_MS,
-  unpaced,
+  UNPACED,
 } from './rules/pacing.ts';
 
 export type Pacer = ReturnType<typeof createPacer>;
@@ -48,12 +49,12 @@ export const textName = (markdown: string) =>
   createHash('sha256').update(markdown.trim()).digest('hex').slice(0, 24);
 
 export function createPacer({ state, clock, limits, random }: PacerDeps) {
-  let pace = unpaced();
+  let pace: PaceState = UNPACED;
   let expiredAt = Number.NEGATIVE_INFINITY;
 
   const loaded = readOnce(async () => {
     const texts = Map.groupBy(await sightingsOf(TEXTS, 1), ({ text }) => text);
-    pace = { ...unpaced(), texts, firstContacts: await sightingsOf(CONTACTS, 0) };
+    pace = { ...UNPACED, texts, firstContacts: await sightingsOf(CONTACTS, 0) };
   });
 
   /** Rows of `<prefix>[<text>/]<chat>`, oldest first. */

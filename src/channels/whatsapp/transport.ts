@@ -2,10 +2,8 @@
 // each, the beginning of the library's own text, and a few harmless fields. Never keys, stanzas,
 // credentials or addresses. A repeated line is written once a minute with its count.
 
-import crypto from 'node:crypto';
 import { Agent as PlainAgent } from 'node:http';
 import { Agent } from 'node:https';
-import { syncBuiltinESMExports } from 'node:module';
 import type { Duplex } from 'node:stream';
 import type { SocketConfig } from '@whiskeysockets/baileys';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
@@ -141,56 +139,6 @@ function isFromLibsignal(callee: (...values: unknown[]) => void): boolean {
   Error.captureStackTrace(here, callee);
   Error.stackTraceLimit = limit;
   return LIBSIGNAL.test(here.stack ?? '');
-}
-
-// Node 24 tells bytes from a key object by catching an exception, twice for every key, which costs
-// more than the HMAC or the cipher of a message.
-
-const SECRET = ['createCipheriv', 'createDecipheriv', 'createHmac'] as const;
-const PAIRED = [
-  ['createPrivateKey', 'pkcs8', 'PRIVATE KEY'],
-  ['createPublicKey', 'spki', 'PUBLIC KEY'],
-] as const;
-
-/** Until disposed, keys of bytes are something else before Node looks at them. */
-export function cheaperKeys(): Disposable {
-  const undo = [
-    ...SECRET.map((name) =>
-      replaced(name, ([algorithm, key, ...others]) => {
-        const given = key instanceof Uint8Array ? crypto.createSecretKey(key) : key;
-        return [algorithm, given, ...others];
-      }),
-    ),
-    ...PAIRED.map(([name, itsType, label]) =>
-      replaced(name, ([given]) => {
-        const { key, type }: Readonly<Record<string, unknown>> = Object(given);
-        return [Buffer.isBuffer(key) && type === itsType ? pem(key, label) : given];
-      }),
-    ),
-  ];
-  syncBuiltinESMExports();
-  return {
-    [Symbol.dispose]() {
-      for (const restore of undo) restore();
-      syncBuiltinESMExports();
-    },
-  };
-}
-
-const pem = (der: Buffer, label: string) =>
-  `-----BEGIN ${label}-----\n${der.toString('base64')}\n-----END ${label}-----`;
-
-/** @returns restores the function, unless somebody replaced it since */
-function replaced(
-  name: (typeof SECRET)[number] | (typeof PAIRED)[number][0],
-  change: (given: readonly unknown[]) => readonly unknown[],
-): () => void {
-  const original = crypto[name];
-  const changed = (...given: unknown[]) => Reflect.apply(original, crypto, change(given));
-  Reflect.set(crypto, name, changed);
-  return () => {
-    if (Reflect.get(crypto, name) === changed) Reflect.set(crypto, name, original);
-  };
 }
 
 // The TCP connections of the WhatsApp library, controlled through its agent options: which

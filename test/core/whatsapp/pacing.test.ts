@@ -8,7 +8,7 @@ import {
   paceSent,
   paceWait,
   TEXT_WINDOW_MS,
-  unpaced,
+  UNPACED,
 } from '../../../src/channels/whatsapp/rules/pacing.ts';
 
 const MINUTE = 60_000;
@@ -30,16 +30,13 @@ const send = (rest: Partial<PacedSend> = {}): PacedSend => ({
 
 /** The state after these sends, each at its time. */
 const stateAfter = (sends: readonly { readonly at: number; readonly send: PacedSend }[]) =>
-  sends.reduce<PaceState>(
-    (state, one) => paceSent(state, one.send, LIMITS, one.at, 0.5),
-    unpaced(),
-  );
+  sends.reduce<PaceState>((state, one) => paceSent(state, one.send, LIMITS, one.at, 0.5), UNPACED);
 
 describe('the pace', () => {
   test('a first message goes at once, the second after a pause drawn between the two limits', () => {
-    expect(paceWait(unpaced(), send(), LIMITS, T0).waitMs).toBe(0);
+    expect(paceWait(UNPACED, send(), LIMITS, T0).waitMs).toBe(0);
     const pauses = [0, 0.5, 1].map((random) => {
-      const state = paceSent(unpaced(), send(), LIMITS, T0, random);
+      const state = paceSent(UNPACED, send(), LIMITS, T0, random);
       return paceWait(state, send({ chat: 'b' }), LIMITS, T0);
     });
     expect(pauses.map(({ waitMs }) => waitMs)).toEqual([400, 1000, 1600]);
@@ -147,7 +144,7 @@ function play(
 ): readonly Sent[] {
   const waiting = asked.map(({ at, send: one }, order) => ({ at, order, send: one }));
   const sent: Sent[] = [];
-  let state = unpaced();
+  let state = UNPACED;
   for (let steps = 0; waiting.length > 0; steps += 1) {
     if (steps > 100_000) throw new Error('somebody waits for ever');
     waiting.sort((a, b) => a.at - b.at || a.order - b.order);

@@ -43,20 +43,17 @@ export type PaceState = {
   readonly gapUntil: number;
   /** Chats that got a first contact, oldest first. */
   readonly firstContacts: readonly Sighting[];
-  /**
-   * By text, the chats that got it, oldest first. Changed in place: a copy of an hour's texts for
-   * each message would cost more than sending it.
-   */
-  readonly texts: Map<string, readonly Sighting[]>;
+  /** By text, the chats that got it, oldest first. */
+  readonly texts: ReadonlyMap<string, readonly Sighting[]>;
 };
 
-export const unpaced = (): PaceState => ({
+export const UNPACED: PaceState = {
   chats: new Map(),
   account: 0,
   gapUntil: 0,
   firstContacts: [],
   texts: new Map(),
-});
+};
 
 type PaceLimit = 'gap' | 'chat' | 'account' | 'first contacts' | 'identical text';
 export type Wait = { readonly waitMs: number; readonly limit: PaceLimit };
@@ -96,16 +93,13 @@ export function paceSent(
   const chats = new Map([...state.chats].filter(([, fullAt]) => fullAt > now));
   chats.set(send.chat, bucketAfter(chats.get(send.chat) ?? 0, limits.chatPerMinute, now));
   const firstContacts = within(state.firstContacts, CONTACT_WINDOW_MS, now);
-  const { texts } = state;
-  if (send.text !== undefined) {
-    const recent = within(texts.get(send.text) ?? [], TEXT_WINDOW_MS, now);
-    texts.delete(send.text);
-    texts.set(send.text, withSighting(recent, send.chat, now));
+  const texts = new Map<string, readonly Sighting[]>();
+  for (const [text, sightings] of state.texts) {
+    const recent = within(sightings, TEXT_WINDOW_MS, now);
+    if (recent.length > 0) texts.set(text, recent);
   }
-  // Those sent last are behind.
-  for (const [text, sightings] of texts) {
-    if (within(sightings, TEXT_WINDOW_MS, now).length > 0) break;
-    texts.delete(text);
+  if (send.text !== undefined) {
+    texts.set(send.text, withSighting(texts.get(send.text) ?? [], send.chat, now));
   }
   const spread = longestGapMs(limits) - limits.minGapMs;
   return {
