@@ -157,7 +157,7 @@ type MeteredCall = {
   readonly countsMoney?: boolean;
   readonly settled?: PlannedCall['settled'];
   readonly turn?: PlannedCall['turn'];
-  /** Awaited before the call. */
+  /** Each try of the call waits for it. */
   readonly stored?: Promise<void>;
   /** Gets the call if it is abandoned. */
   readonly restarted?: SharedCall[];

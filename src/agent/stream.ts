@@ -110,7 +110,7 @@ async function* showOnce(
       continue;
     }
     turn.time.goOn();
-    // While the rest of the answer is awaited.
+    // Computed while the rest of the answer arrives.
     notes();
     switch (event.type) {
       case 'text':

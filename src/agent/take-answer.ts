@@ -168,7 +168,7 @@ export type CallNotes = {
   readonly watch: ReturnType<CacheAlarm['asked']> | undefined;
 };
 
-/** Taken once, with the first use: while most of the answer is still awaited. */
+/** Computed once, with the first use. */
 export function notesOn(turn: TurnContext, asked: Asked, call: ModelCall): () => CallNotes {
   let notes: CallNotes | undefined;
   return () => {

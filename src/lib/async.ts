@@ -348,6 +348,7 @@ export async function within<T>(
   } finally {
     timer[Symbol.dispose]();
     inner.removeEventListener('abort', end);
+    ending.abort();
   }
 }
 

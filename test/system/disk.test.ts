@@ -63,6 +63,27 @@ describe.skipIf(!canTrace)('the disk', () => {
     expect(calls.filter((call) => isSync(call) && call.thread === gateway.pid)).toEqual([]);
   });
 
+  it('has an answer before the draft is edited that becomes it', async () => {
+    await using world = await startWorld();
+    const { telegram, model, gateway } = world;
+    for (const n of [1, 2, 3]) {
+      const rest = Promise.withResolvers<void>();
+      model.script({ chunks: [`${n} begins here. `, rest.promise, `nonce-${n} ends it.`] });
+      telegram.say(OWNER, `tell me ${n}`);
+      await world.hears(OWNER, new RegExp(`^${n} begins here`));
+      const watch = await watchCalls(gateway.pid, ['pwrite64', 'fsync', 'fdatasync', 'writev']);
+      rest.resolve();
+      await world.hears(OWNER, new RegExp(`nonce-${n} ends it`));
+      const calls = await watch.stop();
+      const edited = calls.find(
+        ({ name, args }) => name === 'writev' && args.includes(`nonce-${n} ends it`),
+      );
+      if (edited === undefined) throw new Error('not seen');
+      expect(edited.args).toContain('editMessageText');
+      expectSyncedBefore(calls, `nonce-${n} ends it`, edited);
+    }
+  });
+
   it('holds writes back: the program answers and says so, and what waited is done once', async () => {
     await using world = await startWorld();
     const { telegram, model, gateway } = world;

@@ -54,7 +54,8 @@ export function createDeliveryPump(
     mayClaim: () => courier.readiness?.isReady !== false,
     stopGraceMs: STOP_GRACE_MS,
     failureGraceMs: STOP_GRACE_MS,
-    claim: (places) => claim(places),
+    claim: (places) =>
+      deps.store.claimDeliveries(courier.account, places, courier.announcesRequests),
     perform: (delivery, place) => perform(delivery, place),
     interrupt: () => interrupt(),
   });
@@ -68,14 +69,6 @@ export function createDeliveryPump(
     } finally {
       waking?.[Symbol.dispose]();
     }
-  }
-
-  async function claim(places: () => number) {
-    const { account, announcesRequests } = courier;
-    const claims = await deps.store.claimDeliveries(account, places, announcesRequests);
-    // A courier that announces each request waits with it for the disk.
-    if (announcesRequests !== true) await deps.store.stored();
-    return claims;
   }
 
   function pump(): void {
@@ -103,6 +96,9 @@ export function createDeliveryPump(
     sending.add(controller);
     const from = { at: clock.now(), started: clock.monotonic() };
     try {
+      // A new text is prepared while the disk writes the claim: its announced request waits for it.
+      const isAnnounced = courier.announcesRequests === true && delivery.isRequesting;
+      if (!isAnnounced) await store.stored();
       const settlement = await trySend(delivery, { courier, store, clock, signal, noted });
       report(delivery, settlement);
       measureDelivery(deps, courier.account, delivery, settlement, from);

@@ -67,7 +67,8 @@ export function createMessageBus(deps: MessageBusDeps): MessageBus {
         measureArrival(deps, entry, results[index]);
         if (entry.kind !== 'queue' || results[index] !== 'accepted') continue;
         const turn = pumps.turns()?.turnOf(sessionOf(entry.message));
-        if (turn?.contains(entry.message.id) === false) turn.announceFollower();
+        const isFollower = turn?.contains(entry.message.id) === false;
+        if (isFollower) turn.announceFollower();
       }
       return results;
     },

@@ -72,10 +72,10 @@ export function createShortage() {
     places += 1 / places;
   }
 
-  /** Whether the end of a turn makes room for another. */
-  const isFelt = () => Number.isFinite(places);
+  /** Whether a turn can start because another has ended. */
+  const limitsTurns = () => Number.isFinite(places);
 
-  return { room, met, eased, isFelt };
+  return { room, met, eased, limitsTurns };
 }
 
 type PumpDeps = {
@@ -208,7 +208,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
       await end(turn, await outcomeOf(turn), place);
     } finally {
       running.delete(turn);
-      if (deps.shortage.isFelt()) loop.wake();
+      if (deps.shortage.limitsTurns()) loop.wake();
       if (bySession.get(turn.session) === turn) bySession.delete(turn.session);
     }
   }

@@ -246,7 +246,7 @@ export interface BusStore extends BusRecords {
   queue(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
   /** Takes over what an earlier process was sending. */
   recoverDeliveries(account: AccountName): Promise<readonly ClaimedDelivery[]>;
-  /** Resolves when it is committed, see `stored`; the others here when they are on the disk. */
+  /** Resolves when it is committed, see `stored`. */
   claimDeliveries(
     account: AccountName,
     places: () => number,
