@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Refusal, Reservation } from '../../src/agent/agent.ts';
-import { createBudgetNotes, Spending, type UsedUp } from '../../src/features/spending/spending.ts';
+import { createBudgetNotes, type UsedUp } from '../../src/features/spending/budget-notes.ts';
+import { Spending } from '../../src/features/spending/spending.ts';
 import type { BudgetOwners } from '../../src/features/spending/spending-day.ts';
 import { storedDays } from '../../src/features/spending/spending-day.ts';
 import {

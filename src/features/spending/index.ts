@@ -10,8 +10,9 @@ import { createKnownAs } from '../../kernel/people/persons.ts';
 import { t } from '../../lib/texts.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 import { LOCAL_ONLY } from '../local-models/index.ts';
+import { createBudgetNotes } from './budget-notes.ts';
 import { amountOf, type Price } from './rules/spending.ts';
-import { createBudgetNotes, Spending } from './spending.ts';
+import { Spending } from './spending.ts';
 import { createBudgetOwners, SPENDING_SCOPE } from './spending-day.ts';
 import {
   BUDGET_SUBJECT,

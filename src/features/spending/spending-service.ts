@@ -19,6 +19,7 @@ import type { Gauge } from '../../kernel/observe/telemetry.ts';
 import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { t } from '../../lib/texts.ts';
+import { MORE_PERCENT, type UsedUp } from './budget-notes.ts';
 import {
   type BudgetView,
   budgetCap,
@@ -30,7 +31,6 @@ import {
 import type { ConversationCost } from './rules/conversation-cost.ts';
 import { isLimited, isNearlyUsed, type Ledger, shareUsed } from './rules/spending.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
-import { MORE_PERCENT, type UsedUp } from './spending.ts';
 import type { BudgetOwners, LedgerRow } from './spending-day.ts';
 
 const MAX_LINES = 15;
