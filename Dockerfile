@@ -42,7 +42,7 @@ COPY workspace ./workspace
 COPY skills ./skills
 COPY --from=program /app/dist ./dist
 USER node
-# Starts the gateway once, so that what it compiles is kept in the image. The flags are those of ENTRYPOINT.
+# Starts the gateway once, so that what it compiles is kept in the image, which it does 5 s later. The flags are those of ENTRYPOINT.
 RUN export NANOBOT_HOME=/tmp/first; \
     node --max-semi-space-size=4 --heap-growing-percent=50 --memory-saver-mode --initial-heap-size=64 /usr/local/bin/nanobot gateway --port 0 & \
     while kill -0 $! && [ ! -s /tmp/first/gateway.json ]; do sleep 0.2; done; \
