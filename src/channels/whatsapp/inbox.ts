@@ -70,14 +70,18 @@ export function createInbox(deps: InboxDeps) {
   const note = (chat: ChatId, key: WAMessageKey) => {
     unread.set(chat, [...(unread.get(chat) ?? []), key].slice(-MAX_UNREAD_PER_CHAT));
   };
+  const forget = (chat: ChatId, key: WAMessageKey) => {
+    const others = unread.get(chat)?.filter((other) => other !== key);
+    if (others !== undefined) unread.set(chat, others);
+  };
   return {
     /** Hands over stored and new messages until aborted. */
-    run: (signal: AbortSignal) => new Drain(deps, { take, note }, signal).run(),
+    run: (signal: AbortSignal) => new Drain(deps, { take, note, forget }, signal).run(),
     /** Whether the owner currently answers in this chat by hand. */
     isPaused: async (chat: ChatId) =>
       (await pause.until(await people.namesOf(chat))) > host.clock.now(),
     /**
-     * Takes the messages of this chat that were handed over and not marked as read, oldest first.
+     * Takes the messages of this chat that are handed over and not marked as read, oldest first.
      */
     takeUnread: async (chat: ChatId) => take(await people.namesOf(chat)),
   };
@@ -86,6 +90,7 @@ export function createInbox(deps: InboxDeps) {
 type Unread = {
   take(names: readonly string[]): void;
   note(chat: ChatId, key: WAMessageKey): void;
+  forget(chat: ChatId, key: WAMessageKey): void;
 };
 
 class Drain {
@@ -193,14 +198,16 @@ class Drain {
    * are added.
    */
   async #take(due: readonly LedgerRow[], full: Set<string>): Promise<void> {
-    const { ledger, undecryptable } = this.#deps;
+    const { ledger, undecryptable, unresolved } = this.#deps;
     undecryptable.arrived(due.map(({ key }) => key.id));
     const read = await this.#reader.read(due);
     for (let start = 0; start < read.length; start += BATCH) {
       const batch = read.slice(start, start + BATCH).filter((one) => !full.has(chatOf(one)));
       const taken = (await this.#isTaken(batch)) ? batch : await this.#takenByChat(batch, full);
       await ledger.remove(taken.map(({ arrival }) => arrival));
-      for (const one of taken) await this.#noteGone(one);
+      for (const { entry, isUnresolved } of taken) {
+        if (entry !== undefined && isUnresolved) await unresolved.note(entry.message);
+      }
     }
   }
 
@@ -213,23 +220,25 @@ class Drain {
     return taken;
   }
 
+  /** Notes unread messages first: a turn marks them as read before the hand-over resolves. */
   async #isTaken(batch: readonly ReadRow[]): Promise<boolean> {
     const entries = batch.flatMap(({ entry }) => entry ?? []);
     if (entries.length === 0) return true;
+    eachUnread(batch, this.#unread.note);
     try {
       await this.#deps.host.receive(entries);
       return true;
     } catch (error) {
+      eachUnread(batch, this.#unread.forget);
       if (error instanceof BusFullError) return false;
       throw error;
     }
   }
+}
 
-  async #noteGone({ entry, unread, isUnresolved }: ReadRow): Promise<void> {
-    if (entry === undefined) return;
-    const { message } = entry;
-    if (unread !== undefined) this.#unread.note(message.chat.chat, unread);
-    if (isUnresolved) await this.#deps.unresolved.note(message);
+function eachUnread(rows: readonly ReadRow[], call: Unread['note']): void {
+  for (const { entry, unread } of rows) {
+    if (entry !== undefined && unread !== undefined) call(entry.message.chat.chat, unread);
   }
 }
 

@@ -1,6 +1,6 @@
 // Stored messages on their way to the bus: order, people, gates, the owner's own words.
 
-import type { proto } from '@whiskeysockets/baileys';
+import type { proto, WAMessageKey } from '@whiskeysockets/baileys';
 import { describe, expect, it } from 'vitest';
 import { chatId } from '../../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../../src/kernel/message/message.ts';
@@ -418,6 +418,27 @@ describe('what is not marked as read yet', () => {
     expect(await rig.inbox.takeUnread(chatId('1@g.us'))).toEqual([
       { id: inGroup, remoteJid: '1@g.us', participant: LID, fromMe: false },
     ]);
+  });
+
+  it('is given out to a turn that begins before the hand-over resolves, and once if it fails', async () => {
+    await using rig = await openInboxRig();
+    const chat = chatId('+4915112345');
+    let early: readonly WAMessageKey[] = [];
+    rig.host.beforeStore = async () => {
+      early = await rig.inbox.takeUnread(chat);
+    };
+    const [first] = await rig.put({ ...ALICE });
+    await rig.drained();
+    expect(early.map(({ id }) => id)).toEqual([first]);
+    rig.host.beforeStore = undefined;
+    rig.host.isFull = true;
+    const [second] = await rig.put({ ...ALICE });
+    await rig.clock.advance(20_000);
+    expect(await rig.inbox.takeUnread(chat)).toEqual([]);
+    await rig.clock.advance(20_000);
+    rig.host.isFull = false;
+    await rig.drained();
+    expect((await rig.inbox.takeUnread(chat)).map(({ id }) => id)).toEqual([second]);
   });
 
   it('stays within bounds in a chat that nobody works on', async () => {
