@@ -161,8 +161,9 @@ class StoredRows<T extends object> implements Rows<T> {
       const others = changed === undefined ? [] : beside(changed, next === undefined);
       const { value, committed } = this.write(id, next);
       if (!(await this.#state.swap({ key, from: stored, to: value }, others))) continue;
-      await committed();
+      // A row that moved to another collection is always in one of them.
       for (const other of others) await other.committed();
+      await committed();
       return changed;
     }
   }

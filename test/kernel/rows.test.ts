@@ -141,6 +141,33 @@ function collections(make: () => Promise<string>, times: number): void {
     expect([await counts.list(), await gone.list()]).toEqual([[], [{ id: '1', count: 1 }]]);
   });
 
+  it('in memory keeps a row that moves to another collection until it is there', async () => {
+    const { store, rows } = await open();
+    await using _store = store;
+    const counts = rows(CACHED);
+    const gone = rows({ ...CACHED, prefix: 'gone:' });
+    await Promise.all([counts.list(), gone.list()]);
+    await counts.change('1', () => ({ id: '1', count: 1 }));
+    const left: unknown[] = [];
+    const moved = (row: Count) => {
+      const { committed, ...write } = gone.write(row.id, row);
+      return {
+        ...write,
+        async committed() {
+          left.push(await counts.get(row.id));
+          await committed();
+        },
+      };
+    };
+    await counts.change(
+      '1',
+      () => 'remove',
+      (row) => [moved(row)],
+    );
+    expect(left).toEqual([{ id: '1', count: 1 }]);
+    expect([await counts.list(), await gone.list()]).toEqual([[], [{ id: '1', count: 1 }]]);
+  });
+
   it('writes rows in the transaction that accepts a message, and none for a duplicate', async () => {
     const { clock, store, rows } = await open();
     await using _store = store;

@@ -1,6 +1,7 @@
 // Runs turns: claims what is due while there are places, passes it to the handler and records how
 // it ended. A claim counts a try before the handler runs.
 
+import { setImmediate } from 'node:timers/promises';
 import { createBusyGauge } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -218,6 +219,11 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
       return poisoned(turn, 'the process ended during each try');
     }
     try {
+      if (turn.messages.some(({ message }) => message.sender.kind === 'system')) {
+        // The sender of its message writes down what it began as soon as that is stored.
+        await turn.stored;
+        await setImmediate();
+      }
       const { throughSeq, outbound, note } = await handler(turn);
       deps.shortage.eased();
       return { kind: 'done', throughSeq, outbound: named(turn, outbound), note };
