@@ -18,7 +18,9 @@ import {
   paceWait,
   type Sighting,
   TEXT_WINDOW_MS,
+  textsAfter,
   UNPACED,
+  upTo,
 } from './rules/pacing.ts';
 
 export type Pacer = ReturnType<typeof createPacer>;
@@ -49,12 +51,23 @@ export const textName = (markdown: string) =>
   createHash('sha256').update(markdown.trim()).digest('hex').slice(0, 24);
 
 export function createPacer({ state, clock, limits, random }: PacerDeps) {
-  let pace: PaceState = UNPACED;
+  const texts = new Map<string, readonly Sighting[]>();
+  let pace: PaceState = { ...UNPACED, texts };
   let expiredAt = Number.NEGATIVE_INFINITY;
+  let newest = Number.POSITIVE_INFINITY;
+
+  /** After a clock was set back, what lies in the future would be kept until then. */
+  function timeNow(): number {
+    const now = clock.now();
+    if (now < newest) for (const [text, sightings] of texts) texts.set(text, upTo(sightings, now));
+    newest = now;
+    return now;
+  }
 
   const loaded = readOnce(async () => {
-    const texts = Map.groupBy(await sightingsOf(TEXTS, 1), ({ text }) => text);
-    pace = { ...UNPACED, texts, firstContacts: await sightingsOf(CONTACTS, 0) };
+    const stored = Map.groupBy(await sightingsOf(TEXTS, 1), ({ text }) => text);
+    for (const [text, sightings] of stored) texts.set(text, sightings);
+    pace = { ...pace, firstContacts: await sightingsOf(CONTACTS, 0) };
   });
 
   /** Rows of `<prefix>[<text>/]<chat>`, oldest first. */
@@ -77,15 +90,21 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
   }
 
   function take(send: PacedSend): readonly KeyValueChange[] {
-    const at = clock.now();
-    pace = paceSent(pace, send, limits, at, random());
-    const isNew = (sightings: readonly Sighting[] = []) =>
-      sightings.some((sighting) => sighting.chat === send.chat && sighting.at === at);
-    const value = String(at);
+    const at = timeNow();
     const { text = '', chat } = send;
+    const { expired, sightings } = textsAfter(pace, send, at);
+    pace = paceSent(pace, send, limits, at, random());
+    for (const one of expired) texts.delete(one);
+    if (sightings !== undefined) {
+      // The last to expire comes last.
+      texts.delete(text);
+      texts.set(text, sightings);
+    }
+    const isFirst = pace.firstContacts.some((one) => one.chat === chat && one.at === at);
+    const value = String(at);
     return [
-      ...(isNew(pace.texts.get(text)) ? [{ key: `${TEXTS}${text}/${chat}`, value }] : []),
-      ...(isNew(pace.firstContacts) ? [{ key: CONTACTS + chat, value }] : []),
+      ...(sightings === undefined ? [] : [{ key: `${TEXTS}${text}/${chat}`, value }]),
+      ...(isFirst ? [{ key: CONTACTS + chat, value }] : []),
     ];
   }
 
@@ -105,7 +124,7 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
       let hasWaited = false;
       for (;;) {
         if (signal.aborted) throw stopped();
-        const { waitMs, limit } = paceWait(pace, send, limits, clock.now());
+        const { waitMs, limit } = paceWait(pace, send, limits, timeNow());
         if (waitMs === 0) return take(send);
         if (clock.monotonic() + waitMs > giveUpAt) throw held(waitMs, limit);
         if (!hasWaited) {
@@ -119,7 +138,7 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
     /** Takes a slot if one is free now: for messages that are skipped otherwise. */
     async takeFree(send: PacedSend): Promise<boolean> {
       await ready();
-      if (paceWait(pace, send, limits, clock.now()).waitMs > 0) return false;
+      if (paceWait(pace, send, limits, timeNow()).waitMs > 0) return false;
       take(send);
       return true;
     },

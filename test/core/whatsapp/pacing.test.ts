@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createPacer } from '../../../src/channels/whatsapp/pacer.ts';
 import {
   CONTACT_WINDOW_MS,
   type PacedSend,
@@ -8,8 +9,11 @@ import {
   paceSent,
   paceWait,
   TEXT_WINDOW_MS,
+  textsAfter,
   UNPACED,
 } from '../../../src/channels/whatsapp/rules/pacing.ts';
+import { createMemoryHost } from '../../support/memory-host.ts';
+import { createMovableClock } from '../../support/movable-clock.ts';
 
 const MINUTE = 60_000;
 const T0 = Date.UTC(2026, 0, 15);
@@ -21,6 +25,8 @@ const LIMITS: PacingLimits = {
   firstContactsPerDay: 2,
   identicalTexts: 3,
 };
+type Sent = { readonly at: number; readonly send: PacedSend };
+
 const send = (rest: Partial<PacedSend> = {}): PacedSend => ({
   chat: 'a',
   isFirstContact: false,
@@ -28,9 +34,25 @@ const send = (rest: Partial<PacedSend> = {}): PacedSend => ({
   ...rest,
 });
 
+/** With what it changes about the texts. */
+function sentIn(
+  state: PaceState,
+  { at, send: one }: Sent,
+  limits: PacingLimits,
+  random: number,
+): PaceState {
+  const { expired, sightings } = textsAfter(state, one, at);
+  const texts = new Map([...state.texts].filter(([text]) => !expired.includes(text)));
+  if (one.text !== undefined && sightings !== undefined) {
+    texts.delete(one.text);
+    texts.set(one.text, sightings);
+  }
+  return { ...paceSent(state, one, limits, at, random), texts };
+}
+
 /** The state after these sends, each at its time. */
-const stateAfter = (sends: readonly { readonly at: number; readonly send: PacedSend }[]) =>
-  sends.reduce<PaceState>((state, one) => paceSent(state, one.send, LIMITS, one.at, 0.5), UNPACED);
+const stateAfter = (sends: readonly Sent[]) =>
+  sends.reduce<PaceState>((state, one) => sentIn(state, one, LIMITS, 0.5), UNPACED);
 
 describe('the pace', () => {
   test('a first message goes at once, the second after a pause drawn between the two limits', () => {
@@ -113,6 +135,19 @@ describe('the pace', () => {
   });
 });
 
+test('a clock that was set back holds a text for no longer than its window', async () => {
+  const clock = createMovableClock(T0);
+  const host = createMemoryHost(clock);
+  await host.state.set('pace/text/stored/a', String(T0 + 365 * CONTACT_WINDOW_MS));
+  const limits = { ...LIMITS, maxGapMs: 400, identicalTexts: 1 };
+  const pacer = createPacer({ ...host, limits, random: () => 0 });
+  const { signal } = new AbortController();
+  const b = send({ chat: 'b', text: 'stored', isAnswer: false });
+  await expect(pacer.admit(b, signal)).rejects.toThrow('identical text');
+  await clock.advance(TEXT_WINDOW_MS);
+  expect(await pacer.admit(b, signal)).toHaveLength(1);
+});
+
 const limitsOf = fc.record({
   chatPerMinute: fc.integer({ min: 1, max: 30 }),
   accountPerMinute: fc.integer({ min: 1, max: 60 }),
@@ -135,13 +170,8 @@ const arrivals = fc.array(
   { maxLength: 80 },
 );
 
-type Sent = { readonly at: number; readonly send: PacedSend };
-
 /** Everybody asks, waits as told and asks again; the order is by time, then by arrival. */
-function play(
-  asked: readonly { readonly at: number; readonly send: PacedSend }[],
-  limits: PacingLimits,
-): readonly Sent[] {
+function play(asked: readonly Sent[], limits: PacingLimits): readonly Sent[] {
   const waiting = asked.map(({ at, send: one }, order) => ({ at, order, send: one }));
   const sent: Sent[] = [];
   let state = UNPACED;
@@ -155,7 +185,7 @@ function play(
       waiting.push({ ...next, at: next.at + waitMs });
       continue;
     }
-    state = paceSent(state, next.send, limits, next.at, ((steps * 7919) % 100) / 100);
+    state = sentIn(state, next, limits, ((steps * 7919) % 100) / 100);
     sent.push({ at: next.at, send: next.send });
   }
   return sent;

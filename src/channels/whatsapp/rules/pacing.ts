@@ -34,6 +34,8 @@ export type PacedSend = {
 /** A chat and a time, epoch milliseconds. */
 export type Sighting = { readonly chat: string; readonly at: number };
 
+export type Texts = ReadonlyMap<string, readonly Sighting[]>;
+
 /** What was sent so far. Times are epoch milliseconds; irrelevant entries are left out. */
 export type PaceState = {
   /** When each chat's bucket is full again. */
@@ -43,8 +45,8 @@ export type PaceState = {
   readonly gapUntil: number;
   /** Chats that got a first contact, oldest first. */
   readonly firstContacts: readonly Sighting[];
-  /** By text, the chats that got it, oldest first. */
-  readonly texts: ReadonlyMap<string, readonly Sighting[]>;
+  /** By text, the chats that got it, oldest first; the last text to be sent to a further chat last. */
+  readonly texts: Texts;
 };
 
 export const UNPACED: PaceState = {
@@ -82,7 +84,10 @@ export function paceWait(
   return { ...longest, waitMs: Math.max(0, longest.waitMs) };
 }
 
-/** The state after this message was sent at `now`; `random`, 0 to 1, draws the pause after it. */
+/**
+ * The state after this message was sent at `now`; `random`, 0 to 1, draws the pause after it. Its
+ * texts are the same: there are too many to copy them for each message, see `textsAfter`.
+ */
 export function paceSent(
   state: PaceState,
   send: PacedSend,
@@ -93,14 +98,6 @@ export function paceSent(
   const chats = new Map([...state.chats].filter(([, fullAt]) => fullAt > now));
   chats.set(send.chat, bucketAfter(chats.get(send.chat) ?? 0, limits.chatPerMinute, now));
   const firstContacts = within(state.firstContacts, CONTACT_WINDOW_MS, now);
-  const texts = new Map<string, readonly Sighting[]>();
-  for (const [text, sightings] of state.texts) {
-    const recent = within(sightings, TEXT_WINDOW_MS, now);
-    if (recent.length > 0) texts.set(text, recent);
-  }
-  if (send.text !== undefined) {
-    texts.set(send.text, withSighting(texts.get(send.text) ?? [], send.chat, now));
-  }
   const spread = longestGapMs(limits) - limits.minGapMs;
   return {
     chats,
@@ -109,8 +106,23 @@ export function paceSent(
     firstContacts: send.isFirstContact
       ? withSighting(firstContacts, send.chat, now)
       : firstContacts,
-    texts,
+    texts: state.texts,
   };
+}
+
+/**
+ * What changes about the texts when this message is sent at `now`: those that expire, and the chats
+ * of its own text if there is a further one.
+ */
+export function textsAfter({ texts }: PaceState, { text, chat }: PacedSend, now: number) {
+  const expired: string[] = [];
+  for (const [one, sightings] of texts) {
+    if (within(sightings, TEXT_WINDOW_MS, now).length > 0) break;
+    expired.push(one);
+  }
+  const recent = within((text && texts.get(text)) || [], TEXT_WINDOW_MS, now);
+  const isNew = text !== undefined && !recent.some((sighting) => sighting.chat === chat);
+  return { expired, sightings: isNew ? [...recent, { chat, at: now }] : undefined };
 }
 
 const longestGapMs = ({ minGapMs, maxGapMs }: PacingLimits) => Math.max(minGapMs, maxGapMs);
@@ -175,11 +187,14 @@ function windowWaitMs(
 }
 
 /** Those of the last `windowMs`; times in the future, after a clock was set back, count as now. */
-function within(sightings: readonly Sighting[], windowMs: number, now: number) {
-  return sightings
-    .filter(({ at }) => at > now - windowMs)
-    .map((sighting) => (sighting.at > now ? { ...sighting, at: now } : sighting));
-}
+const within = (sightings: readonly Sighting[], windowMs: number, now: number) =>
+  upTo(
+    sightings.filter(({ at }) => at > now - windowMs),
+    now,
+  );
+
+export const upTo = (sightings: readonly Sighting[], now: number): readonly Sighting[] =>
+  sightings.map((sighting) => (sighting.at > now ? { ...sighting, at: now } : sighting));
 
 function withSighting(sightings: readonly Sighting[], chat: string, at: number) {
   return sightings.some((sighting) => sighting.chat === chat)
