@@ -23,6 +23,9 @@ const PRE_KEY_ID_DIGITS = 8;
 /** Of people who write now. */
 const MAX_SESSIONS = 200;
 
+/** Of each session; WhatsApp's own apps keep five chains in all. */
+const MAX_FINISHED_CHAINS = 20;
+
 /** How the library's JSON marks bytes. */
 const BYTES = '"type":"Buffer"';
 
@@ -187,7 +190,7 @@ export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger)
       if (sessions !== undefined) {
         const kept = Object.entries(sessions).map(([id, value]) => [
           id,
-          withoutFailedTries(sessionsRead[id], value),
+          withoutOldChains(withoutFailedTries(sessionsRead[id], value)),
         ]);
         held.session = Object.fromEntries(kept);
         Object.assign(sessionsRead, held.session);
@@ -236,6 +239,34 @@ export function withoutFailedTries(
     .toSorted(([, a], [, b]) => lastUse(b) - lastUse(a));
   const kept = Object.fromEntries(changed.slice(0, -1));
   return Object.assign({}, after, { _sessions: { ...now, ...kept } });
+}
+
+/**
+ * A session record without its old chains. Each time the two sides take turns a chain of messages
+ * ends, and libsignal keeps it for ever. One of which all messages were read is of use only to
+ * recognise a message that comes again.
+ */
+export function withoutOldChains(record: SessionRecord): SessionRecord {
+  const sessions = Object.entries(sessionsOf(record)).map(([id, session]) => {
+    const chains = Object.entries(chainsOf(session));
+    const finished = chains.filter(([, chain]) => isFinished(chain));
+    if (finished.length <= MAX_FINISHED_CHAINS) return [id, session];
+    const old = new Set(finished.slice(0, -MAX_FINISHED_CHAINS).map(([key]) => key));
+    const kept = Object.fromEntries(chains.filter(([key]) => !old.has(key)));
+    return [id, Object.assign({}, session, { _chains: kept })];
+  });
+  return record === null
+    ? null
+    : Object.assign({}, record, { _sessions: Object.fromEntries(sessions) });
+}
+
+const chainsOf = (session: unknown): Readonly<Record<string, unknown>> =>
+  Object(Reflect.get(Object(session), '_chains'));
+
+/** It has no key for further messages, and none for earlier ones that did not come. */
+function isFinished(chain: unknown): boolean {
+  const { chainKey, messageKeys } = Object(chain);
+  return Object(chainKey).key === undefined && Object.keys(Object(messageKeys)).length === 0;
 }
 
 /** libsignal stores an object of text and numbers, whatever its type says. */
