@@ -169,6 +169,7 @@ it('in a group it is the business of who wrote, and of an owner', async () => {
   await hears(GROUP, /not yours to decide/);
   telegram.press(OWNER, GROUP, 'Yes, this time');
   await hears(GROUP, /sim-2 says hello/);
+  await telegram.waitFor(() => open(GROUP).length === 0);
   telegram.say(BEN, '@nano_sim_bot hello', { chatId: GROUP });
   await asked(GROUP);
   telegram.press(BEN, GROUP, 'No');

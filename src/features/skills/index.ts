@@ -75,6 +75,8 @@ export const createSkillCatalog = (deps: CatalogDeps): Skills => new SkillCatalo
 
 class SkillCatalog implements Skills {
   readonly #deps: CatalogDeps;
+  /** The program's own do not change while it runs. */
+  #shipped: readonly string[] | undefined;
   readonly #cache = new Map<string, { readonly stamp: string; readonly read: Read }>();
 
   constructor(deps: CatalogDeps) {
@@ -139,7 +141,8 @@ class SkillCatalog implements Skills {
   #entries(): readonly Entry[] {
     const { shipped, workspace } = this.#deps;
     const byName = new Map<string, Entry>();
-    for (const name of foldersIn(shipped)) {
+    this.#shipped ??= foldersIn(shipped);
+    for (const name of this.#shipped) {
       byName.set(name, { name, origin: 'shipped', root: shipped });
     }
     for (const name of foldersIn(workspace())) {
@@ -168,10 +171,11 @@ class SkillCatalog implements Skills {
 
   async #load(entry: Entry): Promise<Read> {
     const path = join(entry.root, entry.name, SKILL_FILE);
+    const cached = this.#cache.get(path);
+    if (entry.origin === 'shipped' && cached !== undefined) return cached.read;
     const stamp = fileStamp(path);
     if (stamp === undefined)
       return { kind: 'broken', problem: t`${entry.name} has no ${SKILL_FILE}` };
-    const cached = this.#cache.get(path);
     if (cached?.stamp === stamp) return cached.read;
     const read = await this.#parse(entry);
     if (this.#cache.size >= MAX_SKILLS * 2) this.#cache.clear();

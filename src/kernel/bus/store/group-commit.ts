@@ -284,14 +284,22 @@ export class GroupCommit implements Driver {
     return this.#changes !== before;
   }
 
+  /** Operations rarely fail: only a batch in which one does is repeated with savepoints. */
   #commit(jobs: readonly Job[]): readonly Outcome[] {
+    try {
+      return this.#transaction(jobs, (job) => ({ job, value: job.operation(this.#sql) }));
+    } catch (error) {
+      // A single operation is undone with the whole transaction.
+      if (jobs.length === 1 || !this.#database.isTransaction) throw error;
+      this.#execute('ROLLBACK');
+    }
+    return this.#transaction(jobs, (job) => this.#attempt(job));
+  }
+
+  #transaction(jobs: readonly Job[], run: (job: Job) => Outcome): readonly Outcome[] {
     // A write lock taken at the start cannot fail half-way through the batch.
     this.#execute(jobs.some((job) => job.writes) ? 'BEGIN IMMEDIATE' : 'BEGIN');
-    // A single operation is undone with the whole transaction.
-    const outcomes =
-      jobs.length === 1
-        ? jobs.map((job) => ({ job, value: job.operation(this.#sql) }))
-        : jobs.map((job) => this.#attempt(job));
+    const outcomes = jobs.map(run);
     this.#execute('COMMIT');
     return outcomes;
   }
