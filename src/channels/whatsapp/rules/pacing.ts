@@ -34,8 +34,6 @@ export type PacedSend = {
 /** A chat and a time, epoch milliseconds. */
 export type Sighting = { readonly chat: string; readonly at: number };
 
-export type Texts = ReadonlyMap<string, readonly Sighting[]>;
-
 /** What was sent so far. Times are epoch milliseconds; irrelevant entries are left out. */
 export type PaceState = {
   /** When each chat's bucket is full again. */
@@ -46,7 +44,7 @@ export type PaceState = {
   /** Chats that got a first contact, oldest first. */
   readonly firstContacts: readonly Sighting[];
   /** By text, the chats that got it, oldest first; the last text to be sent to a further chat last. */
-  readonly texts: Texts;
+  readonly texts: ReadonlyMap<string, readonly Sighting[]>;
 };
 
 export const UNPACED: PaceState = {
