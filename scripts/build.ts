@@ -118,6 +118,15 @@ const PATCHES: readonly {
     }`,
   },
   {
+    // Node finds out by two exceptions that a key is bytes.
+    file: '@whiskeysockets/baileys/lib/Utils/crypto.js',
+    from: /import \{ createCipheriv,|(create(?:Cipheriv|Decipheriv|Hmac)\([^,]+), key/g,
+    to: (_found, call) =>
+      call === undefined
+        ? 'import { createSecretKey, createCipheriv,'
+        : `${call}, createSecretKey(key)`,
+  },
+  {
     // The logger of a socket that is given none.
     file: '@whiskeysockets/baileys/lib/Utils/logger.js',
     from: /^.*$/s,

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from './logger.ts';
-import { backoffMs, type Clock } from './time/clock.ts';
+import { backoffMs, type Clock, WAIT_OVER } from './time/clock.ts';
 
 export type Lanes = ReturnType<typeof createLanes>;
 
@@ -339,7 +339,7 @@ export async function within<T>(
   const end = () => ended.reject(late());
   inner.addEventListener('abort', end, { once: true });
   if (inner.aborted) end();
-  const timer = clock.timer(ms, () => ending.abort());
+  const timer = clock.timer(ms, () => ending.abort(WAIT_OVER));
   try {
     const result = work(inner);
     // After the deadline a result is ignored.
@@ -348,7 +348,7 @@ export async function within<T>(
   } finally {
     timer[Symbol.dispose]();
     inner.removeEventListener('abort', end);
-    ending.abort();
+    ending.abort(WAIT_OVER);
   }
 }
 

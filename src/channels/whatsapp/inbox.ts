@@ -7,7 +7,7 @@ import { BusFullError } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
-import { backoffMs } from '../../lib/time/clock.ts';
+import { backoffMs, WAIT_OVER } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { Ledger, LedgerRow } from './ledger.ts';
 import type { Link } from './link.ts';
@@ -143,7 +143,9 @@ class Drain {
     const over = new AbortController();
     const signal = AbortSignal.any([this.#signal, over.signal]);
     const timer =
-      maxMs === Number.POSITIVE_INFINITY ? undefined : host.clock.timer(maxMs, () => over.abort());
+      maxMs === Number.POSITIVE_INFINITY
+        ? undefined
+        : host.clock.timer(maxMs, () => over.abort(WAIT_OVER));
     try {
       await ledger.arrival(signal);
       return true;

@@ -36,6 +36,7 @@ import { isNotSaved, type Unit } from './rows.ts';
 import { LINK_REMEDY } from './rules/endings.ts';
 import { WHATSAPP } from './rules/jid.ts';
 import type { WhatsAppConfig } from './settings.ts';
+import { useSecretKeys } from './signal-crypto.ts';
 import { mediaAgent } from './transport.ts';
 import { createUndecryptable } from './undecryptable.ts';
 import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts';
@@ -273,6 +274,7 @@ export function createSessionRepository(
   deps: SessionRepositoryDeps,
 ): SocketConfig['makeSignalRepository'] {
   const { vault, clock, log } = deps;
+  useSecretKeys();
   return ({ creds }, logger, ask) => {
     const connection = new AbortController();
     const { signal } = connection;

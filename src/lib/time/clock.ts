@@ -59,6 +59,9 @@ export function backoffMs(failures: number, options: BackoffOptions): number {
 
 // Waiting with an AbortSignal: for its abort, or for something else until then.
 
+/** Why a wait ends that nobody waits for any more. Shared: each new one would format its stack. */
+export const WAIT_OVER = new DOMException('The wait is over', 'AbortError');
+
 /** Resolves when the signal aborts, at once if it has. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -92,7 +95,7 @@ export async function sleepOrWoken(
   try {
     await Promise.race([slept, woken]);
   } finally {
-    stop.abort();
+    stop.abort(WAIT_OVER);
   }
 }
 

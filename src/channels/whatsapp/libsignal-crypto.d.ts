@@ -1,0 +1,10 @@
+declare module 'libsignal/src/crypto.js' {
+  type Bytes = Buffer;
+  const functions: {
+    calculateMAC(key: Bytes, data: Bytes): Bytes;
+    deriveSecrets(input: Bytes, salt: Bytes, info: Bytes, chunks?: number): Bytes[];
+    encrypt(key: Bytes, data: Bytes, iv: Bytes): Bytes;
+    decrypt(key: Bytes, data: Bytes, iv: Bytes): Bytes;
+  };
+  export = functions;
+}
