@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from './logger.ts';
-import { backoffMs, type Clock, WAIT_OVER } from './time/clock.ts';
+import { backoffMs, type Clock, following } from './time/clock.ts';
 
 export type Lanes = ReturnType<typeof createLanes>;
 
@@ -332,23 +332,22 @@ export async function within<T>(
   work: (signal: AbortSignal) => Promise<T>,
   late: () => Error,
 ): Promise<T> {
-  const ending = new AbortController();
-  const inner = AbortSignal.any([signal, ending.signal]);
+  const ending = following(signal);
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => undefined);
   const end = () => ended.reject(late());
-  inner.addEventListener('abort', end, { once: true });
-  if (inner.aborted) end();
-  const timer = clock.timer(ms, () => ending.abort(WAIT_OVER));
+  ending.signal.addEventListener('abort', end, { once: true });
+  if (ending.signal.aborted) end();
+  const timer = clock.timer(ms, ending.stop);
   try {
-    const result = work(inner);
+    const result = work(ending.signal);
     // After the deadline a result is ignored.
     result.catch(() => undefined);
     return await Promise.race([result, ended.promise]);
   } finally {
     timer[Symbol.dispose]();
-    inner.removeEventListener('abort', end);
-    ending.abort(WAIT_OVER);
+    ending.signal.removeEventListener('abort', end);
+    ending.stop();
   }
 }
 

@@ -7,7 +7,7 @@ import { BusFullError } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
-import { backoffMs, WAIT_OVER } from '../../lib/time/clock.ts';
+import { backoffMs, following } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { Ledger, LedgerRow } from './ledger.ts';
 import type { Link } from './link.ts';
@@ -140,19 +140,17 @@ class Drain {
   /** Resolves when something arrives or the time is over: whether something did. */
   async #arrival(maxMs: number): Promise<boolean> {
     const { ledger, host } = this.#deps;
-    const over = new AbortController();
-    const signal = AbortSignal.any([this.#signal, over.signal]);
+    const wait = following(this.#signal);
     const timer =
-      maxMs === Number.POSITIVE_INFINITY
-        ? undefined
-        : host.clock.timer(maxMs, () => over.abort(WAIT_OVER));
+      maxMs === Number.POSITIVE_INFINITY ? undefined : host.clock.timer(maxMs, wait.stop);
     try {
-      await ledger.arrival(signal);
+      await ledger.arrival(wait.signal);
       return true;
     } catch {
       return false;
     } finally {
       timer?.[Symbol.dispose]();
+      wait.stop();
     }
   }
 

@@ -58,17 +58,29 @@ const chatKey = (chat: string) => `person/chat/${chat}`;
 const idKey = (id: string) => `person/id/${id}`;
 /** Joins form chains only when a person's chats are joined repeatedly. */
 const MAX_STEPS = 10;
+/** Of people who write now. */
+const MAX_READ = 200;
 
 export function createPeople(deps: PeopleDeps) {
   const { state, clock, directory } = deps;
   const lanes = createLanes();
+  /** Chat rows by their text: each message asks for its person some ten times. */
+  const read = new RecentMap<string, z.infer<typeof chatRowSchema>>(MAX_READ);
+
+  function rowOf(stored: string) {
+    const known = read.get(stored);
+    if (known !== undefined) return known;
+    const row = storedJson(chatRowSchema, stored);
+    if (row !== undefined) read.set(stored, row);
+    return row;
+  }
 
   async function recordOf(chat: string): Promise<PersonRecord | undefined> {
     let name = chat;
     for (let step = 0; step < MAX_STEPS; step += 1) {
       const stored = await state.get(chatKey(name));
       if (stored === undefined) return undefined;
-      const row = storedJson(chatRowSchema, stored);
+      const row = rowOf(stored);
       if (row === undefined) {
         deps.log.error('stored whatsapp person not readable');
         return undefined;

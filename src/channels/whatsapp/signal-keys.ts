@@ -24,7 +24,7 @@ const PRE_KEY_ID_DIGITS = 8;
 const MAX_SESSIONS = 200;
 
 /** Of each session; WhatsApp's own apps keep five chains in all. */
-const MAX_FINISHED_CHAINS = 20;
+const MAX_FINISHED_CHAINS = 5;
 
 /** How the library's JSON marks bytes. */
 const BYTES = '"type":"Buffer"';
@@ -45,7 +45,9 @@ export function preKeyIdOf(row: string): number {
 export function rowOfKey(type: KeyType, id: string, value: unknown): KeyValueChange {
   const key = keyRow(type, id);
   if (value == null) return { key, value: undefined };
-  return { key, value: seal(key, JSON.stringify(value, BufferJSON.replacer)) };
+  // Sessions are pure text; looking for bytes in them costs as much as the rest of it.
+  const replacer = type === 'session' ? undefined : BufferJSON.replacer;
+  return { key, value: seal(key, JSON.stringify(value, replacer)) };
 }
 
 /**
@@ -145,7 +147,7 @@ export class KeyRows {
 function parse(text: string | undefined): Record<string, unknown> | undefined {
   if (text === undefined) return undefined;
   try {
-    // Sessions are pure text; looking for bytes in them costs more than decrypting.
+    // Looking for bytes in a session costs more than decrypting.
     return JSON.parse(text, text.includes(BYTES) ? BufferJSON.reviver : undefined);
   } catch {
     return undefined;

@@ -61,8 +61,8 @@ const CLOSED_CODE = 428;
 const OUR_CLOSING = 'whatsapp_closed';
 
 export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDeps) {
-  const open = (signal: AbortSignal) =>
-    until(OPEN_MS, signal, (inner) => link.open(inner).catch(offline), OFFLINE);
+  const open = async (signal: AbortSignal) =>
+    link.socket ?? until(OPEN_MS, signal, (inner) => link.open(inner).catch(offline), OFFLINE);
 
   return {
     /** Resolves when there is a connection to send on. @throws DeliveryError not_sent */
