@@ -214,7 +214,7 @@ describe('an embedding model', () => {
 
   it('says what is wrong, in words without the key', async () => {
     await using server = await startEmbeddingServer();
-    const access = { apiBase: server.base, apiKey: EMBEDDING_KEY, timeoutSecs: 1 };
+    const access = { apiBase: server.base, apiKey: EMBEDDING_KEY };
     const { open } = await openEmbedder({ ...access, model: 'sim' });
     const cases: readonly (readonly [EmbeddingFault, string, RegExp])[] = [
       [401, 'embedding_key_refused', /refuses the key/],

@@ -242,10 +242,7 @@ describe('a program', () => {
     telegram.say(OWNER, 'SILENT RUN echo one-answer');
     await hears(OWNER, /Asked by/, before);
     await telegram.waitFor(() => model.requests.at(-1)?.toolResults.length === 1);
-    // Else the question is sent again, as it is not known whether it arrived.
-    const { address, credentials: headers } = world.gateway;
-    const counts = async () => (await fetch(`${address}/metrics`, { headers })).text();
-    await expect.poll(counts).toMatch(/queue_messages\{state="outbound"\} 0/);
+    await world.hasNo('outbound');
     telegram.press(OWNER, OWNER, 'Allow once');
     await world.restart();
     await hears(OWNER, /^Seen: /, before);

@@ -54,6 +54,7 @@ describe('a question to the person', () => {
     telegram.say(PERSON, 'ASK me');
     await asks(/Which city\?/);
     await model.received(2);
+    await world.hasNo('outbound');
     await world.restart();
     expect(bot(PERSON)).toHaveLength(1);
     const press = telegram.press(PERSON, PERSON, 'Rome');

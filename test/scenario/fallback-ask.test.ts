@@ -64,10 +64,7 @@ const open = (chat: number) => questions(chat).filter(({ buttons = [] }) => butt
 const asked = (chat: number) => telegram.waitFor(() => open(chat)[0]);
 /** Moves the clock while no request is under way, which would be given up. */
 async function skip(minutes: number): Promise<void> {
-  const { address, credentials: headers } = world.gateway;
-  await expect
-    .poll(async () => (await fetch(`${address}/metrics`, { headers })).text())
-    .not.toMatch(/^nanobot_queue_messages\{state="(?:pending|running|outbound)"\} [1-9]/m);
+  await world.hasNo('pending', 'running', 'outbound');
   await world.gateway.skip(minutes * MINUTE_MS);
 }
 

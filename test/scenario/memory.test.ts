@@ -177,11 +177,12 @@ it('forgets for good what was begun to be forgotten when the process was killed'
   const sessions = join(home.path, 'sessions');
   const key = sessionKey(`telegram:${OLGA.id}`);
   const stem = encodeKey(key);
-  for (let day = 1; day <= 20; day += 1) {
-    const name = { stem, day: `2020-01-${`${day}`.padStart(2, '0')}`, part: 1 };
-    const id = turnId(`${key}#${1000 + day}`);
-    const entry = encodeEntry({ role: 'user', turnId: id, text: `the Zeppelin ${day}`, at: day });
-    const header = encodeHeader({ key, createdAt: day, carried: 0 });
+  // So many that the kill below comes before the last of them, also on a busy machine.
+  for (let at = 0; at < 200; at += 1) {
+    const name = { stem, day: `2020-01-${`${1 + (at % 20)}`.padStart(2, '0')}`, part: 1 + at };
+    const id = turnId(`${key}#${1000 + at}`);
+    const entry = encodeEntry({ role: 'user', turnId: id, text: `the Zeppelin ${at}`, at });
+    const header = encodeHeader({ key, createdAt: at, carried: 0 });
     await writeFile(join(sessions, formatName(name)), `${header}\n${entry}\n`);
   }
   await asks(OLGA, 'and a zeppelin today', /^heard:/);

@@ -39,9 +39,12 @@ const taken = () => telegram.waitFor(() => telegram.unconfirmed.length === 0);
 const lastBody = () => world.lastBody();
 const traced = (why: string) => expect.poll(() => world.nanobot('trace', 'last')).toContain(why);
 
+/** Until the gateway knows that what it said has arrived: else it cannot change that. */
+const arrived = () => world.hasNo('running', 'outbound');
 async function ask(text: string, answer: RegExp) {
   const said = telegram.say(PERSON, text);
   await botSays(answer);
+  await arrived();
   return said;
 }
 
@@ -74,8 +77,10 @@ describe('a question that is changed after its answer', () => {
     const said = await ask('say nonce-old', /nonce-old/);
     telegram.edit(said, 'say nonce-new');
     await botSays(/nonce-new/);
+    await arrived();
     telegram.edit(said, 'say nonce-old');
     await botSays(/nonce-old/);
+    await arrived();
     expect(botTexts()).toEqual(['nonce-old']);
     telegram.say(PERSON, '/undo');
     await botSays(/deleted from this chat/);
@@ -91,6 +96,7 @@ describe('a question that is changed after its answer', () => {
     expect(botTexts().length).toBeGreaterThan(1);
     telegram.edit(said, 'tell me shortly');
     await telegram.waitFor(() => botTexts().join() === 'nonce-short');
+    await arrived();
     model.script({ chunks: [`nonce-again ${LONG}`] });
     telegram.edit(said, 'tell me all');
     await botSays(/word1199/);
@@ -103,6 +109,7 @@ describe('a question that is changed after its answer', () => {
     const said = telegram.say(PERSON, 'one nonce-old');
     telegram.say(PERSON, 'two nonce-other');
     await botSays(/nonce-/);
+    await arrived();
     expect(model.requests).toHaveLength(1);
     telegram.edit(said, 'one nonce-new');
     await model.received(2);

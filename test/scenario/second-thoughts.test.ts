@@ -40,6 +40,8 @@ async function start(
 const botTexts = (chat: number) => world.texts(chat);
 const botSays = async (chat: number, like: RegExp) => (await world.hears(chat, like)).text;
 const taken = () => world.telegram.waitFor(() => world.telegram.unconfirmed.length === 0);
+/** Until the gateway knows that what it said has arrived: else it cannot take it away. */
+const arrived = () => world.hasNo('running', 'outbound');
 const lastBody = () => world.lastBody();
 
 function gate() {
@@ -252,6 +254,7 @@ describe('/undo', () => {
     model.script({ chunks: [`nonce-gone ${long}`] });
     telegram.say(PERSON, 'second nonce-gone');
     await botSays(PERSON, /word1199/);
+    await arrived();
     telegram.say(PERSON, '/undo');
     const words = await botSays(PERSON, /last exchange/);
     expect(words).toContain('deleted from this chat');
@@ -272,6 +275,7 @@ describe('/undo', () => {
       telegram.say(PERSON, `say ${nonce}`);
       await botSays(PERSON, new RegExp(nonce));
     }
+    await arrived();
     telegram.say(PERSON, '/undo');
     await telegram.waitFor(() => !botTexts(PERSON).includes('nonce-2'));
     await world.restart();
@@ -285,6 +289,7 @@ describe('/undo', () => {
     const { telegram } = await start();
     telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
+    await arrived();
     telegram.age(telegram.chat(PERSON).messages.at(-1)?.id ?? 0);
     telegram.say(PERSON, '/undo');
     await botSays(PERSON, /still in this chat/);
@@ -296,6 +301,7 @@ describe('/undo', () => {
     telegram.group(GROUP);
     telegram.say(PERSON, '@nano_sim_bot say nonce-mine', { chatId: GROUP });
     await botSays(GROUP, /nonce-mine/);
+    await arrived();
     telegram.say(OTHER, '/undo@nano_sim_bot', { chatId: GROUP });
     await botSays(GROUP, /Only my owner or the person who asked/);
     expect(botTexts(GROUP)).toContain('nonce-mine');
@@ -309,6 +315,7 @@ describe('a reaction', () => {
     const { telegram, model } = await start();
     telegram.say(PERSON, 'say nonce-one');
     await botSays(PERSON, /nonce-one/);
+    await arrived();
     const answer = telegram.chat(PERSON).messages.at(-1)?.id ?? 0;
     telegram.react(PERSON, PERSON, answer, '👎');
     await taken();

@@ -37,7 +37,8 @@ const sections = (more: object = {}) => ({
       model: 'sim-embed',
       apiBase: cloud,
       apiKey: EMBEDDING_KEY,
-      timeoutSecs: 5,
+      // No request is given up because the clock is moved while it is under way.
+      timeoutSecs: 600,
       ...more,
     },
   },

@@ -131,12 +131,15 @@ describe('a single message in a private chat', () => {
 
   it('waits for its followers where it comes soon after another one', async () => {
     const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
+    // The first answer of a process takes longer, and what comes after it would not come soon.
+    telegram.say(OTHER, 'hello nonce-o1');
+    await botSays(OTHER, /nonce-o1/);
     telegram.say(PERSON, 'before nonce-b1');
     await botSays(PERSON, /nonce-b1/);
     telegram.say(PERSON, 'one nonce-b2');
     telegram.say(PERSON, 'two nonce-b3');
     expect(await botSays(PERSON, /nonce-b3/)).toBe('nonce-b2 nonce-b3');
-    expect(model.requests).toHaveLength(2);
+    expect(model.requests).toHaveLength(3);
   });
 });
 

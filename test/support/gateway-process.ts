@@ -3,11 +3,12 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import { writeAtomic } from '../../src/lib/files/files.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import type { MemoryLimit } from './memory-limit.ts';
 import { canSkip, type Skip } from './shifted-clock.ts';
@@ -62,8 +63,8 @@ export async function makeTestHome(config: ConfigInput, root = ROOT): Promise<Te
   const running = new Set<GatewayProcess>();
   const home: TestHome = {
     path,
-    writeConfig: (next) =>
-      writeFile(join(path, 'config.json'), JSON.stringify(next), { mode: 0o600 }),
+    // In one step: the program may look at it at any moment.
+    writeConfig: (next) => writeAtomic(join(path, 'config.json'), JSON.stringify(next)),
     async logs() {
       const folder = join(path, 'logs');
       const names = await readdir(folder).catch((): string[] => []);

@@ -3,6 +3,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { expect } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from './bot-api.ts';
@@ -47,6 +48,11 @@ export interface TelegramWorld extends AsyncDisposable {
   start(): Promise<void>;
   /** By kill -9. */
   restart(): Promise<void>;
+  /**
+   * Until nothing is in these states: what a kill or a moved clock meets there comes again. Of what is
+   * `outbound` the gateway does not know yet that it arrived.
+   */
+  hasNo(...states: readonly ('pending' | 'running' | 'outbound')[]): Promise<void>;
   /** A command of the program, beside the gateway; what it printed. Fails where the command fails. */
   nanobot(...args: readonly string[]): Promise<string>;
   /** Where a file of the workspace is. */
@@ -104,6 +110,16 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
     async restart() {
       await gateway.kill();
       await start();
+    },
+    async hasNo(...states) {
+      const { address, credentials: headers } = gateway;
+      const counts = async () => {
+        const text = await (await fetch(`${address}/metrics`, { headers })).text();
+        const countOf = (state: string) =>
+          new RegExp(`^nanobot_queue_messages\\{state="${state}"\\} (\\d+)$`, 'm').exec(text)?.[1];
+        return states.map(countOf);
+      };
+      await expect.poll(counts).toEqual(states.map(() => '0'));
     },
     nanobot,
     file,

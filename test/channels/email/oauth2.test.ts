@@ -156,7 +156,7 @@ type Shown = { readonly said: string[]; readonly consent: Consent; link(): strin
 
 function showing(): Shown {
   const said: string[] = [];
-  const signal = AbortSignal.timeout(10_000);
+  const signal = AbortSignal.timeout(45_000);
   const say = (text: string) => void said.push(text);
   const own = { settings: settings(''), provider: provider(), username: MAILBOX, clock };
   return {
