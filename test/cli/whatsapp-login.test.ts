@@ -11,8 +11,6 @@ import { startWhatsAppServer } from '../support/whatsapp-server/server.ts';
 import { trustVariables } from '../support/whatsapp-server/trust.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
 
-/** Several processes, one after the other. */
-const LONG_MS = 120_000;
 const SOON = { timeout: 45_000 };
 const LOGIN = ['channels', 'login', 'whatsapp'];
 
@@ -50,7 +48,7 @@ function first<T>(find: (printed: string) => T | undefined, then: (found: T) => 
   };
 }
 
-describe('linking without a running gateway', { timeout: LONG_MS }, () => {
+describe('linking without a running gateway', () => {
   test('by the QR code: the account is linked, the settings are written, the owner is asked for', async () => {
     const scan = first(readWhole, (qr) => phone.scan(qr));
     const { code, stdout, stderr } = await nanobot([...LOGIN, '--allow', '+49 151 7654321'], scan);
@@ -149,7 +147,7 @@ describe('linking without a running gateway', { timeout: LONG_MS }, () => {
   });
 });
 
-describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
+describe('linking through the gateway that runs', () => {
   const gatewayConfig = (whatsapp: object) => ({
     gateway: { port: 0 },
     channels: { whatsapp: { socketUrl: server.url, ...whatsapp } },

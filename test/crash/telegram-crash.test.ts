@@ -258,7 +258,7 @@ describe('kill -9 while Telegram messages are in flight', () => {
       await allAnswered([last]);
       expect(unmarkedDoubles([...turns, last])).toEqual([]);
     },
-    campaign({ short: 120_000, full: 1_200_000 }),
+    campaign({ short: 240_000, full: 1_200_000 }),
   );
 });
 

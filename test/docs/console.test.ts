@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runNanobot, temporaryHome } from '../cli/run-nanobot.ts';
 import { blocksOf, PAGES, patternOf } from './pages.ts';
 
-const LIMIT_MS = 120_000;
 /** The last line of what the gateway prints when it has started. */
 const STARTED = 'Press Ctrl+C to stop.';
 
@@ -66,11 +65,11 @@ const pages = PAGES.map((page) => ({
 
 const started = await temporaryHome();
 const startedHome = join(started.path, '.nanobot');
-beforeAll(() => print('npm start', startedHome), LIMIT_MS);
+beforeAll(() => print('npm start', startedHome));
 afterAll(() => started[Symbol.asyncDispose]());
 
 describe.each(pages)('$path', ({ steps }) => {
-  it('shows what its commands print', { timeout: LIMIT_MS }, async () => {
+  it('shows what its commands print', async () => {
     await using folder = await temporaryHome();
     const home = join(folder.path, '.nanobot');
     const [first] = steps;

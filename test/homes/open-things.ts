@@ -166,7 +166,7 @@ async function begin(prepare: Prepare): Promise<void> {
 
 /** Defines the tests. */
 export function finishesOpenThings(prepare: Prepare = async () => ({})): void {
-  beforeAll(() => begin(prepare), 90_000);
+  beforeAll(() => begin(prepare));
   afterAll(() => opened.disposeAsync());
 
   it('delivers the unsent answer once', async () => {

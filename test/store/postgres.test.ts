@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)('the store of a gateway in PostgreSQL', () => {
     }
     await work.stop();
     await delivery.stop();
-  }, 60_000);
+  });
 });
 
 describe.skipIf(!hasPostgres)('what the server refuses to store', () => {

@@ -51,12 +51,27 @@ export const hastyClock: Clock = {
   sleep: (ms, signal) => systemClock.sleep(Math.min(ms, MAX_HASTY_WAIT_MS), signal),
 };
 
-/** The same, for waits that end when the test says so: `leap` moves the time on. */
-export function createLeapingClock(): Clock & { leap(ms: number): void } {
+type LeapingClock = Clock & {
+  /** Moves the time on. */
+  leap(ms: number): void;
+  /** No wait ends before this has come. */
+  hold(event: Promise<unknown>): void;
+};
+
+/** The same, for waits that end when the test says so. */
+export function createLeapingClock(): LeapingClock {
   let ahead = 0;
+  let held: Promise<unknown> = Promise.resolve();
   return {
     ...hastyClock,
     now: () => systemClock.now() + ahead,
+    async sleep(ms, signal) {
+      await hastyClock.sleep(ms, signal);
+      await held;
+    },
+    hold(event) {
+      held = event;
+    },
     leap(ms) {
       ahead += ms;
     },

@@ -66,11 +66,10 @@ export async function failDisk(pid: number): Promise<AsyncDisposable> {
   return { [Symbol.asyncDispose]: () => detachStrace(strace) };
 }
 
+export type Watch = { stop(): Promise<readonly SystemCall[]> };
+
 /** What the process does from now on, with a disk that takes its time; `stop` ends the watching. */
-export async function watchCalls(
-  pid: number,
-  calls: readonly string[],
-): Promise<{ stop(): Promise<readonly SystemCall[]> }> {
+export async function watchCalls(pid: number, calls: readonly string[]): Promise<Watch> {
   const path = join(tmpdir(), `nanobot-strace-${pid}`);
   const strace = await attachStrace(pid, [
     ...['-y', '-s', '10000', '-o', path, '-e', `trace=${calls.join(',')}`],

@@ -48,7 +48,7 @@ export interface UpdateWorld extends AsyncDisposable {
   gatewayService(at: Installed): GatewayService & AsyncDisposable;
   /** Starts the gateway that is installed there, again after each failure, as a service manager does. */
   restarted(at: Installed): AsyncDisposable;
-  /** Updates under a service; the watch takes a second. */
+  /** Updates under a service; a version that dies does so long before the watch ends. */
   updateWatched(
     at: Installed,
     service: GatewayService,
@@ -176,7 +176,7 @@ export async function makeUpdateWorld(): Promise<UpdateWorld> {
       return update(
         {
           ...{ home, env: environment(home), installation, service, token },
-          watchMs: 1000,
+          watchMs: 10_000,
           ...common,
         },
         { from, to },

@@ -93,7 +93,7 @@ it('a back-up in the middle of traffic has each message that was acknowledged be
       }
     }
   }
-}, 120_000);
+});
 
 async function sessionLines(home: string): Promise<readonly string[]> {
   const names = (await readdir(join(home, 'sessions'))).filter((name) => name.endsWith('.jsonl'));

@@ -66,7 +66,7 @@ test('a back-up of a home starts with all its messages, sessions and rows, and i
   expect(refused.stderr).toMatch(/^messages: 75 in the back-up, 74 after the start$/m);
   expect(refused.stderr).toMatch(/^rows of "people": 12 in the back-up, 11 after the start$/m);
   expect(refused.stderr).toContain('Back-up made-up did not stand the test.');
-}, 60_000);
+});
 
 /** Publishes the newest back-up again, with one message and one person more in its counts. */
 async function claimMore(to: string): Promise<void> {

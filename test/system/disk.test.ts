@@ -2,8 +2,16 @@
 // writes back the program answers. Watched and held by strace.
 
 import { describe, expect, it } from 'vitest';
+import type { GatewayProcess } from '../support/gateway-process.ts';
 import { echo } from '../support/llm-server.ts';
-import { failDisk, hasStrace, holdDisk, type SystemCall, watchCalls } from '../support/strace.ts';
+import {
+  failDisk,
+  hasStrace,
+  holdDisk,
+  type SystemCall,
+  type Watch,
+  watchCalls,
+} from '../support/strace.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 700;
@@ -13,6 +21,12 @@ const canTrace = await hasStrace();
 if (!canTrace) console.log('disk tests skipped: strace is not there or may not watch a process');
 
 const startWorld = () => startTelegramWorld({ respond: echo, channel: { allowFrom: ['700'] } });
+
+/** What was sent has returned from its call, and is watched, once the event loop answers. */
+const callsOf = async (watch: Watch, { address }: GatewayProcess) => {
+  await fetch(`${address}/healthz`);
+  return watch.stop();
+};
 
 const isSync = ({ name, args }: SystemCall) =>
   (name === 'fdatasync' || name === 'fsync') && args.includes(WAL);
@@ -44,7 +58,7 @@ describe.skipIf(!canTrace)('the disk', () => {
       telegram.say(OWNER, `please say nonce-${n}`);
       await world.hears(OWNER, new RegExp(`^nonce-${n}$`));
     }
-    const calls = await watch.stop();
+    const calls = await callsOf(watch, gateway);
     const sent = calls.filter(({ args }) => args.includes('<TCP') || args.includes('<socket'));
     for (const n of [1, 2, 3]) {
       const question = `please say nonce-${n}`;
@@ -74,7 +88,7 @@ describe.skipIf(!canTrace)('the disk', () => {
       const watch = await watchCalls(gateway.pid, ['pwrite64', 'fsync', 'fdatasync', 'writev']);
       rest.resolve();
       await world.hears(OWNER, new RegExp(`nonce-${n} ends it`));
-      const calls = await watch.stop();
+      const calls = await callsOf(watch, gateway);
       const edited = calls.find(
         ({ name, args }) => name === 'writev' && args.includes(`nonce-${n} ends it`),
       );

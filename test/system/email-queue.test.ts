@@ -175,7 +175,9 @@ describe.skipIf(absent !== undefined)('the mails of a mailbox', () => {
   it('are read soon after each of many interruptions', async () => {
     await start();
     for (let n = 0; n < 6; n += 1) {
-      await servers.restartImap();
+      const isBack = servers.restartImap();
+      clock.hold(isBack);
+      await isBack;
       await sendAsPerson(servers, { from: somebody(), subject: `${n}`, text: `after ${n}` });
       await host.until(() => lastLines().includes(`after ${n}`), WAIT_MS);
     }

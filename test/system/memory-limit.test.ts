@@ -69,7 +69,7 @@ async function limitedWorld(mebibytes: number) {
     /** Left, or as soon as everyone has an answer. */
     async answers(chats: readonly number[]) {
       const left = world.gateway.exited.then((code) => `the gateway left with ${code}`);
-      const texts = chats.map(async (chat) => (await telegram.nextMessage(chat)).text);
+      const texts = chats.map(async (chat) => (await telegram.nextMessage(chat, TEST_MS)).text);
       return Promise.race([left, Promise.all(texts)]);
     },
     send(chat: number, name: string, content: Uint8Array) {
@@ -164,7 +164,7 @@ describe.skipIf(probe === undefined)('a gateway with a memory limit', () => {
         (await readdir(derived).catch(() => [])).some((name) => name.endsWith('.reading'));
       await expect.poll(isReading, { timeout: SILENT_MS, interval: 5 }).toBe(true);
       await world.restart();
-      expect((await world.telegram.nextMessage(ALICE)).text).toBe('Seen.');
+      expect((await world.telegram.nextMessage(ALICE, TEST_MS)).text).toBe('Seen.');
       expect(world.model.requests.at(-1)?.lastUserText).toContain(
         'was not read: the gateway ended unexpectedly while reading it',
       );

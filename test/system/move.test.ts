@@ -71,7 +71,7 @@ test('a home moves by ssh while its gateway runs: it is stopped, starts there, a
       process.kill(Number(running.pid), 'SIGKILL');
     }
   }
-}, 60_000);
+});
 
 test('a move that the other machine refuses changes nothing', async () => {
   await using home = await makeTestHome({ gateway: { port: 0 } });
@@ -84,7 +84,7 @@ test('a move that the other machine refuses changes nothing', async () => {
   expect(moved.code).toBe(1);
   expect(moved.stderr).toContain('is not empty');
   expect((await readInstance(homeOf({ NANOBOT_HOME: home.path })))?.moved).toBeUndefined();
-}, 60_000);
+});
 
 test('accounts with keys that run in one place only stay off in a restored copy until it takes over', async () => {
   await using original = await makeTestHome({
@@ -121,33 +121,29 @@ test('accounts with keys that run in one place only stay off in a restored copy 
   expect(taken.code, taken.stderr).toBe(0);
   expect((await readInstance(into))?.held).toBeUndefined();
   expect((await readInstance(from))?.held?.elsewhere).toBe(copy.path);
-}, 60_000);
+});
 
-test.skipIf(!canTrace)(
-  'a trial of a home with everything on contacts nothing',
-  async () => {
-    const home = join(folder, 'home');
-    await cp(join(ROOT, 'test/homes/v1/home'), home, { recursive: true });
-    const written = JSON.parse(await readFile(join(home, 'config.json'), 'utf8'));
-    const config = {
-      ...written,
-      agents: { defaults: { model: 'openai/gpt-6-sol' } },
-      providers: { openai: { apiKey: 'sk-of-nobody', apiBase: 'http://192.0.2.1:1/v1' } },
-      channels: { telegram: { enabled: true, token: '123456:ABC-DEF', allowFrom: ['1'] } },
-      mcpServers: { far: { url: 'https://192.0.2.2/mcp' } },
-      cluster: { enabled: true },
-      telemetry: { otel: { endpoint: 'http://192.0.2.3:4318/v1/traces' } },
-    };
-    await writeFile(join(home, 'config.json'), JSON.stringify(config));
-    const log = join(folder, 'calls');
-    const args = ['-f', '-qq', '-e', 'trace=connect,sendto,sendmsg,bind', '-o', log];
-    const { stdout } = await promisify(execFile)(
-      'strace',
-      [...args, process.execPath, MAIN, 'gateway', '--trial'],
-      { env: { PATH: process.env['PATH'], HOME: folder, NANOBOT_HOME: home } },
-    );
-    expect(JSON.parse(stdout)).toMatchObject({ counts: { messages: 74, sessions: 7 } });
-    expect((await readFile(log, 'utf8')).match(/AF_INET6?.*/g) ?? []).toEqual([]);
-  },
-  60_000,
-);
+test.skipIf(!canTrace)('a trial of a home with everything on contacts nothing', async () => {
+  const home = join(folder, 'home');
+  await cp(join(ROOT, 'test/homes/v1/home'), home, { recursive: true });
+  const written = JSON.parse(await readFile(join(home, 'config.json'), 'utf8'));
+  const config = {
+    ...written,
+    agents: { defaults: { model: 'openai/gpt-6-sol' } },
+    providers: { openai: { apiKey: 'sk-of-nobody', apiBase: 'http://192.0.2.1:1/v1' } },
+    channels: { telegram: { enabled: true, token: '123456:ABC-DEF', allowFrom: ['1'] } },
+    mcpServers: { far: { url: 'https://192.0.2.2/mcp' } },
+    cluster: { enabled: true },
+    telemetry: { otel: { endpoint: 'http://192.0.2.3:4318/v1/traces' } },
+  };
+  await writeFile(join(home, 'config.json'), JSON.stringify(config));
+  const log = join(folder, 'calls');
+  const args = ['-f', '-qq', '-e', 'trace=connect,sendto,sendmsg,bind', '-o', log];
+  const { stdout } = await promisify(execFile)(
+    'strace',
+    [...args, process.execPath, MAIN, 'gateway', '--trial'],
+    { env: { PATH: process.env['PATH'], HOME: folder, NANOBOT_HOME: home } },
+  );
+  expect(JSON.parse(stdout)).toMatchObject({ counts: { messages: 74, sessions: 7 } });
+  expect((await readFile(log, 'utf8')).match(/AF_INET6?.*/g) ?? []).toEqual([]);
+});

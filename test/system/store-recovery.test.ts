@@ -25,7 +25,7 @@ const KILLS = campaign({ short: 1, full: 20 });
 const ROUNDS = campaign({ short: 1, full: 10 });
 const PAGE_BYTES = 4096;
 const ANSWER_TIMEOUT_MS = 60_000;
-const LONG_MS = campaign({ short: 120_000, full: 1_200_000 });
+const LONG_MS = campaign({ short: 240_000, full: 1_200_000 });
 
 async function overwrite(path: string, page: number): Promise<void> {
   const file = await open(path, 'r+');

@@ -63,8 +63,8 @@ test('the tools of a server are offered, called, asked about, and gone with thei
     const answer = await fetch(`${gateway.address}/api/status`, { headers: gateway.credentials });
     return JSON.stringify(await answer.json());
   };
-  await expect.poll(status, { timeout: 45_000 }).toMatch(/"calc".*"connected"/);
-  await expect.poll(status, { timeout: 45_000 }).toMatch(/"broken".*"failed"/);
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"calc"[^}]*"connected"/);
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"broken"[^}]*"failed"/);
   const list = await run('mcp', 'list');
   expect(list.stdout).toMatch(/calc +connected, 8 tools/);
   expect(list.stdout).toMatch(/broken +not connected: the program, or the folder.*not found/);
@@ -88,7 +88,7 @@ test('the tools of a server are offered, called, asked about, and gone with thei
 
   // A hosted server begins to want a login: the owner is told, and logs in from the phone by a link,
   // which ends at the public address.
-  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes".*"connected"/);
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes"[^}]*"connected"/);
   hosted.state.isProtected = true;
   plan.push(callTools({ name: 'mcp_notes_greet', arguments: { name: 'Bob' } }));
   await told('greet Bob', /Done\./);
@@ -115,7 +115,7 @@ test('the tools of a server are offered, called, asked about, and gone with thei
   expect(await throughProxy(right, 'elsewhere.example.org')).toMatch(/^421/);
   expect(await throughProxy(right)).toMatch(/^200 .*login is complete/s);
   expect(await throughProxy(right)).toMatch(/^400/);
-  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes".*"connected"/);
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes"[^}]*"connected"/);
   plan.push(callTools({ name: 'mcp_notes_greet', arguments: { name: 'Ada' } }));
   await told('greet Ada', /Done\./);
   expect(model.requests.at(-1)?.toolResults.at(-1)?.text).toContain('> hello Ada');
@@ -142,7 +142,7 @@ test('the tools of a server are offered, called, asked about, and gone with thei
   });
   expect(login).toMatchObject({ code: 0, stdout: expect.stringContaining('Logged in to notes.') });
   expect(await opened).toMatch(/^200/);
-  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes".*"connected"/);
+  await expect.poll(status, { timeout: 45_000 }).toMatch(/"notes"[^}]*"connected"/);
   expect(hosted.state.violations).toEqual([]);
   const audit = await readFile(join(home.path, 'audit.jsonl'), 'utf8');
   expect(`${audit}${await home.logs()}`).not.toMatch(/mcp-access|mcp-refresh/);

@@ -30,6 +30,10 @@ import {
 const execute = promisify(execFile);
 let world: UpdateWorld;
 
+/** The owner knows how it ended: behind several starts of the gateway. */
+const told = (at: Installed) =>
+  expect.poll(async () => (await recorded(at)).told, { timeout: 120_000 }).toBe(true);
+
 beforeAll(async () => {
   world = await makeUpdateWorld();
 });
@@ -140,7 +144,7 @@ describe('an update whose updater was killed while it watched', () => {
     expect((await recorded(at)).step).toBe('watching');
     expect((await nanobot(at, ['doctor'])).said).toContain(`update to ${SICK} was interrupted`);
     await using _service = world.restarted(at);
-    await expect.poll(async () => (await recorded(at)).told).toBe(true);
+    await told(at);
     const run = await recorded(at);
     expect([run.step, await versionOf(at)]).toEqual(['rolled-back', FROM]);
     expect(outcomeText(run)).toContain('the gateway ended and was started again');
@@ -174,7 +178,7 @@ describe('an update whose updater was killed while it watched', () => {
     const channels = ['telegram'];
     await writeFile(at.home.update, JSON.stringify({ ...(await recorded(at)), channels }));
     await using _service = world.restarted(at);
-    await expect.poll(async () => (await recorded(at)).told).toBe(true);
+    await told(at);
     expect(outcomeText(await recorded(at))).toContain('not running any more: telegram');
     expect(await versionOf(at)).toBe(FROM);
   });
@@ -239,7 +243,7 @@ describe('under a service', () => {
     );
     expect(await versionOf(at)).toBe(FROM);
     await runs(at);
-    await expect.poll(async () => (await recorded(at)).told).toBe(true);
+    await told(at);
   });
 
   it('the gateway asks once a day where that is switched on, and says what it knows', async () => {
@@ -255,6 +259,6 @@ describe('under a service', () => {
   it.runIf(isFullCampaign())('a healthy version stays, and the owner is told', async () => {
     const run = await world.updateWatched(at, service, TO);
     expect([run.step, await versionOf(at)]).toEqual(['done', TO]);
-    await expect.poll(async () => (await recorded(at)).told).toBe(true);
+    await told(at);
   });
 });

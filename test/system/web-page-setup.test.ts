@@ -35,7 +35,6 @@ const WRONG_TOKEN = '111111:AAAA-this-one-is-not-known-to-telegram';
 const SEARCH_KEY = 'tvly-right-key-of-this-test-1';
 const CHILD = join(import.meta.dirname, '../support/mcp-server-child.ts');
 const TELEGRAM = '[data-channel="telegram"]';
-const LONG_MS = 180_000;
 
 /** Tavily as far as a search goes: its key, and one page for every question. */
 async function startSearchServer() {
@@ -118,46 +117,42 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
     expect(problems).toEqual([]);
   });
 
-  it(
-    'connects Telegram: the token is proved, and the link pairs its owner',
-    async () => {
-      await using rig = await open();
-      const { page, problems } = rig;
-      const card = page.locator(TELEGRAM);
-      await card.locator('.channel-state >> text=Off').waitFor();
-      await card.locator('text=Set up').click();
-      const token = card.locator('input[type=password]');
-      await token.waitFor();
-      await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('password');
-      await token.fill(WRONG_TOKEN);
-      await page.keyboard.press('Enter');
-      await card.locator('.step-line.bad').waitFor();
-      expect(await configured()).not.toContain(WRONG_TOKEN);
-      await card.locator('button >> text=Try again').click();
-      await token.waitFor();
-      await token.fill(telegram.token);
-      await page.keyboard.press('Enter');
-      await card.locator('text=/Telegram accepted it: @/').waitFor();
-      const link = (await card.locator('.phone-link a').getAttribute('href')) ?? '';
-      expect(link).toMatch(/^https:\/\/t\.me\/\w+\?start=/);
-      const qr = (await card.locator('.login-qr').getAttribute('src')) ?? '';
-      expect(readSvgQr(qr)).toBe(link);
-      await card.locator('.channel-state >> text=/On as @/').waitFor();
-      telegram.say(ADA, `/start ${new URL(link).searchParams.get('start')}`);
-      await card.locator('text=/Paired with/').waitFor();
-      await card.locator('text=Set up: Telegram @').waitFor();
-      await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Done');
-      await page.keyboard.press('Enter');
-      await card.locator('text=Check and pair').waitFor();
-      telegram.say(ADA, 'Hello');
-      await telegram.waitFor(() =>
-        telegram.chat(ADA).messages.find(({ from, text }) => from === 'bot' && text === 'ready'),
-      );
-      expect(await page.content()).not.toContain(telegram.token);
-      expect(problems).toEqual([]);
-    },
-    LONG_MS,
-  );
+  it('connects Telegram: the token is proved, and the link pairs its owner', async () => {
+    await using rig = await open();
+    const { page, problems } = rig;
+    const card = page.locator(TELEGRAM);
+    await card.locator('.channel-state >> text=Off').waitFor();
+    await card.locator('text=Set up').click();
+    const token = card.locator('input[type=password]');
+    await token.waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('password');
+    await token.fill(WRONG_TOKEN);
+    await page.keyboard.press('Enter');
+    await card.locator('.step-line.bad').waitFor();
+    expect(await configured()).not.toContain(WRONG_TOKEN);
+    await card.locator('button >> text=Try again').click();
+    await token.waitFor();
+    await token.fill(telegram.token);
+    await page.keyboard.press('Enter');
+    await card.locator('text=/Telegram accepted it: @/').waitFor();
+    const link = (await card.locator('.phone-link a').getAttribute('href')) ?? '';
+    expect(link).toMatch(/^https:\/\/t\.me\/\w+\?start=/);
+    const qr = (await card.locator('.login-qr').getAttribute('src')) ?? '';
+    expect(readSvgQr(qr)).toBe(link);
+    await card.locator('.channel-state >> text=/On as @/').waitFor();
+    telegram.say(ADA, `/start ${new URL(link).searchParams.get('start')}`);
+    await card.locator('text=/Paired with/').waitFor();
+    await card.locator('text=Set up: Telegram @').waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Done');
+    await page.keyboard.press('Enter');
+    await card.locator('text=Check and pair').waitFor();
+    telegram.say(ADA, 'Hello');
+    await telegram.waitFor(() =>
+      telegram.chat(ADA).messages.find(({ from, text }) => from === 'bot' && text === 'ready'),
+    );
+    expect(await page.content()).not.toContain(telegram.token);
+    expect(problems).toEqual([]);
+  });
 
   it('ends a step that the page leaves, and an answer that nobody waits for is refused', async () => {
     await using rig = await open();

@@ -17,7 +17,6 @@ if (absent !== undefined) console.log(`skipped: the walk by browser alone (${abs
 
 const ADA = 1001;
 const GUIDE = join(import.meta.dirname, '../../docs/get-started.md');
-const LONG_MS = 240_000;
 
 /** Those of the README, below `NANOBOT_SCREENSHOTS` where that is set. */
 async function takePictures(page: Page): Promise<void> {
@@ -118,5 +117,4 @@ it.skipIf(absent !== undefined)(
     expect(telegram.violations).toEqual([]);
     expect(readFileSync(GUIDE, 'utf8')).toContain(`${clicks} clicks`);
   },
-  LONG_MS,
 );

@@ -71,7 +71,6 @@ describe('a link that ends', () => {
       expect(await readiness(world)).toBe(200);
       expect(telegram.violations).toEqual([]);
     },
-    120_000,
   );
 });
 
