@@ -135,7 +135,7 @@ describe('a conversation by Lark', () => {
     for (let index = 0; index <= 12; index += 1) await answered(direct, pad(index));
     for (let index = 0; index <= 12; index += 1) expect(countOf(direct, pad(index))).toBe(1);
     expect(await again.stop()).toBe(0);
-    expect(lark.connections).toBe(0);
+    await expect.poll(() => lark.connections).toBe(0);
   });
 
   it('writes no secret, token or ticket into any log', async () => {
