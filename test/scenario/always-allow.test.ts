@@ -24,6 +24,7 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
 
 const world = await startTelegramWorld({
   respond: obey,
+  channel: { streaming: false },
   config: { tools: { approvals: { owner: 'strict' } } },
   pair: { [OWNER]: 'owner' },
   files: { 'sub/keep': '', 'sub/tool': '' },

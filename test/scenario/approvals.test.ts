@@ -35,7 +35,7 @@ function obey({ lastUserText, toolResults, body }: LlmRequest): LlmReply {
 const world = await startTelegramWorld({
   respond: obey,
   config: { tools: { approvals: { owner: 'strict', trusted: 'strict' } } },
-  channel: { allowFrom: [`${MEMBER.id}`], groups: [String(GROUP)] },
+  channel: { allowFrom: [`${MEMBER.id}`], groups: [String(GROUP)], streaming: false },
   pair: { [OWNER]: 'owner' },
 });
 const { telegram, model, bot, hears, file } = world;
@@ -122,8 +122,9 @@ describe('an order in a quoted text', () => {
   });
 
   it('is told to be refused when the owner denies it', async () => {
+    const before = bot(OWNER).length;
     telegram.say(OWNER, 'and this?', quoting('WRITE AGENTS.md'));
-    await telegram.waitFor(() => bot(OWNER).at(-1)?.text.includes('/approve yes'));
+    await hears(OWNER, /\/approve yes/, before);
     await world.presses(OWNER, 'Deny', /Refused: nothing is done\.$/);
     expect(await written('AGENTS.md')).not.toBe('ordered AGENTS.md');
   });
@@ -131,8 +132,9 @@ describe('an order in a quoted text', () => {
 
 describe('a call that waits', () => {
   it('is allowed on the machine by its id, and the trace of its turn shows calls and cost', async () => {
+    const before = bot(OWNER).length;
     telegram.say(OWNER, 'and on the machine?', quoting('WRITE skills/cli/SKILL.md'));
-    await telegram.waitFor(() => bot(OWNER).at(-1)?.text.includes('/approve yes'));
+    await hears(OWNER, /\/approve yes/, before);
     const waiting = await world.nanobot('approvals', 'list');
     const [, id = ''] = /^([0-9a-f]{8}) {2}.* write_file {2}in (?!telegram:)/m.exec(waiting) ?? [];
     expect(id, waiting).not.toBe('');
@@ -140,7 +142,7 @@ describe('a call that waits', () => {
     expect(trace).toMatch(/ model \S+ \(turn\) ok in \d+ ms: \d+ tokens in .* out, /);
     expect(trace).toContain('tool write_file: failed');
     await world.nanobot('approvals', 'allow', id);
-    await telegram.waitFor(() => bot(OWNER).at(-1)?.text.startsWith('Seen: Created'));
+    await hears(OWNER, /^Seen: Created/, before);
     expect(await written('skills/cli/SKILL.md')).toBe('ordered skills/cli/SKILL.md');
     await expect(world.nanobot('approvals', 'deny', id)).rejects.toThrow();
     await expect(world.nanobot('approvals', 'revoke', '1')).rejects.toThrow(

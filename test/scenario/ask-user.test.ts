@@ -32,12 +32,15 @@ function asking(request: LlmRequest): LlmReply {
 
 const world = await startTelegramWorld({
   respond: asking,
-  channel: { allowFrom: [`${PERSON}`, `${MEMBER.id}`], groups: [String(GROUP)] },
+  channel: {
+    ...{ allowFrom: [`${PERSON}`, `${MEMBER.id}`], groups: [String(GROUP)] },
+    streaming: false,
+  },
 });
 const { telegram, model, bot, hears } = world;
 telegram.group(GROUP);
 
-/** The question with its buttons; a live preview names it before. */
+/** The question with its buttons. */
 const asks = (question: RegExp, from = 0, chat = PERSON) =>
   telegram.waitFor(() =>
     bot(chat)

@@ -29,7 +29,7 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
 
 const world = await startTelegramWorld({
   respond: obey,
-  channel: { allowFrom: [`${MIA.id}`, `${EVE.id}`] },
+  channel: { allowFrom: [`${MIA.id}`, `${EVE.id}`], streaming: false },
   config: {
     channels: {
       email: {

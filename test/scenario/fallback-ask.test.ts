@@ -51,6 +51,7 @@ const world = await startTelegramWorld({
   channel: {
     allowFrom: [OWNER, ANNA, BEN].map(({ id }) => String(id)),
     groups: [String(GROUP)],
+    streaming: false,
   },
   pair: { [OWNER.id]: 'owner' },
   env: laterBy(0),

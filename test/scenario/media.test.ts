@@ -12,7 +12,8 @@ const ALICE = 700;
 
 const world = await startTelegramWorld({
   respond: () => say('Seen.'),
-  channel: { allowFrom: ['*'] },
+  // On a busy machine what a tool is doing would be the message that came.
+  channel: { allowFrom: ['*'], streaming: false },
   config: {
     agents: { defaults: { model: 'openai/gpt-5' } },
     media: { maxInlineChars: 80, blindModels: ['openai/blind-1'] },

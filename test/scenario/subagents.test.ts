@@ -175,7 +175,9 @@ it('are held to number, depth, profile and the rights of who asks, and are paid 
   const listed = await nanobot('agents', 'list');
   expect(listed).toMatch(/profile researcher: Reads pages/);
   expect(listed).toMatch(/profile broken: cannot be used: limits.rounds/);
-  expect(listed).toMatch(/DO hold poor \(task\): failed after .*\[.+ \(telegram:701\)\]/);
+  await expect
+    .poll(() => nanobot('agents', 'list'))
+    .toMatch(/DO hold poor \(task\): failed after .*\[.+ \(telegram:701\)\]/);
   expect(await answerTo('/agents', /DO hold poor/, POOR)).not.toContain('hold one');
 });
 
