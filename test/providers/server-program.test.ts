@@ -46,7 +46,7 @@ async function keep(start: (port: number, note: string) => string[], stop: strin
   const counts = { started: 0, failed: 0 };
   const stopping = new AbortController();
   const isThere = async (signal: AbortSignal) => {
-    const question = { path: '/models', below: 'apiBase', timeoutMs: 2000 } as const;
+    const question = { path: '/models', below: 'apiBase', timeoutMs: 20_000 } as const;
     const answer = await askLocal({ apiBase, apiKey: '' }, question, signal);
     return answer !== undefined && isOk(answer);
   };
@@ -77,7 +77,7 @@ async function keep(start: (port: number, note: string) => string[], stop: strin
   };
   onTestFinished(end);
   const written = () => readFile(note, 'utf8');
-  return { counts, end, written, isThere: () => isThere(AbortSignal.timeout(5000)), note };
+  return { counts, end, written, isThere: () => isThere(AbortSignal.timeout(45_000)), note };
 }
 
 const reaches = (value: () => unknown, expected: unknown) =>
