@@ -1,5 +1,6 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { createLanes, createPermits, RecentMap, supervise } from '../../src/lib/async.ts';
+import { createLanes, createPermits, RecentMap, supervise, within } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
@@ -36,6 +37,54 @@ describe('lanes', () => {
     expect(await lanes.run('a', async () => 1)).toBe(1);
     await new Promise((resolve) => setImmediate(resolve));
     expect(lanes.size).toBe(0);
+  });
+});
+
+describe('a deadline', () => {
+  const late = () => new Error('late');
+  const started = (signal: AbortSignal) => {
+    const clock = createMovableClock();
+    let inner: AbortSignal | undefined;
+    const held = latch();
+    const result = within(
+      { clock, ms: 1000, signal },
+      (given) => {
+        inner = given;
+        return held.opened.then(() => 'done');
+      },
+      late,
+    );
+    result.catch(() => undefined);
+    return { clock, held, result, reason: () => inner?.aborted && inner.reason };
+  };
+
+  it('ends the work when its time is over', async () => {
+    const { clock, result, reason } = started(new AbortController().signal);
+    await clock.advance(999);
+    expect(reason()).toBe(false);
+    await clock.advance(1);
+    await expect(result).rejects.toThrow('late');
+    expect(reason()).toMatchObject({ name: 'AbortError' });
+  });
+
+  it('ends the work for the reason of its caller, also of one that has given up already', async () => {
+    const caller = new AbortController();
+    const under = started(caller.signal);
+    caller.abort('stopped');
+    const after = started(caller.signal);
+    for (const { result, reason } of [under, after]) {
+      await expect(result).rejects.toThrow('late');
+      expect(reason()).toBe('stopped');
+    }
+  });
+
+  it('ends what the work left running, and forgets its caller', async () => {
+    const caller = new AbortController();
+    const { held, result, reason } = started(caller.signal);
+    held.open();
+    expect(await result).toBe('done');
+    expect(reason()).toMatchObject({ name: 'AbortError' });
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
   });
 });
 

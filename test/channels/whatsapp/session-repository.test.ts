@@ -154,7 +154,7 @@ describe('the session repository', () => {
     expect(await receive(rig, connection, stanzaOf('X9', BEN, sealed))).toBe('yes');
   });
 
-  it('keeps a session small that has gone back and forth for long, and reads what was late', async () => {
+  it('keeps a session small that has gone back and forth for long, and reads what was late, but nothing twice', async () => {
     await using folder = await temporaryFolder();
     await using rig = await linkedRig(folder.path);
     const connection = rig.connect();
@@ -162,16 +162,21 @@ describe('the session repository', () => {
     await acquaint(rig, connection, ben, BEN);
     const sizes: number[] = [];
     let late: Sealed | undefined;
+    let old: Sealed | undefined;
     for (let n = 0; n < 60; n += 1) {
       await ben.decrypt(OWN.lid, await encryptFor(connection, BEN, `out ${n}`));
       if (n === 5) late = await ben.encrypt(OWN.lid, { conversation: 'late' });
       const sealed = await ben.encrypt(OWN.lid, { conversation: `in ${n}` });
+      if (n === 40) old = sealed;
       expect(await receive(rig, connection, stanzaOf(`B${n}`, BEN, sealed))).toBe(`in ${n}`);
       sizes.push((await rig.rows.get('key/session/7000001_1.0'))?.length ?? 0);
     }
     expect((sizes.at(-1) ?? 0) - (sizes[30] ?? 0)).toBeLessThan(100);
-    if (late === undefined) throw new Error('no late message');
+    if (late === undefined || old === undefined) throw new Error('no late message');
+    await expect(receive(rig, connection, stanzaOf('B40', BEN, old))).rejects.toThrow();
     expect(await receive(rig, connection, stanzaOf('B99', BEN, late))).toBe('late');
+    const next = await ben.encrypt(OWN.lid, { conversation: 'next' });
+    expect(await receive(rig, connection, stanzaOf('B100', BEN, next))).toBe('next');
   });
 
   it('writes the message, the ratchet and the used-up pre-key in one transaction', async () => {
