@@ -119,7 +119,7 @@ describe('kill -9 while the first login uploads its keys and gets the first sync
         }
         const { logins } = phone.counts;
         await world.start();
-        await expect.poll(() => phone.counts.logins, { timeout: 20_000 }).toBeGreaterThan(logins);
+        await expect.poll(() => phone.counts.logins).toBeGreaterThan(logins);
         await delay((LAST_LOGIN_KILL_MS * turn) / LOGIN_KILLS);
         await world.kill();
       }

@@ -165,7 +165,7 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
       api('/api/v1/chats/again/messages', { clientId, ...body });
     await say('c1', { text: 'write it down' });
     await page.waitForSelector('.said .agent >> text=first answer');
-    expect(await again.count()).toBe(1);
+    await expect.poll(() => again.count()).toBe(1);
     model.script({ chunks: ['second answer'] });
     await again.click();
     await page.waitForSelector('.said > .agent >> text=second answer');
@@ -186,7 +186,7 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
     await page.waitForSelector('.said > .agent >> text=third answer');
     await page.reload();
     await page.waitForSelector('.said > .agent >> text=third answer');
-    expect(await page.locator(folded).count()).toBe(2);
+    await expect.poll(() => page.locator(folded).count()).toBe(2);
     await page.click(`${folded} summary`);
     expect((await bodies()).map((text) => text.trim())).toEqual([
       'first answer',
@@ -197,7 +197,7 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
     await page.waitForSelector('.said > .agent >> text=You said: and now');
     await say('c3', { text: '', amends: { id: 'web:default:again:c1', kind: 'again' } });
     await page.waitForSelector('.said > .agent >> text=only the newest exchange is');
-    expect(await page.locator(folded).count()).toBe(2);
+    await expect.poll(() => page.locator(folded).count()).toBe(2);
     expect(rig.problems).toEqual([]);
   });
 

@@ -128,10 +128,10 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await using rig = await open(`#/sessions/telegram:${ADA}`);
     const { page } = rig;
     await page.waitForSelector('text=number 34!');
-    expect(await page.locator('.turn').count()).toBe(30);
+    await expect.poll(() => page.locator('.turn').count()).toBe(30);
     await page.click('text=Show earlier messages');
     await page.waitForSelector('.spoken >> text=Please read it');
-    expect(await page.locator('.turn').count()).toBe(38);
+    await expect.poll(() => page.locator('.turn').count()).toBe(38);
     // Code that is missing then would make the page load itself again.
     await page.waitForSelector('#text', { state: 'attached' });
     await world.gateway.kill();
@@ -141,7 +141,7 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     world.telegram.say(ADA, 'after the start');
     await page.waitForSelector('text=You said: after the start');
     await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
-    expect(await page.locator('.turn').count()).toBe(39);
+    await expect.poll(() => page.locator('.turn').count()).toBe(39);
   });
 
   it('shows what was said before the conversation began anew', async () => {
