@@ -1,4 +1,4 @@
-// The suites of nanobot without a baseline: the cost of its window, its disk and its age.
+// The suites about what the baselines do not have: the coalescing window, the disk and the age.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -20,11 +20,13 @@ const QUIET_MS = 4000;
 
 /**
  * The default coalescing window: how long one message waits, and how often the model is called for
- * several.
+ * several. The baselines wait for nothing; after some seconds of rest they are slower too. They do
+ * not take five messages at once.
  */
 export async function window(contest: Contest): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  const bots = await lineUp(stack, STREAMING, contest.nanobots({}));
+  const entrants = [...contest.yardsticks, ...contest.nanobots({})];
+  const bots = await lineUp(stack, STREAMING, entrants);
   const results = bots.map((bot) => ({ bot, addedMs: [] as number[], calls: [] as number[] }));
   for (const bot of bots) await warmUp(bot);
   for (let turn = 0; turn < WINDOW_TURNS; turn += 1) {
@@ -33,7 +35,9 @@ export async function window(contest: Contest): Promise<void> {
   }
   for (const apartMs of FOLLOWERS_APART_MS) {
     await delay(QUIET_MS);
-    for (const { bot, calls } of results) calls.push(await callsForFive(bot.peers, apartMs));
+    for (const { bot, calls } of results.slice(contest.yardsticks.length)) {
+      calls.push(await callsForFive(bot.peers, apartMs));
+    }
   }
   header('bot', 'added p50 ms', 'model calls for 5 messages 100 ms apart', '500 ms apart');
   for (const { bot, addedMs, calls } of results) {
