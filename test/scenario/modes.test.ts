@@ -199,7 +199,15 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   isGuardianStuck = true;
   const before = specialist.requests.length;
   telegram.say(OWNER, 'how are my hosts?');
+  const folder = join(home.path, 'sessions');
+  const record = async () => {
+    const names = await readdir(folder, { recursive: true });
+    const files = names.filter((name) => name.endsWith('.jsonl')).map((name) => join(folder, name));
+    return (await Promise.all(files.map((file) => readFile(file, 'utf8')))).join('');
+  };
   await telegram.waitFor(() => specialist.requests[before + 1]);
+  // What was only read is recorded behind the call that follows.
+  await expect.poll(record).toContain('alpha, bêta');
   await world.gateway.kill();
   isGuardianStuck = false;
   const shown = texts().length;
@@ -212,12 +220,6 @@ it('has a supervisor hand out the work, and goes on with it where a killed proce
   expect(asked).toEqual([0, 1, 1]);
   expect(JSON.stringify(specialist.requests.at(-1)?.body)).toContain('<supervisor_instruction>');
   expect(runner.requests.at(-1)?.system).toContain('You are the scout.');
-  const folder = join(home.path, 'sessions');
-  const record = async () => {
-    const names = await readdir(folder, { recursive: true });
-    const files = names.filter((name) => name.endsWith('.jsonl')).map((name) => join(folder, name));
-    return (await Promise.all(files.map((file) => readFile(file, 'utf8')))).join('');
-  };
   const kept = `In short:\n\n\`\`\`\n${HEALTH}\n\`\`\`\n\nMind bêta.`;
   await expect.poll(record).toContain(JSON.stringify(kept));
 
