@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Remark } from '../../src/agent/thread.ts';
 import { createAnnouncer, createNoteKeeper } from '../../src/features/schedule/announcer.ts';
+import { createHeartbeat } from '../../src/features/schedule/heartbeat.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import {
   createJobCourier,
@@ -20,11 +21,7 @@ import {
 } from '../../src/features/schedule/jobs.ts';
 import type { Look } from '../../src/features/schedule/rules/gate.ts';
 import { HEARTBEAT, type Job } from '../../src/features/schedule/rules/job.ts';
-import {
-  createHeartbeat,
-  createScheduler,
-  type Scheduler,
-} from '../../src/features/schedule/scheduler.ts';
+import { createScheduler, type Scheduler } from '../../src/features/schedule/scheduler.ts';
 import { openWorkflowRows, runsOfJob } from '../../src/features/workflows/workflow-rows.ts';
 import type { Verdict } from '../../src/kernel/access/admission.ts';
 import type { Rights } from '../../src/kernel/access/rights.ts';

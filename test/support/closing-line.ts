@@ -1,4 +1,5 @@
-// Ends a test run with one plain line that any machine can read, and names what was skipped and what failed.
+// Ends a test run with one plain line that any machine can read, and names what was skipped and
+// what failed.
 
 import type { Reporter, TestModule } from 'vitest/node';
 

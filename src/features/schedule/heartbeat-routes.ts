@@ -8,9 +8,9 @@ import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { zoneInForce } from '../../lib/time/zone-names.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import { type ShownHeartbeat, shownHeartbeat } from './rules/heartbeat-view.ts';
 import { asksForSomething } from './rules/job.ts';
-import type { Heartbeat } from './scheduler.ts';
 
 type HeartbeatRoutesDeps = {
   readonly heartbeat: Pick<Heartbeat, 'state' | 'lookNow'>;

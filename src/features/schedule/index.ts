@@ -27,6 +27,7 @@ import {
   stopJob,
 } from './cron-tool.ts';
 import type { LookAtGate } from './gates.ts';
+import { createHeartbeat } from './heartbeat.ts';
 import {
   createJobForgetting,
   installLeftovers,
@@ -37,7 +38,7 @@ import {
 import { createJobCourier, createJobStart, type JobPlace, scheduleStage } from './job-start.ts';
 import { createJobService, createNextSlot } from './jobs.ts';
 import { HEARTBEAT, type Job } from './rules/job.ts';
-import { createHeartbeat, createScheduler, type Scheduler } from './scheduler.ts';
+import { createScheduler, type Scheduler } from './scheduler.ts';
 import { HEARTBEAT_FILE, JOB_CHANNEL, jobChat } from './settings.ts';
 
 /** Jobs as `/stop` and the page of runs see them. */
