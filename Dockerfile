@@ -22,6 +22,7 @@ FROM debian:bookworm-slim
 ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=1 \
     MALLOC_TRIM_THRESHOLD_=131072 \
+    MALLOC_MMAP_THRESHOLD_=32768 \
     NANOBOT_HOME=/data \
     NANOBOT__logging__stdout=true \
     container=oci

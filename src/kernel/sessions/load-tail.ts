@@ -122,7 +122,9 @@ type TailContent = {
 export class SessionTail {
   #end: FileEnd | undefined;
   #window: TranscriptEntry[];
-  readonly #turns = new Map<TurnId, TranscriptEntry[]>();
+  /** The file's own entries, and where the first of each turn is. */
+  readonly #own: TranscriptEntry[] = [];
+  readonly #turns = new Map<TurnId, number>();
   readonly #turnBefore: TurnRecord | undefined;
   /** The last lines of the file, not committed yet. */
   #ahead: string;
@@ -149,13 +151,14 @@ export class SessionTail {
 
   /** The turn's entries in order; undefined if it is not known here. */
   turn(id: TurnId): readonly TranscriptEntry[] | undefined {
-    const before = this.#turnBefore?.id === id ? this.#turnBefore.entries : undefined;
-    return this.#turns.get(id) ?? before;
+    const first = this.#turns.get(id);
+    if (first !== undefined) return this.#own.slice(first).filter((entry) => turnOf(entry) === id);
+    return this.#turnBefore?.id === id ? this.#turnBefore.entries : undefined;
   }
 
   get lastTurn(): TurnRecord | undefined {
-    const last = [...this.#turns].at(-1);
-    return last === undefined ? this.#turnBefore : { id: last[0], entries: last[1] };
+    const id = [...this.#turns.keys()].at(-1);
+    return id === undefined ? this.#turnBefore : { id, entries: this.turn(id) ?? [] };
   }
 
   /** At the end, to be committed. `epoch`: of the turn that writes them. */
@@ -206,9 +209,8 @@ export class SessionTail {
     for (const entry of entries) {
       const id = turnOf(entry);
       if (id === undefined) continue;
-      const known = this.#turns.get(id);
-      if (known === undefined) this.#turns.set(id, [entry]);
-      else known.push(entry);
+      if (!this.#turns.has(id)) this.#turns.set(id, this.#own.length);
+      this.#own.push(entry);
     }
   }
 }
