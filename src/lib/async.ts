@@ -91,8 +91,9 @@ export class RecentMap<K, V> extends Map<K, V> {
   override set(key: K, value: V): this {
     this.delete(key);
     super.set(key, value);
+    if (this.size <= this.#max) return this;
     const [oldest] = this.keys();
-    if (this.size > this.#max && oldest !== undefined) this.delete(oldest);
+    if (oldest !== undefined) this.delete(oldest);
     return this;
   }
 }

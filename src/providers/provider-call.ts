@@ -234,11 +234,19 @@ type Wire<Piece> = {
 /** JSON of bodies. A tool takes as long as a prompt to write, and is the same in every call. */
 function createBodyWriter() {
   const textOf = rememberedForEach((tool: object) => JSON.stringify(tool));
+  let last: { readonly tools: readonly object[]; readonly text: string } | undefined;
+
+  /** Turn after turn the list is of the same tools, mostly. */
+  function listOf(tools: readonly object[]): string {
+    const isSame =
+      last?.tools.length === tools.length && last.tools.every((tool, nth) => tool === tools[nth]);
+    if (last === undefined || !isSame) last = { tools, text: tools.map(textOf).join(',') };
+    return last.text;
+  }
+
   return ({ tools, ...others }: RequestBody): string => {
     const text = JSON.stringify(others);
-    return tools === undefined
-      ? text
-      : `${text.slice(0, -1)},"tools":[${tools.map(textOf).join(',')}]}`;
+    return tools === undefined ? text : `${text.slice(0, -1)},"tools":[${listOf(tools)}]}`;
   };
 }
 

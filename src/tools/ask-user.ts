@@ -112,7 +112,7 @@ const timeInput = z.object({
     .array(z.string().max(64))
     .max(MAX_ZONES)
     .optional()
-    .describe('IANA zones, e.g. ["Asia/Tokyo"]; default: the person’s.'),
+    .describe('IANA zones, e.g. ["Asia/Tokyo"]; default: that of the person.'),
 });
 
 /** `timeZone`: the default zone; empty = the machine's. */

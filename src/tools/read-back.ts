@@ -251,7 +251,7 @@ const MAX_HITS = 30;
 const READ_TURNS = 5;
 const CHARS_BEFORE = 150;
 const CHARS_BEHIND = 350;
-const OWN = '[Only the person’s own words.]';
+const OWN = "[Only the person's own words.]";
 
 const searchInput = z.object({
   query: z

@@ -69,6 +69,20 @@ test('OpenAI: system, history, calls, results and tools are all there', async ()
   server.assertDone();
 });
 
+test('OpenAI: each call has its own tools, also as many as the call before', async () => {
+  await using server = await startLlmServer();
+  server.script(say('one'), say('two'), say('three'));
+  const handle = simulated('openai', server, { model: 'openai/gpt-4.1' });
+  const zoneTool = { ...timeTool, name: 'zone' };
+  for (const tools of [[timeTool], [zoneTool], [timeTool, zoneTool]]) {
+    await finish(handle, ask('The time?', { tools }));
+  }
+  const sent = server.requests.map(({ body }) => JSON.stringify(body).match(/"name":"\w+"/g));
+  const [time, zone] = ['"name":"time"', '"name":"zone"'];
+  expect(sent).toEqual([[time], [zone], [time, zone]]);
+  server.assertDone();
+});
+
 test('Anthropic: system with its cache mark, results before text, tools with theirs', async () => {
   await using server = await startLlmServer();
   server.script(say('Noon.'));

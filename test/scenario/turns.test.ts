@@ -63,6 +63,16 @@ describe('a message that fails every time', () => {
   });
 });
 
+describe('what the program says to a model', () => {
+  // One other character doubles the memory of the whole request.
+  it('has characters of one byte only', async () => {
+    const { telegram, model } = await start();
+    telegram.say(PERSON, 'hello nonce-b1');
+    await botSays(PERSON, /nonce-b1/);
+    expect(JSON.stringify(model.requests[0]?.body)).toMatch(/^[\0-\xff]{20000,}$/);
+  });
+});
+
 describe('rapid messages', () => {
   it('are one question that says when each part came', async () => {
     const { telegram, model } = await start({ coalesce: { mode: 'wait', quietMs: 3000 } });

@@ -241,10 +241,10 @@ const input = z.object({
     ),
   name: word(t`For add. A few words.`),
   at: word(
-    t`Once: "2026-01-31 08:00" or "08:00" in the person’s time zone, "in 20m", or ISO 8601.`,
+    t`Once: "2026-01-31 08:00" or "08:00" in the person's time zone, "in 20m", or ISO 8601.`,
   ),
   every: word(t`Repeated: "30m", "2h", "1d"; a bare number is seconds.`),
-  cron: word(t`Five fields in the person’s time zone: "0 8 * * 1-5".`),
+  cron: word(t`Five fields in the person's time zone: "0 8 * * 1-5".`),
   when: z
     .string()
     .trim()
@@ -255,7 +255,7 @@ const input = z.object({
       'Check before each run, without a model; nothing runs unless it finds something. "url https://...", ' +
         '"file notes/x.md": changed; "mail words": a new mail with them; "program ./check.sh": exit status 0 runs, 1 does not.',
     ),
-  time_zone: word(t`IANA name, if not the person’s zone.`),
+  time_zone: word(t`IANA name, if not the person's zone.`),
   to: word(
     t`Where the result goes: a channel of the person (telegram, web, ...) or last; default: this chat.`,
   ),
