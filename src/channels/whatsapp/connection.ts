@@ -12,7 +12,7 @@ import {
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
-import { limitPhoneRequests } from './content.ts';
+import { keepRequestsOnly, limitPhoneRequests } from './content.ts';
 import type { WhatsAppCause, WhatsAppPhase } from './rules/endings.ts';
 import { ACK_EVENT } from './sent-messages.ts';
 import {
@@ -135,6 +135,7 @@ export class Connection {
       makeSignalRepository: (...given) => this.#watched(deps.makeSignalRepository(...given)),
     });
     limitPhoneRequests(this.socket, deps.clock);
+    keepRequestsOnly(this.socket);
     guardListeners(this.socket, (err) => logger.error({ err }, 'listener failed'));
     this.#attached = this.#attach();
     this.#listen();

@@ -367,6 +367,21 @@ export function limitPhoneRequests(
   };
 }
 
+/**
+ * The library keeps the last 512 messages in memory, for phones that request one again: each with
+ * the whole of its connection's work for it. What was sent is in rows of ours, and nobody requests
+ * from us what we received. Left are its requests to the account's own phone.
+ */
+export function keepRequestsOnly({
+  messageRetryManager: manager,
+}: Pick<WASocket, 'messageRetryManager'>): void {
+  if (manager === null) return;
+  const add = manager.addRecentMessage.bind(manager);
+  manager.addRecentMessage = (to, id, message) => {
+    if (message.protocolMessage?.peerDataOperationRequestMessage) add(to, id, message);
+  };
+}
+
 // Messages that this device could not decrypt and that the account's phone sent again, inside a
 // message of its own.
 
