@@ -14,11 +14,12 @@ import type { ToolSpec } from '../providers/provider.ts';
 import { MEMORY_TITLE, type PromptSection } from './rules/prompt.ts';
 
 /** 96 bits: collisions do not occur by chance. */
-const FINGERPRINT_CHARS = 16;
+const FINGERPRINT_BYTES = 12;
 
 export function fingerprintOf(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return hash('sha256', text, 'base64url').slice(0, FINGERPRINT_CHARS);
+  // A slice of the whole text would keep the whole in memory.
+  return hash('sha256', text, 'buffer').toString('base64url', 0, FINGERPRINT_BYTES);
 }
 
 export type Fingerprints = ReturnType<typeof createFingerprints>;

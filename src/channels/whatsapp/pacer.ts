@@ -38,6 +38,7 @@ const MAX_HOLD_MS = 3_600_000;
 const TEXTS = 'pace/text/';
 const CONTACTS = 'pace/contact/';
 const DAY_MS = 86_400_000;
+const TEXT_NAME_BYTES = 12;
 
 /** An edit or a reaction in a chat that was written to before. */
 export const answerTo = (chat: ChatId): PacedSend => ({
@@ -48,7 +49,7 @@ export const answerTo = (chat: ChatId): PacedSend => ({
 
 /** The name of a text in the rows. */
 export const textName = (markdown: string) =>
-  createHash('sha256').update(markdown.trim()).digest('hex').slice(0, 24);
+  createHash('sha256').update(markdown.trim()).digest().toString('hex', 0, TEXT_NAME_BYTES);
 
 export function createPacer({ state, clock, limits, random }: PacerDeps) {
   const texts = new Map<string, readonly Sighting[]>();

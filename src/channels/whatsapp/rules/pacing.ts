@@ -120,7 +120,7 @@ export function textsAfter({ texts }: PaceState, { text, chat }: PacedSend, now:
   }
   const recent = within((text && texts.get(text)) || [], TEXT_WINDOW_MS, now);
   const isNew = text !== undefined && !recent.some((sighting) => sighting.chat === chat);
-  return { expired, sightings: isNew ? [...recent, { chat, at: now }] : undefined };
+  return { expired, sightings: isNew ? recent.concat({ chat, at: now }) : undefined };
 }
 
 const longestGapMs = ({ minGapMs, maxGapMs }: PacingLimits) => Math.max(minGapMs, maxGapMs);
