@@ -15,12 +15,20 @@ const ARGUMENTS = [
   '--disable-sync',
 ];
 
+/** So long a page may take for one step: longer than the 30 s of Playwright, which a busy machine with three browsers reaches. */
+const STEP_MS = 120_000;
+
 /** Why there is none, or undefined where there is one. */
 export function chromiumAbsent(): string | undefined {
   return existsSync(EXECUTABLE) ? undefined : `Chromium is not installed at ${EXECUTABLE}`;
 }
 
 /** `more`: arguments of the program. */
-export function launchChromium(...more: readonly string[]): Promise<Browser> {
-  return chromium.launch({ executablePath: EXECUTABLE, args: [...ARGUMENTS, ...more] });
+export async function launchChromium(...more: readonly string[]): Promise<Browser> {
+  const browser = await chromium.launch({
+    executablePath: EXECUTABLE,
+    args: [...ARGUMENTS, ...more],
+  });
+  browser.on('context', (context) => context.setDefaultTimeout(STEP_MS));
+  return browser;
 }
