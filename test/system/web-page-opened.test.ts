@@ -64,6 +64,8 @@ describe.skipIf(absent !== undefined)('a view opened by its address', () => {
       page.evaluate(
         `performance.getEntriesByType('resource').filter(({ name }) => name.includes('/built/')).map(({ transferSize }) => transferSize)`,
       ) as Promise<number[]>;
+    // The code of the chats comes last.
+    await page.waitForSelector('#text', { state: 'attached' });
     await page.goto('about:blank');
     await page.goto(`${gateway.address}/#/usage`);
     await page.waitForSelector('.view .card');
