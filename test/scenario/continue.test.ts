@@ -8,7 +8,7 @@ import { startTelegramWorld } from '../support/telegram-world.ts';
 const OLGA = { id: 700, first_name: 'Olga' };
 const WEB_CHAT = 'desk';
 
-const world = await startTelegramWorld({ respond: echo });
+const world = await startTelegramWorld({ respond: echo, channel: { streaming: true } });
 const { telegram, model } = world;
 afterAll(() => world[Symbol.asyncDispose]());
 

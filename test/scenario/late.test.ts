@@ -25,6 +25,7 @@ it('an answer in time says nothing of its time', async () => {
 });
 
 it('messages that piled up while it was down are one question with their times', async () => {
+  await world.hasNo('outbound');
   await world.gateway.kill();
   const asked = model.requests.length;
   const date = Math.floor(Date.now() / 1000) - HOUR_S;
@@ -32,7 +33,6 @@ it('messages that piled up while it was down are one question with their times',
     telegram.say(ANNA, `please say nonce-${word}`, { date });
   }
   await world.start();
-  // Its draft may be seen before, without the time.
   await hears(/^You asked (at|on) .*:\n[\s\S]*nonce-one[\s\S]*nonce-three/);
   expect(model.requests).toHaveLength(asked + 1);
   const shown = model.requests.at(-1)?.lastUserText ?? '';

@@ -12,7 +12,7 @@ const ANNA = { id: 701, first_name: 'Anna' };
 
 const world = await startTelegramWorld({
   respond: echo,
-  channel: { allowFrom: [`${ANNA.id}`] },
+  channel: { streaming: true, allowFrom: [`${ANNA.id}`] },
   files: { 'memory/MEMORY.md': '- secret-of-olga\n', 'USER.md': 'profile-of-olga\n' },
   pair: { [OWNER.id]: 'owner' },
 });
@@ -25,6 +25,8 @@ const hears = async (chat: number, like: RegExp) => (await world.hears(chat, lik
 async function askedBy(person: typeof OWNER, text: string): Promise<string> {
   telegram.say(person, text);
   await hears(person.id, new RegExp(text.replace('please say ', '')));
+  // What is said next would join a turn whose draft shows its answer.
+  await world.hasNo('running');
   return JSON.stringify(model.requests.at(-1));
 }
 

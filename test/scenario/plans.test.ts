@@ -7,12 +7,20 @@ import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 820;
 
-const world = await startTelegramWorld({ respond: echo, channel: { allowFrom: [`${PERSON}`] } });
+const world = await startTelegramWorld({
+  respond: echo,
+  channel: { streaming: true, allowFrom: [`${PERSON}`] },
+});
 const { telegram, model, lastBody } = world;
 afterAll(() => world[Symbol.asyncDispose]());
 
 const bot = () => world.bot(PERSON);
-const hears = (pattern: RegExp) => world.hears(PERSON, pattern);
+/** Until the turn has ended too: what is said next would join one whose draft shows its answer. */
+async function hears(pattern: RegExp) {
+  const seen = await world.hears(PERSON, pattern);
+  await world.hasNo('running', 'outbound');
+  return seen;
+}
 const planOf = (...states: readonly string[]) => ({
   name: 'plan',
   arguments: {

@@ -16,7 +16,7 @@ const world = await startTelegramWorld({
     tools: { approvals: { owner: 'open' } },
     limits: { messages: { perMinute: 0, perDay: 0 } },
   },
-  channel: { allowFrom: ['*'] },
+  channel: { streaming: true, allowFrom: ['*'] },
   pair: { [INTERRUPT]: 'owner' },
 });
 const { telegram, model } = world;

@@ -234,10 +234,12 @@ describe('a message that is changed', () => {
     const { telegram, model } = await start();
     const said = telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
+    await arrived();
     await world.gateway.kill();
     telegram.edit(said, 'say nonce-new');
     await world.start();
     await botSays(PERSON, /Shall I answer the new version/);
+    await arrived();
     await world.restart();
     telegram.press(PERSON, PERSON, 'Answer again');
     await botSays(PERSON, /^nonce-new/);

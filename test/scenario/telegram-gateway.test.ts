@@ -14,6 +14,7 @@ const UNKNOWN_SENDER = 701;
 const world = await startTelegramWorld({
   respond: echo,
   channel: {
+    streaming: true,
     allowFrom: [
       '700',
       '702',

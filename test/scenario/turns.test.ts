@@ -120,6 +120,7 @@ describe('a single message in a private chat', () => {
     const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
     const before = telegram.say(PERSON, 'before nonce-r1');
     await botSays(PERSON, /nonce-r1/);
+    await world.hasNo('outbound');
     // When the last message came is known no more.
     await world.restart();
     const { promise: gate, resolve: release } = Promise.withResolvers<void>();

@@ -21,7 +21,10 @@ type TelegramInput = NonNullable<NonNullable<ConfigInput['channels']>['telegram'
 
 export type TelegramWorldOptions = {
   readonly respond?: Responder;
-  /** Further fields of the channel; nobody is let in by it unless named here. */
+  /**
+   * Further fields of the channel; nobody is let in by it unless named here. Drafts are shown only where
+   * `streaming` is: on a busy machine one would be taken for the answer.
+   */
   readonly channel?: TelegramInput;
   /** Takes the place of the ordinary sections; providers and channels are further ones. */
   readonly config?: ConfigInput;
@@ -148,7 +151,10 @@ function wholeConfig(
       openai: { apiKey: MODEL_KEY, apiBase: model.openaiBase },
       ...sections.providers,
     },
-    channels: { ...sections.channels, telegram: { enabled: true, token, apiRoot, ...channel } },
+    channels: {
+      ...sections.channels,
+      telegram: { enabled: true, token, apiRoot, streaming: false, ...channel },
+    },
   };
 }
 
@@ -165,9 +171,9 @@ function ears(
     texts: (chat) => bot(chat).map(({ text }) => text),
     hears,
     presses(owner, label, like, by = owner) {
-      const before = bot(owner).map(({ text }) => text);
+      const before = new Map(bot(owner).map(({ id, text }) => [id, text]));
       telegram.press(by, owner, label);
-      const isNew = ({ text }: SeenMessage, at: number) => like.test(text) && before[at] !== text;
+      const isNew = ({ id, text }: SeenMessage) => like.test(text) && before.get(id) !== text;
       return telegram.waitFor(() => bot(owner).find(isNew), HEAR_MS);
     },
     async asks(person, words, like) {
