@@ -85,6 +85,18 @@ export async function openConsole(
 export const networkIsBack = (page: Page): Promise<unknown> =>
   page.evaluate("dispatchEvent(new Event('online'))");
 
+/** Until the page follows its stream again after a start of the gateway: what is pressed then arrives. */
+export async function reconnects(
+  page: Page,
+  stream: string,
+  restart: () => Promise<unknown>,
+): Promise<void> {
+  const answered = page.waitForResponse((answer) => answer.ok() && answer.url().endsWith(stream));
+  await restart();
+  await networkIsBack(page);
+  await answered;
+}
+
 /**
  * Opens the view and checks each theme at each size. `prepare` opens what is folded, once per size. The
  * pictures `<name>-1440-light.png` are written below `NANOBOT_SCREENSHOTS` where that is set.

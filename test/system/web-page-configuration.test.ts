@@ -1,11 +1,12 @@
 // The configuration on the web page: searched, changed with the difference shown before it is saved, mistakes
 // named at their field, an edit of the file made meanwhile, secrets that are never sent to the browser.
 
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { shownConfiguration } from '../../src/features/configuration/rules/views.ts';
+import { writeAtomic } from '../../src/lib/files/files.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import {
   type ApiCall,
@@ -13,8 +14,8 @@ import {
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
-  networkIsBack,
   openConsole,
+  reconnects,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { MODEL_KEY, startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
@@ -57,7 +58,7 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
     openConsole(browser, world.gateway, HASH, options);
   const written = async () => JSON.parse(await readFile(path, 'utf8'));
   const edit = async (change: (config: Record<string, never>) => object) =>
-    writeFile(path, JSON.stringify({ ...(await written()), ...change(await written()) }));
+    writeAtomic(path, JSON.stringify({ ...(await written()), ...change(await written()) }));
 
   const press = (page: Page, name: string) =>
     page.locator('.view').getByRole('button', { name, exact: true }).click();
@@ -201,7 +202,7 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
       logging: { keepDays: 8 },
       mcpServers: { notes: { args: ['--verbose', '--api-key', SERVER_KEY] } },
     });
-    await writeFile(path, before);
+    await writeAtomic(path, before);
     await expect.poll(() => file.inputValue()).toBe(shown);
     expect(problems).toEqual([]);
   });
@@ -231,16 +232,14 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
     const { page } = rig;
     await search(page, 'queue.mode');
     const good = await readFile(path, 'utf8');
-    await writeFile(path, good.replace('"followup"', '"folowup"'));
+    await writeAtomic(path, good.replace('"followup"', '"folowup"'));
     await page.waitForSelector('.view-problem >> text=Did you mean');
-    await writeFile(path, '{ "queue": ');
+    await writeAtomic(path, '{ "queue": ');
     await page.waitForSelector('.view-problem >> text=not valid JSON');
     expect(await page.isDisabled(`${field('queue.mode')} select`)).toBe(true);
-    await writeFile(path, good);
-    await page.waitForSelector('.view-problem', { state: 'hidden' });
+    await writeAtomic(path, good);
     await set(page, 'queue.mode', 'collect');
-    await world.restart();
-    await networkIsBack(page);
+    await reconnects(page, '/configuration/events', world.restart);
     await press(page, 'Review the changes');
     await press(page, 'Save');
     await page.waitForSelector('[role="status"] >> text=Saved.');

@@ -73,6 +73,8 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await page.click('.tool-call summary');
     expect(await page.innerText('.tool-call pre >> nth=0')).toContain('"path": "notes.md"');
     expect(await page.innerText('.tool-call pre >> nth=1')).toContain(`Notes ${HOSTILE}`);
+    // It is read once, when it is opened.
+    await world.hasNo('outbound');
     await page.click('summary >> text=What happened');
     await page.waitForSelector('.life >> text=Message: it was saved to disk');
     await page.waitForSelector('.life >> text=Answer: it was delivered');

@@ -17,6 +17,7 @@ import {
   fitsEachScreen,
   HOSTILE,
   openConsole,
+  reconnects,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
@@ -305,12 +306,14 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
     await gateway.kill();
     await page.waitForSelector('.view-problem >> text=Connection lost');
     await lark.locator('.step-line.bad').waitFor();
-    gateway = await home.start();
-    await lark.locator('button >> text=Try again').click();
-    await lark.locator('label >> text=App id').waitFor();
+    await reconnects(page, '/setup/events', async () => {
+      gateway = await home.start();
+    });
     await eventually(async () =>
       expect(await page.locator('.view-problem:visible').count()).toBe(0),
     );
+    await lark.locator('button >> text=Try again').click();
+    await lark.locator('label >> text=App id').waitFor();
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {

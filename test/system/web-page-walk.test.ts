@@ -108,7 +108,7 @@ it.skipIf(absent !== undefined)(
       await click('input[name=to]');
       await page.keyboard.type(backups);
       await click('button >> text=Make the first back-up');
-      await page.waitForSelector('summary >> text=/Kept: 1/', { timeout: 90_000 });
+      await page.waitForSelector('summary >> text=/Kept: 1/');
       await takePictures(page);
     } finally {
       await browser.close();
