@@ -12,6 +12,7 @@ import type { Call } from '../support/bot-api-faults.ts';
 import { campaign } from '../support/campaign.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
+import { hasNone } from '../support/queue-states.ts';
 import { laterBy } from '../support/shifted-clock.ts';
 
 const CHATS = [501, 502, 503];
@@ -206,14 +207,12 @@ describe('kill -9 while Telegram messages are in flight', () => {
   it('sends nothing twice that Telegram has confirmed', async () => {
     sayInAllChats(1);
     await allAnswered([1]);
-    // Answers of one chat go out in order: behind the second, the first is surely marked as sent.
-    sayInAllChats(2);
-    await allAnswered([2]);
+    await hasNone(gateway, 'running', 'outbound');
     await gateway.kill();
     gateway = await home.start();
-    sayInAllChats(3);
-    await allAnswered([3]);
-    expect(unmarkedDoubles([1, 2, 3])).toEqual([]);
+    sayInAllChats(2);
+    await allAnswered([2]);
+    expect(unmarkedDoubles([1, 2])).toEqual([]);
     expect(markedDoubles([1])).toEqual([]);
   });
 
@@ -222,6 +221,8 @@ describe('kill -9 while Telegram messages are in flight', () => {
     for (const turn of turns) {
       sayInAllChats(turn);
       await allAnswered([turn]);
+      // A draft may show the answer of a turn that a kill would begin again.
+      await hasNone(gateway, 'running');
       await gateway.kill();
       gateway = await home.start();
     }

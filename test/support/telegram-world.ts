@@ -3,7 +3,6 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { expect } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from './bot-api.ts';
@@ -11,6 +10,7 @@ import type { Person, SeenMessage } from './bot-api-ledger.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-process.ts';
 import { type LlmServer, type Responder, startLlmServer } from './llm-server.ts';
 import type { MemoryLimit } from './memory-limit.ts';
+import { hasNone, type QueueState } from './queue-states.ts';
 
 /** Below the limit of one test, so that what was not said is what fails. */
 const HEAR_MS = 45_000;
@@ -51,11 +51,8 @@ export interface TelegramWorld extends AsyncDisposable {
   start(): Promise<void>;
   /** By kill -9. */
   restart(): Promise<void>;
-  /**
-   * Until nothing is in these states: what a kill or a moved clock meets there comes again. Of what is
-   * `outbound` the gateway does not know yet that it arrived.
-   */
-  hasNo(...states: readonly ('pending' | 'running' | 'outbound')[]): Promise<void>;
+  /** Until nothing is in these states. */
+  hasNo(...states: readonly QueueState[]): Promise<void>;
   /** A command of the program, beside the gateway; what it printed. Fails where the command fails. */
   nanobot(...args: readonly string[]): Promise<string>;
   /** Where a file of the workspace is. */
@@ -114,16 +111,7 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
       await gateway.kill();
       await start();
     },
-    async hasNo(...states) {
-      const { address, credentials: headers } = gateway;
-      const counts = async () => {
-        const text = await (await fetch(`${address}/metrics`, { headers })).text();
-        const countOf = (state: string) =>
-          new RegExp(`^nanobot_queue_messages\\{state="${state}"\\} (\\d+)$`, 'm').exec(text)?.[1];
-        return states.map(countOf);
-      };
-      await expect.poll(counts).toEqual(states.map(() => '0'));
-    },
+    hasNo: (...states) => hasNone(gateway, ...states),
     nanobot,
     file,
     ...ears(telegram),

@@ -39,6 +39,8 @@ describe('a model connected over HTTP', () => {
   });
 
   const api = (...call: ApiCall) => callApi(gateway, ...call);
+  /** A changed configuration is noticed at the next look. */
+  const inForce = async () => (await api('/api/status')).body.model;
   const configured = async () => readFile(join(home.path, 'config.json'), 'utf8');
 
   it('is offered with the providers, and the demo is said to be one', async () => {
@@ -86,19 +88,19 @@ describe('a model connected over HTTP', () => {
     const asked = { model: 'openai/sim-1', apiKey: KEY, apiBase: server.openaiBase };
     const { status, body } = await api(MODELS, asked);
     expect([status, connectedModel.parse(body).model]).toEqual([200, 'openai/sim-1']);
+    await expect.poll(inForce).toBe('openai/sim-1');
     const choices = await api(MODELS);
     const { current, vendors } = modelChoices.parse(choices.body);
     expect(current).toEqual({ name: 'openai/sim-1', isDemo: false });
     expect(vendors.find(({ vendor }) => vendor === 'openai')?.hasKey).toBe(true);
     expect(JSON.stringify(choices.body)).not.toContain(KEY);
-    expect((await api('/api/status')).body.model).toBe('openai/sim-1');
     expect(await readFile(join(home.path, 'audit.jsonl'), 'utf8')).toContain(
       'setup model openai/sim-1',
     );
     // Once more, which changes nothing, and another model with the key that is there.
     expect((await api(MODELS, asked)).status).toBe(200);
     expect((await api(MODELS, { model: 'openai/sim-2' })).status).toBe(200);
-    expect((await api('/api/status')).body.model).toBe('openai/sim-2');
+    await expect.poll(inForce).toBe('openai/sim-2');
   });
 
   it('can be of a server of one’s own, which lists its models', async () => {
@@ -108,7 +110,7 @@ describe('a model connected over HTTP', () => {
       'sim-2',
     ]);
     expect((await api(MODELS, { model: 'local/sim-2', ...own })).status).toBe(200);
-    expect((await api('/api/status')).body.model).toBe('local/sim-2');
+    await expect.poll(inForce).toBe('local/sim-2');
   });
 
   it('is for owners alone, and documented', async () => {

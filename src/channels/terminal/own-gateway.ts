@@ -8,7 +8,7 @@ import type { Gateway } from '../../kernel/gateway.ts';
 import type { Conversation } from './conversation.ts';
 
 /** Longest wait of the first question for tool servers that start slowly. */
-const FIRST_TOOLS_MS = 10_000;
+const FIRST_TOOLS_MS = 30_000;
 
 /** @throws ConfigError, HomeLockedError */
 export async function withOwnGateway<Result>(
