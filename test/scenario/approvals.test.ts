@@ -179,6 +179,8 @@ describe('what people may have done', () => {
   });
 
   it('is refused where the model calls it all the same, and no owner is asked', async () => {
+    // What came of the calls before is said to the owner too.
+    await world.hasNo('pending', 'running', 'outbound');
     const asked = bot(OWNER).length;
     telegram.say(MEMBER, 'WRITE mine.txt');
     await hears(MEMBER.id, /\/approve yes/);

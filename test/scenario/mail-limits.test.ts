@@ -9,6 +9,7 @@ import { callApi } from '../support/console-page.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { type MailBox, startMailBox } from '../support/mail-box.ts';
+import { hasNone } from '../support/queue-states.ts';
 import { laterBy } from '../support/shifted-clock.ts';
 
 const AGENT = 'agent@nanobot.test';
@@ -145,6 +146,7 @@ describe('a proven person', () => {
       expect(notices.at(-1)).toMatch(
         /3 answers an hour to one person.*channels\.email\.limits\.perHour/s,
       );
+      await hasNone(gateway, 'running', 'outbound');
       await gateway.kill();
       gateway = await home.start(laterBy(0));
       await expect.poll(status, WAIT).toMatch(/4 mails wait: 3 answers an hour/);

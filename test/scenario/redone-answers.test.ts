@@ -21,7 +21,7 @@ let model: LlmServer;
 async function start(channel: TelegramWorldOptions['channel'] = {}, quietMs = 100) {
   world = await startTelegramWorld({
     respond: echo,
-    channel: { allowFrom: [`${PERSON}`], ...channel },
+    channel: { streaming: true, allowFrom: [`${PERSON}`], ...channel },
     config: {
       coalesce: { quietMs },
       edits: { afterAnswer: 'edit' },

@@ -131,8 +131,10 @@ it('asks pilot voters side by side, without tools, takes what they agree on, and
 it('asks no voter of a workflow again whose answer was there before a kill', async () => {
   const started = await answerTo('/workflow run judge what=cake', /^Started: w\w+ judge/);
   const id = /w\w{10}/.exec(started)?.[0] ?? '';
-  let shown = '';
-  while (!shown.includes('"voter": 1')) shown = await answerTo(`/workflow show ${id}`, /verdict/);
+  // A person may send 60 commands a minute.
+  await expect
+    .poll(() => answerTo(`/workflow show ${id}`, /verdict/), { interval: 1000 })
+    .toContain('"voter": 1');
   expect(judged(`${SUM} cake`)).toHaveLength(2);
   await world.restart();
   await telegram.waitFor(() => texts().find((text) => /VERDICT Yes\.$/.test(text)));
