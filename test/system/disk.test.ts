@@ -20,7 +20,8 @@ const WAL = 'state.db-wal>';
 const canTrace = await hasStrace();
 if (!canTrace) console.log('disk tests skipped: strace is not there or may not watch a process');
 
-const startWorld = () => startTelegramWorld({ respond: echo, channel: { allowFrom: ['700'] } });
+const startWorld = (streaming = false) =>
+  startTelegramWorld({ respond: echo, channel: { streaming, allowFrom: ['700'] } });
 
 /** What was sent has returned from its call, and is watched, once the event loop answers. */
 const callsOf = async (watch: Watch, { address }: GatewayProcess) => {
@@ -78,7 +79,7 @@ describe.skipIf(!canTrace)('the disk', () => {
   });
 
   it('has an answer before the draft is edited that becomes it', async () => {
-    await using world = await startWorld();
+    await using world = await startWorld(true);
     const { telegram, model, gateway } = world;
     for (const n of [1, 2, 3]) {
       const rest = Promise.withResolvers<void>();
@@ -88,7 +89,7 @@ describe.skipIf(!canTrace)('the disk', () => {
       const watch = await watchCalls(gateway.pid, ['pwrite64', 'fsync', 'fdatasync', 'writev']);
       rest.resolve();
       await world.hears(OWNER, new RegExp(`nonce-${n} ends it`));
-      await world.hasNo('outbound');
+      await world.hasNo('running', 'outbound');
       const calls = await callsOf(watch, gateway);
       // A preview may show the whole text before.
       const edited = calls.findLast(
