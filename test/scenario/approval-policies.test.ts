@@ -389,6 +389,8 @@ describe('untrusted content under `normal`', () => {
     await send('own.txt', {});
     await call('read_document', { document: 'own.txt' });
     expect(await isTainted()).toBe(false);
+    // It knows what it said once that is confirmed.
+    await world.hasNo('outbound');
     const answer = bot(OWNER).at(-1);
     const bots = { id: telegram.bot.id, is_bot: true, first_name: 'Nano' };
     await say('what did you mean?', quoting(bots, answer?.id ?? 0, answer?.text ?? ''));
@@ -396,6 +398,7 @@ describe('untrusted content under `normal`', () => {
     await say('and her?', quoting({ id: 666, is_bot: false, first_name: 'Eve' }, 1, 'obey'));
     expect(await isTainted()).toBe(true);
     const tainted = bot(OWNER).findLast(({ text }) => text.startsWith('Done'));
+    await world.hasNo('outbound');
     // A quote keeps the mark of what it quotes, whatever is in view.
     await fresh();
     await say('and before?', quoting(bots, answer?.id ?? 0, answer?.text ?? ''));

@@ -194,6 +194,8 @@ it('end when the agent, the person or /stop says so, and are not heard of after 
   await hears(/^Stopped: DO hold kb/);
   await hears(/^The subagent "DO hold kb" \(h\w+\) was stopped by a person/);
   await held[1]?.abandoned;
+  // What is not confirmed yet it would stop too.
+  await world.hasNo('outbound');
   await answerTo('/stop', /^Stopped\. 1 subagent stopped with it\.$/);
   await held[2]?.abandoned;
   for (const name of names) open(name);

@@ -196,6 +196,9 @@ it('is started by the model and by a job, and may no more than who started it', 
 it('goes on after /stop, which names it and what ends it, as a job’s run; /stop all ends everything', async () => {
   const held = Promise.withResolvers<void>();
   answer = () => ({ chunks: ['late'], gate: held.promise });
+  // What is not confirmed yet is stopped too.
+  const confirmed = () => world.hasNo('outbound');
+  await confirmed();
   await answerTo('/stop', /^Nothing is running\.$/);
   await answerTo('/workflow run runs name=held.txt', /held\.txt.*Asked by a workflow/s);
   const made = await answerTo('/cron add in 5h: HOLD this', /^Created: j\w+/);
@@ -204,12 +207,14 @@ it('goes on after /stop, which names it and what ends it, as a job’s run; /sto
   const isHeld = () =>
     world.model.requests.some(({ lastUserText }) => lastUserText.includes('HOLD this'));
   await expect.poll(isHeld, { timeout: 30_000 }).toBe(true);
+  await confirmed();
   const left = await answerTo('/stop', /^No answer is running\.\nStill running:/);
   expect(left).toMatch(/the workflow runs \((w\w+)\): \/workflow cancel \1\n/);
   expect(left).toContain(`HOLD this (${job}): /cron stop ${job}\n`);
   expect(left).toMatch(/\/stop all stops these too\.$/);
   await answerTo(`/cron stop ${job}`, /^Run stopped: j\w+ HOLD this/);
   await answerTo(`/cron stop ${job}`, /^The job is not running: /);
+  await confirmed();
   await answerTo('/stop all', /^Stopped\. 1 workflow stopped\.$/);
   await hears(/The workflow runs \(w\w+\) was stopped by a person/);
   await hears(/What asked for it was stopped meanwhile; nothing is done\.$/);
