@@ -115,6 +115,8 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   );
   // What a model was asked with held what is remembered.
   expect(await readFile(asked, 'utf8')).toContain('dentist is called');
+  // The list itself is kept until it is confirmed.
+  await world.hasNo('outbound');
   telegram.press(OLGA.id, OLGA.id, 'Forget');
   const done = await telegram.waitFor(() =>
     heardBy(OLGA.id).find((text) => /Forgotten: 2 lines/.test(text)),
