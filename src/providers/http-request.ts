@@ -20,7 +20,7 @@ export type Answer = {
 export type Asked = {
   readonly method: 'POST';
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: Uint8Array<ArrayBuffer>;
   readonly signal: AbortSignal;
   readonly redirect: 'manual';
 };

@@ -231,22 +231,27 @@ type Wire<Piece> = {
   carriesContent(piece: Piece): boolean;
 };
 
-/** JSON of bodies. A tool takes as long as a prompt to write, and is the same in every call. */
+/**
+ * JSON of bodies, as bytes: as text it would be copied twice on its way. A tool takes as long as a
+ * prompt to write, and is the same in every call.
+ */
 function createBodyWriter() {
   const textOf = rememberedForEach((tool: object) => JSON.stringify(tool));
-  let last: { readonly tools: readonly object[]; readonly text: string } | undefined;
+  let last: { readonly tools: readonly object[]; readonly end: Buffer } | undefined;
 
   /** Turn after turn the list is of the same tools, mostly. */
-  function listOf(tools: readonly object[]): string {
+  function endWith(tools: readonly object[]): Buffer {
     const isSame =
       last?.tools.length === tools.length && last.tools.every((tool, nth) => tool === tools[nth]);
-    if (last === undefined || !isSame) last = { tools, text: tools.map(textOf).join(',') };
-    return last.text;
+    if (last === undefined || !isSame) {
+      last = { tools, end: Buffer.from(`,"tools":[${tools.map(textOf).join(',')}]}`) };
+    }
+    return last.end;
   }
 
-  return ({ tools, ...others }: RequestBody): string => {
-    const text = JSON.stringify(others);
-    return tools === undefined ? text : `${text.slice(0, -1)},"tools":[${listOf(tools)}]}`;
+  return ({ tools, ...others }: RequestBody): Uint8Array<ArrayBuffer> => {
+    const bytes = Buffer.from(JSON.stringify(others));
+    return tools === undefined ? bytes : Buffer.concat([bytes.subarray(0, -1), endWith(tools)]);
   };
 }
 
@@ -264,7 +269,7 @@ export function streamingProvider<Piece>(
     ...wire.headers,
   };
 
-  const textOf = createBodyWriter();
+  const bytesOf = createBodyWriter();
 
   async function send(
     body: RequestBody,
@@ -272,7 +277,7 @@ export function streamingProvider<Piece>(
   ): Promise<AsyncIterable<readonly Piece[]>> {
     signal.throwIfAborted();
     const asked = { method: 'POST', redirect: 'manual', headers, signal } as const;
-    const answer: Answer = await ask(url, { ...asked, body: textOf(body) });
+    const answer: Answer = await ask(url, { ...asked, body: bytesOf(body) });
     const isOk = answer.status >= 200 && answer.status < 300;
     return isOk ? piecesOf(answer) : refuse(answer, url, vendor.name);
   }
