@@ -2,6 +2,7 @@
 
 import { type Offered, omissionMarker } from '../../agent/rules/context-marks.ts';
 import { repairThread } from '../../agent/rules/thread-repair.ts';
+import { RecentMap } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
 import { createMinuteText, createWeekdayText } from '../../lib/time/zone-time.ts';
 import type { TurnId } from './ids.ts';
@@ -67,20 +68,25 @@ export function whenText(at: number, now: number, zone: string): string {
 export type TimeStamp = (atMs: number) => string;
 
 const MINUTE_MS = 60_000;
-const MAX_KEPT = 5000;
+const MAX_ZONES = 20;
+const MAX_MINUTES = 1000;
 
 /** Stamps like `[Sat 2026-11-21 14:03]` in a zone; cached, because each call needs all of them. */
 export function createTimeStamps(): (timeZone: string) => TimeStamp {
   const textOf = createWeekdayText();
-  const kept = new Map<string, string>();
-  return (timeZone) => (atMs) => {
-    const key = `${Math.floor(atMs / MINUTE_MS)} ${timeZone}`;
-    const found = kept.get(key);
-    if (found !== undefined) return found;
-    const stamp = `[${textOf(atMs, timeZone)}]`;
-    if (kept.size >= MAX_KEPT) kept.clear();
-    kept.set(key, stamp);
-    return stamp;
+  const zones = new RecentMap<string, Map<number, string>>(MAX_ZONES);
+  return (timeZone) => {
+    const kept = zones.get(timeZone) ?? new Map<number, string>();
+    zones.set(timeZone, kept);
+    return (atMs) => {
+      const minute = Math.floor(atMs / MINUTE_MS);
+      const found = kept.get(minute);
+      if (found !== undefined) return found;
+      const stamp = `[${textOf(atMs, timeZone)}]`;
+      if (kept.size >= MAX_MINUTES) kept.clear();
+      kept.set(minute, stamp);
+      return stamp;
+    };
   };
 }
 
@@ -89,13 +95,13 @@ export function withTimes(
   entries: readonly TranscriptEntry[],
   stampOf: TimeStamp,
 ): readonly TranscriptEntry[] {
-  let last = '';
+  let last: { readonly turnId: TurnId; readonly stamp: string } | undefined;
   return entries.map((entry) => {
     if (entry.role !== 'user' || isEmpty(entry)) return entry;
     const stamp = stampOf(entry.at);
-    const place = `${entry.turnId} ${stamp}`;
-    if (place === last) return entry;
-    last = place;
+    const { turnId } = entry;
+    if (turnId === last?.turnId && stamp === last.stamp) return entry;
+    last = { turnId, stamp };
     return { ...entry, text: `${stamp}\n${entry.text}`.trimEnd() };
   });
 }
