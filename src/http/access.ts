@@ -63,7 +63,7 @@ export async function openAccess({
   randomBytes,
   revision,
 }: AccessOptions) {
-  /** By the hash of their secret, the least recently used first. */
+  /** By the hash of their secret. */
   const sessions = new Map<string, Session>();
   /** Hash to expiry time. */
   const codes = new RecentMap<string, number>(MAX_CODES);
@@ -109,7 +109,6 @@ export async function openAccess({
   /** Takes effect even if the store fails: the session then ends with this process. */
   async function noteUse(key: string, ending: AbortController): Promise<void> {
     const usedAt = clock.now();
-    sessions.delete(key);
     sessions.set(key, { usedAt, ending });
     await state
       .set(key, JSON.stringify({ usedAt }))
@@ -176,7 +175,8 @@ export async function openAccess({
       const secret = SESSION_PREFIX + newSecret();
       const ending = new AbortController();
       await noteUse(keyOf(secret), ending);
-      await end([...sessions.keys()].slice(0, -MAX_SESSIONS));
+      const byUse = [...sessions].toSorted(([, one], [, other]) => one.usedAt - other.usedAt);
+      await end(byUse.slice(0, -MAX_SESSIONS).map(([ended]) => ended));
       return ending.signal.aborted ? undefined : secret;
     },
     /** Switches to this token; a different one ends everything opened with the old one. */

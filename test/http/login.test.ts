@@ -65,6 +65,22 @@ describe('a login', () => {
     expect(await statusOf(changed, session)).toBe(401);
   });
 
+  it('gives way after fifty later ones, also over a restart: the one unused for longest', async () => {
+    const logins = createMemoryStore();
+    const first = await startHttp({ token: TOKEN, logins });
+    const sessions: string[] = [];
+    for (let made = 0; made < 50; made += 1) {
+      await first.clock.advance(1000);
+      sessions.push(await logIn(first, await link(first)));
+    }
+    await first.close();
+    await using again = await startHttp({ token: TOKEN, logins });
+    await again.clock.advance(60_000);
+    sessions.push(await logIn(again, await link(again)));
+    const statuses = await Promise.all(sessions.map((session) => statusOf(again, session)));
+    expect(statuses).toEqual([401, ...Array.from({ length: 50 }, () => 200)]);
+  });
+
   it('lasts while it is used, and ends after thirty days without', async () => {
     const logins = createMemoryStore();
     await using rig = await startHttp({ token: TOKEN, logins });
