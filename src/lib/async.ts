@@ -114,6 +114,29 @@ export async function mapLimited<Item, Result>(
   return items.map((_, index) => results.get(index) as Result);
 }
 
+/**
+ * A gate that `atOnce` callers pass in each round of the event loop. Of many that come together, the
+ * first have done their work and wait for others by the time the last begin.
+ */
+export function createGate(atOnce: number): () => Promise<void> {
+  const waiting: (() => void)[] = [];
+  let room = atOnce;
+
+  function next() {
+    const passing = waiting.splice(0, atOnce);
+    room = atOnce - passing.length;
+    if (passing.length > 0) setImmediate(next);
+    for (const pass of passing) pass();
+  }
+
+  return () => {
+    if (room === 0) return new Promise((resolve) => waiting.push(resolve));
+    if (room === atOnce) setImmediate(next);
+    room -= 1;
+    return Promise.resolve();
+  };
+}
+
 // A counting semaphore, first come first served. Its size may change while permits are in use.
 
 export type Permits = ReturnType<typeof createPermits>;

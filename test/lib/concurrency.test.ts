@@ -1,6 +1,14 @@
 import { getEventListeners } from 'node:events';
+import { setImmediate as nextRound } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createLanes, createPermits, RecentMap, supervise, within } from '../../src/lib/async.ts';
+import {
+  createGate,
+  createLanes,
+  createPermits,
+  RecentMap,
+  supervise,
+  within,
+} from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
@@ -85,6 +93,29 @@ describe('a deadline', () => {
     expect(await result).toBe('done');
     expect(reason()).toMatchObject({ name: 'AbortError' });
     expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
+  });
+});
+
+describe('a gate', () => {
+  it('lets those that come together pass in groups, in order, and then the next at once', async () => {
+    const pass = createGate(2);
+    const passed: number[] = [];
+    const come = (first: number, last: number) => {
+      for (let each = first; each <= last; each += 1) void pass().then(() => passed.push(each));
+    };
+    come(1, 5);
+    await Promise.resolve();
+    expect(passed).toEqual([1, 2]);
+    await nextRound();
+    expect(passed).toEqual([1, 2, 3, 4]);
+    await nextRound();
+    expect(passed).toEqual([1, 2, 3, 4, 5]);
+    await nextRound();
+    come(6, 8);
+    await Promise.resolve();
+    expect(passed).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    await nextRound();
+    expect(passed).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 });
 

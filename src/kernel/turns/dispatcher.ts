@@ -13,7 +13,7 @@ import type {
 import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import type { Channel } from '../../channels/channel.ts';
-import { type Permits, RecentMap } from '../../lib/async.ts';
+import { createGate, type Permits, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -150,6 +150,8 @@ type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson
 
 /** Sessions whose last message time is tracked. */
 const MAX_RECENT_SESSIONS = 1000;
+/** Of turns that become due together. */
+const BEGIN_AT_ONCE = 10;
 
 /** A follower arrived before anything was shown: the answer starts again with it. */
 class Superseded extends Error {
@@ -161,6 +163,7 @@ export type Dispatcher = ReturnType<typeof createDispatcher>;
 function createDispatcher(deps: DispatcherDeps) {
   const { stages, agent, permits } = deps;
   const lastMessageAt = new RecentMap<SessionKey, number>(MAX_RECENT_SESSIONS);
+  const begins = createGate(BEGIN_AT_ONCE);
   const run = stages.around(async (turn, setup) => {
     const { attempt, signal } = turn;
     const [given] = turn.messages;
@@ -176,7 +179,7 @@ function createDispatcher(deps: DispatcherDeps) {
     const join = async () => stages.arrival(await turn.join(), signal);
     const arrived = { attempt, messages: [first, ...rest], join } as const;
     const chosen = await deps.choices.get(turn.session);
-    return createTurnRun(turn, arrived, setup, { ...deps, lastMessageAt, chosen }).run();
+    return createTurnRun(turn, arrived, setup, { ...deps, lastMessageAt, begins, chosen }).run();
   });
   return {
     handle: (turn: Turn): Promise<HandledTurn> => run(turn, { agent, permits }),
@@ -188,6 +191,8 @@ function createDispatcher(deps: DispatcherDeps) {
 type TurnRunDeps = DispatcherDeps & {
   /** Local clock, epoch milliseconds. */
   readonly lastMessageAt: Map<SessionKey, number>;
+  /** Turns that become due together begin one after the other, so that the first calls leave early. */
+  begins(): Promise<void>;
   readonly chosen: SessionSettings;
 };
 
@@ -362,6 +367,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     const isHere = () => isAnsweredIn(routes, session, newestMessage(), chat);
     const show = turnShow(view, { live: bus.live, clock: deps.clock, isHere });
     let outcome: TurnOutcome | undefined;
+    await deps.begins();
     try {
       const events = setup.agent.run(await input(terms, show, settled), context, signal);
       for (;;) {
