@@ -2,7 +2,6 @@
 
 import { type Offered, omissionMarker } from '../../agent/rules/context-marks.ts';
 import { repairThread } from '../../agent/rules/thread-repair.ts';
-import { RecentMap } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
 import { createMinuteText, createWeekdayText } from '../../lib/time/zone-time.ts';
 import type { TurnId } from './ids.ts';
@@ -74,9 +73,10 @@ const MAX_MINUTES = 1000;
 /** Stamps like `[Sat 2026-11-21 14:03]` in a zone; cached, because each call needs all of them. */
 export function createTimeStamps(): (timeZone: string) => TimeStamp {
   const textOf = createWeekdayText();
-  const zones = new RecentMap<string, Map<number, string>>(MAX_ZONES);
+  const zones = new Map<string, Map<number, string>>();
   return (timeZone) => {
     const kept = zones.get(timeZone) ?? new Map<number, string>();
+    if (zones.size >= MAX_ZONES) zones.clear();
     zones.set(timeZone, kept);
     return (atMs) => {
       const minute = Math.floor(atMs / MINUTE_MS);
