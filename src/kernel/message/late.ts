@@ -75,8 +75,9 @@ export function createTimeStamps(): (timeZone: string) => TimeStamp {
   const textOf = createWeekdayText();
   const zones = new Map<string, Map<number, string>>();
   return (timeZone) => {
-    const kept = zones.get(timeZone) ?? new Map<number, string>();
-    if (zones.size >= MAX_ZONES) zones.clear();
+    const known = zones.get(timeZone);
+    const kept = known ?? new Map<number, string>();
+    if (known === undefined && zones.size >= MAX_ZONES) zones.clear();
     zones.set(timeZone, kept);
     return (atMs) => {
       const minute = Math.floor(atMs / MINUTE_MS);
