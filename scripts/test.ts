@@ -6,7 +6,7 @@
 import { createVitest, type TestModule } from 'vitest/node';
 
 const MAX_REPEATED = 3;
-const ONE_RUN = /^test\/(?:bus|crash|hostile|store)\/|crash|kill|failover|recovery|random/;
+const ONE_RUN = /^test\/(?:bus|crash|hostile|sessions|store)\/|crash|\bkill|failover|recovery|disk/;
 
 const isRepeated = (failed: readonly TestModule[]) =>
   failed.length <= MAX_REPEATED &&

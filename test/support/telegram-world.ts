@@ -22,8 +22,8 @@ type TelegramInput = NonNullable<NonNullable<ConfigInput['channels']>['telegram'
 export type TelegramWorldOptions = {
   readonly respond?: Responder;
   /**
-   * Further fields of the channel; nobody is let in by it unless named here. Drafts are shown only where
-   * `streaming` is: on a busy machine one would be taken for the answer.
+   * Further fields of the channel; its allow list is empty by default. Drafts are off unless `streaming` is
+   * set: on a busy machine one would be taken for the answer.
    */
   readonly channel?: TelegramInput;
   /** Takes the place of the ordinary sections; providers and channels are further ones. */
