@@ -213,7 +213,7 @@ export class PostgresCommits implements Driver {
         return await connection.within(SILENCE_MS, () => this.#commit(connection, jobs, onCommit));
       } catch (error) {
         if (isOutage(error)) connection.end();
-        else await connection.script('ROLLBACK').catch(() => connection.end());
+        else await undone(connection);
         if (isConflict(error)) continue;
         if (!isOutage(error) || wasCommitted === undefined) throw error;
         if (marked !== undefined && (await this.#isCommitted(marked))) return outcomes;
@@ -300,6 +300,9 @@ export class PostgresCommits implements Driver {
     return isDatabaseError(error) ? storeErrorOf(error, this.#options.server) : error;
   }
 }
+
+const undone = (connection: Connection) =>
+  connection.within(SILENCE_MS, () => connection.script('ROLLBACK')).catch(() => connection.end());
 
 /** The statements of one transaction. */
 class Statements {

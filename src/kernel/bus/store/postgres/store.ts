@@ -279,12 +279,14 @@ function createExclusion(
       connection = await Connection.open({ url: pool ?? url, name, isPooled });
     }
     const locked = connection;
+    const answered = (sql: string) => locked.within(SILENCE_MS, () => locked.script(sql));
     try {
-      await locked.script('BEGIN');
+      await answered('BEGIN');
+      // For as long as others have it.
       await locked.send(`SELECT pg_advisory_xact_lock(${lock})`);
-      return await work(async () => void (await locked.send('SELECT 1 AS one')));
+      return await work(() => answered('SELECT 1'));
     } finally {
-      await locked.script('COMMIT').catch(() => locked.end());
+      await answered('COMMIT').catch(() => locked.end());
     }
   }
   async function named<T>(work: (confirm: () => Promise<void>) => Promise<T>): Promise<T> {
