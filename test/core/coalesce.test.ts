@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { QueuedMessage } from '../../src/kernel/bus/bus.ts';
+import { comesApart } from '../../src/kernel/turns/batch.ts';
 import { coalesceWaitMs, isLikelyComplete } from '../../src/kernel/turns/rules/coalesce.ts';
+import { message } from '../contract/bus-bench.ts';
 
 const policy = { quietMs: 400, maxWaitMs: 3000, maxMessages: 3, continuationMs: 1500 };
 const at = (receivedAt: number, length = 10) => ({ receivedAt, length });
@@ -33,6 +36,26 @@ describe('the wait for the rest of a question', () => {
 
   it('is over for what waited long already, as after a restart', () => {
     expect(coalesceWaitMs([at(0)], policy, 4096, 86_400_000)).toBe(0);
+  });
+});
+
+describe('a message behind others', () => {
+  const queued = (receivedAt: number): QueuedMessage => ({
+    seq: receivedAt,
+    message: { ...message('a', 'm'), receivedAt },
+  });
+  const comes = (receivedAt: number, quietMs: number) =>
+    comesApart([queued(1000), queued(1300)], queued(receivedAt), { ...policy, quietMs }, 4096);
+
+  it('is no part of their question once the wait is over', () => {
+    expect(comes(1650, 400)).toBe(false);
+    expect(comes(1750, 400)).toBe(true);
+    expect(comes(1300, 0)).toBe(true);
+  });
+
+  it('comes no earlier than they do, also where the clock was set back', () => {
+    expect(comes(900, 0)).toBe(true);
+    expect(comes(900, 400)).toBe(false);
   });
 });
 

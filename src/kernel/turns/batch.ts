@@ -133,7 +133,10 @@ export function comesApart(
 ): boolean {
   const [first, ...rest] = taken;
   const arrivals = [arrivalOf(first), ...rest.map(arrivalOf)] as const;
-  return coalesceWaitMs(arrivals, policy, limitUnits, message.receivedAt) === 0;
+  // A clock that was set back lets nothing arrive before what came first.
+  const { receivedAt } = arrivals.at(-1) ?? arrivals[0];
+  const at = Math.max(receivedAt, message.receivedAt);
+  return coalesceWaitMs(arrivals, policy, limitUnits, at) === 0;
 }
 
 // Waits until the person has finished writing: followers within the quiet time join the batch.

@@ -40,6 +40,25 @@ export const shiftedClock = (clock: Clock, offsetMs: () => number): Clock => ({
   now: () => clock.now() + offsetMs(),
 });
 
+/** Smaller differences of clocks are measuring errors. */
+const MIN_OFFSET_MS = 500;
+
+/**
+ * What this clock lacks to that of a server, which said `server` between the other two times. A
+ * change is believed only where the answer was not slow enough to feign it: a time that goes forth
+ * and back confuses what came first.
+ */
+export function clockOffsetMs(
+  known: number,
+  sentAt: number,
+  server: number,
+  answeredAt: number,
+): number {
+  const offset = server - (sentAt + answeredAt) / 2;
+  const errorMs = MIN_OFFSET_MS + (answeredAt - sentAt) / 2;
+  return Math.abs(offset - known) > errorMs ? Math.round(offset) : known;
+}
+
 // Waiting times between tries: doubling, with jitter, capped.
 
 type BackoffOptions = {

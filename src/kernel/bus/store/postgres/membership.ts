@@ -4,7 +4,7 @@
 
 import { hash } from 'node:crypto';
 import type { Logger } from '../../../../lib/logger.ts';
-import { backoffMs, type Clock } from '../../../../lib/time/clock.ts';
+import { backoffMs, type Clock, clockOffsetMs } from '../../../../lib/time/clock.ts';
 import {
   type AccountName,
   accountName,
@@ -32,8 +32,6 @@ const UNKNOWN_MS = 2 * PULSE_MS;
 export const PULSE_DEADLINE_MS = 3000;
 /** Behind how many others a busy process comes. */
 const BUSY_RANKS = 4;
-/** Smaller differences of clocks are measuring errors. */
-const MIN_OFFSET_MS = 500;
 /** Between two updates of a running turn to other processes. */
 const SHOW_MS = 250;
 const KEEP_SHOWN = '60 seconds';
@@ -123,7 +121,7 @@ export function createMembership(deps: MembershipDeps) {
       [isDraining ? 1 : 0, owner],
     );
     if (touched.count === 0) return register(to);
-    measure(Number(touched.rows[0]?.['now']), sentAt);
+    offsetMs = clockOffsetMs(offsetMs, sentAt, Number(touched.rows[0]?.['now']), clock.now());
   }
 
   async function register(to: Connection): Promise<void> {
@@ -142,11 +140,6 @@ export function createMembership(deps: MembershipDeps) {
     isMissed = false;
     log.warn('this process may have lost what it held', { why });
     for (const hear of onLost) hear();
-  }
-
-  function measure(server: number, sentAt: number): void {
-    const offset = server - (sentAt + clock.now()) / 2;
-    if (Math.abs(offset - offsetMs) > MIN_OFFSET_MS) offsetMs = Math.round(offset);
   }
 
   async function look(at: Connection): Promise<void> {
