@@ -15,6 +15,7 @@ import {
   startWork,
 } from '../contract/bus-bench.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
+import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { hasPostgres, PASSWORD, type PostgresServer, startPostgres } from '../support/postgres.ts';
 
 let server: PostgresServer;
@@ -198,6 +199,40 @@ describe.skipIf(!hasPostgres)('a server with a standby', () => {
       await standby.start();
       await expect.poll(() => accepted, { message: kind }).toEqual(['accepted']);
     }
+  });
+});
+
+describe.skipIf(!hasPostgres || !hasPgBouncer)('a standby behind PgBouncer', () => {
+  it('is waited for until it is the primary', async () => {
+    await using primary = await startPostgres();
+    const direct = await primary.database();
+    await using standby = await primary.standby();
+    await using address = await startFaultProxy({ port: primary.port });
+    const url = direct.replace(String(primary.port), String(address.port));
+    await using pooler = await startPgBouncer(url, 2);
+    let refusals = 0;
+    const counting = {
+      ...log,
+      warn(message: string) {
+        if (message === 'database not reachable') refusals += 1;
+      },
+    };
+    await using store = await openPostgresStore({
+      ...{ url, poolUrl: pooler.urlOf(url), clock, log: counting, isGateway: true },
+      ...{ isShared: true, node: { name: 'n', role: 'all', version: '1', config: '' } },
+    });
+    await primary.lose();
+    address.lead(standby.port);
+    let led: unknown;
+    const leading = store.shared?.lead('an account').then((epoch) => {
+      led = epoch;
+    });
+    await Promise.race([leading, expect.poll(() => refusals).toBeGreaterThan(5)]);
+    expect(led).toBeUndefined();
+    await standby.promote();
+    // Until its row, which was not on the standby, is written anew, it may lead nothing.
+    await leading;
+    await expect.poll(() => store.shared?.lead('an account')).toBeGreaterThan(0);
   });
 });
 

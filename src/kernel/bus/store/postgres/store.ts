@@ -11,7 +11,13 @@ import { bindOperations, sharedOperations } from '../operations.ts';
 import type { NodeSelf, SharedStore } from '../shared.ts';
 import { type EmbeddedStore, type SharedEntries, StoreError } from '../store.ts';
 import { type CommitOptions, PostgresCommits, SILENCE_MS } from './commits.ts';
-import { Connection, isDatabaseError, shownServer, storeErrorOf } from './connection.ts';
+import {
+  Connection,
+  isDatabaseError,
+  shownServer,
+  storeErrorOf,
+  Unreachable,
+} from './connection.ts';
 import { createMembership, PULSE_DEADLINE_MS } from './membership.ts';
 import { createNews, isWorthTelling, telling } from './news.ts';
 import {
@@ -54,12 +60,13 @@ const SESSION = `
     WHERE current_setting('synchronous_commit') = 'off';
   LISTEN nanobot`;
 
-/** What a transaction needs that comes through a pooler. */
+/** What a transaction needs that comes through a pooler. A standby refuses to notify: SQLSTATE 25006. */
 const OPENING = `
   SELECT set_config('search_path', '${SCHEMA}', true),
     set_config('idle_in_transaction_session_timeout', '30s', true),
     CASE current_setting('synchronous_commit') WHEN 'off'
-      THEN set_config('synchronous_commit', 'on', true) END`;
+      THEN set_config('synchronous_commit', 'on', true) END,
+    CASE WHEN pg_is_in_recovery() THEN pg_notify('nanobot', '') END`;
 
 /** How long the server may take to notice that the connection of this process was cut. */
 const TAKE_BACK_TRIES = 50;
@@ -103,8 +110,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     return connection;
   }
   async function connect(ms?: number): Promise<Connection> {
-    if (pool !== undefined) return Connection.open({ url: pool, name, isPooled: true });
-    return connectDirectly(ms);
+    return pool === undefined ? connectDirectly(ms) : connectThrough(pool, name);
   }
   const first = await opened(async () => {
     if (pool !== undefined) await (await connectDirectly()).close();
@@ -155,6 +161,18 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       news.close();
     },
   };
+}
+
+/** @throws what `isOutage` knows, also where the server behind the pooler only reads */
+async function connectThrough(pool: string, name: string): Promise<Connection> {
+  const connection = await Connection.open({ url: pool, name, isPooled: true });
+  return connection.prepare(SILENCE_MS, async () => {
+    const { rows } = await connection.send(
+      `SELECT current_setting('transaction_read_only') AS reading`,
+    );
+    if (rows[0]?.['reading'] === 'on') throw new Unreachable('the server only reads');
+    return connection;
+  });
 }
 
 async function opened<T>(open: () => Promise<T>, server: string): Promise<T> {
