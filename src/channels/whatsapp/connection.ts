@@ -15,6 +15,7 @@ import type { ChannelHost } from '../channel.ts';
 import { keepRequestsOnly, limitPhoneRequests } from './content.ts';
 import type { WhatsAppCause, WhatsAppPhase } from './rules/endings.ts';
 import { ACK_EVENT } from './sent-messages.ts';
+import { withTransactionsThatEnd } from './signal-keys.ts';
 import {
   type Carrier,
   createBaileysLogger,
@@ -134,6 +135,8 @@ export class Connection {
       cachedGroupMetadata: deps.cachedGroupMetadata,
       makeSignalRepository: (...given) => this.#watched(deps.makeSignalRepository(...given)),
     });
+    const { authState } = this.socket;
+    authState.keys = withTransactionsThatEnd(authState.keys);
     limitPhoneRequests(this.socket, deps.clock);
     keepRequestsOnly(this.socket);
     guardListeners(this.socket, (err) => logger.error({ err }, 'listener failed'));

@@ -1,6 +1,7 @@
 // Signal keys as rows of text, one row each, and the key store of libsignal, whose writes wait in
 // the current unit of work. The unit queue locks and commits.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   BufferJSON,
   proto,
@@ -279,4 +280,35 @@ function sessionsOf(record: unknown): Readonly<Record<string, unknown>> {
 function lastUse(session: unknown): number {
   const used: unknown = Reflect.get(Object(Reflect.get(Object(session), 'indexInfo')), 'used');
   return typeof used === 'number' ? used : 0;
+}
+
+/**
+ * The keys of a socket, for work that one of the library's transactions begins and does not await:
+ * what it wrote after the end of the transaction was lost. So the library never noted when it had
+ * given a person a token of trust, and gave a new one with each message, not once a week.
+ */
+export function withTransactionsThatEnd(
+  keys: SignalKeyStoreWithTransaction,
+): SignalKeyStoreWithTransaction {
+  const current = new AsyncLocalStorage<{ isOver: boolean }>();
+  const outside = AsyncLocalStorage.snapshot();
+  const inPlace = <T>(call: () => T): T =>
+    current.getStore()?.isOver === true ? outside(call) : call();
+
+  function begin<T>(work: () => Promise<T>, key: string): Promise<T> {
+    if (current.getStore() !== undefined) return keys.transaction(work, key);
+    const own = { isOver: false };
+    const whole = () =>
+      work().finally(() => {
+        own.isOver = true;
+      });
+    return keys.transaction(() => current.run(own, whole), key);
+  }
+
+  return {
+    get: (type, ids) => inPlace(() => keys.get(type, ids)),
+    set: (data) => inPlace(() => keys.set(data)),
+    isInTransaction: () => inPlace(() => keys.isInTransaction()),
+    transaction: (work, key) => inPlace(() => begin(work, key)),
+  };
 }

@@ -164,3 +164,14 @@ it.each([
     expect(ben.seen).toMatchObject([{ id, text: 'hello again', arrivals: 2 }]);
   });
 });
+
+it('notes whom it gave a token of trust, which the library gives again after a week', async () => {
+  await using rig = await startLiveRig(server);
+  const alice = await server.contact(rig.phone);
+  await alice.writes('hello');
+  const [entry] = await rig.host.until(({ entries }) => entries.length > 0 && entries);
+  await rig.channel.send(answer(refOf(entry?.message.chat.chat ?? ''), 'hi'), contextOf());
+  await eventually(async () =>
+    expect(await rig.host.state.get(`key/tctoken/${alice.lid}@lid`)).toContain('senderTimestamp'),
+  );
+});

@@ -93,4 +93,5 @@ export function silenceConsole(): Disposable {
 }
 
 export const chatWith = ({ lid }: Contact) => `${lid}@lid`;
-export const eventually = (look: () => void) => vi.waitFor(look, { timeout: 45_000, interval: 5 });
+export const eventually = (look: () => void | Promise<void>) =>
+  vi.waitFor(look, { timeout: 45_000, interval: 5 });
