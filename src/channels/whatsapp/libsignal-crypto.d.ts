@@ -8,3 +8,11 @@ declare module 'libsignal/src/crypto.js' {
   };
   export = functions;
 }
+
+declare module 'libsignal/src/curve.js' {
+  const functions: {
+    generateKeyPair(): { readonly pubKey: Buffer; readonly privKey: Buffer };
+    calculateAgreement(publicKey: Buffer, privateKey: Buffer): Buffer;
+  };
+  export = functions;
+}

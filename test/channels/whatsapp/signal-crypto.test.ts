@@ -1,15 +1,16 @@
-// Our functions for libsignal's message keys against its own.
+// Our functions for libsignal's message keys and key agreement against its own.
 
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import libsignal from 'libsignal/src/crypto.js';
+import curve from 'libsignal/src/curve.js';
 import { expect, it } from 'vitest';
 import { useSecretKeys } from '../../../src/channels/whatsapp/signal-crypto.ts';
 
 /** A second copy: files of tests share their modules. */
-function ownFunctions(): typeof libsignal {
+function ownFunctions<T>(module: string): T {
   const require = createRequire(import.meta.url);
-  const path = require.resolve('libsignal/src/crypto.js');
+  const path = require.resolve(module);
   const { [path]: shared } = require.cache;
   delete require.cache[path];
   const own = require(path);
@@ -43,7 +44,7 @@ it('computes what libsignal computes, and refuses what was changed on the way', 
       return bytes.subarray(at - length, at);
     };
   };
-  const own = ownFunctions();
+  const own = ownFunctions<typeof libsignal>('libsignal/src/crypto.js');
   const expected = results(own, from());
   useSecretKeys();
   expect(libsignal.calculateMAC).not.toBe(own.calculateMAC);
@@ -51,4 +52,24 @@ it('computes what libsignal computes, and refuses what was changed on the way', 
   expect(() =>
     libsignal.decrypt(bytes.subarray(0, 32), bytes.subarray(0, 15), bytes.subarray(0, 16)),
   ).toThrow();
+});
+
+it('agrees with libsignal, with keys of both and with keys it made before a restart', () => {
+  const own = ownFunctions<typeof curve>('libsignal/src/curve.js');
+  useSecretKeys();
+  expect(curve.calculateAgreement).not.toBe(own.calculateAgreement);
+  const [ours, theirs] = [curve.generateKeyPair(), own.generateKeyPair()];
+  const secret = own.calculateAgreement(ours.pubKey, theirs.privKey);
+  expect(curve.calculateAgreement(theirs.pubKey, ours.privKey)).toEqual(secret);
+  expect(own.calculateAgreement(theirs.pubKey, ours.privKey)).toEqual(secret);
+  useSecretKeys();
+  expect(curve.calculateAgreement(theirs.pubKey, ours.privKey)).toEqual(secret);
+  expect(curve.calculateAgreement(ours.pubKey.subarray(1), theirs.privKey)).toEqual(secret);
+  const wrong = [
+    Buffer.alloc(0),
+    Buffer.alloc(31),
+    Buffer.concat([Buffer.of(6), Buffer.alloc(32)]),
+  ];
+  for (const key of wrong) expect(() => curve.calculateAgreement(key, ours.privKey)).toThrow();
+  expect(() => curve.calculateAgreement(theirs.pubKey, Buffer.alloc(31))).toThrow();
 });
