@@ -27,6 +27,11 @@ const calculateMAC = (key: Buffer, data: Buffer): Buffer =>
 
 const FUNCTIONS: typeof libsignal = {
   calculateMAC,
+  verifyMAC(data, key, mac, length) {
+    const expected = calculateMAC(key, data).subarray(0, length);
+    if (mac.length !== length) throw new Error('Bad MAC length');
+    if (!mac.equals(expected)) throw new Error('Bad MAC');
+  },
   deriveSecrets(input, salt, info, chunks = MAX_SECRETS) {
     const all = hkdfSync('sha256', createSecretKey(input), salt, info, chunks * SECRET_BYTES);
     return Array.from({ length: chunks }, (_, nth) =>

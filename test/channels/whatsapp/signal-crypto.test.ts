@@ -49,6 +49,13 @@ it('computes what libsignal computes, and refuses what was changed on the way', 
   useSecretKeys();
   expect(libsignal.calculateMAC).not.toBe(own.calculateMAC);
   expect(results(libsignal, from())).toEqual(expected);
+  const [key, data] = [bytes.subarray(0, 32), bytes.subarray(32, 100)];
+  const mac = own.calculateMAC(key, data).subarray(0, 8);
+  libsignal.verifyMAC(data, key, mac, 8);
+  for (const functions of [own, libsignal]) {
+    expect(() => functions.verifyMAC(key, key, mac, 8)).toThrow('Bad MAC');
+    expect(() => functions.verifyMAC(data, key, mac.subarray(1), 8)).toThrow('Bad MAC length');
+  }
   expect(() =>
     libsignal.decrypt(bytes.subarray(0, 32), bytes.subarray(0, 15), bytes.subarray(0, 16)),
   ).toThrow();
