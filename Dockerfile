@@ -22,7 +22,8 @@ FROM debian:bookworm-slim
 ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=1 \
     MALLOC_TRIM_THRESHOLD_=131072 \
-    MALLOC_MMAP_THRESHOLD_=32768 \
+    MALLOC_MMAP_THRESHOLD_=8192 \
+    MALLOC_TOP_PAD_=0 \
     NANOBOT_HOME=/data \
     NANOBOT__logging__stdout=true \
     container=oci

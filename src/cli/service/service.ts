@@ -94,13 +94,15 @@ const RUNTIME_FLAGS = [
   '--initial-heap-size=64',
 ];
 /**
- * One pool of memory for all threads, and what is free at its end goes back: 5 MB less. Pieces of 32
- * KB, as V8's compilers take them, are no part of it: nothing behind them keeps them from going back.
+ * One pool of memory for all threads, and what is free at its end goes back. Pieces of 8 KB and more,
+ * as V8's compilers take them by the thousand, are no part of it, so that nothing behind them keeps
+ * them from going back: the pool grows without spare room, in which they would find a place.
  */
 export const RUNTIME_ENV = {
   MALLOC_ARENA_MAX: '1',
   MALLOC_TRIM_THRESHOLD_: '131072',
-  MALLOC_MMAP_THRESHOLD_: '32768',
+  MALLOC_MMAP_THRESHOLD_: '8192',
+  MALLOC_TOP_PAD_: '0',
 };
 const ENVIRONMENT_FILE = 'service.env';
 const ERRORS_FILE = 'service-errors.log';
