@@ -68,12 +68,20 @@ export async function startLiveRig(
     return channel;
   };
 
+  /** Both ends know of the connection; the server does before the channel. */
+  async function online(before: number) {
+    await phone.online();
+    await host.until(({ statuses }) =>
+      statuses.slice(before).some(({ kind }) => kind === 'running'),
+    );
+  }
+
   run();
   for await (const step of current().login?.begin({}, controller.signal) ?? []) {
     if (step.kind === 'show_qr' && !phone.linked) await phone.scan(step.qr);
     if (step.kind === 'failed') throw new Error(step.reason);
   }
-  await phone.online();
+  await online(0);
   return {
     host,
     phone,
@@ -82,8 +90,9 @@ export async function startLiveRig(
     },
     stop,
     async start() {
+      const before = host.statuses.length;
       run();
-      await phone.online();
+      await online(before);
     },
     async [Symbol.asyncDispose]() {
       await stop();
