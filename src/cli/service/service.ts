@@ -87,16 +87,17 @@ type Ran = { readonly code: number; readonly stdout: string; readonly stderr: st
 
 const HASH_CHARS = 8;
 const LOG_LINES = 50;
-const RUNTIME_FLAGS = [
+/** Those of `npm start` and of the image. */
+export const RUNTIME_FLAGS = [
   '--max-semi-space-size=4',
   '--heap-growing-percent=50',
   '--memory-saver-mode',
   '--initial-heap-size=64',
 ];
 /**
- * One pool of memory for all threads, and what is free at its end goes back. Pieces of 8 KB and more,
- * as V8's compilers take them by the thousand, are no part of it, so that nothing behind them keeps
- * them from going back: the pool grows without spare room, in which they would find a place.
+ * One pool of memory for all threads, whose free end goes back. Pieces of 8 KB and more are mapped
+ * by themselves: V8's compilers take thousands at once, and would leave holes in the pool. The pool
+ * has no spare room, which malloc would use for them first.
  */
 export const RUNTIME_ENV = {
   MALLOC_ARENA_MAX: '1',
