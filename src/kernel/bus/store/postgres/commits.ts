@@ -213,7 +213,7 @@ export class PostgresCommits implements Driver {
         return await connection.within(SILENCE_MS, () => this.#commit(connection, jobs, onCommit));
       } catch (error) {
         if (isOutage(error)) connection.end();
-        else await undone(connection);
+        else await rollBack(connection);
         if (isConflict(error)) continue;
         if (!isOutage(error) || wasCommitted === undefined) throw error;
         if (marked !== undefined && (await this.#isCommitted(marked))) return outcomes;
@@ -301,7 +301,7 @@ export class PostgresCommits implements Driver {
   }
 }
 
-const undone = (connection: Connection) =>
+const rollBack = (connection: Connection) =>
   connection.within(SILENCE_MS, () => connection.script('ROLLBACK')).catch(() => connection.end());
 
 /** The statements of one transaction. */

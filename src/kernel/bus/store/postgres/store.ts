@@ -60,7 +60,10 @@ const SESSION = `
     WHERE current_setting('synchronous_commit') = 'off';
   LISTEN nanobot`;
 
-/** What a transaction needs that comes through a pooler. A standby refuses to notify: SQLSTATE 25006. */
+/**
+ * What a transaction needs that comes through a pooler. On a standby it fails as an outage (SQLSTATE
+ * 25006), because a standby refuses to notify.
+ */
 const OPENING = `
   SELECT set_config('search_path', '${SCHEMA}', true),
     set_config('idle_in_transaction_session_timeout', '30s', true),
@@ -293,18 +296,19 @@ function createExclusion(
   let connection: Connection | undefined;
   async function run<T>(work: (confirm: () => Promise<void>) => Promise<T>): Promise<T> {
     if (connection?.isOver !== false) {
-      const isPooled = pool !== undefined;
-      connection = await Connection.open({ url: pool ?? url, name, isPooled });
+      connection = await (pool === undefined
+        ? Connection.open({ url, name })
+        : connectThrough(pool, name));
     }
     const locked = connection;
-    const answered = (sql: string) => locked.within(SILENCE_MS, () => locked.script(sql));
+    const script = (sql: string) => locked.within(SILENCE_MS, () => locked.script(sql));
     try {
-      await answered('BEGIN');
-      // For as long as others have it.
+      await script('BEGIN');
+      // Without a limit: others may hold the lock for as long as they work.
       await locked.send(`SELECT pg_advisory_xact_lock(${lock})`);
-      return await work(() => answered('SELECT 1'));
+      return await work(() => script('SELECT 1'));
     } finally {
-      await answered('COMMIT').catch(() => locked.end());
+      await script('COMMIT').catch(() => locked.end());
     }
   }
   async function named<T>(work: (confirm: () => Promise<void>) => Promise<T>): Promise<T> {
