@@ -57,7 +57,7 @@ const KEY_BYTES = 32;
 /** Own keys that were made last: each is used for the next message to and the next from a person. */
 const MAX_KEPT = 200;
 
-/** Functions that keep the own keys they made, which are read from their bytes otherwise. */
+/** Keeps the key objects of own keys it made; other own keys are read from their bytes. */
 function createAgreement(): typeof curve {
   const made = new RecentMap<string, KeyObject>(MAX_KEPT);
   return {
@@ -86,8 +86,8 @@ const nameOf = (privateKey: Buffer) => privateKey.toString('latin1');
 const pem = (kind: string, before: Buffer, key: Buffer) =>
   `-----BEGIN ${kind} KEY-----\n${Buffer.concat([before, key]).toString('base64')}\n-----END ${kind} KEY-----`;
 
-/** For this process; may be called again. */
-export function useSecretKeys(): void {
+/** Replaces libsignal's functions in this process; may be called again. */
+export function useKeyObjects(): void {
   Object.assign(libsignal, FUNCTIONS);
   Object.assign(curve, createAgreement());
 }

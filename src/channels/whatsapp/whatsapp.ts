@@ -36,7 +36,7 @@ import { isNotSaved, type Unit } from './rows.ts';
 import { LINK_REMEDY } from './rules/endings.ts';
 import { WHATSAPP } from './rules/jid.ts';
 import type { WhatsAppConfig } from './settings.ts';
-import { useSecretKeys } from './signal-crypto.ts';
+import { useKeyObjects } from './signal-crypto.ts';
 import { mediaAgent } from './transport.ts';
 import { createUndecryptable } from './undecryptable.ts';
 import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts';
@@ -274,7 +274,7 @@ export function createSessionRepository(
   deps: SessionRepositoryDeps,
 ): SocketConfig['makeSignalRepository'] {
   const { vault, clock, log } = deps;
-  useSecretKeys();
+  useKeyObjects();
   return ({ creds }, logger, ask) => {
     const connection = new AbortController();
     const { signal } = connection;

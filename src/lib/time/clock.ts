@@ -44,9 +44,9 @@ export const shiftedClock = (clock: Clock, offsetMs: () => number): Clock => ({
 const MIN_OFFSET_MS = 500;
 
 /**
- * What this clock lacks to that of a server, which said `server` between the other two times. A
- * change is believed only where the answer was not slow enough to feign it: a time that goes forth
- * and back confuses what came first.
+ * How far a server's clock is ahead of this one, milliseconds. It said `server` at some time between
+ * `sentAt` and `answeredAt`: half of the round trip is added to the measuring error, so that a slow
+ * answer does not move the time forth and back, which changes what came first.
  */
 export function clockOffsetMs(
   known: number,

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import libsignal from 'libsignal/src/crypto.js';
 import curve from 'libsignal/src/curve.js';
 import { expect, it } from 'vitest';
-import { useSecretKeys } from '../../../src/channels/whatsapp/signal-crypto.ts';
+import { useKeyObjects } from '../../../src/channels/whatsapp/signal-crypto.ts';
 
 /** A second copy: files of tests share their modules. */
 function ownFunctions<T>(module: string): T {
@@ -46,7 +46,7 @@ it('computes what libsignal computes, and refuses what was changed on the way', 
   };
   const own = ownFunctions<typeof libsignal>('libsignal/src/crypto.js');
   const expected = results(own, from());
-  useSecretKeys();
+  useKeyObjects();
   expect(libsignal.calculateMAC).not.toBe(own.calculateMAC);
   expect(results(libsignal, from())).toEqual(expected);
   const [key, data] = [bytes.subarray(0, 32), bytes.subarray(32, 100)];
@@ -63,13 +63,13 @@ it('computes what libsignal computes, and refuses what was changed on the way', 
 
 it('agrees with libsignal, with keys of both and with keys it made before a restart', () => {
   const own = ownFunctions<typeof curve>('libsignal/src/curve.js');
-  useSecretKeys();
+  useKeyObjects();
   expect(curve.calculateAgreement).not.toBe(own.calculateAgreement);
   const [ours, theirs] = [curve.generateKeyPair(), own.generateKeyPair()];
   const secret = own.calculateAgreement(ours.pubKey, theirs.privKey);
   expect(curve.calculateAgreement(theirs.pubKey, ours.privKey)).toEqual(secret);
   expect(own.calculateAgreement(theirs.pubKey, ours.privKey)).toEqual(secret);
-  useSecretKeys();
+  useKeyObjects();
   expect(curve.calculateAgreement(theirs.pubKey, ours.privKey)).toEqual(secret);
   expect(curve.calculateAgreement(ours.pubKey.subarray(1), theirs.privKey)).toEqual(secret);
   const wrong = [
