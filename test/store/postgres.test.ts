@@ -229,10 +229,13 @@ describe.skipIf(!hasPostgres || !hasPgBouncer)('a standby behind PgBouncer', () 
     });
     await Promise.race([leading, expect.poll(() => refusals).toBeGreaterThan(5)]);
     expect(led).toBeUndefined();
+    const alone = () => store.shared?.exclusively(async () => 'ran');
+    await expect(alone()).rejects.toMatchObject({ name: 'StoreError' });
     await standby.promote();
     // Until its row, which was not on the standby, is written anew, it may lead nothing.
     await leading;
     await expect.poll(() => store.shared?.lead('an account')).toBeGreaterThan(0);
+    expect(await alone()).toBe('ran');
   });
 });
 
