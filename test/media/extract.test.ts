@@ -59,6 +59,16 @@ describe('what is read of a document', () => {
     ]);
   });
 
+  it('is as many rows of a long Excel file as a text may have', async () => {
+    const rows = Array.from({ length: 25_000 }, (_, row) => [row, 'x'.repeat(90)]);
+    const whole = rows.map((row) => row.join(' | ')).join('\n');
+    expect(await read(xlsx({ Long: rows, Next: [['never reached']] }))).toEqual({
+      kind: 'text',
+      sections: [{ title: 'sheet Long', text: whole.slice(0, 2_000_000) }],
+      isCut: true,
+    });
+  });
+
   it('is the shared texts and the days of an Excel file, as Excel writes them', async () => {
     const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"';
     const rows = `<worksheet ${main}><sheetData><row r="2"><c r="B2" t="s"><v>1</v></c><c r="C2" s="1"><v>45000</v></c><c r="D2" t="b"><v>1</v></c></row><row r="4"><c r="A4" t="str"><f>1+1</f><v>two</v></c></row></sheetData></worksheet>`;

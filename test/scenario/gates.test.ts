@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, expect, it } from 'vitest';
 import { startMailBox } from '../support/mail-box.ts';
+import { laterBy } from '../support/shifted-clock.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 700;
@@ -51,6 +52,7 @@ const world = await startTelegramWorld({
     'changed.sh': program('exit 1'),
   },
   pair: { [OWNER]: 'owner' },
+  env: laterBy(0),
 });
 const { telegram, model } = world;
 afterAll(async () => {
@@ -60,8 +62,8 @@ afterAll(async () => {
   site.close();
 });
 
-// After the changes below, on a busy machine too.
-const SOON = 'in 12s';
+/** After the changes below, on a busy machine too. */
+const SOON_S = 60;
 const WAIT = { timeout: 45_000 };
 const reports = () => world.texts(OWNER).flatMap((text) => /Report of (\w+)/.exec(text)?.[1] ?? []);
 const askedOf = (task: string) =>
@@ -79,15 +81,18 @@ it('starts only jobs whose check found something, and tells the model what', asy
   };
   await box.followed;
   for (const [task, check] of Object.entries(checks)) {
-    telegram.say(OWNER, `/cron add ${SOON} when ${check}: JOB ${task}`);
+    telegram.say(OWNER, `/cron add in ${SOON_S}s when ${check}: JOB ${task}`);
     await world.hears(OWNER, new RegExp(`^Created: .*JOB ${task}`));
   }
   // What changes from the first look on counts.
-  await expect.poll(() => [visits, box.searches.length], WAIT).toEqual([1, 2]);
+  const looked = async () => (await world.nanobot('cron', 'list')).match(/; checked 0 times/g);
+  await expect.poll(looked, WAIT).toHaveLength(Object.keys(checks).length);
+  expect([visits, box.searches.length]).toEqual([1, 2]);
   await writeFile(world.file('notes.md'), 'Buy milk');
   await writeFile(world.file('changed.sh'), program('echo exchanged'));
   page = '<p>Back in stock.</p>';
   mail('new', 'a new invoice');
+  await world.gateway.skip(SOON_S * 1000);
   await telegram.waitFor(() => reports().length === 4);
   await world.hears(OWNER, /JOB changed[\s\S]*Its check failed: .*changed after/);
   expect(reports().toSorted()).toEqual(['file', 'mail', 'program', 'url']);

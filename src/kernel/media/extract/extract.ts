@@ -131,6 +131,11 @@ export class Sections {
     return this.#sections.length;
   }
 
+  /** How much of a text is kept at most. */
+  get room(): number {
+    return this.#room;
+  }
+
   add(title: string, text: string): void {
     if (this.#room === 0 || this.#sections.length >= MAX_SECTIONS) this.#isCut = true;
     if (this.#isCut) return;

@@ -56,7 +56,10 @@ export function readXlsx(archive: Archive) {
     if (sections.isFull) break;
     const xml = archive.xml(path);
     if (xml !== undefined) {
-      sections.add(`sheet ${name}${isHidden ? ', hidden' : ''}`, sheetText(xml, book));
+      sections.add(
+        `sheet ${name}${isHidden ? ', hidden' : ''}`,
+        sheetText(xml, book, sections.room),
+      );
     }
   }
   return sections.reading(NO_TEXT);
@@ -142,8 +145,10 @@ function formatOf(id: number, code: string | undefined): Format {
   return `${before}${after}`.trim() === '' ? PLAIN : { kind: 'unit', before, after, decimals };
 }
 
-function sheetText(xml: string, book: Workbook): string {
+/** @param room no more rows are read than fill it */
+function sheetText(xml: string, book: Workbook, room: number): string {
   const lines: string[] = [];
+  let length = 0;
   let number = 0;
   for (const row of elementsIn(xml, 'row')) {
     const next = number + 1;
@@ -157,7 +162,10 @@ function sheetText(xml: string, book: Workbook): string {
       for (; cells.length < column && book.filled < MAX_FILLED; book.filled += 1) cells.push('');
       cells.push(cellText(cell, book).replace(/\s+/g, ' ').trim());
     }
-    lines.push(rowLine(cells).replace(/(?: \| )+$/, ''));
+    const line = rowLine(cells).replace(/(?: \| )+$/, '');
+    lines.push(line);
+    length += line.trimEnd().length;
+    if (length > room) break;
   }
   return lines.join('\n').trimEnd();
 }
