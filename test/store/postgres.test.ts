@@ -1,9 +1,12 @@
 // The gateway's store in PostgreSQL: alone in its database, and patient with a server that goes away.
 
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Turn } from '../../src/kernel/bus/bus.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import type { Sql } from '../../src/kernel/bus/store/key-value.ts';
+import { PostgresCommits, SILENCE_MS } from '../../src/kernel/bus/store/postgres/commits.ts';
+import { Connection, shownServer } from '../../src/kernel/bus/store/postgres/connection.ts';
 import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { systemClock as clock } from '../../src/lib/time/clock.ts';
@@ -55,6 +58,44 @@ describe.skipIf(!hasPostgres)('the store of a gateway in PostgreSQL', () => {
     const error = await openPostgresStore({ url, clock, log }).catch((thrown) => thrown);
     expect(error).toMatchObject({ code: 'store_forbidden' });
     expect(`${error.message} ${error.stack} ${error.cause}`).not.toContain('wrong-pass-phrase');
+  });
+
+  it('gives up no transaction that takes long because the network is slow', async () => {
+    const url = await server.database();
+    const connect = () => Connection.open({ url, name: 'nanobot slow' });
+    const how = { server: shownServer(url), connect, marks: () => [], clock, log };
+    const commits = new PostgresCommits(await connect(), how);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      // It begins anew with each answer.
+      const asking = (sql: Sql) => {
+        vi.advanceTimersByTime(SILENCE_MS / 2);
+        return [1, 2, 3].map((n) => sql.first(`SELECT ${n} AS n`));
+      };
+      expect(await commits.read(asking)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    } finally {
+      vi.useRealTimers();
+      await commits.close();
+    }
+  });
+
+  it('waits no minute for a server that stands still when its process ends', async () => {
+    const url = await server.database();
+    await using store = await openPostgresStore({ url, clock, log, isGateway: true });
+    server.pause();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    try {
+      const written = store.scope('s').set('k', 'v');
+      const refused = expect(written).rejects.toMatchObject({ code: 'store_unreachable' });
+      store.endSoon?.();
+      // By then it is sent.
+      await new Promise(setImmediate);
+      vi.advanceTimersByTime(SILENCE_MS / 2);
+      await refused;
+    } finally {
+      vi.useRealTimers();
+      server.resume();
+    }
   });
 
   it('loses and doubles nothing while the server crashes and connections are cut', async () => {

@@ -59,7 +59,7 @@ const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 1000;
 /** A connection that does not answer for so long is given up. */
 export const SILENCE_MS = 60_000;
-/** How long closing waits for a server that is away. */
+/** How long closing waits for a server that is away, or does not answer. */
 const CLOSE_MS = 5000;
 
 export class PostgresCommits implements Driver {
@@ -118,7 +118,7 @@ export class PostgresCommits implements Driver {
     this.#connection?.end();
   }
 
-  /** From now on nothing waits long for a server that is away. */
+  /** From now on nothing waits long for a server that is away, or does not answer. */
   endSoon(): void {
     this.#endsSince = this.#options.clock.monotonic();
   }
@@ -138,6 +138,31 @@ export class PostgresCommits implements Driver {
 
   #away(): StoreError {
     return storeErrorOf(new Unreachable('no connection'), this.#options.server);
+  }
+
+  #isLate(): boolean {
+    return this.#options.clock.monotonic() - this.#endsSince > CLOSE_MS;
+  }
+
+  /**
+   * Ends a connection that is silent: each answer has a limit of its own, since many of them take
+   * minutes together over a slow network.
+   */
+  async #answer<T>(connection: Connection, ask: () => Promise<T>): Promise<T> {
+    let silentMs = 0;
+    const watch = (): Disposable =>
+      this.#options.clock.timer(CLOSE_MS, () => {
+        silentMs += CLOSE_MS;
+        if (this.#isLate()) this.#giveUp.abort(this.#away());
+        if (silentMs >= SILENCE_MS || this.#giveUp.signal.aborted) connection.end();
+        else timer = watch();
+      });
+    let timer = watch();
+    try {
+      return await ask();
+    } finally {
+      timer[Symbol.dispose]();
+    }
   }
 
   #enqueue<T>(operation: (sql: Sql) => T, writes: boolean, begins?: () => void): Promise<T> {
@@ -210,10 +235,10 @@ export class PostgresCommits implements Driver {
       };
       const connection = await this.#connected();
       try {
-        return await connection.within(SILENCE_MS, () => this.#commit(connection, jobs, onCommit));
+        return await this.#commit(connection, jobs, onCommit);
       } catch (error) {
         if (isOutage(error)) connection.end();
-        else await rollBack(connection);
+        else await this.#rollBack(connection);
         if (isConflict(error)) continue;
         if (!isOutage(error) || wasCommitted === undefined) throw error;
         if (marked !== undefined && (await this.#isCommitted(marked))) return outcomes;
@@ -221,12 +246,17 @@ export class PostgresCommits implements Driver {
     }
   }
 
+  #rollBack(connection: Connection): Promise<void> {
+    const rolled = this.#answer(connection, () => connection.script('ROLLBACK'));
+    return rolled.catch(() => connection.end());
+  }
+
   async #isCommitted(number: number): Promise<boolean> {
     for (;;) {
       const connection = await this.#connected();
       try {
         const asked = async () => this.#options.wasCommitted?.(connection, number);
-        return (await connection.within(SILENCE_MS, asked)) === true;
+        return (await this.#answer(connection, asked)) === true;
       } catch (error) {
         if (!isOutage(error)) throw error;
         connection.end();
@@ -246,7 +276,7 @@ export class PostgresCommits implements Driver {
         log.info('database connected again', { failures });
       } catch (error) {
         const named = this.#named(error);
-        if (clock.monotonic() - this.#endsSince > CLOSE_MS) this.#giveUp.abort(named);
+        if (this.#isLate()) this.#giveUp.abort(named);
         if (wasCommitted === undefined || this.#giveUp.signal.aborted) throw named;
         if (!isOutage(error)) {
           if (!(named instanceof StoreError)) throw named;
@@ -269,7 +299,9 @@ export class PostgresCommits implements Driver {
     jobs: readonly Job[],
     onCommit: (outcomes: readonly Outcome[], mark: number) => void,
   ): Promise<readonly Outcome[]> {
-    const statements = new Statements(connection);
+    const statements = new Statements((sql, params) =>
+      this.#answer(connection, () => connection.send(sql, params)),
+    );
     const firstWrite = jobs.findIndex((job) => job.writes);
     try {
       statements.run(firstWrite < 0 ? 'BEGIN READ ONLY' : 'BEGIN');
@@ -301,12 +333,9 @@ export class PostgresCommits implements Driver {
   }
 }
 
-const rollBack = (connection: Connection) =>
-  connection.within(SILENCE_MS, () => connection.script('ROLLBACK')).catch(() => connection.end());
-
 /** The statements of one transaction. */
 class Statements {
-  readonly #connection: Connection;
+  readonly #send: Connection['send'];
   /** Of a statement that nobody waits for. */
   failure: unknown;
   hasWritten = false;
@@ -315,8 +344,8 @@ class Statements {
     ...{ session: new Set(), account: new Set(), resource: new Set(), anything: new Set() },
   };
 
-  constructor(connection: Connection) {
-    this.#connection = connection;
+  constructor(send: Connection['send']) {
+    this.#send = send;
   }
 
   wrote(scope: string): void {
@@ -342,7 +371,7 @@ class Statements {
   }
 
   ask(sql: string, params: readonly SqlValue[] = []): Promise<Result> {
-    return this.#connection.send(sql, params);
+    return this.#send(sql, params);
   }
 }
 

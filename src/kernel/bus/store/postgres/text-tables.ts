@@ -1,7 +1,7 @@
 // The tables of the full-text index in PostgreSQL: their connection, how their rows are read, and
 // how what was erased leaves them.
 
-import { createLanes } from '../../../../lib/async.ts';
+import { createLanes, inTime } from '../../../../lib/async.ts';
 import { systemClock } from '../../../../lib/time/clock.ts';
 import type { SqlValue } from '../key-value.ts';
 import type { FoundPart, IndexedPart } from '../text-index.ts';
@@ -26,6 +26,8 @@ export type PostgresIndexOptions = {
 
 /** A connection that does not answer for so long is given up. */
 const SILENCE_MS = 60_000;
+/** How long closing waits for what is under way: what is not indexed yet is indexed after the next start. */
+const CLOSE_MS = 3000;
 
 export function openTables({ url, pool, name, server }: PostgresIndexOptions) {
   const lanes = createLanes();
@@ -59,7 +61,11 @@ export function openTables({ url, pool, name, server }: PostgresIndexOptions) {
         }
       }),
   };
-  return { ...tables, close: () => lanes.run('index', async () => connection?.close()) };
+  async function close(): Promise<void> {
+    const closed = lanes.run('index', async () => connection?.close());
+    if ((await inTime(systemClock, CLOSE_MS, closed)) === 'late') connection?.end();
+  }
+  return { ...tables, close };
 }
 
 /** What `foundPart` reads. */
