@@ -9,7 +9,7 @@ import { t } from '../lib/texts.ts';
 import { configuredAccounts, howToEnable } from './index.ts';
 
 const channelStatusSchema = z.object({
-  kind: z.enum(['off', 'starting', 'running', 'elsewhere', 'degraded', 'stopped']),
+  kind: z.enum(['off', 'starting', 'running', 'elsewhere', 'degraded', 'stopped', 'unknown']),
   activeAt: z.number().optional(),
   account: z.string().optional(),
   reason: z.string().optional(),
@@ -48,6 +48,8 @@ export function statusLine(status: ReportedStatus, now: number): string {
       return `on${account}${status.activeAt === undefined ? '' : t`, last active ${spanText(now - status.activeAt)} ago`}`;
     case 'degraded':
       return `retrying${soon(status, now)}: ${status.reason ?? t`unknown reason`}`;
+    case 'unknown':
+      return t`not known: ${status.reason ?? ''}`;
     case 'stopped':
       return t`stopped: ${status.reason ?? t`unknown reason`}. ${status.remedy ?? ''}`.trim();
   }
@@ -73,14 +75,13 @@ export async function reportChannels(
     );
     if (answer.success) return answer.data.channels;
   }
-  return idleChannels(config);
-}
-
-/** The channels as configured, when no gateway runs. */
-export function idleChannels(config: Config): readonly ReportedChannel[] {
+  // As configured.
+  const reason =
+    running === undefined ? t`the gateway is not running` : t`the gateway does not answer`;
   return configuredAccounts(config.channels).map((account) => {
     const { name, isEnabled } = account;
     if (!isEnabled) return { name, status: { kind: 'off', remedy: howToEnable(account) } };
-    return { name, status: { kind: 'stopped', reason: t`the gateway is not running`, remedy: '' } };
+    const kind = running === undefined ? 'stopped' : 'unknown';
+    return { name, status: { kind, reason, remedy: '' } };
   });
 }

@@ -43,7 +43,7 @@ async function makeReport(terminal: Terminal) {
   const { askGateway, findRunningGateway } = await import('../kernel/home-state.ts');
   const { findHomeHolder } = await import('../kernel/bus/store/home-lock.ts');
   const { findDefaultModel } = await import('../providers/credentials.ts');
-  const { channelsSchema, idleChannels } = await import('../channels/channel-lines.ts');
+  const { channelsSchema, reportChannels } = await import('../channels/channel-lines.ts');
   const { toolingIn } = await import('../features/mcp/tooling.ts');
   const { home, env } = terminal;
   const running = await findRunningGateway(home);
@@ -63,7 +63,9 @@ async function makeReport(terminal: Terminal) {
     heldBy,
     model: status?.model ?? (await findDefaultModel(config, env)),
     workspace: config.agents.defaults.workspace,
-    channels: channelsSchema.safeParse(said).data?.channels ?? idleChannels(config),
+    // Readiness is known without the store.
+    channels:
+      channelsSchema.safeParse(said).data?.channels ?? (await reportChannels(config, running)),
     tooling: toolingIn(said),
     ...(await storedCounts(terminal, config)),
     /** As the gateway says it; undefined where none answers. */

@@ -134,7 +134,10 @@ describe.skipIf(!hasPostgres)('a gateway on PostgreSQL', () => {
     const { code, text } = await nanobot('doctor');
     expect(code).toBe(1);
     expect(text).toMatch(/store +postgres:\/\/127\.0\.0\.1:\d+\/\S+ is not reachable/);
-    expect((await nanobot('status')).text).toMatch(/Database +postgres:\S+ is not reachable/);
+    expect(text).not.toContain('nobody may talk');
+    const status = (await nanobot('status')).text;
+    expect(status).toMatch(/Database +postgres:\S+ is not reachable/);
+    expect(status).toMatch(/telegram +on as/);
     await server.start();
     await answered(OWNER, 'a5');
     says(OWNER, 'a6');

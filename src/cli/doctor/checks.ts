@@ -16,7 +16,12 @@ import { larkRoot } from '../../channels/lark/settings.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import { findRunningGateway, type OpenedState, withOpenState } from '../../kernel/home-state.ts';
+import {
+  findRunningGateway,
+  hasState,
+  type OpenedState,
+  withOpenState,
+} from '../../kernel/home-state.ts';
 import { ChannelError, NanobotError } from '../../kernel/message/errors.ts';
 import { accountName, accountOf, channelName, channelScope } from '../../kernel/message/ids.ts';
 import { verifyChains } from '../../kernel/observe/build-telemetry.ts';
@@ -122,6 +127,8 @@ async function loadedChecks(
   const { config } = loaded;
   const { workspace } = config.agents.defaults;
   const { home, env, clock } = machine;
+  // Whom the owner let in is in it.
+  const isUnread = state === undefined && (await hasState(home));
   return [
     ['time-zone', () => local.checkTimeZone(machine, config.sessions.timeZone)],
     ['folders', () => local.checkFolders(machine, workspace)],
@@ -129,7 +136,7 @@ async function loadedChecks(
     ['secrets', () => gateway.checkSecrets(loaded)],
     ['web', () => gateway.checkWeb(config)],
     ['accounts', () => checkAccounts(home, config, state)],
-    ['access', () => gateway.checkAccess(config, state)],
+    ['access', () => (isUnread ? [] : gateway.checkAccess(config, state))],
     ['approvals', async () => [await gateway.checkApprovals(config, state)]],
     ['drafts', () => checkDrafts(machine, config, state)],
     ['whatsapp', () => whatsapp.checkWhatsAppLink(config, state, clock.now())],
