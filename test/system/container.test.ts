@@ -49,7 +49,7 @@ describe.skipIf(absent !== undefined)('the container image', () => {
     }
   });
 
-  it('starts a gateway that answers the health check and stops at SIGTERM', async () => {
+  it('starts a gateway that answers the health check and a message, and stops at SIGTERM', async () => {
     const compiled = await compiledFolders();
     expect(compiled).toHaveLength(1);
     const { Entrypoint, Cmd } = image.config;
@@ -69,6 +69,8 @@ describe.skipIf(absent !== undefined)('the container image', () => {
     });
     expect((await fetch(`${address}/healthz`)).status).toBe(200);
     expect(inImage(image.config.Healthcheck.Test.slice(1)).status).toBe(0);
+    const asked = inImage([...Entrypoint, 'agent', '-m', 'what time is it']);
+    expect(asked.stdout).toMatch(/\d{4}-\d{2}-\d{2}/);
     image.stop(child);
     expect(await exited).toEqual([0, null]);
     expect(inImage(image.config.Healthcheck.Test.slice(1)).status).not.toBe(0);
