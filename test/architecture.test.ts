@@ -135,8 +135,13 @@ describe('the architecture', () => {
 
   it('really looks at every source file when it checks the layers', () => {
     const command = join(root, 'node_modules/.bin/depcruise');
-    const args = ['--config', '.dependency-cruiser.json', '--output-type', 'json', 'src'];
-    const output = execFileSync(command, args, { cwd: root, maxBuffer: 64 * 1024 * 1024 });
+    // From what `npm run layers` keeps, where nothing has changed since.
+    const cached = ['--cache', '--cache-strategy', 'content'];
+    const args = ['--config', '.dependency-cruiser.json', ...cached, '--output-type', 'json'];
+    const output = execFileSync(command, [...args, 'src'], {
+      cwd: root,
+      maxBuffer: 64 * 1024 * 1024,
+    });
     const { modules } = JSON.parse(output.toString()) as { modules: { source: string }[] };
     const seen = new Set(modules.map((module) => module.source));
     const typescript = sources.filter((file) => file.path.endsWith('.ts'));

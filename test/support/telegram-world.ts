@@ -30,7 +30,7 @@ export type TelegramWorldOptions = {
   readonly config?: ConfigInput;
   /** Files of the workspace by path, there before the first start. */
   readonly files?: Readonly<Record<string, string>>;
-  /** Who is paired on the machine, by their id, once the program runs. */
+  /** Who is let in, by their id, once the program runs. */
   readonly pair?: Readonly<Record<number, 'owner' | 'trusted' | 'guest'>>;
   /** What each process of it has in its environment. */
   readonly env?: Readonly<Record<string, string>>;
@@ -91,9 +91,7 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
     if (code !== 0) throw new Error(`nanobot ${args.join(' ')} left with ${code}:\n${stderr}`);
     return stdout;
   };
-  for (const [id, role] of Object.entries(pair)) {
-    await nanobot('pair', 'approve', 'telegram', id, '--role', role);
-  }
+  for (const [id, role] of Object.entries(pair)) await admit(gateway, id, role);
   const stack = opened.move();
   const start = async () => {
     gateway = await home.start(env, memory);
@@ -118,6 +116,16 @@ export async function startTelegramWorld(options: TelegramWorldOptions): Promise
     lastBody: () => JSON.stringify(model.requests.at(-1)?.body),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+/** Over its API, which is sooner than a program that does it. */
+async function admit({ address, credentials }: GatewayProcess, userId: string, role: string) {
+  const { ok, status } = await fetch(`${address}/api/v1/people/admissions`, {
+    method: 'POST',
+    headers: { ...credentials, 'content-type': 'application/json' },
+    body: JSON.stringify({ channel: 'telegram', userId, role }),
+  });
+  if (!ok) throw new Error(`the gateway refused to let ${userId} in: ${status}`);
 }
 
 type Around = {
