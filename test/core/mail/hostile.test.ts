@@ -11,6 +11,7 @@ import { parseAuthResults } from '../../../src/channels/email/rules/sender.ts';
 import { stripQuotes } from '../../../src/channels/email/rules/text.ts';
 import { baseSubject, replySubject } from '../../../src/channels/email/rules/threading.ts';
 import { visibleText } from '../../../src/lib/text/cut.ts';
+import { cpuMs, growthOf, PROPORTIONAL } from '../../support/cpu-time.ts';
 
 /** Text rich in what mail syntax is made of. */
 const odd = fc
@@ -78,6 +79,15 @@ describe('whatever a stranger writes', () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  it('lines that could stand above a quote cost what their number costs', async () => {
+    const work = (count: number) => {
+      const begun = cpuMs();
+      expect(stripQuotes('On 1/1/26, x wrote:\n'.repeat(count)).text).not.toBe('');
+      return cpuMs() - begun;
+    };
+    expect(await growthOf(work, 4000)).toBeLessThan(PROPORTIONAL);
   });
 
   it('a subject has one mark, whatever it had before', () => {

@@ -157,6 +157,8 @@ const DEVICE_LINE =
 
 /** Most lines between a separator and its continuation. */
 const LOOKAHEAD_LINES = 4;
+/** Below each of them all of the mail is looked at. */
+const MAX_ATTRIBUTIONS = 100;
 
 export function stripQuotes(mail: string): StrippedMail {
   const lines = mail.replace(/\r\n?/g, '\n').split('\n');
@@ -173,16 +175,17 @@ export function stripQuotes(mail: string): StrippedMail {
 }
 
 function findCut(lines: readonly string[]): Cut | undefined {
+  let attributions = 0;
   for (const [index, line] of lines.entries()) {
     const text = line.trim();
     if (text === '' || text.startsWith('>')) continue;
     if (FORWARDED.test(text)) return { at: index, isForward: true };
     if (ORIGINAL.test(text)) return { at: index, isForward: false };
     if (isHeaderBlock(lines, index)) return { at: startOfBlock(lines, index), isForward: false };
-    const length = attributionLength(lines, index);
-    if (length > 0 && isTopPosted(lines, index, index + length)) {
-      return { at: index, isForward: false };
-    }
+    const length = attributions < MAX_ATTRIBUTIONS ? attributionLength(lines, index) : 0;
+    if (length === 0) continue;
+    attributions += 1;
+    if (isTopPosted(lines, index, index + length)) return { at: index, isForward: false };
   }
   return undefined;
 }
