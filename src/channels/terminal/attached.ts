@@ -26,8 +26,8 @@ type AttachOptions = {
 class GatewayGoneError extends NanobotError {
   override readonly name = 'GatewayGoneError';
   constructor(address: string, cause: unknown) {
-    const kept = t`it answers a question that it received when it runs again`;
-    super('gateway_gone', t`lost the connection to the gateway at ${address}; ${kept}`, { cause });
+    const kept = t`a question that it received is answered later`;
+    super('gateway_gone', t`no answer from the gateway at ${address}; ${kept}`, { cause });
   }
 }
 
