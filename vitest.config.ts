@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { campaign } from './test/support/campaign.ts';
 import { COMPILE_CACHE } from './test/support/compile-cache.ts';
 import { SlowestFirst } from './test/support/slowest-first.ts';
 
@@ -54,7 +55,7 @@ export default defineConfig({
     // Each starts programs and a browser of its own and waits for them: three leave a third of two cores idle.
     maxWorkers: 5,
     sequence: { sequencer: SlowestFirst },
-    testTimeout: 240_000,
+    testTimeout: campaign({ short: 240_000, full: 1_800_000 }),
     hookTimeout: 240_000,
     // A wait ends when its event came; only a fault on a busy machine gets near this.
     expect: { poll: { timeout: 30_000, interval: 20 } },
