@@ -6,6 +6,7 @@ import { render } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import { reasonOf } from './chat/parts.tsx';
+import { Problem } from './controls.tsx';
 
 type LoginApi = { send(path: string, body: object, token?: string): Promise<unknown> };
 
@@ -125,9 +126,7 @@ function LoginDialog({ api, problem, onDone }: DialogProps) {
           required
           spellcheck={false}
         />
-        <p class="problem" role="alert">
-          {shown.value}
-        </p>
+        <Problem text={shown.value} />
         <button type="submit" class="primary">
           {t`Continue`}
         </button>

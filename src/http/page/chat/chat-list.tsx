@@ -5,6 +5,7 @@ import { signal, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ExportedSession, SearchHits } from '../../../features/conversations/rules/views.ts';
+import { Button, Form, Problem, set } from '../controls.tsx';
 import { type Api, IconButton, reasonOf, saveFile } from './parts.tsx';
 
 const CHATS = '/api/v1/chats';
@@ -218,29 +219,18 @@ function Row({ api, chat: one, isCurrent, hasNews, isArchived, refresh, onOpen }
       </div>
       {shown.value === 'actions' && (
         <div class="chat-actions">
-          <button
-            type="button"
-            class="button"
-            onClick={() => {
-              shown.value = 'rename';
-            }}
-          >{t`Rename`}</button>
-          <button type="button" class="button" onClick={() => act(() => exportChat(api, chat))}>
-            {t`Export`}
-          </button>
-          <button type="button" class="button" onClick={() => change({ isArchived: !isArchived })}>
-            {isArchived ? t`Bring back` : t`Archive`}
-          </button>
+          <Button text={t`Rename`} onClick={set(shown, 'rename')} />
+          <Button text={t`Export`} onClick={() => act(() => exportChat(api, chat))} />
+          <Button
+            text={isArchived ? t`Bring back` : t`Archive`}
+            onClick={() => change({ isArchived: !isArchived })}
+          />
         </div>
       )}
       {shown.value === 'rename' && (
         <Rename title={title} onRename={(now) => change({ title: now })} />
       )}
-      {problem.value !== '' && (
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
-      )}
+      <Problem text={problem.value} />
     </li>
   );
 }
@@ -252,10 +242,9 @@ function Rename({ title, onRename }: RenameProps) {
   // Before the next key: what is typed at once belongs to the field.
   useLayoutEffect(() => field.current?.select(), []);
   return (
-    <form
+    <Form
       class="chat-actions"
-      onSubmit={(event) => {
-        event.preventDefault();
+      submit={() => {
         const now = field.current?.value.trim() ?? '';
         if (now !== '') void onRename(now);
       }}
@@ -268,10 +257,8 @@ function Rename({ title, onRename }: RenameProps) {
         defaultValue={title}
         aria-label={t`New title`}
       />
-      <button type="submit" class="button primary">
-        {t`Save`}
-      </button>
-    </form>
+      <Button text={t`Save`} look="primary" type="submit" />
+    </Form>
   );
 }
 

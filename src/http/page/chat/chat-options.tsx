@@ -9,6 +9,7 @@ import type {
   ChatSettings,
   ModelNames,
 } from '../../../features/conversations/rules/chat-views.ts';
+import { Options, Problem, set } from '../controls.tsx';
 import { type Api, Icon, reasonOf } from './parts.tsx';
 
 type Props = {
@@ -91,9 +92,7 @@ export function ChatOptions({ api, chat, settings }: Props) {
         ref={opener}
         aria-expanded={isOpen.value}
         title={t`Model, thinking, mode and approvals`}
-        onClick={() => {
-          isOpen.value = !isOpen.value;
-        }}
+        onClick={set(isOpen, !isOpen.value)}
       >
         <Icon name="options" />
         <bdi class="chat-model">{model}</bdi>
@@ -175,11 +174,7 @@ function OptionsForm({ api, chat, settings, now }: Props & { readonly now: ChatS
               ? t`Default: off`
               : t`Default: ${now.defaultThinking.toLocaleString()} tokens`}
           </option>
-          {steps.map(([tokens, label]) => (
-            <option key={tokens} value={String(tokens)}>
-              {label}
-            </option>
-          ))}
+          <Options of={steps} />
         </select>
       </label>
       <label>
@@ -206,19 +201,13 @@ function OptionsForm({ api, chat, settings, now }: Props & { readonly now: ChatS
             change({ approvals: value as Exclude<ChangedChatSettings['approvals'], undefined> })
           }
         >
-          {POLICIES.map(([name, label]) => (
-            <option key={name} value={name}>
-              {label}
-            </option>
-          ))}
+          <Options of={POLICIES} />
         </select>
       </label>
       <p class="soft">
         {t`From the next message on. Approvals hold in all your chats, the rest in this one.`}
       </p>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
     </fieldset>
   );
 }

@@ -5,6 +5,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
+import { set } from '../controls.tsx';
 import { sizeText } from './file-size.ts';
 import { reasonOf, saveFile, type UploadedFile } from './parts.tsx';
 
@@ -66,9 +67,7 @@ function ShownFile({ file: { media, name, mimeType, sizeBytes }, load }: FilePro
           alt={name}
           src={src.value}
           hidden={!isPictured.value}
-          onLoad={() => {
-            isPictured.value = true;
-          }}
+          onLoad={set(isPictured, true)}
         />
       )}
       {!isPictured.value && (

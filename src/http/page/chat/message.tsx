@@ -6,6 +6,7 @@ import { type ReadonlySignal, type Signal, useComputed, useSignal } from '@preac
 import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
+import { Button } from '../controls.tsx';
 import type { Unsent } from '../outbox.ts';
 import { CopyButton } from './code-block.tsx';
 import type { Amendment, Said } from './events.ts';
@@ -382,12 +383,8 @@ function Editor({ draft, onLeave, onSave }: EditorProps) {
         }}
       />
       <div class="editor-buttons">
-        <button type="button" class="button" onClick={onLeave}>
-          {t`Cancel`}
-        </button>
-        <button type="submit" class="button primary">
-          {t`Save`}
-        </button>
+        <Button text={t`Cancel`} onClick={onLeave} />
+        <Button text={t`Save`} look="primary" type="submit" />
       </div>
     </form>
   );
@@ -400,12 +397,8 @@ function DeleteQuestion({ onKeep, onDelete }: { onKeep(): void; onDelete(): void
     <fieldset class="editor" aria-label={t`Delete this message?`} onKeyDown={onEscape(onKeep)}>
       <p>{t`Delete this message?`}</p>
       <div class="editor-buttons">
-        <button ref={keep} type="button" class="button" onClick={onKeep}>
-          {t`Keep`}
-        </button>
-        <button type="button" class="button danger" onClick={onDelete}>
-          {t`Delete`}
-        </button>
+        <Button text={t`Keep`} ref={keep} onClick={onKeep} />
+        <Button text={t`Delete`} look="danger" onClick={onDelete} />
       </div>
     </fieldset>
   );

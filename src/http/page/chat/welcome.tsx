@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { t } from '/texts.js';
+import { Button, set } from '../controls.tsx';
 import type { ConnectModelProps } from './connect-model.tsx';
 
 const DEMO = 'demo/';
@@ -84,13 +85,7 @@ function DemoNotice({ isFolded, parts, onConnected }: NoticeProps) {
             <p>
               {t`Connect a real model with a key, or a model server on this machine. It is tested first, and answers without a restart.`}
             </p>
-            <button
-              type="button"
-              class="button primary"
-              onClick={() => {
-                isOpen.value = true;
-              }}
-            >{t`Connect a model`}</button>
+            <Button text={t`Connect a model`} look="primary" onClick={set(isOpen, true)} />
           </>
         )}
         {problem.value && <a href="#/setup">{t`Connect a model`}</a>}

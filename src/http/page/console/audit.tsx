@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { AuditList, AuditVerdict } from '../../../features/health/rules/views.ts';
+import { Button, Problem } from '../controls.tsx';
 import { LineWindow } from './line-window.tsx';
 import { useAct, useRead, type ViewProps } from './parts.tsx';
 
@@ -33,19 +34,15 @@ export function Audit({ parts }: ViewProps) {
         {t`Tool calls with effects, approvals, letters, changes of people and of the configuration: a chain in which each entry carries the hash of the one before.`}
       </p>
       {!isOn && <p class="view-problem">{t`Nothing is recorded: telemetry.audit is false.`}</p>}
-      <p class="view-problem" role="alert" hidden={why === ''}>
-        {why}
-      </p>
+      <Problem class="view-problem" text={why} />
       {verdict.value !== undefined && <Verdict verdict={verdict.value} />}
       <div class="actions">
-        <button
-          type="button"
-          class="button primary"
+        <Button
+          text={t`Verify all entries`}
+          look="primary"
           disabled={verdict.value?.kind === 'running'}
           onClick={verify}
-        >
-          {t`Verify all entries`}
-        </button>
+        />
       </div>
       <LineWindow
         label={t`Entries of the audit, newest first`}

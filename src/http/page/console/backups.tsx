@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { BackupEnd, BackupList, BackupState } from '../../../features/backup/rules/views.ts';
+import { Button, Form, filledIn, Options, Problem } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import { Ago, Moment, Shown, useAct, useLive, useRead, type ViewProps } from './parts.tsx';
 
@@ -47,9 +48,7 @@ function BackupCard({ parts, state }: StateProps) {
           {t`Failing since`} <Moment at={failing.since} />: {failing.reason}
         </p>
       )}
-      <p class="view-problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Problem class="view-problem" text={problem.value} />
       {running === undefined ? (
         ended !== undefined && <Ended ended={ended} />
       ) : (
@@ -62,14 +61,12 @@ function BackupCard({ parts, state }: StateProps) {
       {isSetUp ? (
         <>
           <div class="actions">
-            <button
-              type="button"
-              class="button primary"
+            <Button
+              text={t`Back up now`}
+              look="primary"
               disabled={running !== undefined}
               onClick={() => post(BACKUPS, {})}
-            >
-              {t`Back up now`}
-            </button>
+            />
           </div>
           <Kept state={state} parts={parts} post={post} />
           <details>
@@ -159,15 +156,12 @@ function Kept({ state, parts, post }: ActProps) {
                     {verified?.id === id && (verified.ok ? t`, tested` : t`, failed the test`)}
                   </span>
                 </span>
-                <button
-                  type="button"
-                  class="button"
+                <Button
+                  text={t`Test`}
                   disabled={running !== undefined}
                   aria-label={t`Test the back-up ${id}`}
                   onClick={() => post(`${BACKUPS}/${encodeURIComponent(id)}/verify`, body)}
-                >
-                  {t`Test`}
-                </button>
+                />
               </li>
             ))}
           </ul>
@@ -197,17 +191,13 @@ function Kept({ state, parts, post }: ActProps) {
 function PlaceForm({ state, post }: Omit<ActProps, 'parts'>) {
   const { place, suggestedPlace, every, keep, running } = state;
 
-  async function submit(event: SubmitEvent) {
-    event.preventDefault();
-    const { currentTarget } = event;
-    if (!(currentTarget instanceof HTMLFormElement)) return;
-    const typed = [...new FormData(currentTarget)].filter(([, value]) => value !== '');
-    await post(BACKUPS, Object.fromEntries(typed));
-  }
-
   const chosen = every === '' && place !== '' ? 'never' : every || 'day';
   return (
-    <form class="fields" aria-label={t`Place and schedule of back-ups`} onSubmit={submit}>
+    <Form
+      class="fields"
+      aria-label={t`Place and schedule of back-ups`}
+      submit={(typed) => post(BACKUPS, filledIn(typed))}
+    >
       <label class="field-label">
         {t`Folder on the gateway’s machine, or s3://bucket/prefix`}
         <input
@@ -227,14 +217,7 @@ function PlaceForm({ state, post }: Omit<ActProps, 'parts'>) {
           {every !== '' && EVERY[every] === undefined && (
             <option value={every}>{t`every ${every}`}</option>
           )}
-          {Object.entries(EVERY).map(([value, text]) => (
-            <option key={value} value={value} selected={value === chosen}>
-              {text}
-            </option>
-          ))}
-          <option value="never" selected={chosen === 'never'}>
-            {t`only on request`}
-          </option>
+          <Options of={[...Object.entries(EVERY), ['never', t`only on request`]]} chosen={chosen} />
         </select>
       </label>
       <details>
@@ -249,10 +232,13 @@ function PlaceForm({ state, post }: Omit<ActProps, 'parts'>) {
         </label>
       </details>
       <div class="actions">
-        <button type="submit" class="button primary" disabled={running !== undefined}>
-          {place === '' ? t`Make the first back-up` : t`Save and back up now`}
-        </button>
+        <Button
+          text={place === '' ? t`Make the first back-up` : t`Save and back up now`}
+          look="primary"
+          type="submit"
+          disabled={running !== undefined}
+        />
       </div>
-    </form>
+    </Form>
   );
 }

@@ -12,6 +12,7 @@ import {
   joinPath,
   valueAt,
 } from '../../../kernel/config/json-paths.ts';
+import { Button, Problem } from '../controls.tsx';
 import {
   changedWithin,
   type Draft,
@@ -118,9 +119,7 @@ function Inside({ setting, form }: Shown) {
             <Field setting={one} form={form} />
           )}
           {isNamed && !form.isReadOnly && (
-            <button type="button" class="button" onClick={() => form.change(one.path, {})}>
-              {t`Remove ${one.name}`}
-            </button>
+            <Button text={t`Remove ${one.name}`} onClick={() => form.change(one.path, {})} />
           )}
         </div>
       ))}
@@ -161,9 +160,7 @@ function AddEntry({ setting, form }: Shown) {
           name.value = currentTarget.value.trim();
         }}
       />
-      <button type="submit" class="button" disabled={!isUsable}>
-        {t`Add`}
-      </button>
+      <Button text={t`Add`} type="submit" disabled={!isUsable} />
     </form>
   );
 }
@@ -224,14 +221,12 @@ function Field({ setting, form }: Shown) {
         <Control setting={setting} form={form} id={id} />
         <Problems problems={problems} />
         {hasDefault && isChanged(setting, current) && (
-          <button
-            type="button"
-            class="button small"
+          <Button
+            text={t`Use the default`}
+            look="small"
             aria-label={t`Use the default of ${path}`}
             onClick={() => form.change(path, {})}
-          >
-            {t`Use the default`}
-          </button>
+          />
         )}
       </div>
     </div>
@@ -421,9 +416,7 @@ function JsonControl(props: ControlProps) {
           }
         }}
       />
-      <p class="problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
     </>
   );
 }
@@ -457,28 +450,24 @@ function SecretControl(props: ControlProps) {
       ) : (
         !form.isReadOnly && (
           <div class="actions">
-            <button
+            <Button
+              text={isSet ? t`Replace` : t`Set`}
+              look="small"
               id={id}
-              type="button"
-              class="button small"
               aria-label={isSet ? t`Replace ${path}` : t`Set ${path}`}
               aria-describedby={`${id}-hint`}
               onClick={() => {
                 isTyping.value = true;
                 setTimeout(() => document.getElementById(id)?.focus());
               }}
-            >
-              {isSet ? t`Replace` : t`Set`}
-            </button>
+            />
             {isSet && (
-              <button
-                type="button"
-                class="button small"
+              <Button
+                text={t`Clear`}
+                look="small"
                 aria-label={t`Clear ${path}`}
                 onClick={() => form.change(path, {})}
-              >
-                {t`Clear`}
-              </button>
+              />
             )}
           </div>
         )

@@ -1,6 +1,5 @@
 // Earlier versions of the configuration, each with what it changed; one of them can be put in force again.
 
-import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { t } from '/texts.js';
 import type {
@@ -8,8 +7,9 @@ import type {
   ShownConfiguration,
 } from '../../../features/configuration/rules/views.ts';
 import type { JsonValue } from '../../../kernel/config/json-paths.ts';
+import { Button, Problem } from '../controls.tsx';
 import { MASK } from './configuration-fields.ts';
-import { Moment, type PageParts, useAct, useRead } from './parts.tsx';
+import { Moment, type PageParts, ReadWhenOpen, useAct } from './parts.tsx';
 
 const CONFIGURATION = '/api/v1/configuration';
 
@@ -20,32 +20,30 @@ type HistoryProps = {
   readonly restored: (shown: ShownConfiguration) => void;
 };
 
-/** Read when it is opened, and again when the file changes. */
-export function History({ parts, version, restored }: HistoryProps) {
-  const isOpen = useSignal(false);
-  const address = isOpen.value ? `${CONFIGURATION}/history` : undefined;
-  const { found, problem: unread } = useRead<ConfigurationHistory>(parts, address, version);
+export function History(props: HistoryProps) {
+  return (
+    <ReadWhenOpen<ConfigurationHistory>
+      parts={props.parts}
+      title={t`History`}
+      class="card"
+      path={`${CONFIGURATION}/history`}
+      version={props.version}
+      show={({ versions }) => <Versions {...props} versions={versions} />}
+    />
+  );
+}
+
+function Versions({ versions, parts, version, restored }: HistoryProps & ConfigurationHistory) {
   const { isBusy, problem, act } = useAct();
   const restore = (id: string) =>
     act(async () => {
       const shown = await parts.api.postJson(`${CONFIGURATION}/restore`, { id, version });
       restored(shown as ShownConfiguration);
     });
-  const why = problem.value || unread.value;
-  const versions = found.value?.versions ?? [];
   const before = versions.findIndex(({ isCurrent }) => isCurrent) + 1;
   return (
-    <details
-      class="card"
-      onToggle={({ currentTarget }) => {
-        isOpen.value = currentTarget.open;
-      }}
-    >
-      <summary>{t`History`}</summary>
-      <p class="problem" role="alert" hidden={why === ''}>
-        {why}
-      </p>
-      {found.value === undefined && why === '' && <p>{t`Loading…`}</p>}
+    <>
+      <Problem text={problem.value} />
       <ol class="runs">
         {versions.map(({ id, at, isCurrent, changes }, index) => (
           <li key={id} class="config-version" data-version={id}>
@@ -53,14 +51,12 @@ export function History({ parts, version, restored }: HistoryProps) {
               <Moment at={at} /> {isCurrent && <span class="badge">{t`now`}</span>}
             </p>
             {!isCurrent && (
-              <button
-                type="button"
-                class="button small"
+              <Button
+                text={index === before ? t`Undo the last change` : t`Back to this version`}
+                look="small"
                 disabled={isBusy.value}
                 onClick={() => restore(id)}
-              >
-                {index === before ? t`Undo the last change` : t`Back to this version`}
-              </button>
+              />
             )}
             {index === versions.length - 1 ? (
               <p class="soft">{t`The oldest version that is kept.`}</p>
@@ -75,7 +71,7 @@ export function History({ parts, version, restored }: HistoryProps) {
           </li>
         ))}
       </ol>
-    </details>
+    </>
   );
 }
 

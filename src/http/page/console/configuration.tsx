@@ -12,6 +12,7 @@ import type {
   ShownConfiguration,
 } from '../../../features/configuration/rules/views.ts';
 import { changedPaths, type JsonValue, valueAt } from '../../../kernel/config/json-paths.ts';
+import { Button, Problem, Said } from '../controls.tsx';
 import {
   changed,
   type Draft,
@@ -52,9 +53,7 @@ export function Configuration({ parts }: ViewProps) {
   return (
     <Page title={t`Configuration`}>
       <SetupTabs shown="#/configuration" />
-      <p class="view-problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Problem class="view-problem" text={problem.value} />
       <Shown
         live={live}
         show={(shown) =>
@@ -161,9 +160,7 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
 
   return (
     <>
-      <p class="said-so" role="status" hidden={said.value === ''}>
-        {said.value}
-      </p>
+      <Said text={said.value} />
       <ProblemList problems={form.problems} isDraft={problems.length > 0} />
       {isStale && (
         <Conflict
@@ -207,9 +204,7 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
           </div>
         </>
       )}
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       {!isEdited && (
         <History
           parts={parts}
@@ -228,12 +223,13 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
                 ? t`Not saved: ${draft.size}`
                 : t`Not saved: the file as you edited it. The form shows it.`}
             </span>
-            <button type="button" class="button primary" disabled={isBusy.value} onClick={check}>
-              {t`Review the changes`}
-            </button>
-            <button type="button" class="button" onClick={discard}>
-              {t`Discard`}
-            </button>
+            <Button
+              text={t`Review the changes`}
+              look="primary"
+              disabled={isBusy.value}
+              onClick={check}
+            />
+            <Button text={t`Discard`} onClick={discard} />
           </div>
         </div>
       )}
@@ -318,17 +314,13 @@ function Conflict({ base, latest, draft, keep, discard }: ConflictProps) {
         </div>
       ))}
       <div class="actions">
-        <button
-          type="button"
-          class="button primary"
+        <Button
+          text={t`Keep my changes on top of it`}
+          look="primary"
           disabled={latest.written === undefined}
           onClick={keep}
-        >
-          {t`Keep my changes on top of it`}
-        </button>
-        <button type="button" class="button" onClick={discard}>
-          {t`Discard my changes`}
-        </button>
+        />
+        <Button text={t`Discard my changes`} onClick={discard} />
       </div>
     </section>
   );
@@ -356,12 +348,8 @@ function Review(props: {
         </Change>
       ))}
       <div class="actions">
-        <button type="button" class="button primary" disabled={isBusy} onClick={save}>
-          {t`Save`}
-        </button>
-        <button type="button" class="button" onClick={back}>
-          {t`Back to the form`}
-        </button>
+        <Button text={t`Save`} look="primary" disabled={isBusy} onClick={save} />
+        <Button text={t`Back to the form`} onClick={back} />
       </div>
     </section>
   );

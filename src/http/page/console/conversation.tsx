@@ -9,6 +9,7 @@ import type {
   ShownStep,
   ShownTurn,
 } from '../../../features/conversations/rules/views.ts';
+import { Button, Problem } from '../controls.tsx';
 import { Markdown, Moment, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
 import { OwnAnswer, TakeOver } from './take-over.tsx';
 import { Life } from './timeline.tsx';
@@ -98,17 +99,12 @@ export function Conversation({ session, parts }: OneSession) {
                 <p class="empty">{t`Nothing was said since this conversation began anew.`}</p>
               )}
               {(end.hasOlder || end.beganAt !== undefined) && (
-                <button
-                  type="button"
-                  class="button"
+                <Button
+                  text={end.hasOlder ? t`Show earlier messages` : t`Show what was said before /new`}
                   onClick={() => showOlder(first?.turn ?? BEFORE_ALL, end)}
-                >
-                  {end.hasOlder ? t`Show earlier messages` : t`Show what was said before /new`}
-                </button>
+                />
               )}
-              <p class="problem" role="alert">
-                {problem.value}
-              </p>
+              <Problem text={problem.value} />
               <ol class="turns">
                 {all.map((turn) => (
                   <Turn

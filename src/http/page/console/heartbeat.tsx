@@ -7,6 +7,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ShownConfiguration } from '../../../features/configuration/rules/views.ts';
 import type { ShownHeartbeat } from '../../../features/schedule/rules/heartbeat-view.ts';
+import { Button, Form, Problem } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import {
   Moment,
@@ -97,30 +98,23 @@ function Heartbeat({ parts, shown, noteOn }: HeartbeatProps & NoteOn) {
             <dd>{begunAt === undefined ? t`not yet` : <Moment at={begunAt} />}</dd>
           </dl>
           <div class="actions">
-            <button
+            <Button
+              text={t`Edit the list`}
               ref={edit}
-              type="button"
-              class="button"
               onClick={() => {
                 said.value = '';
                 isEditing.value = true;
               }}
-            >
-              {t`Edit the list`}
-            </button>
-            <button
-              type="button"
-              class="button"
+            />
+            <Button
+              text={t`Look now`}
               disabled={isBusy.value || isRunning || !hasTasks}
               onClick={() =>
                 act(() => parts.api.postJson(`${HEARTBEAT}/run`, {}), t`The agent looks at it now.`)
               }
-            >
-              {t`Look now`}
-            </button>
-            <button
-              type="button"
-              class="button"
+            />
+            <Button
+              text={isOn ? t`Switch off` : t`Switch on`}
               disabled={isBusy.value}
               onClick={() =>
                 act(
@@ -128,9 +122,7 @@ function Heartbeat({ parts, shown, noteOn }: HeartbeatProps & NoteOn) {
                   isOn ? t`The heartbeat is off.` : t`The heartbeat is on.`,
                 )
               }
-            >
-              {isOn ? t`Switch off` : t`Switch on`}
-            </button>
+            />
           </div>
           {noteOn('heartbeat.enabled')}
           <Times
@@ -144,9 +136,7 @@ function Heartbeat({ parts, shown, noteOn }: HeartbeatProps & NoteOn) {
       <p class="soft" role="status" hidden={said.value === ''}>
         {said.value}
       </p>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
     </section>
   );
 }
@@ -157,20 +147,15 @@ type TimesProps = NoteOn & {
 };
 
 function Times({ shown, noteOn, save }: TimesProps) {
-  function submit(event: SubmitEvent) {
-    event.preventDefault();
-    const { currentTarget } = event;
-    if (!(currentTarget instanceof HTMLFormElement)) return;
-    const typed = new FormData(currentTarget);
-    void save([
+  const submit = (typed: FormData) =>
+    save([
       ['heartbeat.everyMins', Number(typed.get('everyMins'))],
       ['heartbeat.activeHours', String(typed.get('activeHours')).trim()],
     ]);
-  }
   return (
     <details>
       <summary>{t`Times`}</summary>
-      <form class="person-form" onSubmit={submit}>
+      <Form class="person-form" submit={submit}>
         <label>
           {t`Minutes between two looks`}
           <input
@@ -194,11 +179,9 @@ function Times({ shown, noteOn, save }: TimesProps) {
         </label>
         {noteOn('heartbeat.activeHours')}
         <div class="actions">
-          <button type="submit" class="button">
-            {t`Save`}
-          </button>
+          <Button text={t`Save`} type="submit" />
         </div>
-      </form>
+      </Form>
     </details>
   );
 }
@@ -233,16 +216,10 @@ function Edit({ parts, shown, close }: EditProps) {
           if (key === 'Escape' && !isComposing) close('');
         }}
       />
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       <div class="actions">
-        <button type="button" class="button primary" onClick={save}>
-          {t`Save`}
-        </button>
-        <button type="button" class="button" onClick={() => close('')}>
-          {t`Cancel`}
-        </button>
+        <Button text={t`Save`} look="primary" onClick={save} />
+        <Button text={t`Cancel`} onClick={() => close('')} />
       </div>
     </>
   );

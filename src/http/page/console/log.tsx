@@ -6,6 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { LogPart } from '../../../features/health/rules/views.ts';
 import { followStream } from '../connection.ts';
+import { Options } from '../controls.tsx';
 import { LineWindow } from './line-window.tsx';
 import type { PageParts, ViewProps } from './parts.tsx';
 
@@ -142,11 +143,7 @@ export function Log({ parts }: ViewProps) {
         <label class="field-label">
           {t`From level`}
           <select onChange={({ currentTarget }) => set({ from: Number(currentTarget.value) })}>
-            {LEVELS.map((level, index) => (
-              <option key={level} value={index}>
-                {level}
-              </option>
-            ))}
+            <Options of={LEVELS.map((level, index) => [index, level])} />
           </select>
         </label>
         <label class="field-label">

@@ -10,6 +10,7 @@ import type {
   NoteFolders,
   ShownNote,
 } from '../../../features/memory/rules/views.ts';
+import { Button, Form, Options, Problem, Said, set } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import { FIND, Origins } from './origins.tsx';
 import { Ago, namedInAddress, Page, useAct, useRead, type ViewProps } from './parts.tsx';
@@ -39,9 +40,7 @@ function Notes({ parts }: ViewProps) {
   return (
     <section class="section" aria-labelledby="notes">
       <h2 id="notes">{t`Memory`}</h2>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       {found.value === undefined && problem.value === '' && <p class="loading">{t`Loading…`}</p>}
       {found.value?.isOn === false && (
         <p class="view-problem">
@@ -108,17 +107,12 @@ function Erase({ folders, parts, done }: EraseProps) {
 
   const found = places.value;
   return (
-    <form
+    <Form
       class="card"
       ref={form}
       aria-label={t`Erase something for good`}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void find();
-      }}
-      onInput={() => {
-        places.value = undefined;
-      }}
+      submit={find}
+      onInput={set(places, undefined)}
     >
       <p class="soft">
         {t`Searches the notes, conversations and queues of one person for entries that contain all of the words, and deletes them, as /forget does in a chat.`}
@@ -126,23 +120,20 @@ function Erase({ folders, parts, done }: EraseProps) {
       <label>
         {t`Of whom`}
         <select name="folder">
-          {folders.map(({ folder, name }) => (
-            <option key={folder} value={folder}>
-              {folder === '' ? t`you` : (name ?? folder)}
-            </option>
-          ))}
+          <Options
+            of={folders.map(({ folder, name }) => [
+              folder,
+              folder === '' ? t`you` : (name ?? folder),
+            ])}
+          />
         </select>
       </label>
       <label>
         {t`Words that occur there`}
         <input name="words" required maxLength={500} autocomplete="off" dir="auto" />
       </label>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
-      <p class="said-so" role="status" hidden={said.value === ''}>
-        {said.value}
-      </p>
+      <Problem text={problem.value} />
+      <Said text={said.value} />
       {found !== undefined && (
         <div class="section" role="status">
           <h3>
@@ -166,16 +157,17 @@ function Erase({ folders, parts, done }: EraseProps) {
       )}
       <div class="actions">
         {found === undefined || found.count === 0 ? (
-          <button type="submit" class="button primary" disabled={isBusy.value}>
-            {t`Find it`}
-          </button>
+          <Button text={t`Find it`} look="primary" type="submit" disabled={isBusy.value} />
         ) : (
-          <button type="button" class="button primary" disabled={isBusy.value} onClick={erase}>
-            {t`Delete for good`}
-          </button>
+          <Button
+            text={t`Delete for good`}
+            look="primary"
+            disabled={isBusy.value}
+            onClick={erase}
+          />
         )}
       </div>
-    </form>
+    </Form>
   );
 }
 
@@ -232,12 +224,8 @@ function Note({ path, parts }: ViewProps & { readonly path: string }) {
         </a>
       }
     >
-      <p class="said-so" role="status" hidden={said.value === ''}>
-        {said.value}
-      </p>
-      <p class="problem" role="alert">
-        {problem.value || unread.value}
-      </p>
+      <Said text={said.value} />
+      <Problem text={problem.value || unread.value} />
       {note === undefined && unread.value === '' && <p class="loading">{t`Loading…`}</p>}
       {note !== undefined && (
         <div class="card">
@@ -246,18 +234,8 @@ function Note({ path, parts }: ViewProps & { readonly path: string }) {
               <h2>{t`What changes`}</h2>
               <Difference before={note.text} after={text} />
               <div class="actions">
-                <button type="button" class="button primary" onClick={save}>
-                  {t`Save`}
-                </button>
-                <button
-                  type="button"
-                  class="button"
-                  onClick={() => {
-                    isReviewing.value = false;
-                  }}
-                >
-                  {t`Back to the text`}
-                </button>
+                <Button text={t`Save`} look="primary" onClick={save} />
+                <Button text={t`Back to the text`} onClick={set(isReviewing, false)} />
               </div>
             </>
           ) : (
@@ -278,26 +256,19 @@ function Note({ path, parts }: ViewProps & { readonly path: string }) {
                 <p class="soft">{t`An extract of a conversation; it cannot be edited.`}</p>
               ) : (
                 <div class="actions">
-                  <button
-                    type="button"
-                    class="button primary"
+                  <Button
+                    text={t`Review the change`}
+                    look="primary"
                     disabled={text === note.text}
-                    onClick={() => {
-                      isReviewing.value = true;
-                    }}
-                  >
-                    {t`Review the change`}
-                  </button>
-                  <button
-                    type="button"
-                    class="button"
+                    onClick={set(isReviewing, true)}
+                  />
+                  <Button
+                    text={t`Read again`}
                     onClick={() => {
                       draft.value = undefined;
                       void read();
                     }}
-                  >
-                    {t`Read again`}
-                  </button>
+                  />
                 </div>
               )}
               <Origins path={path} text={note.text} parts={parts} />

@@ -1,10 +1,11 @@
 // A new schedule: the fields of a job, which a sentence can fill in for review.
 
-import { type Signal, useSignal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { DraftJob } from '../../../features/schedule/rules/job-draft.ts';
 import type { ShownJob } from '../../../features/schedule/rules/views.ts';
+import { Button, Form, filledIn, Problem } from '../controls.tsx';
 import { useAct, type ViewProps } from './parts.tsx';
 
 const SCHEDULES = '/api/v1/schedules';
@@ -14,16 +15,17 @@ const MAX_SENTENCE_CHARS = 2000;
 /** A local model may take a while. */
 const DRAFT_TIMEOUT_MS = 90_000;
 
-export type Said = { readonly text: string; readonly isProblem: boolean } | undefined;
-
 export const KINDS: Readonly<Record<ShownJob['kind'], string>> = {
   ask: t`Task for the agent`,
   say: t`Reminder`,
   workflow: t`Workflow`,
 };
-type NewJobProps = ViewProps & { readonly said: Signal<Said>; readonly close: () => void };
+type NewJobProps = ViewProps & {
+  readonly made: (name: string) => void;
+  readonly close: () => void;
+};
 
-export function NewJob({ parts, said, close }: NewJobProps) {
+export function NewJob({ parts, made, close }: NewJobProps) {
   const { isBusy, problem, act } = useAct();
   const form = useRef<HTMLFormElement>(null);
   const when = useRef<HTMLInputElement>(null);
@@ -43,27 +45,21 @@ export function NewJob({ parts, said, close }: NewJobProps) {
     when.current?.focus();
   }
 
-  async function submit(event: SubmitEvent) {
-    event.preventDefault();
-    const { currentTarget } = event;
-    if (!(currentTarget instanceof HTMLFormElement)) return;
-    const typed = [...new FormData(currentTarget)].filter(([, value]) => value !== '');
+  async function submit(typed: FormData) {
     const isDone = await act(async () => {
-      const made = (await parts.api.postJson(SCHEDULES, Object.fromEntries(typed))) as {
-        readonly job: ShownJob;
-      };
-      said.value = { text: t`${made.job.name} is scheduled.`, isProblem: false };
+      const answer = await parts.api.postJson(SCHEDULES, filledIn(typed));
+      made((answer as { readonly job: ShownJob }).job.name);
       close();
     });
     if (!isDone) when.current?.focus();
   }
 
   return (
-    <form
+    <Form
       ref={form}
       class="card"
       aria-label={t`New schedule`}
-      onSubmit={submit}
+      submit={submit}
       onKeyDown={({ key, isComposing }) => {
         if (key === 'Escape' && !isComposing) close();
       }}
@@ -123,18 +119,12 @@ export function NewJob({ parts, said, close }: NewJobProps) {
           <input name="to" autocomplete="off" placeholder="telegram:123456789" />
         </label>
       </details>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       <div class="actions">
-        <button type="submit" class="button primary" disabled={isBusy.value}>
-          {t`Schedule`}
-        </button>
-        <button type="button" class="button" onClick={close}>
-          {t`Cancel`}
-        </button>
+        <Button text={t`Schedule`} look="primary" type="submit" disabled={isBusy.value} />
+        <Button text={t`Cancel`} onClick={close} />
       </div>
-    </form>
+    </Form>
   );
 }
 
@@ -178,18 +168,14 @@ function Sentence({ parts, fill }: SentenceProps) {
             void ask();
           }}
         />
-        <button type="button" class="button" disabled={state.value === 'asked'} onClick={ask}>
-          {t`Fill in`}
-        </button>
+        <Button text={t`Fill in`} disabled={state.value === 'asked'} onClick={ask} />
       </div>
       <p class="soft" role="status" hidden={state.value === 'empty'}>
         {state.value === 'asked' && t`The model reads it…`}
         {state.value === 'filled' &&
           t`Check what was understood, then choose “Schedule”. Nothing is saved yet.`}
       </p>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
     </>
   );
 }

@@ -2,6 +2,7 @@
 
 import { t } from '/texts.js';
 import type { OperationsState } from '../../../features/health/rules/views.ts';
+import { Button, Problem } from '../controls.tsx';
 import { Audit } from './audit.tsx';
 import { Backups } from './backups.tsx';
 import { ChannelHealth } from './channel-health.tsx';
@@ -54,9 +55,7 @@ function Overview({ parts }: ViewProps) {
   const act = (path: string, body: object) => tried(() => parts.api.postJson(path, body));
   return (
     <>
-      <p class="view-problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Problem class="view-problem" text={problem.value} />
       <Shown
         live={live}
         show={(state) => (
@@ -143,13 +142,11 @@ function SetAside({ state: { dead, deadCount }, act }: CardProps) {
         <p class="soft">{t`The oldest ${dead.length} are shown; the buttons below are for all.`}</p>
       )}
       <fieldset class="actions" aria-label={t`About all`}>
-        <button
-          type="button"
-          class="button primary"
+        <Button
+          text={t`Retry all`}
+          look="primary"
           onClick={() => act('/api/v1/dead/retry', { all: true })}
-        >
-          {t`Retry all`}
-        </button>
+        />
         <AskedTwice
           text={t`Delete all…`}
           question={dropText}
@@ -184,12 +181,8 @@ function DeadLetter({ letter, act }: LetterProps) {
         </span>
       </span>
       <span class="actions">
-        <button type="button" class="button" onClick={() => act('/api/v1/dead/retry', ids)}>
-          {t`Retry`}
-        </button>
-        <button type="button" class="button" onClick={() => act('/api/v1/dead/drop', ids)}>
-          {t`Delete`}
-        </button>
+        <Button text={t`Retry`} onClick={() => act('/api/v1/dead/retry', ids)} />
+        <Button text={t`Delete`} onClick={() => act('/api/v1/dead/drop', ids)} />
       </span>
     </li>
   );
@@ -248,14 +241,11 @@ function Doctor({ state: { doctor }, act }: CardProps) {
         </details>
       )}
       <div class="actions">
-        <button
-          type="button"
-          class="button"
+        <Button
+          text={at === undefined ? t`Check now` : t`Check again`}
           disabled={running !== undefined}
           onClick={() => act('/api/v1/doctor', {})}
-        >
-          {at === undefined ? t`Check now` : t`Check again`}
-        </button>
+        />
       </div>
     </section>
   );
@@ -278,11 +268,7 @@ function Trouble({ finding, isBusy, fix }: TroubleProps) {
         {what !== undefined && <span class="detail">{t`The fix: ${what}`}</span>}
         {notFixed !== undefined && <span class="detail problem">{t`Not fixed: ${notFixed}`}</span>}
       </span>
-      {what !== undefined && (
-        <button type="button" class="button" disabled={isBusy} onClick={fix}>
-          {t`Fix`}
-        </button>
-      )}
+      {what !== undefined && <Button text={t`Fix`} disabled={isBusy} onClick={fix} />}
     </li>
   );
 }

@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { ForgetPlaces } from '../../../features/memory/rules/views.ts';
+import { Button, Problem } from '../controls.tsx';
 import { useAct, type ViewProps } from './parts.tsx';
 
 export const FIND = '/api/v1/forget/find';
@@ -40,19 +41,15 @@ function Origin({ fact, folder, parts }: ViewProps & Readonly<Record<'fact' | 'f
     <li>
       <bdi>{fact}</bdi>{' '}
       {found.value === undefined && (
-        <button
-          type="button"
-          class="button small"
+        <Button
+          text={t`Find the conversation`}
+          look="small"
           aria-label={t`Find the conversation of: ${fact}`}
           disabled={isBusy.value}
           onClick={find}
-        >
-          {t`Find the conversation`}
-        </button>
+        />
       )}
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       <div class="soft" role="status">
         {found.value?.length === 0 &&
           (folder === ''

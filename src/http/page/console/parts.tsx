@@ -8,6 +8,7 @@ import { t } from '/texts.js';
 import { RefusedError, type WholeApi } from '../api.ts';
 import type { Markdown as Loaded } from '../chat/markdown.tsx';
 import { followStream, lostText } from '../connection.ts';
+import { Button, Problem, set } from '../controls.tsx';
 import { loadOnUse } from '../new-version.ts';
 
 /** Of the page around the console: the same login and the same care for connections. */
@@ -83,6 +84,33 @@ export function useRead<T>({ api }: PageParts, path: string | undefined, version
     void read();
   }, [path, version]);
   return { found, problem, read };
+}
+
+/** Folded: what `path` answers is read when it is opened, and again when `version` changes. */
+export function ReadWhenOpen<T>(props: {
+  readonly parts: PageParts;
+  readonly title: string;
+  readonly path: string;
+  readonly version?: unknown;
+  readonly class?: string;
+  readonly show: (found: T) => ComponentChildren;
+}) {
+  const { parts, title, path, version, show } = props;
+  const isOpen = useSignal(false);
+  const { found, problem } = useRead<T>(parts, isOpen.value ? path : undefined, version);
+  return (
+    <details
+      class={props.class}
+      onToggle={({ currentTarget }) => {
+        isOpen.value = currentTarget.open;
+      }}
+    >
+      <summary>{title}</summary>
+      <Problem text={problem.value} />
+      {problem.value === '' && found.value === undefined && <p>{t`Loading…`}</p>}
+      {found.value !== undefined && show(found.value)}
+    </details>
+  );
 }
 
 /** What a person does in a part of a view: one thing at a time, and what came of it. */
@@ -185,30 +213,19 @@ export function AskedTwice(props: {
   readonly sure: string;
   readonly onSure: () => unknown;
 }) {
-  const isAsked = useSignal(false);
-  const keep = useRef<HTMLButtonElement>(null);
+  const isAsked = useSignal<boolean | undefined>(undefined);
+  /** The one that asks, or the one that keeps: what was pressed gives its focus to the other. */
+  const other = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
-    if (isAsked.value) keep.current?.focus();
+    if (isAsked.value !== undefined) other.current?.focus();
   }, [isAsked.value]);
-  const ask = (value: boolean) => () => {
-    isAsked.value = value;
-  };
-  if (!isAsked.value) {
-    return (
-      <button type="button" class="button" onClick={ask(true)}>
-        {props.text}
-      </button>
-    );
-  }
+  if (isAsked.value !== true)
+    return <Button text={props.text} ref={other} onClick={set(isAsked, true)} />;
   return (
     <>
       {props.question !== undefined && <span>{props.question}</span>}
-      <button type="button" class="button danger" onClick={() => props.onSure()}>
-        {props.sure}
-      </button>
-      <button ref={keep} type="button" class="button" onClick={ask(false)}>
-        {t`Keep`}
-      </button>
+      <Button text={props.sure} look="danger" onClick={() => props.onSure()} />
+      <Button text={t`Keep`} ref={other} onClick={set(isAsked, false)} />
     </>
   );
 }

@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { RuleList } from '../../../features/approvals/rules/views.ts';
 import type { PeopleView } from '../../../features/people/rules/views.ts';
+import { Button, Form, Options, Problem, Said } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import { Ago, Markdown, Moment, Page, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { type Decide, PersonCard, PolicyChoice, ROLES } from './person.tsx';
@@ -49,12 +50,8 @@ export function People({ parts }: ViewProps) {
 
   return (
     <Page title={t`People`}>
-      <p class="said-so" role="status" tabIndex={-1} ref={answered} hidden={said.value === ''}>
-        {said.value}
-      </p>
-      <p class="view-problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Said text={said.value} tabIndex={-1} ref={answered} />
+      <Problem class="view-problem" text={problem.value} />
       <Shown
         live={live}
         show={(people) => (
@@ -124,14 +121,11 @@ function UnknownSender({ sender, decide }: UnknownSenderProps) {
       </p>
       <fieldset class="actions" aria-label={t`About ${who}`}>
         {DECISIONS.map(([action, label]) => (
-          <button
+          <Button
             key={action}
-            type="button"
-            class="button"
+            text={label}
             onClick={() => decide(`${PEOPLE}/unknown-senders`, { channel, userId, action })}
-          >
-            {label}
-          </button>
+          />
         ))}
       </fieldset>
       <p class="soft">
@@ -153,14 +147,7 @@ function Question({ question, decide }: QuestionProps) {
       </p>
       <fieldset class="actions" aria-label={t`Your answer`}>
         {choices.map(({ label, token }) => (
-          <button
-            key={token}
-            type="button"
-            class="button"
-            onClick={() => decide(`${PEOPLE}/answers`, { token })}
-          >
-            {label}
-          </button>
+          <Button key={token} text={label} onClick={() => decide(`${PEOPLE}/answers`, { token })} />
         ))}
       </fieldset>
     </li>
@@ -203,13 +190,7 @@ function Rules({ rules, decide }: PartProps & RuleList) {
               </dd>
             </dl>
             <fieldset class="actions" aria-label={t`About ${tool}`}>
-              <button
-                type="button"
-                class="button"
-                onClick={() => decide(`${RULES}/${id}/revoke`, {})}
-              >
-                {t`Revoke`}
-              </button>
+              <Button text={t`Revoke`} onClick={() => decide(`${RULES}/${id}/revoke`, {})} />
             </fieldset>
           </li>
         ))}
@@ -217,6 +198,8 @@ function Rules({ rules, decide }: PartProps & RuleList) {
     </section>
   );
 }
+
+const LET_IN_AS = ['trusted', 'guest', 'owner', 'blocked'] as const;
 
 type KnownProps = { readonly people: PeopleView; readonly decide: Decide };
 
@@ -240,11 +223,9 @@ function Known({ people: { persons, personCount }, decide }: KnownProps) {
 function Admissions({ people: { admissions, channels }, decide }: KnownProps) {
   const form = useRef<HTMLFormElement>(null);
 
-  async function letIn(event: SubmitEvent) {
-    event.preventDefault();
-    if (form.current === null) return;
-    const typed = Object.fromEntries(new FormData(form.current));
-    if (await decide(`${PEOPLE}/admissions`, typed)) form.current?.reset();
+  async function letIn(typed: FormData) {
+    const isDone = await decide(`${PEOPLE}/admissions`, Object.fromEntries(typed));
+    if (isDone) form.current?.reset();
   }
 
   return (
@@ -253,15 +234,11 @@ function Admissions({ people: { admissions, channels }, decide }: KnownProps) {
       <p class="soft">
         {t`Before they write, by their id: the number of a Telegram account, a phone number with its country code, a mail address, or a Lark id. Who writes first waits above for your decision.`}
       </p>
-      <form ref={form} class="person-form" aria-labelledby="let-in" onSubmit={letIn}>
+      <Form ref={form} class="person-form" aria-labelledby="let-in" submit={letIn}>
         <label>
           {t`Channel`}
           <select name="channel">
-            {channels.map(({ name, label }) => (
-              <option key={name} value={name}>
-                {label}
-              </option>
-            ))}
+            <Options of={channels.map(({ name, label }) => [name, label])} />
           </select>
         </label>
         <label>
@@ -271,17 +248,13 @@ function Admissions({ people: { admissions, channels }, decide }: KnownProps) {
         <label>
           {t`Role`}
           <select name="role">
-            {(['trusted', 'guest', 'owner', 'blocked'] as const).map((role) => (
-              <option key={role} value={role}>
-                {ROLES[role]}
-              </option>
-            ))}
+            <Options of={LET_IN_AS.map((role) => [role, ROLES[role]])} />
           </select>
         </label>
         <div class="actions">
-          <button type="submit" class="button">{t`Save`}</button>
+          <Button text={t`Save`} type="submit" />
         </div>
-      </form>
+      </Form>
       {admissions.length > 0 && (
         <ul class="runs" aria-label={t`Decided, and no message since`}>
           {admissions.map(({ channel, userId, name, role, at }) => (
@@ -293,14 +266,12 @@ function Admissions({ people: { admissions, channels }, decide }: KnownProps) {
                   <Ago at={at} />
                 </span>
               </span>
-              <button
-                type="button"
-                class="button small"
+              <Button
+                text={t`Undo`}
+                look="small"
                 aria-label={t`Undo for ${userId}`}
                 onClick={() => decide(`${PEOPLE}/admissions`, { channel, userId, role: 'none' })}
-              >
-                {t`Undo`}
-              </button>
+              />
             </li>
           ))}
         </ul>

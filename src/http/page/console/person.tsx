@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { PeopleView, ShownPerson } from '../../../features/people/rules/views.ts';
+import { Button, Form, Options } from '../controls.tsx';
 
 const PEOPLE = '/api/v1/people';
 const AUTOMATIC = 'auto';
@@ -123,11 +124,7 @@ function Settings({ person, decide }: Omit<PersonProps, 'others'>) {
     <label>
       {label}
       <select name={name} defaultValue={before[name]}>
-        {options.map(([value, text]) => (
-          <option key={value} value={value} selected={value === before[name]}>
-            {text}
-          </option>
-        ))}
+        <Options of={options} chosen={before[name]} />
       </select>
     </label>
   );
@@ -138,15 +135,12 @@ function Settings({ person, decide }: Omit<PersonProps, 'others'>) {
     .map((one) => [one, ROLES[one]] as const);
   const isListed = roles.some(([one]) => one === role);
   return (
-    <form
+    <Form
       ref={form}
       key={drawings.value}
       class="person-form"
       aria-label={t`Settings of ${nameOf(person)}`}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save();
-      }}
+      submit={save}
     >
       {choice('role', t`Role`, isListed ? roles : [[role, ROLES[role]], ...roles])}
       {person.approvals !== undefined && choice('approvals', t`Approvals`, POLICIES)}
@@ -167,11 +161,9 @@ function Settings({ person, decide }: Omit<PersonProps, 'others'>) {
       ))}
       <p class="soft">{t`A limit of 0 is no limit; an empty field is as configured.`}</p>
       <div class="actions">
-        <button type="submit" class="button primary">
-          {t`Save`}
-        </button>
+        <Button text={t`Save`} look="primary" type="submit" />
       </div>
-    </form>
+    </Form>
   );
 }
 
@@ -191,18 +183,18 @@ function Channels({ person, others, decide }: PersonProps) {
               {channel} <code>{ids.join(', ')}</code>
             </span>
             {channels.length > 1 && (
-              <button
-                type="button"
-                class="button small"
+              <Button
+                text={
+                  leaving.value === channel
+                    ? t`Really disconnect ${channel}`
+                    : t`Disconnect ${channel}…`
+                }
+                look="small"
                 onClick={() => {
                   if (leaving.value !== channel) leaving.value = channel;
                   else void decide(`${pathOf(person)}/unlink`, { channel });
                 }}
-              >
-                {leaving.value === channel
-                  ? t`Really disconnect ${channel}`
-                  : t`Disconnect ${channel}…`}
-              </button>
+              />
             )}
           </li>
         ))}
@@ -219,21 +211,15 @@ function Channels({ person, others, decide }: PersonProps) {
                 other.value = currentTarget.value;
               }}
             >
-              <option value="">{t`choose`}</option>
-              {further.map((one) => (
-                <option key={one.id} value={one.id}>
-                  {nameOf(one)}
-                </option>
-              ))}
+              <Options
+                of={[['', t`choose`], ...further.map((one) => [one.id, nameOf(one)] as const)]}
+              />
             </select>
-            <button
-              type="button"
-              class="button"
+            <Button
+              text={t`Put together`}
               disabled={other.value === ''}
               onClick={() => decide(`${pathOf(person)}/merge`, { id: other.value })}
-            >
-              {t`Put together`}
-            </button>
+            />
           </div>
         </details>
       )}
@@ -253,11 +239,7 @@ export function PolicyChoice({ id, configured, value, choose }: PolicyProps) {
   const named = POLICIES.find(([policy]) => policy === configured)?.[1] ?? configured;
   return (
     <select id={id} value={value} onChange={({ currentTarget }) => choose(currentTarget.value)}>
-      {POLICIES.map(([policy, label]) => (
-        <option key={policy} value={policy}>
-          {policy === AUTOMATIC ? t`as configured: ${named}` : label}
-        </option>
-      ))}
+      <Options of={[[AUTOMATIC, t`as configured: ${named}`], ...POLICIES.slice(1)]} />
     </select>
   );
 }

@@ -7,6 +7,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import { hasDay, readQuietHours } from '../../../lib/time/quiet-hours.ts';
 import { WEEKDAYS } from '../../../lib/time/zone-time.ts';
+import { Button, Form, Options, Problem } from '../controls.tsx';
 import { useAct } from './parts.tsx';
 
 const DAYS = 7;
@@ -118,12 +119,7 @@ export function QuietHours({ hours, timeZone, note, save }: QuietHoursProps) {
           ? t`Press the first quiet hour, then the last one. Hours over midnight belong to the day on which they begin.`
           : t`Now press the last quiet hour.`}
       </p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (isWhole) void keep(next);
-        }}
-      >
+      <Form submit={() => isWhole && keep(next)}>
         {lines.value.map((line, index) => (
           // Lines have no name but their place.
           <LineFields
@@ -141,32 +137,24 @@ export function QuietHours({ hours, timeZone, note, save }: QuietHoursProps) {
           />
         ))}
         <div class="actions">
-          <button
+          <Button
+            text={t`Save`}
+            look="primary"
             type="submit"
-            class="button primary"
             disabled={isBusy.value || !isWhole || next === hours}
-          >
-            {t`Save`}
-          </button>
-          <button
-            type="button"
-            class="button"
+          />
+          <Button
+            text={t`Other hours on some days`}
             onClick={() => {
               lines.value = [...lines.value, { ...EVERY_DAY, first: 4, last: 5 }];
             }}
-          >
-            {t`Other hours on some days`}
-          </button>
+          />
           {hours !== '' && (
-            <button type="button" class="button" disabled={isBusy.value} onClick={clear}>
-              {t`No quiet hours`}
-            </button>
+            <Button text={t`No quiet hours`} disabled={isBusy.value} onClick={clear} />
           )}
         </div>
-      </form>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      </Form>
+      <Problem text={problem.value} />
     </section>
   );
 }
@@ -187,11 +175,7 @@ function LineFields({ line, change, remove }: LineFieldsProps) {
         value={line[key]}
         onChange={({ currentTarget }) => change({ [key]: Number(currentTarget.value) })}
       >
-        {days.map((name, value) => (
-          <option key={name} value={value}>
-            {name}
-          </option>
-        ))}
+        <Options of={days.map((name, value) => [value, name])} />
       </select>
     </label>
   );
@@ -213,9 +197,7 @@ function LineFields({ line, change, remove }: LineFieldsProps) {
       {clock(t`To`, 'to')}
       {remove !== undefined && (
         <div class="actions">
-          <button type="button" class="button" onClick={remove}>
-            {t`Remove these hours`}
-          </button>
+          <Button text={t`Remove these hours`} onClick={remove} />
         </div>
       )}
     </div>

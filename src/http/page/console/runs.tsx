@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { RunList, ShownRun } from '../../../features/conversations/rules/runs.ts';
+import { Button, Problem, Said } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import {
   Ago,
@@ -83,12 +84,8 @@ function Trees({ parts, list: { runs, currency } }: ViewProps & { readonly list:
   );
   return (
     <>
-      <p ref={status} tabIndex={-1} class="said-so" role="status" hidden={said.value === ''}>
-        {said.value}
-      </p>
-      <p class="view-problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Said text={said.value} ref={status} tabIndex={-1} />
+      <Problem class="view-problem" text={problem.value} />
       {atWork.length === 0 && <Nothing />}
       {branches(atWork)}
       {ended.length > 0 && (
@@ -157,9 +154,8 @@ function Branch({ tree, currency, stop, isTop = false }: BranchProps) {
           </p>
         </div>
         {canStop && (
-          <button
-            type="button"
-            class="button"
+          <Button
+            text={t`Stop`}
             aria-label={t`Stop ${label}`}
             disabled={isBusy.value}
             onClick={async () => {
@@ -167,9 +163,7 @@ function Branch({ tree, currency, stop, isTop = false }: BranchProps) {
               await stop(run);
               isBusy.value = false;
             }}
-          >
-            {t`Stop`}
-          </button>
+          />
         )}
       </div>
       {doing !== undefined && (

@@ -2,20 +2,22 @@
 // what `/cron` and `nanobot cron` do.
 
 import { useSignal } from '@preact/signals';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { JobList, JobRuns, ShownJob } from '../../../features/schedule/rules/views.ts';
+import { Button, Problem, Said, set } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import { HeartbeatCards } from './heartbeat.tsx';
-import { KINDS, NewJob, type Said } from './new-job.tsx';
+import { KINDS, NewJob } from './new-job.tsx';
 import {
+  AskedTwice,
   Moment,
   moneyText,
   Page,
-  problemText,
+  ReadWhenOpen,
   Shown,
+  useAct,
   useLive,
-  useRead,
   type ViewProps,
 } from './parts.tsx';
 import { ScheduleTabs } from './runs.tsx';
@@ -41,7 +43,7 @@ const CHANGED: Readonly<Record<Change, (name: string) => string>> = {
 export function Schedules({ parts }: ViewProps) {
   const live = useLive<JobList>(parts, FIRST_ASKED.schedules.live);
   const isAdding = useSignal(false);
-  const said = useSignal<Said>(undefined);
+  const { said, problem, act } = useAct();
   const opener = useRef<HTMLButtonElement>(null);
 
   const close = () => {
@@ -50,35 +52,36 @@ export function Schedules({ parts }: ViewProps) {
   };
 
   async function change({ id, name }: ShownJob, what: Change) {
-    said.value = undefined;
-    try {
-      await parts.api.postJson(`${SCHEDULES}/${encodeURIComponent(id)}/${what}`, {});
-      said.value = { text: CHANGED[what](name), isProblem: false };
-    } catch (error) {
-      said.value = { text: problemText(error), isProblem: true };
-    }
+    const path = `${SCHEDULES}/${encodeURIComponent(id)}/${what}`;
+    await act(() => parts.api.postJson(path, {}), CHANGED[what](name));
     // The button may be gone with its job.
     if (what === 'remove') opener.current?.focus();
   }
 
   const action = (
-    <button
+    <Button
+      text={t`New schedule`}
+      look="primary"
       ref={opener}
-      type="button"
-      class="button primary"
       aria-expanded={isAdding.value}
-      onClick={() => {
-        isAdding.value = !isAdding.value;
-      }}
-    >
-      {t`New schedule`}
-    </button>
+      onClick={set(isAdding, !isAdding.value)}
+    />
   );
   return (
     <Page title={t`Schedules`} actions={action}>
       <ScheduleTabs shown="#/schedules" />
-      {isAdding.value && <NewJob parts={parts} said={said} close={close} />}
-      <Report said={said.value} />
+      {isAdding.value && (
+        <NewJob
+          parts={parts}
+          made={(name) => {
+            said.value = t`${name} is scheduled.`;
+            problem.value = '';
+          }}
+          close={close}
+        />
+      )}
+      <Said text={said.value} />
+      <Problem class="view-problem" text={problem.value} />
       <Shown
         live={live}
         show={({ jobs, isOn }) => (
@@ -99,19 +102,6 @@ export function Schedules({ parts }: ViewProps) {
       />
       <HeartbeatCards parts={parts} />
     </Page>
-  );
-}
-
-function Report({ said }: { readonly said: Said }) {
-  return (
-    <>
-      <p class="said-so" role="status" hidden={said === undefined || said.isProblem}>
-        {said?.isProblem === false && said.text}
-      </p>
-      <p class="view-problem" role="alert" hidden={said?.isProblem !== true}>
-        {said?.isProblem === true && said.text}
-      </p>
-    </>
   );
 }
 
@@ -190,12 +180,6 @@ function Actions(props: {
 }) {
   const { job, change } = props;
   const isBusy = useSignal(false);
-  const isSure = useSignal(false);
-  const remove = useRef<HTMLButtonElement>(null);
-  const keep = useRef<HTMLButtonElement>(null);
-  useLayoutEffect(() => {
-    if (isSure.value) keep.current?.focus();
-  }, [isSure.value]);
 
   async function act(what: Change) {
     isBusy.value = true;
@@ -203,76 +187,43 @@ function Actions(props: {
     isBusy.value = false;
   }
 
-  const button = (what: Change, label: string) => (
-    <button type="button" class="button" disabled={isBusy.value} onClick={() => act(what)}>
-      {label}
-    </button>
-  );
+  const button = (what: Change, label: string) => <Button text={label} onClick={() => act(what)} />;
   return (
-    <fieldset class="actions" aria-label={t`About ${job.name}`}>
-      {isSure.value ? (
-        <>
-          <span>{t`Remove it with its history?`}</span>
-          {button('remove', t`Remove`)}
-          <button
-            ref={keep}
-            type="button"
-            class="button"
-            onClick={() => {
-              isSure.value = false;
-              setTimeout(() => remove.current?.focus());
-            }}
-          >
-            {t`Keep`}
-          </button>
-        </>
-      ) : (
-        <>
-          {job.isRunning ? button('stop', t`Stop`) : button('run', t`Run now`)}
-          {job.isEnabled ? button('disable', t`Pause`) : button('enable', t`Resume`)}
-          <button
-            ref={remove}
-            type="button"
-            class="button"
-            onClick={() => {
-              isSure.value = true;
-            }}
-          >
-            {t`Remove…`}
-          </button>
-        </>
-      )}
+    <fieldset class="actions" aria-label={t`About ${job.name}`} disabled={isBusy.value}>
+      {job.isRunning ? button('stop', t`Stop`) : button('run', t`Run now`)}
+      {job.isEnabled ? button('disable', t`Pause`) : button('enable', t`Resume`)}
+      <AskedTwice
+        text={t`Remove…`}
+        question={t`Remove it with its history?`}
+        sure={t`Remove`}
+        onSure={() => act('remove')}
+      />
     </fieldset>
   );
 }
 
 /** Read when it is opened, and again after each run. */
 function History({ job, parts }: Pick<CardProps, 'job' | 'parts'>) {
-  const isOpen = useSignal(false);
-  const { id, last } = job;
-  const address = isOpen.value ? `${SCHEDULES}/${encodeURIComponent(id)}/runs` : undefined;
-  const { found, problem } = useRead<JobRuns>(parts, address, last?.at);
   return (
-    <details
-      onToggle={({ currentTarget }) => {
-        isOpen.value = currentTarget.open;
-      }}
-    >
-      <summary>{t`History`}</summary>
-      {problem.value !== '' && <p class="problem">{problem.value}</p>}
-      {problem.value === '' && found.value === undefined && <p>{t`Loading…`}</p>}
-      {found.value?.runs.length === 0 && <p>{t`It has not run yet.`}</p>}
-      <ol class="runs">
-        {found.value?.runs.map((run) => (
-          <li key={run.at}>
-            <LastRun last={run} />
-            {run.micros > 0 && (
-              <span class="soft"> {moneyText(run.micros, found.value?.currency ?? '')}</span>
-            )}
-            {run.how === 'done' && run.text !== '' && <pre dir="auto">{run.text}</pre>}
-          </li>
-        ))}
-      </ol>
-    </details>
+    <ReadWhenOpen<JobRuns>
+      parts={parts}
+      title={t`History`}
+      path={`${SCHEDULES}/${encodeURIComponent(job.id)}/runs`}
+      version={job.last?.at}
+      show={({ runs, currency }) => (
+        <>
+          {runs.length === 0 && <p>{t`It has not run yet.`}</p>}
+          <ol class="runs">
+            {runs.map((run) => (
+              <li key={run.at}>
+                <LastRun last={run} />
+                {run.micros > 0 && <span class="soft"> {moneyText(run.micros, currency)}</span>}
+                {run.how === 'done' && run.text !== '' && <pre dir="auto">{run.text}</pre>}
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+    />
   );
 }

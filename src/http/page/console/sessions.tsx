@@ -8,6 +8,7 @@ import type {
   SessionList,
   ShownSession,
 } from '../../../features/conversations/rules/views.ts';
+import { Button, Form, Problem } from '../controls.tsx';
 import { Conversation, SESSIONS } from './conversation.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import { Ago, namedInAddress, Page, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
@@ -28,9 +29,8 @@ function Inbox({ parts }: ViewProps) {
   const live = useLive<SessionList>(parts, FIRST_ASKED.sessions.live);
   const hits = useSignal<SearchHits | undefined>(undefined);
   const { isBusy, problem, act } = useAct();
-  const search = (event: SubmitEvent) => {
-    event.preventDefault();
-    const words = String(new FormData(event.currentTarget as HTMLFormElement).get('words')).trim();
+  const search = (typed: FormData) => {
+    const words = String(typed.get('words')).trim();
     if (words === '') {
       hits.value = undefined;
       return;
@@ -43,7 +43,7 @@ function Inbox({ parts }: ViewProps) {
   return (
     <Page title={t`Inbox`}>
       <search>
-        <form class="line" onSubmit={search}>
+        <Form class="line" submit={search}>
           <input
             type="search"
             name="words"
@@ -56,14 +56,10 @@ function Inbox({ parts }: ViewProps) {
               if (currentTarget.value === '') hits.value = undefined;
             }}
           />
-          <button type="submit" class="button" disabled={isBusy.value}>
-            {t`Search`}
-          </button>
-        </form>
+          <Button text={t`Search`} type="submit" disabled={isBusy.value} />
+        </Form>
       </search>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       {hits.value !== undefined ? (
         <Hits found={hits.value} />
       ) : (

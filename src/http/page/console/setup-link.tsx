@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { LinkEvent } from '../../../features/setup/rules/views.ts';
+import { Button, Form, Problem } from '../controls.tsx';
 import { type PageParts, problemText } from './parts.tsx';
 import { capital, eventsOf, QrCode, Spinner, Stage, TypedCode, Words } from './setup-parts.tsx';
 
@@ -115,7 +116,7 @@ export function LinkAccount({ parts, label, path, onOver }: LinkProps) {
         </p>
       </div>
       <div class="actions">
-        <button type="button" class="button" onClick={onOver}>{t`Close`}</button>
+        <Button text={t`Close`} onClick={onOver} />
       </div>
     </section>
   );
@@ -147,10 +148,13 @@ function Ended({ ending, label, again, onOver }: EndedProps) {
         </>
       )}
       <div class="actions">
-        <button ref={next} type="button" class="button primary" onClick={isDone ? onOver : again}>
-          {isDone ? t`Done` : t`Try again`}
-        </button>
-        {!isDone && <button type="button" class="button" onClick={onOver}>{t`Close`}</button>}
+        <Button
+          text={isDone ? t`Done` : t`Try again`}
+          look="primary"
+          ref={next}
+          onClick={isDone ? onOver : again}
+        />
+        {!isDone && <Button text={t`Close`} onClick={onOver} />}
       </div>
     </section>
   );
@@ -160,11 +164,10 @@ function NumberForm({ onNumber }: { readonly onNumber: (digits: string) => void 
   const problem = useSignal('');
   const field = useRef<HTMLInputElement>(null);
   return (
-    <form
+    <Form
       class="login-number"
       noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
+      submit={() => {
         const typed = field.current?.value ?? '';
         const digits = typed.replace(/[\s./()-]/g, '').replace(/^(?:\+|00)/, '');
         const isNumber = /^[1-9]\d{7,14}$/.test(digits);
@@ -184,11 +187,9 @@ function NumberForm({ onNumber }: { readonly onNumber: (digits: string) => void 
           autocomplete="off"
           placeholder="+49 151 1234567"
         />
-        <button type="submit" class="button">{t`Get a code`}</button>
+        <Button text={t`Get a code`} type="submit" />
       </div>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
-    </form>
+      <Problem text={problem.value} />
+    </Form>
   );
 }

@@ -11,7 +11,8 @@ import type {
   ModelChoices,
   SetupState,
 } from '../../../features/setup/rules/views.ts';
-import { type PageParts, problemText, useAct } from './parts.tsx';
+import { Button, Form, Options, Problem, Said } from '../controls.tsx';
+import { type PageParts, useAct } from './parts.tsx';
 import { Spinner } from './setup-parts.tsx';
 
 const MODELS = '/api/v1/setup/models';
@@ -19,7 +20,6 @@ const LOCAL = 'local/';
 const ADDRESS = 'http://127.0.0.1:8000/v1';
 
 type Wish = { readonly model?: string; readonly apiKey?: string; readonly apiBase?: string };
-type Said = { readonly text: string; readonly isProblem: boolean } | undefined;
 
 type Connecting = {
   readonly connect: (wish: Wish) => Promise<void>;
@@ -34,36 +34,28 @@ export function ModelCard({
   readonly model: SetupState['model'];
 }) {
   const choices = useSignal<ModelChoices | undefined>(undefined);
-  const said = useSignal<Said>(undefined);
+  const { said, problem, act } = useAct();
   const busy = useSignal('');
   const isOpen = useSignal(false);
   const isWanted = isOpen.value || model.isDemo || model.problem !== undefined;
 
-  async function look() {
-    try {
+  const look = () =>
+    act(async () => {
       choices.value = (await parts.api.getJson(MODELS)) as ModelChoices;
-    } catch (error) {
-      said.value = { text: problemText(error), isProblem: true };
-    }
-  }
+    });
 
   useEffect(() => {
     if (isWanted) void look();
   }, [isWanted]);
 
   async function connect(wish: Wish) {
-    said.value = undefined;
     busy.value = t`Sending a test request to ${wish.model ?? t`the model`}…`;
-    try {
-      const done = (await parts.api.postJson(MODELS, wish, {
-        timeoutMs: 75_000,
-      })) as ConnectedModel;
-      const text = t`${done.model} answered in ${done.latencyMs} ms. It answers from the next message on.`;
-      said.value = { text, isProblem: false };
+    await act(async () => {
+      const answer = await parts.api.postJson(MODELS, wish, { timeoutMs: 75_000 });
+      const done = answer as ConnectedModel;
+      said.value = t`${done.model} answered in ${done.latencyMs} ms. It answers from the next message on.`;
       isOpen.value = false;
-    } catch (error) {
-      said.value = { text: problemText(error), isProblem: true };
-    }
+    });
     busy.value = '';
   }
 
@@ -85,25 +77,21 @@ export function ModelCard({
         )}
       </p>
       {model.problem !== undefined && <p class="view-problem">{model.problem}</p>}
-      <p class="said-so" role="status" hidden={said.value?.isProblem !== false}>
-        {said.value?.isProblem === false && said.value.text}
-      </p>
-      <p class="view-problem" role="alert" hidden={said.value?.isProblem !== true}>
-        {said.value?.isProblem === true && said.value.text}
-      </p>
+      <Said text={said.value} />
+      <Problem class="view-problem" text={problem.value} />
       <p class="step-line working" role="status" hidden={busy.value === ''}>
         {busy.value !== '' && <Spinner />} <span>{busy.value}</span>
       </p>
       {!isWanted && (
         <div class="actions">
-          <button
-            type="button"
-            class="button"
+          <Button
+            text={t`Connect another model`}
             onClick={() => {
-              said.value = undefined;
+              said.value = '';
+              problem.value = '';
               isOpen.value = true;
             }}
-          >{t`Connect another model`}</button>
+          />
         </div>
       )}
       {isWanted && choices.value !== undefined && (
@@ -119,7 +107,7 @@ export function ModelCard({
 
 type FoundProps = Connecting & {
   readonly found: ModelChoices['found'];
-  readonly look: () => Promise<void>;
+  readonly look: () => Promise<unknown>;
 };
 
 function Found({ found, look, connect, isBusy }: FoundProps) {
@@ -142,20 +130,17 @@ function Found({ found, look, connect, isBusy }: FoundProps) {
                   : t`${label}, key in ${keyVariable}`}
               </span>
             </span>
-            <button
-              type="button"
-              class="button"
+            <Button
+              text={t`Use`}
               disabled={isBusy}
               aria-label={t`Use ${model}`}
               onClick={() => connect({ model })}
-            >{t`Use`}</button>
+            />
           </li>
         ))}
       </ul>
       <div class="actions">
-        <button type="button" class="button" disabled={isBusy} onClick={look}>
-          {t`Look again`}
-        </button>
+        <Button text={t`Look again`} disabled={isBusy} onClick={look} />
       </div>
     </div>
   );
@@ -168,24 +153,13 @@ function Fields(props: {
   readonly children: ComponentChildren;
 }) {
   return (
-    <form
-      class="part answer"
-      aria-label={props.title}
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (event.currentTarget instanceof HTMLFormElement) {
-          void props.onSubmit(new FormData(event.currentTarget));
-        }
-      }}
-    >
+    <Form class="part answer" aria-label={props.title} submit={props.onSubmit}>
       <h3>{props.title}</h3>
       {props.children}
       <div class="actions">
-        <button type="submit" class="button primary" disabled={props.isBusy}>
-          {t`Test and save`}
-        </button>
+        <Button text={t`Test and save`} look="primary" type="submit" disabled={props.isBusy} />
       </div>
-    </form>
+    </Form>
   );
 }
 
@@ -235,11 +209,7 @@ function WithKey({
             if (model.current !== null) model.current.value = next?.defaultModel ?? '';
           }}
         >
-          {vendors.map((one) => (
-            <option key={one.vendor} value={one.vendor}>
-              {one.label}
-            </option>
-          ))}
+          <Options of={vendors.map((one) => [one.vendor, one.label])} />
         </select>
       </label>
       {keyField(
@@ -308,7 +278,7 @@ function OwnServer({ parts, connect, isBusy }: Connecting & { readonly parts: Pa
           ))}
         </datalist>
         <div ref={form} class="actions">
-          <button type="button" class="button" onClick={list}>{t`List its models`}</button>
+          <Button text={t`List its models`} onClick={list} />
           {models.value !== undefined && models.value.length > 0 && (
             <span
               class="soft"
@@ -316,9 +286,7 @@ function OwnServer({ parts, connect, isBusy }: Connecting & { readonly parts: Pa
             >{t`Choose one in the field: ${models.value.length}`}</span>
           )}
         </div>
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
+        <Problem text={problem.value} />
       </Fields>
     </details>
   );

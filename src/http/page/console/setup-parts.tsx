@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { t } from '/texts.js';
+import { Button } from '../controls.tsx';
 import { readEvents } from '../event-reader.ts';
 import { type PageParts, Tabs } from './parts.tsx';
 
@@ -71,11 +72,7 @@ export function TypedCode({ code }: { readonly code: string }) {
         <output class="login-typed" aria-label={[...code].join(' ')}>
           {shown}
         </output>
-        <button
-          type="button"
-          class="button"
-          onClick={() => navigator.clipboard?.writeText(code)}
-        >{t`Copy`}</button>
+        <Button text={t`Copy`} onClick={() => navigator.clipboard?.writeText(code)} />
       </div>
     </>
   );

@@ -6,6 +6,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { SetupEvent } from '../../../features/setup/rules/views.ts';
+import { Button, Form, Problem } from '../controls.tsx';
 import { type PageParts, problemText, useAct } from './parts.tsx';
 import { capital, eventsOf, QrCode, Spinner, Stage, TypedCode, Words } from './setup-parts.tsx';
 
@@ -132,13 +133,13 @@ export function SetupStep({ parts, title, path, body, onOver }: StepProps) {
       )}
       <div class="actions" hidden={question !== undefined && !isLost}>
         {isLost && (
-          <button
-            type="button"
-            class="button primary"
+          <Button
+            text={t`Try again`}
+            look="primary"
             onClick={() => {
               attempt.value += 1;
             }}
-          >{t`Try again`}</button>
+          />
         )}
         {(question === undefined || isLost) && (
           <Leave isDone={result !== undefined} onOver={onOver} />
@@ -154,14 +155,12 @@ function Leave({ isDone, onOver }: { readonly isDone: boolean; readonly onOver: 
     if (isDone) button.current?.focus();
   }, [isDone]);
   return (
-    <button
+    <Button
+      text={isDone ? t`Done` : t`Close`}
+      look={isDone ? 'primary' : undefined}
       ref={button}
-      type="button"
-      class={isDone ? 'button primary' : 'button'}
       onClick={onOver}
-    >
-      {isDone ? t`Done` : t`Close`}
-    </button>
+    />
   );
 }
 
@@ -241,9 +240,7 @@ function Answer({ parts, question, onAnswered, children }: AnswerProps) {
             {hint !== undefined && <span class="hint">{hint}</span>}
           </button>
         ))}
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
+        <Problem text={problem.value} />
         {children}
       </fieldset>
     );
@@ -257,13 +254,7 @@ function Answer({ parts, question, onAnswered, children }: AnswerProps) {
     'aria-invalid': problem.value !== '',
   } as const;
   return (
-    <form
-      class="answer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send(field.current?.value ?? '');
-      }}
-    >
+    <Form class="answer" submit={() => send(field.current?.value ?? '')}>
       <label for={id}>
         <Words text={message} />
         {form === 'secret' ? (
@@ -272,13 +263,11 @@ function Answer({ parts, question, onAnswered, children }: AnswerProps) {
           <input type="text" autocomplete="off" defaultValue={initial} {...common} />
         )}
       </label>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       <div class="actions">
-        <button type="submit" class="button primary" disabled={isBusy.value}>{t`Continue`}</button>
+        <Button text={t`Continue`} look="primary" type="submit" disabled={isBusy.value} />
         {children}
       </div>
-    </form>
+    </Form>
   );
 }

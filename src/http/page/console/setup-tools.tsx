@@ -7,6 +7,7 @@ import { useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ShownServers } from '../../../features/mcp/rules/views.ts';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
+import { Button, Options, Problem, set } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import { AskedTwice, type PageParts, Shown, useAct, useLive } from './parts.tsx';
 import { SetupStep } from './setup-step.tsx';
@@ -43,16 +44,7 @@ export function StepCard(
         />
       ) : (
         <div class="actions">
-          <button
-            ref={opener}
-            type="button"
-            class="button"
-            onClick={() => {
-              isOpen.value = true;
-            }}
-          >
-            {button}
-          </button>
+          <Button text={button} ref={opener} onClick={set(isOpen, true)} />
         </div>
       )}
     </section>
@@ -147,9 +139,7 @@ function ServerCard({ parts, server }: PartsProps & { readonly server: Server })
         </span>
         <code class="server-origin">{origin}</code>
       </div>
-      <p class="problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       {tools.length > 0 && <Tools tools={tools} />}
       <Trust server={server} isBusy={isBusy.value} onTrust={(trust) => post('', { trust })} />
       {isLoggingIn.value && (
@@ -158,32 +148,21 @@ function ServerCard({ parts, server }: PartsProps & { readonly server: Server })
           title={t`Log in to ${name}`}
           path={`/api/v1/setup/tool-servers/${encodeURIComponent(name)}/login`}
           body={{}}
-          onOver={() => {
-            isLoggingIn.value = false;
-          }}
+          onOver={set(isLoggingIn, false)}
         />
       )}
       {!isLoggingIn.value && (
         <fieldset class="actions" aria-label={t`About ${name}`} disabled={isBusy.value}>
           {state === 'login' && (
-            <button
-              type="button"
-              class="button primary"
-              onClick={() => {
-                isLoggingIn.value = true;
-              }}
-            >{t`Log in`}</button>
+            <Button text={t`Log in`} look="primary" onClick={set(isLoggingIn, true)} />
           )}
           {mayLogIn && state === 'connected' && (
-            <button
-              type="button"
-              class="button"
-              onClick={() => post('/logout', {})}
-            >{t`Log out`}</button>
+            <Button text={t`Log out`} onClick={() => post('/logout', {})} />
           )}
-          <button type="button" class="button" onClick={() => post('', { enabled: !enabled })}>
-            {enabled ? t`Switch off` : t`Switch on`}
-          </button>
+          <Button
+            text={enabled ? t`Switch off` : t`Switch on`}
+            onClick={() => post('', { enabled: !enabled })}
+          />
           <AskedTwice
             text={t`Remove…`}
             sure={t`Remove ${name} for good`}
@@ -236,11 +215,7 @@ function Trust(props: {
           if (chosen !== undefined) onTrust(chosen);
         }}
       >
-        {choices.map(([trust, text]) => (
-          <option key={trust} value={trust}>
-            {text}
-          </option>
-        ))}
+        <Options of={choices} />
       </select>
     </label>
   );

@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { SetupState } from '../../../features/setup/rules/views.ts';
+import { Button, Form, Problem } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import { Page, type PageParts, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { LinkAccount } from './setup-link.tsx';
@@ -91,9 +92,7 @@ function ChannelCard({ parts, channel, isNext }: CardProps) {
         {account !== undefined && <span class="badge">{account}</span>}
       </h2>
       <State channel={channel} />
-      <p class="problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       {task.value === undefined && (
         <Actions channel={channel} isNext={isNext} begin={begin} restart={restart} />
       )}
@@ -155,31 +154,19 @@ function Actions({ channel, isNext, begin, restart }: ActionsProps) {
   const isDown = !mayLink && (state === 'stopped' || state === 'degraded');
   return (
     <fieldset class="actions" aria-label={t`About ${label}`}>
-      {mayLink && (
-        <button type="button" class="button primary" onClick={begin('link')}>{t`Link`}</button>
-      )}
-      {isDown && <button type="button" class="button" onClick={restart}>{t`Restart`}</button>}
+      {mayLink && <Button text={t`Link`} look="primary" onClick={begin('link')} />}
+      {isDown && <Button text={t`Restart`} onClick={restart} />}
       {canSetUp && state === 'off' && (
-        <button
-          type="button"
-          class={isNext ? 'button primary' : 'button'}
-          onClick={begin('set up')}
-        >{t`Set up`}</button>
+        <Button text={t`Set up`} look={isNext ? 'primary' : undefined} onClick={begin('set up')} />
       )}
       {canSetUp && state !== 'off' && (
         <>
-          <button type="button" class="button" onClick={begin('set up')}>
-            {t`Check and pair`}
-          </button>
-          <button type="button" class="button" onClick={begin('anew')}>
-            {t`New login`}
-          </button>
+          <Button text={t`Check and pair`} onClick={begin('set up')} />
+          <Button text={t`New login`} onClick={begin('anew')} />
         </>
       )}
       {name === MAILBOX && state !== 'off' && (
-        <button type="button" class="button" onClick={begin('another')}>
-          {t`Another mailbox`}
-        </button>
+        <Button text={t`Another mailbox`} onClick={begin('another')} />
       )}
     </fieldset>
   );
@@ -201,10 +188,9 @@ function AnotherMailbox({ parts, onOver }: Pick<CardProps, 'parts'> & { onOver: 
     );
   }
   return (
-    <form
+    <Form
       class="answer"
-      onSubmit={(event) => {
-        event.preventDefault();
+      submit={() => {
         account.value = field.current?.value ?? '';
       }}
     >
@@ -213,9 +199,9 @@ function AnotherMailbox({ parts, onOver }: Pick<CardProps, 'parts'> & { onOver: 
         <input ref={field} required maxLength={32} autocomplete="off" autocapitalize="none" />
       </label>
       <div class="actions">
-        <button type="submit" class="button primary">{t`Continue`}</button>
-        <button type="button" class="button" onClick={onOver}>{t`Close`}</button>
+        <Button text={t`Continue`} look="primary" type="submit" />
+        <Button text={t`Close`} onClick={onOver} />
       </div>
-    </form>
+    </Form>
   );
 }

@@ -10,8 +10,9 @@ import type {
   SkillReview,
   SkillText,
 } from '../../../features/skills/rules/views.ts';
+import { Button, Form, Problem, Said, set } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
-import { AskedTwice, problemText, useAct, useRead, type ViewProps } from './parts.tsx';
+import { AskedTwice, ReadWhenOpen, useAct, useRead, type ViewProps } from './parts.tsx';
 
 const SKILLS = '/api/v1/skills';
 
@@ -73,26 +74,17 @@ export function Skills({ parts }: ViewProps) {
     <section class="section" aria-labelledby="skills">
       <div class="view-head">
         <h2 id="skills">{t`Skills`}</h2>
-        <button
+        <Button
+          text={t`Add a skill`}
           ref={opener}
-          type="button"
-          class="button"
           aria-expanded={isAdding.value}
-          onClick={() => {
-            isAdding.value = !isAdding.value;
-          }}
-        >
-          {t`Add a skill`}
-        </button>
+          onClick={set(isAdding, !isAdding.value)}
+        />
       </div>
       <p class="soft">{t`Instructions for kinds of tasks. The agent follows them like your own; they give it no additional rights.`}</p>
       {isAdding.value && <AddSkill parts={parts} added={added} />}
-      <p class="said-so" role="status" hidden={said.value === ''}>
-        {said.value}
-      </p>
-      <p class="problem" role="alert">
-        {problem.value || unread.value}
-      </p>
+      <Said text={said.value} />
+      <Problem text={problem.value || unread.value} />
       <ul class="cards">
         {found.value?.skills.map((skill) => (
           <SkillCard key={skill.name} skill={skill} parts={parts} change={change} choose={choose} />
@@ -123,16 +115,14 @@ function SkillCard({ skill, parts, change, choose }: SkillCardProps) {
       {problem !== undefined && <p class="soft">{t`Missing: ${problem}`}</p>}
       <SkillTextView name={name} parts={parts} />
       <fieldset class="actions" aria-label={t`Use of ${name}`}>
-        <button
-          type="button"
-          class="button"
+        <Button
+          text={state === 'off' ? t`Switch on` : t`Switch off`}
           onClick={() => choose(name, { isOff: state !== 'off' })}
-        >
-          {state === 'off' ? t`Switch on` : t`Switch off`}
-        </button>
-        <button type="button" class="button" onClick={() => choose(name, { isAlways: !isAlways })}>
-          {isAlways ? t`Only when needed` : t`Pin to every prompt`}
-        </button>
+        />
+        <Button
+          text={isAlways ? t`Only when needed` : t`Pin to every prompt`}
+          onClick={() => choose(name, { isAlways: !isAlways })}
+        />
       </fieldset>
       {origin === 'workspace' && (
         <>
@@ -143,9 +133,7 @@ function SkillCard({ skill, parts, change, choose }: SkillCardProps) {
           )}
           <fieldset class="actions" aria-label={t`About ${name}`}>
             {state === 'changed' && (
-              <button type="button" class="button" onClick={() => change(name, 'accept')}>
-                {t`Accept as it is now`}
-              </button>
+              <Button text={t`Accept as it is now`} onClick={() => change(name, 'accept')} />
             )}
             <AskedTwice
               text={t`Remove…`}
@@ -160,25 +148,15 @@ function SkillCard({ skill, parts, change, choose }: SkillCardProps) {
 }
 
 function SkillTextView({ name, parts }: ViewProps & { readonly name: string }) {
-  const shown = useSignal('');
   return (
-    <details
-      onToggle={({ currentTarget }) => {
-        if (!currentTarget.open) return;
-        parts.api.getJson(`${SKILLS}/${encodeURIComponent(name)}`).then(
-          (found) => {
-            const { text, others } = found as SkillText;
-            shown.value = others.length === 0 ? text : `${text}\n\n${others.join('\n')}`;
-          },
-          (error) => {
-            shown.value = problemText(error);
-          },
-        );
-      }}
-    >
-      <summary>{t`Text`}</summary>
-      <pre dir="auto">{shown.value === '' ? t`Loading…` : shown.value}</pre>
-    </details>
+    <ReadWhenOpen<SkillText>
+      parts={parts}
+      title={t`Text`}
+      path={`${SKILLS}/${encodeURIComponent(name)}`}
+      show={({ text, others }) => (
+        <pre dir="auto">{others.length === 0 ? text : `${text}\n\n${others.join('\n')}`}</pre>
+      )}
+    />
   );
 }
 
@@ -193,12 +171,10 @@ function AddSkill({ parts, added }: AddSkillProps) {
 
   const work = (task: (from: SkillPlace) => Promise<void>) =>
     act(async () => task(await placeOf(where.current, archive.current)));
-  const look = (event: SubmitEvent) => {
-    event.preventDefault();
-    void work(async (from) => {
+  const look = () =>
+    work(async (from) => {
       review.value = (await parts.api.postJson(`${SKILLS}/review`, { from })) as SkillReview;
     });
-  };
   const add = () =>
     work(async (from) => {
       const { version, isThere, name } = review.value ?? {};
@@ -210,7 +186,7 @@ function AddSkill({ parts, added }: AddSkillProps) {
 
   const found = review.value;
   return (
-    <form class="card" aria-label={t`Add a skill`} onSubmit={look}>
+    <Form class="card" aria-label={t`Add a skill`} submit={look}>
       <label>
         {t`Where it is`}
         <input
@@ -218,28 +194,17 @@ function AddSkill({ parts, added }: AddSkillProps) {
           autocomplete="off"
           placeholder="owner/repository/folder"
           aria-describedby="where-hint"
-          onInput={() => {
-            review.value = undefined;
-          }}
+          onInput={set(review, undefined)}
         />
       </label>
       <label>
         {t`Or an archive from this device (.tar or .tar.gz, up to 650 KB)`}
-        <input
-          ref={archive}
-          type="file"
-          accept=".tar,.tgz,.gz"
-          onInput={() => {
-            review.value = undefined;
-          }}
-        />
+        <input ref={archive} type="file" accept=".tar,.tgz,.gz" onInput={set(review, undefined)} />
       </label>
       <p class="soft" id="where-hint">
         {t`A folder or .tar.gz file on the machine of the gateway, a URL of one, or a folder on GitHub. Nothing of it is run.`}
       </p>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       {found !== undefined && (
         <div class="section" role="status">
           <h3>
@@ -262,15 +227,16 @@ function AddSkill({ parts, added }: AddSkillProps) {
       )}
       <div class="actions">
         {found === undefined ? (
-          <button type="submit" class="button primary" disabled={isBusy.value}>
-            {t`Review it`}
-          </button>
+          <Button text={t`Review it`} look="primary" type="submit" disabled={isBusy.value} />
         ) : (
-          <button type="button" class="button primary" disabled={isBusy.value} onClick={add}>
-            {t`Add ${found.name}`}
-          </button>
+          <Button
+            text={t`Add ${found.name}`}
+            look="primary"
+            disabled={isBusy.value}
+            onClick={add}
+          />
         )}
       </div>
-    </form>
+    </Form>
   );
 }

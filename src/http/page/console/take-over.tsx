@@ -2,6 +2,7 @@
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
+import { Button, Problem } from '../controls.tsx';
 import { useAct, type ViewProps } from './parts.tsx';
 
 const DRAFT = 'nanobot-answer:';
@@ -16,15 +17,12 @@ export function TakeOver({ path, parts }: AtPath) {
       <span class="problem" role="alert">
         {problem.value}
       </span>
-      <button
-        type="button"
-        class="button"
+      <Button
+        text={t`Take over`}
         disabled={isBusy.value}
         title={t`The agent stops answering here, and you write in its place`}
         onClick={take}
-      >
-        {t`Take over`}
-      </button>
+      />
     </>
   );
 }
@@ -72,21 +70,14 @@ export function OwnAnswer({ path, parts }: AtPath) {
           if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) send(event);
         }}
       />
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       <span class="actions">
-        <button type="submit" class="button primary" disabled={isBusy.value}>
-          {t`Send`}
-        </button>
-        <button
-          type="button"
-          class="button"
+        <Button text={t`Send`} look="primary" type="submit" disabled={isBusy.value} />
+        <Button
+          text={t`Hand back to the agent`}
           disabled={isBusy.value}
           onClick={() => act(() => parts.api.postJson(`${path}/hand-back`, {}))}
-        >
-          {t`Hand back to the agent`}
-        </button>
+        />
         <span class="soft" role="status">
           {said.value}
         </span>

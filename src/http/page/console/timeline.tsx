@@ -1,9 +1,8 @@
 // What happened to a message: how long each part took as a chart, and each step in words.
 
-import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { MessageTrace } from '../../../features/conversations/rules/views.ts';
-import { useRead, type ViewProps } from './parts.tsx';
+import { ReadWhenOpen, type ViewProps } from './parts.tsx';
 import { lengthText } from './tool-details.tsx';
 
 /** Units of the chart's width; a bar is at least as wide as can be seen. */
@@ -23,26 +22,18 @@ const KINDS: Readonly<Record<Span['kind'], string>> = {
 };
 
 export function Life({ message, parts }: ViewProps & { readonly message: string }) {
-  const isOpen = useSignal(false);
-  const address = `/api/v1/messages/${encodeURIComponent(message)}/trace`;
-  const { found, problem } = useRead<MessageTrace>(parts, isOpen.value ? address : undefined);
-  const trace = found.value;
   return (
-    <details
-      onToggle={({ currentTarget }) => {
-        isOpen.value = currentTarget.open;
-      }}
-    >
-      <summary>{t`What happened to this message`}</summary>
-      {problem.value !== '' && <p class="problem">{problem.value}</p>}
-      {problem.value === '' && trace === undefined && <p>{t`Loading…`}</p>}
-      {trace !== undefined && (
+    <ReadWhenOpen<MessageTrace>
+      parts={parts}
+      title={t`What happened to this message`}
+      path={`/api/v1/messages/${encodeURIComponent(message)}/trace`}
+      show={(trace) => (
         <>
           <Chart spans={trace.timeline} />
           <Steps trace={trace} />
         </>
       )}
-    </details>
+    />
   );
 }
 

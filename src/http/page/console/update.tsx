@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { OperationsState } from '../../../features/health/rules/views.ts';
+import { Button, Problem, set } from '../controls.tsx';
 import { Moment, type PageParts, useAct } from './parts.tsx';
 import { Words } from './setup-parts.tsx';
 
@@ -38,9 +39,7 @@ export function UpdatePart({ parts, version, update }: Props) {
       {loaded.current !== version && (
         <p class="said-so">
           {t`The gateway runs another version now than this page.`}{' '}
-          <button type="button" class="button" onClick={() => location.reload()}>
-            {t`Load the page again`}
-          </button>
+          <Button text={t`Load the page again`} onClick={() => location.reload()} />
         </p>
       )}
       {isRunning ? (
@@ -63,17 +62,13 @@ export function UpdatePart({ parts, version, update }: Props) {
           {run?.outcome === undefined && <Said said={update.said} isOpen />}
         </>
       )}
-      <p class="problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
       <p role="status" hidden={said.value === ''}>
         {said.value}
       </p>
       {!isRunning && newer === undefined && (
         <div class="actions">
-          <button type="button" class="button" disabled={isBusy.value} onClick={check}>
-            {t`Look for a newer version`}
-          </button>
+          <Button text={t`Look for a newer version`} disabled={isBusy.value} onClick={check} />
         </div>
       )}
     </div>
@@ -110,31 +105,17 @@ function Offer(props: {
         <div class="actions">
           {isAsked.value ? (
             <>
-              <button
+              <Button
+                text={t`Install ${newer.version} now`}
+                look="primary"
                 ref={sure}
-                type="button"
-                class="button primary"
                 disabled={isBusy}
                 onClick={install}
-              >
-                {t`Install ${newer.version} now`}
-              </button>
-              <button
-                type="button"
-                class="button"
-                onClick={() => {
-                  isAsked.value = false;
-                }}
-              >{t`Later`}</button>
+              />
+              <Button text={t`Later`} onClick={set(isAsked, false)} />
             </>
           ) : (
-            <button
-              type="button"
-              class="button primary"
-              onClick={() => {
-                isAsked.value = true;
-              }}
-            >{t`Update…`}</button>
+            <Button text={t`Update…`} look="primary" onClick={set(isAsked, true)} />
           )}
         </div>
       )}

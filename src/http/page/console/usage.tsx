@@ -7,6 +7,7 @@ import type {
   UsageReport,
   UsageToday,
 } from '../../../features/spending/rules/usage.ts';
+import { Problem } from '../controls.tsx';
 import { Bars } from './chart.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import { Page, Shown, useLive, useRead, type ViewProps } from './parts.tsx';
@@ -32,9 +33,7 @@ export function Usage({ parts }: ViewProps) {
   return (
     <Page title={t`Usage`}>
       <Shown live={live} show={(today) => <Today today={today} />} />
-      <p class="view-problem" role="alert" hidden={problem.value === ''}>
-        {problem.value}
-      </p>
+      <Problem class="view-problem" text={problem.value} />
       {found.value !== undefined && <Report report={found.value} />}
     </Page>
   );
