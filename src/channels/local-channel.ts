@@ -19,6 +19,7 @@ import type {
   ToolActivity,
   TurnOutcome,
 } from '../kernel/message/message.ts';
+import type { AuditLog } from '../kernel/observe/telemetry.ts';
 import type { LocalChannelSpec } from '../kernel/people/persons.ts';
 
 /** The form of a chat and client id: safe in keys, URLs and file names. */
@@ -171,3 +172,7 @@ export const LOCAL_OWNER: PersonSender = {
   id: userId('owner'),
   verified: 'verified',
 };
+
+/** Notes in the audit what an owner does by the page or the API, in the words of a command. */
+export const noteCommand = (audit: AuditLog, ...words: readonly string[]): void =>
+  audit.note({ kind: 'command', fields: { command: words.join(' '), by: LOCAL_OWNER.id } });

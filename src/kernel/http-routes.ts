@@ -2,6 +2,7 @@
 // before it reads the
 // body, and loads the code of a group of routes with the first request for one of them.
 
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -93,6 +94,9 @@ export function valid<T>(schema: z.ZodType<T>, value: unknown): T {
   const what = issue?.message ?? t`is not valid`;
   throw new Refusal(400, 'invalid_request', `${where === '' ? t`The request` : where}: ${what}`);
 }
+
+/** Of a text as it was shown: a change made on top of it is refused if the text changed since. */
+export const versionOf = (shown: string): string => hash('sha256', shown, 'base64url').slice(0, 22);
 
 // The routes under /api/v1: the schema that validates a request, and types the answer, is the one
 // that documents it.

@@ -2,12 +2,12 @@
 
 import { isAbsolute } from 'node:path';
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import { EVERY_PATTERN, KEEP_PATTERN } from '../../kernel/config/limits.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
-import { NanobotError } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
+import { explained } from '../setup/asker.ts';
 import type { BackupRuns } from './backup-runs.ts';
 import { readRecord } from './index.ts';
 import { readPlace } from './places.ts';
@@ -102,14 +102,7 @@ export function backupRoutes(kernel: Kernel, runs: BackupRuns) {
       const text = t`Another back-up is being made or verified. Wait until it has ended.`;
       throw new Refusal(409, 'backup_busy', text);
     }
-    const { audit } = measuring;
-    audit.note({
-      kind: 'command',
-      fields: {
-        command: ['backup', what.what, what.id ?? ''].join(' ').trim(),
-        by: LOCAL_OWNER.id,
-      },
-    });
+    noteCommand(measuring.audit, 'backup', what.what, ...(what.id === undefined ? [] : [what.id]));
     const secret = words === undefined ? {} : { [PASSPHRASE_VARIABLE]: words };
     runs
       .run(what, args, closing.signal, secret)
@@ -120,7 +113,7 @@ export function backupRoutes(kernel: Kernel, runs: BackupRuns) {
   return {
     'GET /api/v1/backups': endpoint(
       { summary: t`The back-ups that are kept, newest first`, answer: backupList },
-      () => explained(list),
+      () => explained(list, () => 409),
     ),
     'GET /api/v1/backups/events': watched(
       {
@@ -151,14 +144,4 @@ export function backupRoutes(kernel: Kernel, runs: BackupRuns) {
         start({ what: 'verify', id }, ['backup', 'verify', id, '--from', await placeNow()], words),
     ),
   } satisfies RouteHandlers;
-}
-
-/** @throws Refusal where the place cannot be read */
-async function explained<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof Refusal || !(error instanceof NanobotError)) throw error;
-    throw new Refusal(409, error.code, error.message);
-  }
 }

@@ -2,7 +2,6 @@
 // refused if the file changed since it was read. The gateway notices the new file as it does an edit by
 // hand, applies it and writes the audit.
 
-import { createHash } from 'node:crypto';
 import { AT_START, appliesAt } from '../../kernel/config/diff.ts';
 import { type Environment, settingVariables } from '../../kernel/config/environment.ts';
 import { EMPTY, newProblems, saveConfig } from '../../kernel/config/files/config-file.ts';
@@ -15,7 +14,13 @@ import { isJsonObject, type JsonObject, readJson } from '../../kernel/config/jso
 import { changedPaths, valueAt, withoutValue, withValue } from '../../kernel/config/json-paths.ts';
 import { migrateConfig } from '../../kernel/config/migration.ts';
 import { maskSecrets, unmasked } from '../../kernel/config/secrets.ts';
-import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
+import {
+  endpoint,
+  Refusal,
+  type RouteHandlers,
+  versionOf,
+  watched,
+} from '../../kernel/http-routes.ts';
 import { ConfigError, type ConfigProblem } from '../../kernel/message/errors.ts';
 import { textIfThere } from '../../lib/files/files.ts';
 import { defined } from '../../lib/json/json.ts';
@@ -235,6 +240,3 @@ const shownProblem = ({ path, problem, remedy, line }: ConfigProblem): SettingPr
 
 const invalid = (problems: readonly ConfigProblem[]) =>
   new Refusal(422, 'invalid', problemLines(problems).join('\n'));
-
-const versionOf = (text: string) =>
-  createHash('sha256').update(text).digest('base64url').slice(0, 22);

@@ -2,7 +2,7 @@
 // functions behind these commands; and what the message field completes.
 
 import { z } from 'zod';
-import { LOCAL_CHAT_NAME, LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { LOCAL_CHAT_NAME, noteCommand } from '../../channels/local-channel.ts';
 import type { PersonRecord } from '../../kernel/access/person.ts';
 import type { ApprovalPolicy } from '../../kernel/access/rights.ts';
 import type { CommandInfo } from '../../kernel/commands/command-access.ts';
@@ -83,10 +83,7 @@ export function chatSettingsRoutes(deps: ChatSettingsDeps) {
     }
     if (mode !== undefined) await chooseMode(session, mode, settings);
     if (approvals !== undefined) {
-      audit.note({
-        kind: 'command',
-        fields: { command: ['approvals', approvals].join(' '), by: LOCAL_OWNER.id },
-      });
+      noteCommand(audit, 'approvals', approvals);
       if (!(await deps.approvals.set(chat, approvals)))
         throw new Refusal(409, 'unknown_person', t`Write a first message, then choose this.`);
     }

@@ -2,7 +2,7 @@
 // all that it started, by the functions behind `/kill` and `/workflow cancel`.
 
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
@@ -76,8 +76,7 @@ export function runRoutes(deps: RunRoutesDeps) {
       if (kind === 'workflow') await deps.workflows.cancel(each);
       else await deps.subagents.kill(each, 'all');
       const words = kind === 'workflow' ? ['workflow', 'cancel', each] : ['kill', each];
-      const command = words.join(' ');
-      deps.audit.note({ kind: 'command', fields: { command, by: LOCAL_OWNER.id } });
+      noteCommand(deps.audit, ...words);
     }
     return running.map((each) => each.id);
   }

@@ -2,7 +2,7 @@
 // `nanobot sessions`; the life of a message as by `/why`.
 
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import type { MessageBus, Trace } from '../../kernel/bus/bus.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { messageId, type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
@@ -117,11 +117,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
     return (await takeOver.isPossible(session)) ? 'agent' : undefined;
   }
 
-  const note = (...words: readonly string[]) =>
-    audit.note({
-      kind: 'command',
-      fields: { command: ['sessions', ...words].join(' '), by: LOCAL_OWNER.id },
-    });
+  const note = (...words: readonly string[]) => noteCommand(audit, 'sessions', ...words);
 
   return {
     'GET /api/v1/sessions': endpoint(

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { statusLine } from '../../channels/channel-lines.ts';
 import type { ConfiguredChannels } from '../../channels/configured-channels.ts';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import { programVersion } from '../../kernel/config/files/home.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
@@ -62,11 +62,7 @@ export function operationsRoutes(deps: OperationsDeps) {
   const { bus, home, clock, live, measuring } = kernel;
   const doctor = createDoctorRuns(kernel);
   const audits = createAuditReader(kernel);
-  const note = (...words: readonly string[]) =>
-    measuring.audit.note({
-      kind: 'command',
-      fields: { command: words.join(' '), by: LOCAL_OWNER.id },
-    });
+  const note = (...words: readonly string[]) => noteCommand(measuring.audit, ...words);
 
   async function chosen(wish: z.output<typeof letters>) {
     return 'ids' in wish ? wish.ids.map(messageId) : (await bus.dead()).map(({ id }) => id);

@@ -2,7 +2,7 @@
 // each, removing one, logging out.
 
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import { endpoint, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import type { NanobotError } from '../../kernel/message/errors.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
@@ -33,11 +33,7 @@ const oneServer = z.object({ name: z.string().min(1).max(100) });
 
 export function serverRoutes(deps: ServerRoutesDeps) {
   const { servers, configured, logins, audit, redact, ...host } = deps;
-  const note = (...command: readonly string[]) =>
-    audit.note({
-      kind: 'command',
-      fields: { command: ['mcp', ...command].join(' '), by: LOCAL_OWNER.id },
-    });
+  const note = (...words: readonly string[]) => noteCommand(audit, 'mcp', ...words);
 
   function shown(name: string, config: ToolServerConfig): Shown {
     const { enabled, trust, url, command } = config;

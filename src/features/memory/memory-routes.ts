@@ -1,12 +1,11 @@
 // Notes over HTTP: listed, read and edited by owners, as with an editor in the workspace. A change is
 // refused if the file changed since it was read.
 
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { LOCAL_OWNER, noteCommand } from '../../channels/local-channel.ts';
 import type { Person } from '../../kernel/access/person.ts';
-import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
+import { endpoint, Refusal, type RouteHandlers, versionOf } from '../../kernel/http-routes.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
@@ -87,10 +86,7 @@ export function memoryRoutes({ reader, persons, audit, isOn, service }: MemoryRo
       throw new Refusal(409, 'changed_meanwhile', message);
     };
     await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
-    audit.note({
-      kind: 'command',
-      fields: { command: ['memory', 'edit', path].join(' '), by: LOCAL_OWNER.id },
-    });
+    noteCommand(audit, 'memory', 'edit', path);
   }
 
   return {
@@ -142,6 +138,3 @@ export function memoryRoutes({ reader, persons, audit, isOn, service }: MemoryRo
 
 const isEditable = (path: string) =>
   path.endsWith(MEMORY_FILE) || /\/\d{4}-\d{2}-\d{2}\.md$/.test(path);
-
-const versionOf = (text: string) =>
-  createHash('sha256').update(text).digest('base64url').slice(0, 22);

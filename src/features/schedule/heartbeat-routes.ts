@@ -1,9 +1,14 @@
 // The heartbeat over HTTP: seen, its file edited, and a look at once.
 
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
-import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
+import {
+  endpoint,
+  Refusal,
+  type RouteHandlers,
+  versionOf,
+  watched,
+} from '../../kernel/http-routes.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -26,12 +31,6 @@ type HeartbeatRoutesDeps = {
 
 export function heartbeatRoutes(deps: HeartbeatRoutesDeps) {
   const { heartbeat, clock, audit } = deps;
-  const note = (action: string) =>
-    audit.note({
-      kind: 'command',
-      fields: { command: ['heartbeat', action].join(' '), by: LOCAL_OWNER.id },
-    });
-
   async function view(): Promise<ShownHeartbeat> {
     const text = (await deps.readFile()) ?? '';
     return {
@@ -70,7 +69,7 @@ export function heartbeatRoutes(deps: HeartbeatRoutesDeps) {
           const message = t`HEARTBEAT.md was changed meanwhile. Your text is not saved.`;
           throw new Refusal(409, 'changed_meanwhile', message);
         });
-        note('edit');
+        noteCommand(audit, 'heartbeat', 'edit');
         return view();
       },
     ),
@@ -87,12 +86,9 @@ export function heartbeatRoutes(deps: HeartbeatRoutesDeps) {
         if (found === 'nothing') {
           throw new Refusal(409, 'no_task', t`There is no task in HEARTBEAT.md. Write one first.`);
         }
-        note('run');
+        noteCommand(audit, 'heartbeat', 'run');
         return view();
       },
     ),
   } satisfies RouteHandlers;
 }
-
-const versionOf = (text: string) =>
-  createHash('sha256').update(text).digest('base64url').slice(0, 22);

@@ -2,7 +2,7 @@
 // service.
 
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
@@ -56,12 +56,6 @@ type ScheduleRoutesDeps = {
 export function scheduleRoutes(deps: ScheduleRoutesDeps) {
   const { service, audit } = deps;
   const shown = (job: Job) => viewOf(job, deps.timeZone());
-  const note = (action: string, id: string) =>
-    audit.note({
-      kind: 'command',
-      fields: { command: ['cron', action, id].join(' '), by: LOCAL_OWNER.id },
-    });
-
   async function view() {
     const jobs = await service.list(OPERATOR);
     return { isOn: deps.isOn(), jobs: jobs.map(({ job }) => shown(job)) };
@@ -99,7 +93,7 @@ export function scheduleRoutes(deps: ScheduleRoutesDeps) {
             throw new Refusal(403, 'check_refused', message);
           }
           const { job } = await service.add({ ...slot, ...wish }, OPERATOR);
-          note('add', job.id);
+          noteCommand(audit, 'cron', 'add', job.id);
           return { job: shown(job) };
         }),
     ),
@@ -117,7 +111,7 @@ export function scheduleRoutes(deps: ScheduleRoutesDeps) {
           if (change === 'stop' && !(await deps.stop(job.id))) {
             throw new Refusal(409, 'not_running', t`The job is not running.`);
           }
-          note(change, job.id);
+          noteCommand(audit, 'cron', change, job.id);
           return { job: shown(job) };
         }),
     ),

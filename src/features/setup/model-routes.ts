@@ -2,7 +2,7 @@
 // and checks as `nanobot onboard`: a real completion, and only then the configuration.
 
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { configChange, isUnchanged } from '../../kernel/config/diff.ts';
 import { secretValues } from '../../kernel/config/secrets.ts';
@@ -64,10 +64,7 @@ export function modelRoutes({ config, models, audit, ...host }: ModelRoutesDeps)
     const proof = await proveModelOf(host, draft).catch(masked(draft));
     const before = models.current();
     await save(host, settings);
-    audit.note({
-      kind: 'command',
-      fields: { command: ['setup', 'model', proof.model].join(' '), by: LOCAL_OWNER.id },
-    });
+    noteCommand(audit, 'setup', 'model', proof.model);
     const until = clock.monotonic() + IN_FORCE_MS;
     const isChanged = !isUnchanged(configChange(config(), await currentConfig(host)));
     while (isChanged && models.current() === before && clock.monotonic() < until) {

@@ -9,7 +9,7 @@ import {
 } from '../../channels/channel-routes.ts';
 import { channelStep } from '../../channels/channel-steps.ts';
 import { CHANNELS } from '../../channels/index.ts';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import { mayHaveSeveral } from '../../kernel/config/config.ts';
 import { accountName } from '../../kernel/config/settings-fields.ts';
 import {
@@ -61,11 +61,7 @@ export function setupRoutes(deps: SetupRoutesDeps) {
     channels: channels.channels().map(shownChannel),
     ...extras(),
   });
-  const note = (...command: readonly string[]) =>
-    audit.note({
-      kind: 'command',
-      fields: { command: command.join(' '), by: LOCAL_OWNER.id },
-    });
+  const note = (...words: readonly string[]) => noteCommand(audit, ...words);
   const following = (
     begin: (asker: Asker) => Promise<readonly [title: string, step: Step]>,
     anew: boolean,

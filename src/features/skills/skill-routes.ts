@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { t } from '../../lib/texts.ts';
@@ -52,11 +52,7 @@ type SkillRoutesDeps = {
 };
 
 export function skillRoutes({ care, audit }: SkillRoutesDeps) {
-  const note = (...words: readonly string[]) =>
-    audit.note({
-      kind: 'command',
-      fields: { command: ['skills', ...words].join(' '), by: LOCAL_OWNER.id },
-    });
+  const note = (...words: readonly string[]) => noteCommand(audit, 'skills', ...words);
   const list = async () => ({ skills: (await (await care()).skills.list()).map(skillView) });
 
   async function look(from: z.output<typeof place>) {

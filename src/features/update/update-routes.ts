@@ -2,7 +2,7 @@
 // events of operations show how it goes.
 
 import { z } from 'zod';
-import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import { noteCommand } from '../../channels/local-channel.ts';
 import { programVersion } from '../../kernel/config/files/home.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, type RouteHandlers } from '../../kernel/http-routes.ts';
@@ -47,10 +47,7 @@ export function updateRoutes(
       () =>
         explained(async () => {
           await updates.start();
-          measuring.audit.note({
-            kind: 'command',
-            fields: { command: 'update', by: LOCAL_OWNER.id },
-          });
+          noteCommand(measuring.audit, 'update');
           return { result: 'started' } as const;
         }, conflict),
     ),
