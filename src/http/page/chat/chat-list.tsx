@@ -5,8 +5,9 @@ import { signal, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ExportedSession, SearchHits } from '../../../features/conversations/rules/views.ts';
+import { useAct } from '../console/parts.tsx';
 import { Button, Form, Problem, set } from '../controls.tsx';
-import { type Api, IconButton, reasonOf, saveFile } from './parts.tsx';
+import { type Api, IconButton, saveFile, storedObject } from './parts.tsx';
 
 const CHATS = '/api/v1/chats';
 const REFRESH_MS = 30_000;
@@ -32,7 +33,7 @@ export function createChatList(api: ListApi, onOpen: () => void) {
   const chats = signal<readonly Chat[]>([]);
   const archived = signal<readonly Chat[] | undefined>(undefined);
   const current = signal<string | undefined>(undefined);
-  const seen = signal(readSeen());
+  const seen = signal(storedObject<number>(SEEN_KEY));
 
   function noteSeen() {
     const known = { ...seen.value };
@@ -170,20 +171,16 @@ type RowProps = {
 function Row({ api, chat: one, isCurrent, hasNews, isArchived, refresh, onOpen }: RowProps) {
   const { chat, title, updatedAt } = one;
   const shown = useSignal<'row' | 'actions' | 'rename'>('row');
-  const problem = useSignal('');
+  const { problem, act: tried } = useAct();
   const isOpen = shown.value !== 'row';
   const name = title === '' ? t`Untitled` : title;
 
-  async function act(work: () => Promise<unknown>) {
-    problem.value = '';
-    try {
+  const act = (work: () => Promise<unknown>) =>
+    tried(async () => {
       await work();
       shown.value = 'row';
       await refresh();
-    } catch (error) {
-      problem.value = reasonOf(error);
-    }
-  }
+    });
   const change = (changed: object) => act(() => api.postJson(`${CHATS}/${chat}`, changed));
 
   return (
@@ -235,7 +232,7 @@ function Row({ api, chat: one, isCurrent, hasNews, isArchived, refresh, onOpen }
   );
 }
 
-type RenameProps = { readonly title: string; onRename(now: string): Promise<void> };
+type RenameProps = { readonly title: string; onRename(now: string): Promise<unknown> };
 
 function Rename({ title, onRename }: RenameProps) {
   const field = useRef<HTMLInputElement>(null);
@@ -271,15 +268,4 @@ async function exportChat(api: ListApi, chat: string) {
 function momentText(at: number): string {
   const isToday = Date.now() - at < DAY_MS && new Date(at).getDate() === new Date().getDate();
   return (isToday ? timeFormat : dayFormat).format(at);
-}
-
-function readSeen(): Readonly<Record<string, number>> {
-  try {
-    const stored: unknown = JSON.parse(localStorage.getItem(SEEN_KEY) ?? '{}');
-    return typeof stored === 'object' && stored !== null
-      ? (stored as Readonly<Record<string, number>>)
-      : {};
-  } catch {
-    return {};
-  }
 }

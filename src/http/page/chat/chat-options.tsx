@@ -9,8 +9,9 @@ import type {
   ChatSettings,
   ModelNames,
 } from '../../../features/conversations/rules/chat-views.ts';
+import { useAct } from '../console/parts.tsx';
 import { Options, Problem, set } from '../controls.tsx';
-import { type Api, Icon, reasonOf } from './parts.tsx';
+import { type Api, Icon } from './parts.tsx';
 
 type Props = {
   readonly api: Pick<Api, 'getJson' | 'postJson'>;
@@ -105,7 +106,7 @@ export function ChatOptions({ api, chat, settings }: Props) {
 
 function OptionsForm({ api, chat, settings, now }: Props & { readonly now: ChatSettings }) {
   const models = useSignal<readonly string[]>([]);
-  const problem = useSignal('');
+  const { problem, act } = useAct();
   const first = useRef<HTMLInputElement>(null);
 
   useLayoutEffect(() => first.current?.focus(), []);
@@ -118,14 +119,10 @@ function OptionsForm({ api, chat, settings, now }: Props & { readonly now: ChatS
     );
   }, []);
 
-  async function change(changed: Partial<ChangedChatSettings>) {
-    problem.value = '';
-    try {
+  const change = (changed: Partial<ChangedChatSettings>) =>
+    act(async () => {
       settings.value = (await api.postJson(settingsPath(chat), changed)) as ChatSettings;
-    } catch (error) {
-      problem.value = reasonOf(error);
-    }
-  }
+    });
 
   const setModel = (typed: string) => change({ model: typed.trim() || 'default' });
   const thinking = now.thinking ?? 'default';

@@ -1,9 +1,9 @@
 // What is typed and not sent, by chat: kept in this browser, so that a reload loses nothing.
 
+import { storedObject } from './parts.tsx';
+
 const KEY = 'nanobot.drafts';
 const MAX_DRAFTS = 50;
-
-type Drafts = Readonly<Record<string, string>>;
 
 export const draftOf = (chat: string): string => read()[chat] ?? '';
 
@@ -19,11 +19,4 @@ export function keepDraft(chat: string, text: string): void {
   }
 }
 
-function read(): Drafts {
-  try {
-    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '{}');
-    return typeof stored === 'object' && stored !== null ? (stored as Drafts) : {};
-  } catch {
-    return {};
-  }
-}
+const read = () => storedObject<string>(KEY);

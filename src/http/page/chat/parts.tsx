@@ -63,6 +63,15 @@ export function IconButton(props: {
 export const reasonOf = (error: unknown): string =>
   error instanceof Error ? error.message : t`The gateway could not be reached. Try again.`;
 
+/** What this browser keeps under the name. */
+export function storedObject<T>(key: string): Readonly<Record<string, T>> {
+  try {
+    return { ...JSON.parse(localStorage.getItem(key) ?? '{}') };
+  } catch {
+    return {};
+  }
+}
+
 /** Saves it under its name. */
 export function saveFile(name: string, content: Blob): void {
   const link = document.createElement('a');

@@ -4,8 +4,10 @@
 import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { SessionTurns, ShownTurn } from '../../../features/conversations/rules/views.ts';
+import { useAct } from '../console/parts.tsx';
 import { ToolDetails, turnFacts } from '../console/tool-details.tsx';
-import { type Api, Icon, reasonOf } from './parts.tsx';
+import { Problem } from '../controls.tsx';
+import { type Api, Icon } from './parts.tsx';
 
 export type ToolActivity = {
   readonly callId: string;
@@ -96,21 +98,16 @@ type OpenedProps = Omit<StepsProps, 'tools'> & { readonly tool: ToolActivity };
 function Opened({ turn, tool, turns }: OpenedProps) {
   const name = `${turn} ${tool.callId}`;
   const found = useSignal<Recorded | undefined>(undefined);
-  const problem = useSignal('');
+  const { problem, act } = useAct();
   const steps = found.value?.turn.steps ?? [];
   const step = steps.find((one) => one.kind === 'tool' && one.call === tool.callId);
 
-  async function look() {
-    problem.value = '';
-    try {
-      const recorded = await turns.load(turn);
-      if (recorded === undefined)
+  const look = () =>
+    act(async () => {
+      found.value = await turns.load(turn);
+      if (found.value === undefined)
         problem.value = t`The conversation began anew since: this is no longer part of it.`;
-      found.value = recorded;
-    } catch (error) {
-      problem.value = reasonOf(error);
-    }
-  }
+    });
 
   return (
     <details
@@ -125,7 +122,7 @@ function Opened({ turn, tool, turns }: OpenedProps) {
         <Line tool={tool} />
       </summary>
       <div class="tool-opened">
-        {problem.value !== '' && <p class="problem">{problem.value}</p>}
+        <Problem text={problem.value} />
         {problem.value === '' && found.value === undefined && <p>{t`Loading…`}</p>}
         {step?.kind === 'tool' && <ToolDetails step={step} />}
         {found.value !== undefined && step === undefined && (

@@ -7,7 +7,7 @@ import { t } from '/texts.js';
 import type { LinkEvent } from '../../../features/setup/rules/views.ts';
 import { Button, Form, Problem } from '../controls.tsx';
 import { type PageParts, problemText } from './parts.tsx';
-import { capital, eventsOf, QrCode, Spinner, Stage, TypedCode, Words } from './setup-parts.tsx';
+import { capital, eventsOf, PhoneLogin, Words } from './setup-parts.tsx';
 
 /** The gateway's clock may differ from the browser's. */
 const MIN_SHOWN_MS = 15_000;
@@ -93,28 +93,13 @@ export function LinkAccount({ parts, label, path, onOver }: LinkProps) {
   }
   return (
     <section class="step" aria-label={t`Link ${label}`}>
-      <div class="login">
-        <Stage>{image.value === undefined ? <Spinner /> : <QrCode image={image.value} />}</Stage>
-        <ol class="login-steps">
-          <li>{t`Open ${label} on the phone whose account you link.`}</li>
-          <li>
-            {t`In its settings (Android: in its menu), choose `}
-            <b>{t`Linked devices › Link a device`}</b>.
-          </li>
-          <li>{t`Point the phone at this code.`}</li>
-        </ol>
+      <PhoneLogin label={label} image={image.value} code={code.value} progress={progress.value}>
         <NumberForm
           onNumber={(number) => {
             asked.value = { phoneNumber: number, attempt: attempt + 1 };
           }}
         />
-        <div class="login-code" aria-live="polite">
-          {code.value !== undefined && <TypedCode code={code.value} />}
-        </div>
-        <p class="login-progress" role="status">
-          {progress.value}
-        </p>
-      </div>
+      </PhoneLogin>
       <div class="actions">
         <Button text={t`Close`} onClick={onOver} />
       </div>

@@ -58,7 +58,7 @@ export function Stage({ children }: { readonly children: ComponentChildren }) {
 export const Spinner = () => <span class="spinner" />;
 
 /** Eight characters in two groups, as the phone's field shows them. */
-export function TypedCode({ code }: { readonly code: string }) {
+function TypedCode({ code }: { readonly code: string }) {
   const half = CODE_LENGTH / 2;
   const shown = code.length === CODE_LENGTH ? `${code.slice(0, half)}-${code.slice(half)}` : code;
   return (
@@ -75,6 +75,39 @@ export function TypedCode({ code }: { readonly code: string }) {
         <Button text={t`Copy`} onClick={() => navigator.clipboard?.writeText(code)} />
       </div>
     </>
+  );
+}
+
+type PhoneLoginProps = {
+  /** The program on the phone. */
+  readonly label: string;
+  readonly image: string | undefined;
+  readonly code: string | undefined;
+  readonly progress: string;
+  readonly children?: ComponentChildren;
+};
+
+/** How a phone links an account: a picture to scan or a code to type. */
+export function PhoneLogin({ label, image, code, progress, children }: PhoneLoginProps) {
+  return (
+    <div class="login">
+      <Stage>{image === undefined ? <Spinner /> : <QrCode image={image} />}</Stage>
+      <ol class="login-steps">
+        <li>{t`Open ${label} on the phone whose account you link.`}</li>
+        <li>
+          {t`In its settings (Android: in its menu), choose `}
+          <b>{t`Linked devices › Link a device`}</b>.
+        </li>
+        <li>{t`Point the phone at this code.`}</li>
+      </ol>
+      {children}
+      <div class="login-code" aria-live="polite">
+        {code !== undefined && <TypedCode code={code} />}
+      </div>
+      <p class="login-progress" role="status">
+        {progress}
+      </p>
+    </div>
   );
 }
 

@@ -8,7 +8,7 @@ import { t } from '/texts.js';
 import type { SetupEvent } from '../../../features/setup/rules/views.ts';
 import { Button, Form, Problem } from '../controls.tsx';
 import { type PageParts, problemText, useAct } from './parts.tsx';
-import { capital, eventsOf, QrCode, Spinner, Stage, TypedCode, Words } from './setup-parts.tsx';
+import { capital, eventsOf, PhoneLogin, QrCode, Spinner, Stage, Words } from './setup-parts.tsx';
 
 type Kind = SetupEvent['kind'];
 type Of<K extends Kind> = Extract<SetupEvent, { readonly kind: K }>;
@@ -23,6 +23,8 @@ type Shown = {
   readonly result?: string | undefined;
 };
 
+/** The only channel whose steps show codes. */
+const PHONE_PROGRAM = 'WhatsApp';
 const NOTHING: Shown = { lines: [], login: {} };
 
 function after(shown: Shown, event: SetupEvent): Shown {
@@ -110,7 +112,12 @@ export function SetupStep({ parts, title, path, body, onOver }: StepProps) {
       </div>
       {link !== undefined && result === undefined && !isLost && <PhoneLink link={link} />}
       {(login.image ?? login.code ?? login.progress) !== undefined && !isLost && (
-        <Codes login={login} />
+        <PhoneLogin
+          label={PHONE_PROGRAM}
+          image={login.image}
+          code={login.code}
+          progress={capital(login.progress ?? '')}
+        />
       )}
       {question !== undefined && !isLost && (
         <Answer
@@ -177,28 +184,6 @@ function PhoneLink({ link: { text, address, image } }: { readonly link: Of<'link
         <p>{address.startsWith('http') ? <Words text={address} /> : <code>{address}</code>}</p>
       </figcaption>
     </figure>
-  );
-}
-
-function Codes({ login: { image, code, progress } }: Pick<Shown, 'login'>) {
-  return (
-    <div class="login">
-      <Stage>{image === undefined ? <Spinner /> : <QrCode image={image} />}</Stage>
-      <ol class="login-steps">
-        <li>{t`Open WhatsApp on the phone whose account you link.`}</li>
-        <li>
-          {t`In its settings (Android: in its menu), choose `}
-          <b>{t`Linked devices › Link a device`}</b>.
-        </li>
-        <li>{t`Point the phone at this code.`}</li>
-      </ol>
-      <div class="login-code" aria-live="polite">
-        {code !== undefined && <TypedCode code={code} />}
-      </div>
-      <p class="login-progress" role="status">
-        {progress === undefined ? '' : capital(progress)}
-      </p>
-    </div>
   );
 }
 
