@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { sized } from '../agent/rules/tokens.ts';
 import { isRepeatable, type Rights } from '../kernel/access/rights.ts';
 import type { Config } from '../kernel/config/config.ts';
+import type { Kernel } from '../kernel/feature.ts';
 import { NanobotError, ToolError, type ToolFailureKind } from '../kernel/message/errors.ts';
 import { wrapUntrusted } from '../kernel/message/untrusted.ts';
 import { within } from '../lib/async.ts';
@@ -12,7 +13,6 @@ import { newBoundary } from '../lib/boundary.ts';
 import { GuardedFileError, type GuardReason } from '../lib/files/guarded-path.ts';
 import { coerceArguments, parseArguments, type ShapeSchema } from '../lib/json/coerce.ts';
 import { canonicalJson } from '../lib/json/json.ts';
-import type { Logger } from '../lib/logger.ts';
 import { SafeFetchError, type SafeFetchReason } from '../lib/net/checked-address.ts';
 import { nearestName, truncateText } from '../lib/text/cut.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -51,13 +51,11 @@ export function toolboxSettings(config: Pick<Config, 'agents' | 'channels' | 'me
 // argument, a failure or a deadline is a result that the model can act on, and every result is cut
 // to the limit here. One of the three places where errors are caught.
 
-type ToolboxDeps = {
+type ToolboxDeps = Pick<Kernel, 'clock' | 'log'> & {
   /** In a stable order; called at every use, because tools of servers come and go. */
   readonly tools: () => readonly Tool[];
   /** Read at every use, so that a changed configuration applies from the next turn on. */
   readonly settings: () => ToolboxSettings;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 /** Above any content that a tool accepts, with room for JSON escapes. */

@@ -4,6 +4,7 @@
 
 import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, previewOf } from '../../kernel/message/message.ts';
@@ -17,7 +18,7 @@ import {
   outcomeMessage,
   payloadHandler,
 } from '../../kernel/questions/question-rows.ts';
-import type { Question, Questions } from '../../kernel/questions/questions.ts';
+import type { Question } from '../../kernel/questions/questions.ts';
 import {
   asciiText,
   durationWords,
@@ -25,9 +26,7 @@ import {
   shownText,
 } from '../../kernel/questions/rules/question-text.ts';
 import { createLanes } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { AllowRules } from './allow-rules.ts';
 import { ruleGiven, ruleHint, TERMS, termLabel } from './allow-rules.ts';
 import {
@@ -44,12 +43,9 @@ import {
   wordsOf,
 } from './approval-rows.ts';
 
-type ApprovalsDeps = {
+type ApprovalsDeps = Pick<Kernel, 'questions' | 'clock' | 'log'> & {
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
-  readonly questions: Questions;
   readonly standing: AllowRules;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** The chat in which an owner is asked who is not in the asking chat. */
   ownerChat(): Promise<ChatRef>;
   /** Whether the work that asked there goes on, or was stopped. */

@@ -14,6 +14,7 @@ import {
 } from '../../kernel/access/person.ts';
 import { narrowed, type Rights } from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { AskTurn } from '../../kernel/guards.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { messageId, type SessionKey, type UserId } from '../../kernel/message/ids.ts';
@@ -34,15 +35,11 @@ import {
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, number, object, place, rowShape, text, texts } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 
-type AsksDeps = {
+type AsksDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly questions: Pick<Questions, 'ask' | 'get' | 'known' | 'toTell' | 'withdraw' | 'drop'>;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 /** A message with the notes about questions that it answers, or that ended before it. */

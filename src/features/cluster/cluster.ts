@@ -4,10 +4,9 @@
 import { createSocket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { Logger } from '../../lib/logger.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { isHomeAddress } from '../../lib/net/address-rules.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { addressOf } from '../../providers/local-site.ts';
 import { LOCAL_VENDORS } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
@@ -24,10 +23,7 @@ import { type FoundHost, findHosts, PeerSet, type PeerSpec } from './peer-set.ts
 import { announcedPorts, serviceQuestion } from './rules/mdns.ts';
 import { discoveryPlaces } from './settings.ts';
 
-export type ClusterParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
+export type ClusterParts = Pick<Kernel, 'live' | 'clock' | 'log'> & {
   readonly rows: ClusterRows;
   tell(text: string): void;
 };

@@ -3,17 +3,16 @@
 // hand, applies it and writes the audit.
 
 import { AT_START, appliesAt } from '../../kernel/config/diff.ts';
-import { type Environment, settingVariables } from '../../kernel/config/environment.ts';
+import { settingVariables } from '../../kernel/config/environment.ts';
 import { EMPTY, newProblems, saveConfig } from '../../kernel/config/files/config-file.ts';
 import { configVersions, keepVersion } from '../../kernel/config/files/config-history.ts';
 import { configJsonSchema } from '../../kernel/config/files/config-schema.ts';
-import type { Home } from '../../kernel/config/files/home.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { problemLines } from '../../kernel/config/issues.ts';
 import { isJsonObject, type JsonObject, readJson } from '../../kernel/config/json.ts';
 import { changedPaths, valueAt, withoutValue, withValue } from '../../kernel/config/json-paths.ts';
 import { migrateConfig } from '../../kernel/config/migration.ts';
 import { maskSecrets, unmasked } from '../../kernel/config/secrets.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import {
   endpoint,
   Refusal,
@@ -42,10 +41,7 @@ import {
   shownConfiguration,
 } from './rules/views.ts';
 
-type ConfigurationRoutesDeps = {
-  readonly live: LiveConfig;
-  readonly home: Home;
-  readonly env: Environment;
+type ConfigurationRoutesDeps = Pick<Kernel, 'live' | 'home' | 'env'> & {
   readonly clock: Pick<Clock, 'sleep'>;
 };
 

@@ -7,6 +7,7 @@ import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import {
   completeSessions,
   hasState,
@@ -26,10 +27,8 @@ import type { Clock } from '../../lib/time/clock.ts';
 /** Where local channels store their messages; see kernel/delivery/manager.ts. */
 const LOCAL_SCOPES = ['channel:web:default', 'channel:terminal:default'];
 
-type CareParts = {
-  readonly home: Home;
+type CareParts = Pick<Kernel, 'home' | 'clock'> & {
   readonly workspace: string;
-  readonly clock: Clock;
   /** Brings what is committed into the files. */
   complete(): Promise<Unwritten>;
   /** Where it exists. */

@@ -24,7 +24,6 @@ import {
 import type { Persons } from '../../kernel/people/persons.ts';
 import { readOnce } from '../../lib/async.ts';
 import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { UPDATES } from '../update/index.ts';
@@ -93,11 +92,9 @@ export async function install(kernel: Kernel): Promise<void> {
 // channel of that person, once. The move is one transaction; a message that may have been delivered
 // is never moved.
 
-type FallbackDeps = {
+type FallbackDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly bus: Pick<MessageBus, 'stranded' | 'divert'>;
   readonly persons: Pick<Persons, 'inChat'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** The enabled accounts. */
   accounts(): readonly AccountName[];
   /** Whether an account, also one of a local channel, delivers messages now. */

@@ -18,7 +18,6 @@ import {
   messageId,
 } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
@@ -49,13 +48,11 @@ type SelfTestStep =
       readonly remedy: string;
     };
 
-type SelfTestDeps = {
+type SelfTestDeps = Pick<Kernel, 'clock' | 'log'> & {
   channels(): readonly TestedChannel[];
   channel(name: AccountName): Channel | undefined;
   /** The chat with an owner on that account. */
   ownerChat(account: AccountName): Promise<ChatRef | undefined>;
-  readonly clock: Clock;
-  readonly log: Logger;
   randomBytes(size: number): Uint8Array;
 };
 

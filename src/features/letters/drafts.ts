@@ -5,6 +5,7 @@
 import type { LetterToPost } from '../../agent/agent.ts';
 import { chatsOf, isSameChat, type Person } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { AskingTurn } from '../../kernel/guards.ts';
 import { type AccountRef, accountName, chatId, messageId } from '../../kernel/message/ids.ts';
 import {
@@ -24,9 +25,7 @@ import {
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import { type AllowRules, TERMS } from '../approvals/index.ts';
 import {
@@ -48,13 +47,11 @@ import {
 } from './letters.ts';
 import { filesOf, mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
 
-type DraftsDeps = {
+type DraftsDeps = Pick<Kernel, 'clock' | 'log'> & {
   /** Chats that letters were sent to, by session key. */
   readonly written: Rows<object>;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
   readonly questions: Pick<Questions, 'ask' | 'get' | 'keep' | 'known'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly targets: Targets;
   readonly standing: AllowRules;
   /** Whether any message was delivered there, in any topic and of any kind. */

@@ -10,13 +10,11 @@ import {
   type Models,
 } from '../../agent/models.ts';
 import { chargedMeter } from '../../agent/side-model.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Owners } from '../../kernel/owners.ts';
 import type { StatusSource } from '../../kernel/status.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import { aborted, type Clock } from '../../lib/time/clock.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import {
   askLocal,
   discoverLocalModels,
@@ -47,10 +45,7 @@ import { LOCAL_ONLY } from './local-only.ts';
 
 export { LOCAL_ONLY } from './local-only.ts';
 
-type LocalModelsParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
+type LocalModelsParts = Pick<Kernel, 'live' | 'clock' | 'log'> & {
   readonly models: Models;
   readonly forAll: ModelForAll;
   readonly only: LocalOnly;

@@ -3,8 +3,8 @@
 // to somebody else and is left alone.
 
 import { once } from 'node:events';
+import type { Kernel } from '../../kernel/feature.ts';
 import { supervise } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import {
   environmentOf,
   isOver,
@@ -12,7 +12,7 @@ import {
   signalProcess,
   spawnGroup,
 } from '../../lib/process-group.ts';
-import { type Clock, orAborted } from '../../lib/time/clock.ts';
+import { orAborted } from '../../lib/time/clock.ts';
 
 export type ServerProgram = {
   readonly label: string;
@@ -25,9 +25,7 @@ export type ServerProgram = {
   started(): void;
 };
 
-type ProgramDeps = {
-  readonly clock: Clock;
-  readonly log: Logger;
+type ProgramDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The working folder of the program. */
   readonly folder: string;

@@ -4,14 +4,13 @@
 import { ArchiveError } from '../../channels/channel.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { LIFETIME_MS } from '../../kernel/questions/question-rows.ts';
 import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { BridgeSummaries } from './bridge-summaries.ts';
 import {
   type BridgedMail,
@@ -37,12 +36,10 @@ const WINDOW_MS = 3_600_000;
 const MAX_SLEEP_MS = 86_400_000;
 const COUNT_KEY = 'count';
 
-type BridgeServiceDeps = {
+type BridgeServiceDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly rows: BridgeRows;
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'send'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly questions: Pick<Questions, 'ask'>;
   readonly summaries: BridgeSummaries;
   ownerChat(): Promise<ChatRef>;

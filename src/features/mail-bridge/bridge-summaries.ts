@@ -4,14 +4,13 @@
 import { z } from 'zod';
 import { SpendingRefusedError } from '../../agent/agent.ts';
 import type { SideModel } from '../../agent/side-model.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { ChatRef, Payer } from '../../kernel/message/message.ts';
 import { MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { createPermits, within } from '../../lib/async.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import { jsonRow, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { MailNote } from './rules/bridge.ts';
 import {
   cleanSummary,
@@ -36,10 +35,8 @@ export type MailToSummarise = Omit<SummaryAsk, 'language'> & {
 /** The part of the background model that is needed here; without tools. */
 export type Summarise = (mail: MailToSummarise, signal: AbortSignal) => Promise<SummaryOutcome>;
 
-type BridgeSummariesDeps = {
+type BridgeSummariesDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly rows: BridgeRows;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly summarise: Summarise;
   ownerChat(): Promise<ChatRef>;
   changed(): void;

@@ -2,22 +2,19 @@
 // or at an address that the owner sends back.
 
 import { z } from 'zod';
-import type { Home } from '../../kernel/config/files/home.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { findRunningGateway } from '../../kernel/home-state.ts';
 import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
 import { consentSecrets, redirectPage } from '../../lib/net/oauth-redirect.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { LoginFailed, type ServerLogin } from './login.ts';
 import type { ToolServerConfig } from './settings.ts';
 import type { ToolServers } from './tool-server.ts';
 import { toolServerLine } from './tooling.ts';
 
-type LoginParts = {
+type LoginParts = Pick<Kernel, 'home' | 'clock'> & {
   readonly servers: ToolServers;
-  readonly home: Home;
   readonly publicUrl: () => string;
-  readonly clock: Clock;
 };
 
 const USAGE = t`Usage: /mcp [login <server> | logout <server>]`;

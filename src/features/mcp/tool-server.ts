@@ -2,12 +2,12 @@
 // and reconnects. The delay between attempts grows. A server that lost its connection keeps its
 // tools while it reconnects.
 
+import type { Kernel } from '../../kernel/feature.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { supervise, within } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import { type Clock, orAborted, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
+import { orAborted, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import type { Provenance } from '../../tools/files/provenance.ts';
 import type { Tool } from '../../tools/tool.ts';
 import {
@@ -21,19 +21,18 @@ import { LoginNeeded, type LoginRows, mayLogIn, ServerLogin } from './login.ts';
 import { createRemoteTools, type RemoteTools } from './remote-tool.ts';
 import type { ToolServerConfig } from './settings.ts';
 
-export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder' | 'login'> & {
-  readonly logins: LoginRows;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly media: Pick<MediaStore, 'put'>;
-  readonly own: Pick<Provenance, 'running'>;
-  /** Masks the values of configured secrets. */
-  readonly redact: (text: string) => string;
-  /** The working folder of a server with this configuration. */
-  folderOf(config: ToolServerConfig): string;
-  /** A server needs a login of the owner, who was not told of it yet. */
-  loginNeeded(name: string): void;
-};
+export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder' | 'login'> &
+  Pick<Kernel, 'clock' | 'log'> & {
+    readonly logins: LoginRows;
+    readonly media: Pick<MediaStore, 'put'>;
+    readonly own: Pick<Provenance, 'running'>;
+    /** Masks the values of configured secrets. */
+    readonly redact: (text: string) => string;
+    /** The working folder of a server with this configuration. */
+    folderOf(config: ToolServerConfig): string;
+    /** A server needs a login of the owner, who was not told of it yet. */
+    loginNeeded(name: string): void;
+  };
 
 const WAITS = { minMs: 1000, maxMs: 300_000, stableMs: 60_000 };
 /** An idle server is pinged; one with calls in progress is not. */

@@ -5,6 +5,7 @@ import { forgetSaid } from '../../channels/web/chat-log.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import {
   channelScope,
@@ -17,7 +18,7 @@ import { type ChatRef, chatRefOf, type InboundMessage } from '../../kernel/messa
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { type DataReach, exportedText, type PersonalData } from '../../kernel/personal-data.ts';
-import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { jsonRows, type Rows } from '../../kernel/rows.ts';
 import {
   findToForget,
   forgetInSessions,
@@ -30,10 +31,9 @@ import { placeOfWords } from '../../kernel/sessions/rules/earlier.ts';
 import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, object, place, rowShape } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { partOf } from '../../lib/text/cut.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
-import { aborted, type Clock } from '../../lib/time/clock.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import { isLocalChannel } from './memory-tools.ts';
 import {
   findInNotes,
@@ -252,12 +252,9 @@ export function createHandedOut({ state, media, reader }: HandedOutDeps) {
 // moment it continues in the background, and the person gets a message at the end. A decided
 // request stays stored until then, so that it is repeated after a crash.
 
-type ErasureDeps = {
+type ErasureDeps = Pick<Kernel, 'rows' | 'clock' | 'log'> & {
   readonly kept: Pick<Forgetting, 'forget' | 'scrub'>;
-  readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'send'>;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 /** An erase request and the chat it came from. */

@@ -25,10 +25,8 @@ import { jsonRows } from '../../kernel/rows.ts';
 import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import { jsonRow, number, object, rowShape, text } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { headOf, keepLastLines } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { quietUntil } from '../../lib/time/quiet-hours.ts';
 import {
   BACKUPS_FOLDER,
@@ -307,10 +305,8 @@ export type ReflectionSettings = {
   readonly apply: 'ask' | 'write';
 };
 
-type ReflectionClockDeps = {
+type ReflectionClockDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly state: KeyValueStore;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** Changes when another process has written. */
   revision(): number;
   settings(): ReflectionSettings;

@@ -3,12 +3,10 @@
 
 import type { SpendingGuard } from '../../agent/agent.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { priceOf } from '../../providers/rules/model-names.ts';
 import { type AgentRoster, openAgentFiles } from './agent-files.ts';
@@ -20,12 +18,9 @@ import { SupervisorTurn } from './supervisor-turn.ts';
 import type { TraceFiles } from './trace-files.ts';
 import { createTrio } from './trio.ts';
 
-export type ModeParts = {
-  readonly live: LiveConfig;
+export type ModeParts = Pick<Kernel, 'live' | 'clock' | 'log'> & {
   readonly settings: SessionSettingsStore;
   readonly sessions: Pick<SessionStore, 'turn'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly spending: SpendingGuard;
   readonly home: Pick<Home, 'agents' | 'traces'>;
   models(): ModelRegistry;

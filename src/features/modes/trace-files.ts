@@ -5,14 +5,12 @@
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TurnContext } from '../../agent/turn-context.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
 import { isObject, parseJson } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { shortened } from '../../lib/text/cut.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolPlan } from './rules/route-decision.ts';
 
 /** Contains bounded texts of conversations. */
@@ -54,12 +52,9 @@ export const tracedCall = (
   outcome: shortened(outcome, MAX_OUTCOME_CHARS),
 });
 
-type TraceFilesDeps = {
+type TraceFilesDeps = Pick<Kernel, 'live' | 'clock' | 'log'> & {
   /** The folder. */
   readonly traces: string;
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 /** Size limit of a day's file; further lines are dropped. */

@@ -6,7 +6,6 @@ import type { InboundEntry, MessageBus } from '../../kernel/bus/bus.ts';
 import { RECEIVER } from '../../kernel/delivery/manager.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { ATTACHMENTS } from '../../kernel/intake/attachments.ts';
-import type { Judge } from '../../kernel/intake/fair-use.ts';
 import { createFairUse } from '../../kernel/intake/fair-use.ts';
 import type { IntakeStep } from '../../kernel/intake/group-intake.ts';
 import {
@@ -44,13 +43,11 @@ import {
   unknownSenderQuestion,
 } from '../../kernel/people/unknown-senders.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { jsonRows } from '../../kernel/rows.ts';
 import { createAgainHandler } from '../../kernel/turns/edits.ts';
 import { createLanes } from '../../lib/async.ts';
 import { number, rowShape } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { MEMORY } from '../memory/index.ts';
 import { peopleCommands } from './people-commands.ts';
 
@@ -128,13 +125,12 @@ export function install(kernel: Kernel): void {
 // The intake step for unknown senders: keeps the message and asks the owner, or sends a pairing
 // code. All of it is stored before the channel acknowledges.
 
-type UnknownSenderStepDeps = UnknownSenderCodesDeps & {
-  readonly bus: Pick<MessageBus, 'send' | 'trace'>;
-  readonly decisions: Decisions;
-  readonly judge: Judge;
-  readonly announce: AnnounceUnknownSender;
-  readonly log: Logger;
-};
+type UnknownSenderStepDeps = UnknownSenderCodesDeps &
+  Pick<Kernel, 'judge' | 'log'> & {
+    readonly bus: Pick<MessageBus, 'send' | 'trace'>;
+    readonly decisions: Decisions;
+    readonly announce: AnnounceUnknownSender;
+  };
 
 /** Records the message under another id; its own id stays free for a later approval. */
 export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep {
@@ -198,12 +194,10 @@ export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep
 const MAX_NOTICES = 10;
 const WINDOW_MS = 3_600_000;
 
-type OwnerNoticesDeps = {
-  readonly rows: OpenRows;
+type OwnerNoticesDeps = Pick<Kernel, 'rows' | 'clock'> & {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly questions: Pick<Questions, 'ask'>;
   readonly strangers: UnknownSenders;
-  readonly clock: Clock;
   noticeChat(about: AccountName): Promise<ChatRef>;
 };
 

@@ -2,22 +2,17 @@
 // running gateway; without one, runs one during the wait.
 
 import { boot } from '../../boot.ts';
-import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
-import type { Home } from '../../kernel/config/files/home.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { findRunningGateway, type OpenedState, withOpenState } from '../../kernel/home-state.ts';
 import type { Approval } from '../../kernel/people/people-rows.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 
 const LOOK_MS = 300;
 /** The confirmation to the owner: queued right after the pairing, then sent. */
 const ANSWER_QUEUED_MS = 1000;
 const ANSWER_SENT_MS = 10_000;
 
-export type OwnerWait = {
-  readonly home: Home;
-  readonly env: Environment;
-  readonly clock: Clock;
+export type OwnerWait = Pick<Kernel, 'home' | 'env' | 'clock'> & {
   readonly channel: string;
 };
 

@@ -3,15 +3,16 @@
 
 import { randomUUID } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { KeepNote } from '../../kernel/owners.ts';
-import { jsonRows, MARKS, type OpenRows } from '../../kernel/rows.ts';
+import { jsonRows, MARKS } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
+import { sleepOrWoken } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { nameAfter } from './rules/job.ts';
 
@@ -29,10 +30,8 @@ type Announcement = {
   readonly chosenAt?: number;
 };
 
-type AnnouncerDeps = {
-  readonly rows: OpenRows;
+type AnnouncerDeps = Pick<Kernel, 'rows' | 'clock'> & {
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
-  readonly clock: Clock;
   sessionOf(chat: ChatRef): Promise<SessionKey>;
   /**
    * The end of the quiet hours that apply in the chat at the moment (default: now); undefined: none

@@ -4,10 +4,9 @@
 import { narrowed, type Rights, UNRESTRICTED } from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText, isWithinHours, readHours } from '../../lib/time/zone-time.ts';
 import { asksForSomething, HEARTBEAT, heartbeatText } from './rules/job.ts';
 import { jobChat } from './settings.ts';
@@ -20,11 +19,9 @@ type HeartbeatSettings = {
   readonly timeZone: string;
 };
 
-type HeartbeatDeps = {
+type HeartbeatDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** The rights of an owner in a private chat. */
   ownerRights(): Rights;
   settings(): HeartbeatSettings;

@@ -11,9 +11,7 @@ import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
 import { deleteLeftovers } from '../../kernel/sessions/maintenance.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, kind, number, object, objects, rowShape, text } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import {
   SUBAGENT_CHANNEL,
   type SubagentRows,
@@ -151,11 +149,9 @@ export function startedFromJobs(
 // Cleans up after finished work: conversations of subagents and jobs stay on the disk for their
 // retention and are then deleted.
 
-type WorkLeftoversDeps = {
+type WorkLeftoversDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly subagents: SubagentRows;
   readonly jobs: JobRows;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly keepDays: () => number;
   /** Deletes files of the channel's conversations that were last written before. */
   deleteFiles(rule: Parameters<typeof deleteLeftovers>[1]): ReturnType<typeof deleteLeftovers>;

@@ -5,7 +5,7 @@ import type { Revisions } from '../../agent/thread.ts';
 import { withoutCode } from '../../kernel/access/admission.ts';
 import { narrowed, type Rights, UNRESTRICTED } from '../../kernel/access/rights.ts';
 import type { Courier, MessageBus, Turn, TurnResult } from '../../kernel/bus/bus.ts';
-import type { Judge } from '../../kernel/intake/fair-use.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { BACKOFF, BusFullError, DeliveryError } from '../../kernel/message/errors.ts';
 import {
   type MessageId,
@@ -24,13 +24,12 @@ import {
 } from '../../kernel/message/message.ts';
 import { OWNER_TURN, type TurnPerson, wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
-import type { Origins, TurnPersonOf } from '../../kernel/turns/origins.ts';
+import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
 import type { HandledTurn, NextStage, TurnStage } from '../../kernel/turns/stages.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { isTaintedTurn } from '../subagents/index.ts';
 import { WorkflowError } from '../workflows/index.ts';
 import type { Announcer } from './announcer.ts';
@@ -47,12 +46,9 @@ import {
 import type { Run, Scheduler, Started } from './scheduler.ts';
 import { JOB_CHANNEL, jobChat } from './settings.ts';
 
-export type JobStartDeps = {
+export type JobStartDeps = Pick<Kernel, 'clock' | 'judge' | 'origins'> & {
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly announcer: Pick<Announcer, 'announce'>;
-  readonly clock: Clock;
-  readonly judge: Judge;
-  readonly origins: Origins;
   readonly personOf: TurnPersonOf;
   /** The rights of an owner in a private chat, which the operator of the machine has too. */
   ownerRights(): Rights;

@@ -3,11 +3,10 @@
 // slots it sleeps, and checks the system clock at least once a minute.
 
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import { createPermits } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { type JobRows, withRun } from './job-rows.ts';
 import type { NextSlot } from './jobs.ts';
 import {
@@ -50,12 +49,10 @@ export type Started =
   /** Its maker has lost access. */
   | { readonly kind: 'nobody'; readonly reason: string };
 
-type SchedulerDeps = {
+type SchedulerDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly jobs: JobRows;
   readonly next: NextSlot;
   readonly bus: Pick<MessageBus, 'trace'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** IANA zone for jobs without one; empty: the machine's. */
   timeZone(): string;
   maxFailures(): number;

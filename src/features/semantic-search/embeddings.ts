@@ -9,8 +9,8 @@ import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';
 import type { Finding } from '../../cli/doctor/machine-checks.ts';
 import type { Config } from '../../kernel/config/config.ts';
-import type { Environment } from '../../kernel/config/environment.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import { parseJson } from '../../lib/json/json.ts';
@@ -18,7 +18,7 @@ import { isHomeUrl } from '../../lib/net/address-rules.ts';
 import { fetchThrough, proxyErrorIn } from '../../lib/net/proxies.ts';
 import { boundedBody } from '../../lib/net/safe-fetch.ts';
 import { t } from '../../lib/texts.ts';
-import { type Clock, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
+import { reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import { createCredentials } from '../../providers/credentials.ts';
 import { isLocalVendor, priceOf, splitModelName } from '../../providers/rules/model-names.ts';
 import { LOCAL_PACKAGE, LOCAL_PREFIX } from './settings.ts';
@@ -72,11 +72,9 @@ export interface Embedder {
   embed(texts: readonly string[], kind: EmbeddingKind, signal: AbortSignal): Promise<Embedded>;
 }
 
-type EmbedderDeps = {
+type EmbedderDeps = Pick<Kernel, 'env' | 'clock'> & {
   readonly config: Config;
-  readonly env: Environment;
   readonly home: Pick<Home, 'root'>;
-  readonly clock: Clock;
 };
 
 type Embed = Embedder['embed'];

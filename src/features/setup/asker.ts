@@ -4,20 +4,18 @@
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { checkConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
-import type { Environment } from '../../kernel/config/environment.ts';
 import {
   loadConfig,
   readRawConfig,
   saveConfig,
   withSettings,
 } from '../../kernel/config/files/config-file.ts';
-import type { Home } from '../../kernel/config/files/home.ts';
 import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
 import type { JsonValue } from '../../kernel/config/json.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { Refusal } from '../../kernel/http-routes.ts';
 import { ConfigError, NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 
 export type Choice<Value extends string> = {
   readonly value: Value;
@@ -117,11 +115,7 @@ export async function explained<Result>(
 }
 
 /** Where the setup runs. */
-export type SetupHost = {
-  readonly home: Home;
-  readonly env: Environment;
-  readonly clock: Clock;
-};
+export type SetupHost = Pick<Kernel, 'home' | 'env' | 'clock'>;
 
 /** `isRetry`: the earlier values failed. Resolves with what was set up; undefined: nothing. */
 export type Step = (isRetry: boolean) => Promise<string | undefined>;

@@ -310,10 +310,8 @@ export function install(kernel: Kernel): void {
 
 export const skillsFolder = (workspace: string) => join(workspace, SKILLS_FOLDER);
 
-type SkillsParts = {
+type SkillsParts = Pick<Kernel, 'env' | 'clock'> & {
   readonly home: Pick<Home, 'root' | 'skillPins' | 'skillChoices'>;
-  readonly env: Environment;
-  readonly clock: Clock;
   readonly workspace: () => string;
 };
 

@@ -13,10 +13,9 @@ import type {
 } from '../../agent/agent.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { LimitsConfig } from '../../kernel/config/limits.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import type { Known, KnownAs } from '../../kernel/people/persons.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { createLocalDays } from '../../lib/time/zone-time.ts';
 import { assumedPrice, type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import type { BudgetNotes } from './budget-notes.ts';
@@ -57,10 +56,8 @@ export type SpendingSettings = {
   readonly timeZone: string;
 };
 
-type SpendingDeps = {
+type SpendingDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly state: KeyValueStore;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly notes: BudgetNotes;
   readonly knownAs: KnownAs;
   readonly ownerOf: BudgetOwners;

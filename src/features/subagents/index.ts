@@ -11,7 +11,6 @@ import type { HandledTurn, NextStage, TurnStage } from '../../kernel/turns/stage
 import { createPermits, type Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { MEMORY } from '../memory/index.ts';
 import { knownCost } from '../spending/index.ts';
@@ -171,13 +170,11 @@ function unheard(log: Logger): Courier {
 // and charged to the person who asked, and its answer becomes the result. A later turn of the same
 // session, e.g. after an approval, adds to the result.
 
-type SubagentsStageDeps = {
+type SubagentsStageDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly runs: Rows<SubagentRun>;
   readonly service: Pick<SubagentService, 'end' | 'addendum'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly signals: SubagentSignals;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly experience: Pick<Experience, 'subagentEnded'>;
   models(): ModelRegistry;
   maxDepth(): number;

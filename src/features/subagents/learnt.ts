@@ -3,15 +3,14 @@
 // stored.
 
 import { z } from 'zod';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { TokenUsage, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import type { VoteRecord } from '../../kernel/observe/telemetry.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import {
   type Advice,
   advise,
@@ -110,12 +109,10 @@ function lineOf(runs: readonly Execution[], advice: Advice): string {
 // Records the usage of ended subagents and workflows for the calibrator. Errors are ignored: what
 // cannot be recorded is missing.
 
-type ExperienceDeps = {
+type ExperienceDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly calibrator: Pick<Calibrator, 'isOn' | 'note'>;
   readonly runs: Pick<Rows<SubagentRun>, 'get'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** The default limits. */
   configured(): Configured;
   /** The full model name for the one in the terms. */

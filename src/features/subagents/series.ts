@@ -5,11 +5,12 @@
 import { createHash } from 'node:crypto';
 import type { TurnInput } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { AgentEvent, TurnOutcome } from '../../kernel/message/message.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { aborted, type Clock, orAborted } from '../../lib/time/clock.ts';
+import { aborted, orAborted } from '../../lib/time/clock.ts';
 import type { Votes } from './learnt.ts';
 import { type Next, nextOf, stepVerdict } from './rules/calibration.ts';
 import {
@@ -152,11 +153,9 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
 // Sends signals of running subagents to the session that asked, as a message that joins a running
 // turn. The same text is sent once, and only a few per subagent.
 
-type SubagentSignalsDeps = {
+type SubagentSignalsDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   isOn(): boolean;
 };
 

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { isTouched } from '../../agent/rules/context-marks.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import {
   type MessageId,
   messageId,
@@ -14,10 +15,8 @@ import type { InboundMessage, SystemSender } from '../../kernel/message/message.
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { newBoundary } from '../../lib/boundary.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { removeEndedRuns, type SubagentRows } from './personal-data.ts';
 import {
@@ -34,11 +33,9 @@ import {
   taskText,
 } from './rules/subagent.ts';
 
-type SubagentServiceDeps = {
+type SubagentServiceDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly subagents: SubagentRows;
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'trace'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** Turns of subagents may end in another process. */
   readonly isShared?: boolean;
 };

@@ -16,11 +16,11 @@ import { z } from 'zod';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { type Home, programVersion } from '../../kernel/config/files/home.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { askGateway, findRunningGateway } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { isPermitted } from '../../lib/files/files.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import {
   createBackup,
   openPlace,
@@ -55,10 +55,7 @@ export type GatewayService = {
   stop(): Promise<void>;
 };
 
-export type UpdateDeps = {
-  readonly home: Home;
-  readonly env: Environment;
-  readonly clock: Clock;
+export type UpdateDeps = Pick<Kernel, 'home' | 'env' | 'clock'> & {
   readonly signal: AbortSignal;
   readonly installation: Installation;
   readonly service: GatewayService | undefined;

@@ -29,7 +29,6 @@ import {
 import { isSpoken } from '../../kernel/turns/rules/live-reply.ts';
 import type { HandledTurn, TurnStage } from '../../kernel/turns/stages.ts';
 import { createPermits, readOnce } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
@@ -162,10 +161,8 @@ function createVoiceEngines(config: () => Config, env: Environment, clock: Clock
 // ends, and both are sent in the transaction that ends it, so neither is lost or doubled. If speech
 // fails, the text is sent alone.
 
-type VoicingDeps = {
+type VoicingDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly media: Pick<MediaStore, 'put' | 'remove'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   channel(name: AccountName): Channel | undefined;
   /** Whether audio messages suit the channel. */
   isChat(name: ChannelName): boolean;

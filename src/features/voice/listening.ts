@@ -3,6 +3,7 @@
 
 import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { Listening } from '../../kernel/intake/attachments.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import {
@@ -20,20 +21,16 @@ import {
 } from '../../kernel/message/message.ts';
 import type { Permits } from '../../lib/async.ts';
 import { defined } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { believedMs, listeningCost, longestMs } from './rules/voice-engine.ts';
 import { charged, type SpokenWords, type Transcriber, VoiceError } from './voice.ts';
 
-export type ListeningDeps = {
+export type ListeningDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly media: Pick<MediaStore, 'read'>;
   /** Stored transcripts by engine and content. */
   readonly known: KeyValueStore;
   readonly permits: Permits;
-  readonly clock: Clock;
-  readonly log: Logger;
   limits(): { readonly maxBytes: number; readonly maxMs: number };
   readonly spending: PaidCalls;
   /** Undefined: none is configured. */

@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import {
   type InboundMessage,
@@ -14,9 +15,7 @@ import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { broken, type ReadFile } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { jobChat } from '../schedule/settings.ts';
 import {
   type Capability,
@@ -50,12 +49,10 @@ import {
   type WorkflowRows,
 } from './workflow-rows.ts';
 
-type WorkflowRunsDeps = {
+type WorkflowRunsDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly rows: WorkflowRows;
   readonly files: WorkflowFiles;
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'send'>;
-  readonly clock: Clock;
-  readonly log: Logger;
   settings(): WorkflowsConfig;
 };
 

@@ -5,9 +5,6 @@
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { z } from 'zod';
-import type { Environment } from '../../kernel/config/environment.ts';
-import type { Home } from '../../kernel/config/files/home.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
@@ -16,10 +13,8 @@ import {
   inlineCode,
   type RequestWords,
 } from '../../kernel/questions/rules/question-text.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { MAX_PATH_CHARS } from '../files/file-tools.ts';
 import type { Provenance } from '../files/provenance.ts';
 import { defineTool, type Tool, type ToolContext } from '../tool.ts';
@@ -261,13 +256,7 @@ export function install(kernel: Kernel): void {
   kernel.provide(EXECUTOR, openExecutor(kernel));
 }
 
-type ExecParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly home: Home;
-  readonly env: Environment;
-};
+type ExecParts = Pick<Kernel, 'live' | 'clock' | 'log' | 'home' | 'env'>;
 
 export function openExecutor({ live, clock, log, home, env }: ExecParts): Executor {
   const system = thisSystem(env);

@@ -7,10 +7,10 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Environment } from '../../kernel/config/environment.ts';
-import type { Logger } from '../../lib/logger.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { isContained } from '../../lib/process-group.ts';
 import { t } from '../../lib/texts.ts';
-import { type Clock, systemClock } from '../../lib/time/clock.ts';
+import { systemClock } from '../../lib/time/clock.ts';
 import type { ContainerEngine, EngineName } from './container.ts';
 import {
   type BubblewrapFeatures,
@@ -268,10 +268,8 @@ const missing = (reason: string, remedy: string): Missing => ({ kind: 'missing',
 // The current sandbox: searched in parallel with the start, and again when the configuration asks
 // for another. Until it is known there is none.
 
-type KnownSandboxDeps = {
+type KnownSandboxDeps = Pick<Kernel, 'log' | 'clock'> & {
   readonly system: SandboxSystem;
-  readonly log: Logger;
-  readonly clock: Clock;
   /** The owner of the runs, in letters and digits. */
   readonly owner: string;
   config(): ExecConfig;
