@@ -4,15 +4,14 @@
 // meanwhile. The engine, a setting, decides what a step covers: everything by one text, or the next
 // of several nodes.
 
+import type { Kernel } from '../kernel/feature.ts';
 import { NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { SummaryEntry, SummaryNode, TranscriptEntry } from '../kernel/message/transcript.ts';
 import { isMessage } from '../kernel/sessions/rules/carry.ts';
 import { lineOf } from '../kernel/sessions/rules/earlier.ts';
-import type { SessionStore } from '../kernel/sessions/store.ts';
 import { createPermits, RecentMap } from '../lib/async.ts';
 import { newBoundary } from '../lib/boundary.ts';
-import type { Logger } from '../lib/logger.ts';
 import { type Clock, orAborted } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
@@ -55,11 +54,8 @@ import { confinedTools } from './settings.ts';
 import type { SideModel } from './side-model.ts';
 import type { TurnContext } from './turn-context.ts';
 
-type CompactorDeps = {
-  readonly sessions: SessionStore;
+type CompactorDeps = Pick<Kernel, 'sessions' | 'clock' | 'log'> & {
   readonly side: SideModel;
-  readonly clock: Clock;
-  readonly log: Logger;
   models(): ModelRegistry;
   /** Discards what was prepared for the session's next turn. */
   outdated(session: SessionKey): void;

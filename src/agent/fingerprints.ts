@@ -8,7 +8,7 @@ import type { SessionKey } from '../kernel/message/ids.ts';
 import type { ModelMessage, TokenUsage } from '../kernel/message/transcript.ts';
 import type { RequestPiece } from '../kernel/sessions/rules/request-records.ts';
 import type { RequestLog } from '../kernel/sessions/store.ts';
-import { RecentMap, rememberedForEach } from '../lib/async.ts';
+import { RecentMap, rememberedFor } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolSpec } from '../providers/provider.ts';
 import { MEMORY_TITLE, type PromptSection } from './rules/prompt.ts';
@@ -39,12 +39,12 @@ export function createFingerprints() {
 
   return {
     /** The part of a tool that is sent to the model, JSON. */
-    ofTool: rememberedForEach(({ name, description, schema }: ToolSpec): RequestPiece => {
+    ofTool: rememberedFor(({ name, description, schema }: ToolSpec): RequestPiece => {
       const text = JSON.stringify({ name, description, schema });
       return { print: fingerprintOf(text), text, isCommon: true };
     }),
     /** One for each part of the section, in order. */
-    ofParts: rememberedForEach((section: PromptSection): readonly NamedFingerprint[] =>
+    ofParts: rememberedFor((section: PromptSection): readonly NamedFingerprint[] =>
       section.parts.map(({ name, text }) => ({ name, print: ofPart(text) })),
     ),
   };

@@ -5,7 +5,6 @@
 import { openClusterRows } from '../features/cluster/cluster-service.ts';
 import { ClusterKeeper, clusterOf } from '../features/cluster/index.ts';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
-import type { Environment } from '../kernel/config/environment.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import { loadedImage } from '../kernel/media/files.ts';
@@ -13,9 +12,7 @@ import type { MediaId } from '../kernel/message/ids.ts';
 import type { Answered, QuestionHandler } from '../kernel/questions/question-rows.ts';
 import { readOnce } from '../lib/async.ts';
 import { jsonRow, rowShape, text } from '../lib/json/json.ts';
-import type { Logger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
-import type { Clock } from '../lib/time/clock.ts';
 import { discoverLocalModels } from '../providers/local-servers.ts';
 import { createLocalSites, type LocalSites, type Peers } from '../providers/local-site.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
@@ -33,11 +30,7 @@ export interface Models {
   readonly sites: LocalSites;
 }
 
-export type ModelsDeps = {
-  readonly live: LiveConfig;
-  readonly env: Environment;
-  readonly clock: Clock;
-  readonly log: Logger;
+export type ModelsDeps = Pick<Kernel, 'live' | 'env' | 'clock' | 'log'> & {
   readonly forAll: ModelForAll;
   readonly loadImage: (id: MediaId) => Promise<LoadedImage>;
   /** Other machines; left out: none. */

@@ -4,10 +4,9 @@
 
 import { holdHome } from '../kernel/bus/store/home-lock.ts';
 import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
-import type { Environment } from '../kernel/config/environment.ts';
 import { loadConfig } from '../kernel/config/files/config-file.ts';
-import type { Home } from '../kernel/config/files/home.ts';
 import { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { Kernel } from '../kernel/feature.ts';
 import { openStore } from '../kernel/home-state.ts';
 import { openMedia } from '../kernel/media/files.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
@@ -72,10 +71,7 @@ export function linkWhatsApp(options: LinkOptions, signal: AbortSignal): AsyncIt
 // ends. Messages that arrive meanwhile are refused, so that the platform keeps them for the
 // gateway.
 
-type LinkOptions = {
-  readonly home: Home;
-  readonly env: Environment;
-  readonly clock: Clock;
+type LinkOptions = Pick<Kernel, 'home' | 'env' | 'clock'> & {
   readonly login: LoginOptions;
 };
 

@@ -4,10 +4,9 @@
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
+import type { Kernel } from '../kernel/feature.ts';
 import { RecentMap } from '../lib/async.ts';
 import { jsonRow, number, rowShape } from '../lib/json/json.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Clock } from '../lib/time/clock.ts';
 
 /** How long a login link stays valid: 15 minutes. */
 export const CODE_LIFETIME_MS = 15 * 60_000;
@@ -39,13 +38,11 @@ type LoginCode = { readonly code: string; readonly expiresAt: number };
 /** @see openAccess */
 export type Access = Awaited<ReturnType<typeof openAccess>>;
 
-type AccessOptions = {
+type AccessOptions = Pick<Kernel, 'clock' | 'log'> & {
   /** Not blank. */
   readonly token: string;
   /** Stores the sessions across restarts. */
   readonly state: KeyValueStore;
-  readonly clock: Clock;
-  readonly log: Logger;
   randomBytes(size: number): Uint8Array;
   /** Where several processes serve the page: changes when another one has written. */
   revision?(): number;

@@ -7,14 +7,13 @@ import type { FastifyHelmetOptions } from '@fastify/helmet';
 import helmet from '@fastify/helmet';
 import { type FastifyInstance, fastify } from 'fastify';
 import type { LocalChannel } from '../channels/local-channel.ts';
+import type { Kernel } from '../kernel/feature.ts';
 import type { ChannelReport } from '../kernel/gateway.ts';
 import { Refusal, type Route } from '../kernel/http-routes.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
 import type { AuditLog, Gauge, MetricsPage } from '../kernel/observe/telemetry.ts';
 import type { Typed } from '../kernel/typed-command.ts';
-import type { Logger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
-import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
 import {
   addLoginRoutes,
@@ -54,7 +53,7 @@ const SECURITY_HEADERS = {
   strictTransportSecurity: false,
 } as const satisfies FastifyHelmetOptions;
 
-export type HttpServerOptions = {
+export type HttpServerOptions = Pick<Kernel, 'log' | 'clock'> & {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -82,8 +81,6 @@ export type HttpServerOptions = {
   readonly typed: Typed;
   /** Masks the values of secrets in responses. */
   readonly redact: (text: string) => string;
-  readonly log: Logger;
-  readonly clock: Clock;
 };
 
 /** zod validates the input; by default fastify would load two compilers of JSON Schema. */

@@ -60,17 +60,8 @@ export function sharedWhileRunning<T>(
   };
 }
 
-/** A result computed from an immutable object: computed again when another object is given. */
+/** A result computed from an immutable object, kept as long as the object is in use. */
 export function rememberedFor<K extends object, V>(work: (key: K) => V): (key: K) => V {
-  let known: { readonly key: K; readonly value: V } | undefined;
-  return (key) => {
-    if (known?.key !== key) known = { key, value: work(key) };
-    return known.value;
-  };
-}
-
-/** The same for any number of objects, each as long as it is in use. */
-export function rememberedForEach<K extends object, V>(work: (key: K) => V): (key: K) => V {
   const known = new WeakMap<K, { readonly value: V }>();
   return (key) => {
     const found = known.get(key) ?? { value: work(key) };

@@ -7,7 +7,7 @@ import {
   ShortageError,
   shortageOf,
 } from '../kernel/message/errors.ts';
-import { rememberedForEach } from '../lib/async.ts';
+import { rememberedFor } from '../lib/async.ts';
 import { defined, type Fields } from '../lib/json/json.ts';
 import { proxyErrorIn } from '../lib/net/proxies.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -236,7 +236,7 @@ type Wire<Piece> = {
  * prompt to write, and is the same in every call.
  */
 function createBodyWriter() {
-  const textOf = rememberedForEach((tool: object) => JSON.stringify(tool));
+  const textOf = rememberedFor((tool: object) => JSON.stringify(tool));
   let last: { readonly tools: readonly object[]; readonly end: Buffer } | undefined;
 
   /** Turn after turn the list is of the same tools, mostly. */

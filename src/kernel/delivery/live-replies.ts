@@ -2,9 +2,8 @@
 // after the last edit completed, and the final text waits for the current edit.
 
 import type { Channel, Editing } from '../../channels/channel.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import type { LiveDraft, MessageBus, SendContext } from '../bus/bus.ts';
+import type { LiveDraft, SendContext } from '../bus/bus.ts';
+import type { Kernel } from '../feature.ts';
 import { DeliveryError } from '../message/errors.ts';
 import type { NativeId, TurnId } from '../message/ids.ts';
 import { accountNameOf } from '../message/ids.ts';
@@ -16,11 +15,8 @@ import {
   TYPING_DELAY_MS,
 } from '../turns/rules/live-reply.ts';
 
-type LiveRepliesDeps = {
+type LiveRepliesDeps = Pick<Kernel, 'bus' | 'clock' | 'log'> & {
   readonly channel: Channel;
-  readonly bus: MessageBus;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 /** A platform call for a draft may take this long before the final text stops waiting for it. */

@@ -4,16 +4,13 @@
 import type { Channel, ChannelHost, ChannelStatus } from '../../channels/channel.ts';
 import { accountsOf, CHANNELS } from '../../channels/index.ts';
 import { supervise } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import { aborted, type Clock } from '../../lib/time/clock.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import { isUnknownSender, withoutCode } from '../access/admission.ts';
-import type { Courier, MessageBus } from '../bus/bus.ts';
+import type { Courier } from '../bus/bus.ts';
 import type { StateStore } from '../bus/store/store.ts';
 import { type Kernel, port } from '../feature.ts';
-import type { Judge } from '../intake/fair-use.ts';
 import { createSharedArrivals, type Receiver, type SharedArrivals } from '../intake/receive.ts';
-import type { MediaStore } from '../media/media.ts';
 import { ChannelError } from '../message/errors.ts';
 import { type AccountName, accountNameOf, channelScope } from '../message/ids.ts';
 import { isLate, lateNote } from '../message/late.ts';
@@ -58,16 +55,11 @@ const STABLE_MS = 600_000;
 /** Chats of one account with concurrent sends. */
 const DELIVERY_CONCURRENCY = 64;
 
-type ManagerDeps = {
+type ManagerDeps = Pick<Kernel, 'bus' | 'judge' | 'clock' | 'log' | 'media'> & {
   /** The register of running channels. */
   readonly directory: ChannelRegister;
-  readonly bus: MessageBus;
   readonly receiver: Receiver;
-  readonly judge: Judge;
   readonly state: StateStore;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly media: MediaStore;
   /** IANA zone for people without one; empty = the machine's. */
   timeZone(): string;
   /** Notifies the owner of a problem with a channel, on another one. */

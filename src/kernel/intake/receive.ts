@@ -7,11 +7,11 @@ import { createLanes } from '../../lib/async.ts';
 import { flag, jsonRow, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { type AdmittedRole, type SettledVerdict, withoutCode } from '../access/admission.ts';
 import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore, StateStore } from '../bus/store/store.ts';
 import { type Commands, WELCOME } from '../commands/commands.ts';
+import type { Kernel } from '../feature.ts';
 import { type AccountName, accountOf, messageId } from '../message/ids.ts';
 import {
   type ChatRef,
@@ -25,7 +25,7 @@ import type { Pairing } from '../people/pairing.ts';
 import type { People } from '../people/people.ts';
 import { inOrder } from '../ports.ts';
 import type { Questions } from '../questions/questions.ts';
-import type { FairUse, Judge, Weighed } from './fair-use.ts';
+import type { FairUse, Weighed } from './fair-use.ts';
 import type { Gated, GroupIntake, IntakeStep } from './group-intake.ts';
 
 type ReceiveDeps = Omit<GateDeps, 'reply'> & {
@@ -116,10 +116,8 @@ type Holder = { readonly account: AccountName; readonly isLetIn: boolean };
 
 const HOLDER = rowShape<Holder>({ account: text, isLetIn: flag });
 
-type SharedArrivalsDeps = {
+type SharedArrivalsDeps = Pick<Kernel, 'judge' | 'clock'> & {
   readonly state: StateStore;
-  readonly judge: Judge;
-  readonly clock: Clock;
   /** Whether the channel has several accounts. */
   hasSeveral(channel: string): boolean;
 };
@@ -166,13 +164,10 @@ export function createSharedArrivals(deps: SharedArrivalsDeps): SharedArrivals {
 // may talk to the agent; then one step after the other sees the message until one decides,
 // including what is done before and after it is durable.
 
-type GateDeps = {
-  readonly bus: MessageBus;
+type GateDeps = Pick<Kernel, 'bus' | 'log' | 'judge'> & {
   readonly pairing: Pairing;
   readonly people: Pick<People, 'persons' | 'decisions' | 'links' | 'routes'>;
   readonly commands: Commands;
-  readonly log: Logger;
-  readonly judge: Judge;
   readonly groups: Pick<GroupIntake, 'heard' | 'called'>;
   readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf' | 'heard'>;
   /** Every step, in this order. */

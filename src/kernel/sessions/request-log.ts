@@ -5,7 +5,7 @@ import { appendFileSync, mkdirSync, statSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fingerprintOf } from '../../agent/fingerprints.ts';
-import { createLanes, rememberedForEach } from '../../lib/async.ts';
+import { createLanes, rememberedFor } from '../../lib/async.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
 import { fieldsOf, isObject, parseJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -340,7 +340,7 @@ export const removeAllRequests = (sessions: string) =>
 
 /** Computed once for each configuration. */
 export const createRequestConfig = () =>
-  rememberedForEach((config: Config): RequestPiece => {
+  rememberedFor((config: Config): RequestPiece => {
     const text = JSON.stringify(shaping(config));
     return { print: fingerprintOf(text), text, isCommon: true };
   });

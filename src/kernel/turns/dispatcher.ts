@@ -14,14 +14,12 @@ import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import type { Channel } from '../../channels/channel.ts';
 import { createGate, type Permits, RecentMap } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import { withoutCode } from '../access/admission.ts';
 import { narrowed, type Rights } from '../access/rights.ts';
-import type { MessageBus, QueuedMessage, Turn } from '../bus/bus.ts';
+import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
 import type { QueueMode } from '../config/settings-fields.ts';
 import type { Contributed } from '../contributions.ts';
@@ -57,7 +55,6 @@ import { editsStage } from './edits.ts';
 import {
   createTurnPersonOf,
   type Origin,
-  type Origins,
   type SessionSettings,
   type SessionSettingsStore,
   type TurnPersonOf,
@@ -118,32 +115,29 @@ type DispatcherSettings = {
   readonly thinkingBudget: number;
 };
 
-type DispatcherDeps = LongAnswerDeps & {
-  readonly origins: Origins;
-  /** Of internal chats. */
-  readonly startedFrom: Contributed['startedFrom'];
-  /** The first that decides. */
-  readonly callGuards: readonly CallGuard[];
-  post(letter: LetterToPost, turn: AskingTurn): Promise<ToolOutcome>;
-  ask(question: AskedPerson, turn: AskTurn): Promise<string>;
-  readonly stages: TurnStages;
-  /** Runs turns unless a stage replaces it; so do `permits`. */
-  readonly agent: Agent;
-  readonly bus: MessageBus;
-  readonly commands: Commands;
-  readonly choices: Pick<SessionSettingsStore, 'get'>;
-  readonly models: { current(): ModelRegistry };
-  /** Called again before a command that waited in line. */
-  readonly judge: Judge;
-  readonly personOf: TurnPersonOf;
-  readonly routes: Pick<Routes, 'answersTo'>;
-  readonly permits: Permits;
-  readonly clock: Clock;
-  readonly log: Logger;
-  channel(name: AccountName): Channel | undefined;
-  /** Read at each turn, so that a changed configuration applies from the next one on. */
-  settings(): DispatcherSettings;
-};
+type DispatcherDeps = LongAnswerDeps &
+  Pick<Kernel, 'origins' | 'bus' | 'clock' | 'log'> & {
+    /** Of internal chats. */
+    readonly startedFrom: Contributed['startedFrom'];
+    /** The first that decides. */
+    readonly callGuards: readonly CallGuard[];
+    post(letter: LetterToPost, turn: AskingTurn): Promise<ToolOutcome>;
+    ask(question: AskedPerson, turn: AskTurn): Promise<string>;
+    readonly stages: TurnStages;
+    /** Runs turns unless a stage replaces it; so do `permits`. */
+    readonly agent: Agent;
+    readonly commands: Commands;
+    readonly choices: Pick<SessionSettingsStore, 'get'>;
+    readonly models: { current(): ModelRegistry };
+    /** Called again before a command that waited in line. */
+    readonly judge: Judge;
+    readonly personOf: TurnPersonOf;
+    readonly routes: Pick<Routes, 'answersTo'>;
+    readonly permits: Permits;
+    channel(name: AccountName): Channel | undefined;
+    /** Read at each turn, so that a changed configuration applies from the next one on. */
+    settings(): DispatcherSettings;
+  };
 
 /** How a turn is answered: by the settings of the session and of its person. */
 type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson };

@@ -17,10 +17,9 @@ import { Spending } from '../../features/spending/spending.ts';
 import { SPENDING_SCOPE } from '../../features/spending/spending-day.ts';
 import { holdHome } from '../../kernel/bus/store/home-lock.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
-import type { Environment } from '../../kernel/config/environment.ts';
 import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
-import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { budgetGuard, guardedModelCalls } from '../../kernel/guards.ts';
 import { askGateway, findRunningGateway, openStore } from '../../kernel/home-state.ts';
 import { ProviderError, type ProviderFailure } from '../../kernel/message/errors.ts';
@@ -32,7 +31,7 @@ import { recordingGuard } from '../../kernel/observe/observed.ts';
 import { createRows } from '../../kernel/rows.ts';
 import { readOnce } from '../../lib/async.ts';
 import { openLogFile } from '../../lib/files/files.ts';
-import { createLogger, type Logger, silentLogger } from '../../lib/logger.ts';
+import { createLogger, silentLogger } from '../../lib/logger.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import type { ModelHandle } from '../../providers/provider.ts';
 import type { VendorRegistry } from '../../providers/registry.ts';
@@ -106,9 +105,7 @@ function failed({ name }: ModelHandle, failure: ProviderFailure, message: string
   return new ProviderError(message, { failure, provider: name.split('/', 1).join(), model: name });
 }
 
-export type PurseWish = {
-  readonly home: Home;
-  readonly env: Environment;
+export type PurseWish = Pick<Kernel, 'home' | 'env'> & {
   readonly loaded: LoadedConfig;
   /** In the currency of the budgets; undefined: no limit of its own. */
   readonly maxCost: number | undefined;
@@ -245,11 +242,7 @@ function withoutFallbacks(loaded: LoadedConfig): LoadedConfig {
   return { ...loaded, config: { ...loaded.config, agents: { ...agents, defaults } } };
 }
 
-type SpendingParts = {
-  readonly home: Home;
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
+type SpendingParts = Pick<Kernel, 'home' | 'live' | 'clock' | 'log'> & {
   readonly store: StateStore;
 };
 

@@ -12,7 +12,6 @@ import { type PromptFile, titledPart, WORKSPACE_FILES } from '../../agent/rules/
 import { LOCAL_CHANNELS } from '../../channels/local-channel.ts';
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
 import { type Config, configSchema } from '../../kernel/config/config.ts';
-import type { Environment } from '../../kernel/config/environment.ts';
 import {
   type LoadedConfig,
   loadConfig,
@@ -22,6 +21,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { JsonObject } from '../../kernel/config/json.ts';
 import { withValue } from '../../kernel/config/json-paths.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { completeSessions, hasState, openStore, PAIRING_SCOPE } from '../../kernel/home-state.ts';
 import { gateOf } from '../../kernel/intake/routes.ts';
 import { createKeptMedia, loadedImage } from '../../kernel/media/files.ts';
@@ -171,9 +171,7 @@ function withPart(parts: Parts, { name, text }: PromptFile): Parts {
   return [...parts.slice(0, 1), part, ...parts.slice(1)];
 }
 
-export type ReplayWish = {
-  readonly home: Home;
-  readonly env: Environment;
+export type ReplayWish = Pick<Kernel, 'home' | 'env'> & {
   readonly session: SessionKey;
   readonly model: ReplayModel;
   readonly overrides: ConfigOverrides;

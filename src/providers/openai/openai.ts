@@ -8,7 +8,7 @@ import type {
   ChatCompletionMessageParam,
   ChatCompletionTool,
 } from 'openai/resources/chat/completions';
-import { rememberedForEach } from '../../lib/async.ts';
+import { rememberedFor } from '../../lib/async.ts';
 import {
   argumentsObject,
   Completion,
@@ -236,7 +236,7 @@ class ToolCallFragments {
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   const { vendor, apiBase, apiKey } = deps;
   // Another service at a configured address may refuse unknown fields.
-  const toolOf = rememberedForEach(wireTool);
+  const toolOf = rememberedFor(wireTool);
   const takesCacheKey = vendor.quirks.takesCacheKey === true && apiBase === vendor.apiBase;
   return streamingProvider<ChatCompletionChunk>(deps, apiBase, {
     url: `${apiBase.replace(/\/$/, '')}/chat/completions`,
