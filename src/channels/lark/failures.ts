@@ -14,33 +14,22 @@ import {
 import { fieldsOf, textOf } from '../../lib/json/json.ts';
 import { proxyErrorIn } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
+import type { CallFailure } from '../channel.ts';
 import { at, numberOf } from './rules/content.ts';
 
-export type CallFailure =
-  /** Lark answered with a refusal. */
-  | {
-      readonly kind: 'refused';
-      /** Lark's own code; the HTTP status if the response has none. */
-      readonly code: number;
-      readonly status: number;
-      readonly description: string;
-      readonly retryAfterMs?: number;
-    }
-  /** The request was never written: name not found, connection refused, TLS failed. */
-  | { readonly kind: 'not_reached'; readonly reason: string }
-  /** The request was written and no usable response came. */
-  | { readonly kind: 'unanswered'; readonly reason: string };
+/** `code`: Lark's own; the HTTP status if the response has none. */
+export type LarkCallFailure = CallFailure<{ readonly status: number }>;
 
 export class LarkCallError extends NanobotError {
   override readonly name = 'LarkCallError';
-  readonly failure: CallFailure;
-  constructor(failure: CallFailure) {
+  readonly failure: LarkCallFailure;
+  constructor(failure: LarkCallFailure) {
     super(`lark_${failure.kind}`, `Lark: ${describeFailure(failure)}`);
     this.failure = failure;
   }
 }
 
-export function describeFailure(failure: CallFailure): string {
+export function describeFailure(failure: LarkCallFailure): string {
   if (failure.kind === 'refused') return `${failure.code} ${failure.description}`;
   return failure.kind === 'not_reached'
     ? t`not reachable (${failure.reason})`
@@ -115,7 +104,7 @@ export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
 }
 
 /** What to do about a failed call, by the meaning of its code. */
-export function remedyFor(failure: CallFailure): Remedy {
+export function remedyFor(failure: LarkCallFailure): Remedy {
   if (failure.kind !== 'refused') return BACKOFF;
   if (FINAL.includes(failure.code)) return NEVER;
   if (failure.retryAfterMs !== undefined) return after(failure.retryAfterMs);
@@ -123,13 +112,13 @@ export function remedyFor(failure: CallFailure): Remedy {
   return failure.status >= SERVER_ERROR ? BACKOFF : NEVER;
 }
 
-type Refused = CallFailure & { readonly kind: 'refused' };
+type Refused = LarkCallFailure & { readonly kind: 'refused' };
 
 /** A rate limit, or a refused token or secret, which concerns the channel: its messages wait. */
 const isWaitedOut = ({ code, status }: Refused) =>
   status === TOO_MANY || [...RATE_LIMITS, ...TOKEN_REFUSED, ...CREDENTIALS_REFUSED].includes(code);
 
-const isUnclear = (failure: CallFailure) =>
+const isUnclear = (failure: LarkCallFailure) =>
   failure.kind === 'refused' &&
   !isWaitedOut(failure) &&
   !FINAL.includes(failure.code) &&

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { BACKOFF, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import type { MessageId, NativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef, Choice, OutboundMessage } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
@@ -13,7 +13,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Editing } from '../channel.ts';
+import { type Editing, pauseBetweenParts, REPEAT_MARK } from '../channel.ts';
 import {
   type Card,
   cardJson,
@@ -29,7 +29,6 @@ import type { Uploads } from './uploads.ts';
 /** Lark accepts five messages a second in a chat. */
 const PARTS_AT_ONCE = 4;
 const PART_PAUSE_MS = 250;
-const REPEAT_MARK = t`(sent again: the first try was not confirmed)\n\n`;
 const THREAD_MARK = t`(the thread of this conversation is gone, so this is posted outside it)\n\n`;
 
 type Post =
@@ -55,7 +54,8 @@ export async function sendParts(
   const sent: NativeId[] = [...context.sentParts];
   for (const [index, post] of postsOf(message).entries()) {
     if (index < context.sentParts.length) continue;
-    if (index - context.sentParts.length >= PARTS_AT_ONCE) await pause(context.signal, deps.clock);
+    if (index - context.sentParts.length >= PARTS_AT_ONCE)
+      await pauseBetweenParts(PART_PAUSE_MS, context.signal, deps.clock);
     await context.requestBegins();
     const id = await deps.doubts.during(message.id, index, context, (isRepeat) =>
       sendPost(post, { message, index, context, target, isRepeat }, deps),
@@ -175,16 +175,6 @@ async function asCard<T>(card: Card, log: Logger, call: (json: string) => Promis
 
 /** At most 50 characters (im-v1/message/create, `uuid`). */
 const uuidOf = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 50);
-
-async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
-  await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);
-  if (!signal.aborted) return;
-  throw new DeliveryError(t`stopped between two parts`, {
-    certainty: 'not_sent',
-    remedy: BACKOFF,
-    code: 'lark_stopped',
-  });
-}
 
 // State of a part between its tries: since when its arrival is unknown, and how often Lark refused
 // it with a code that may be temporary. Within the hour Lark recognises a repeat by its uuid and no

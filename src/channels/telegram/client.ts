@@ -22,6 +22,7 @@ import { routed } from '../../lib/net/proxies.ts';
 import { nodeHttp } from '../../lib/net/safe-fetch.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
+import type { CallFailure } from '../channel.ts';
 
 type Method =
   | 'getUpdates'
@@ -396,31 +397,19 @@ export function pairingLink(username: string, code: string): string {
 // certainly not arrived, or unknown. Nothing here contains the request's URL, because the bot's
 // token is part of it.
 
-export type CallFailure =
-  /** Telegram answered with a refusal. */
-  | {
-      readonly kind: 'refused';
-      readonly code: number;
-      readonly description: string;
-      readonly retryAfterMs?: number;
-      /** The group's current id. */
-      readonly migratedTo?: number;
-    }
-  /** The request was never written: name not found, connection refused, TLS failed. */
-  | { readonly kind: 'not_reached'; readonly reason: string }
-  /** The request was written and no usable response came. */
-  | { readonly kind: 'unanswered'; readonly reason: string };
+/** `migratedTo`: the group's current id. */
+export type BotCallFailure = CallFailure<{ readonly migratedTo?: number }>;
 
 export class BotCallError extends NanobotError {
   override readonly name = 'BotCallError';
-  readonly failure: CallFailure;
-  constructor(method: string, failure: CallFailure) {
+  readonly failure: BotCallFailure;
+  constructor(method: string, failure: BotCallFailure) {
     super(`telegram_${failure.kind}`, t`Telegram ${method}: ${describeFailure(failure)}`);
     this.failure = failure;
   }
 }
 
-export function describeFailure(failure: CallFailure): string {
+export function describeFailure(failure: BotCallFailure): string {
   if (failure.kind === 'refused') return `${failure.code} ${failure.description}`;
   return failure.kind === 'not_reached'
     ? t`Telegram is not reachable (${failure.reason})`
@@ -442,7 +431,7 @@ export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
   });
 }
 
-function remedyFor(failure: CallFailure): Remedy {
+function remedyFor(failure: BotCallFailure): Remedy {
   if (failure.kind !== 'refused') return BACKOFF;
   if (failure.retryAfterMs !== undefined) return after(failure.retryAfterMs);
   // A refused token and a conflict with another program concern the channel: its messages wait.

@@ -2,7 +2,6 @@
 // a draft. Also retracts sent messages and removes their buttons.
 
 import type { SendContext } from '../../kernel/bus/bus.ts';
-import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
 import type { NativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
@@ -34,8 +33,8 @@ import {
 
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
 export const MESSAGE_UNITS = 4096;
-const PART_PAUSE_MS = 1000;
-export const REPEAT_MARK = t`(sent again: the first try was not confirmed)\n\n`;
+/** Telegram permits about one message a second in a chat. */
+export const PART_PAUSE_MS = 1000;
 const TOPIC_MARK = t`(the topic of this conversation is gone, so this is posted outside it)\n\n`;
 
 type ShownTexts = ReturnType<typeof createShownTexts>;
@@ -96,17 +95,6 @@ export async function sendText(
   if (changed !== undefined) return changed;
   await requestBegins();
   return sendNew(post, deps);
-}
-
-/** Telegram permits about one message a second in a chat. */
-export async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
-  await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);
-  if (!signal.aborted) return;
-  throw new DeliveryError(t`stopped between two parts`, {
-    certainty: 'not_sent',
-    remedy: BACKOFF,
-    code: 'telegram_stopped',
-  });
 }
 
 export type Post = PostPlace & {

@@ -10,7 +10,7 @@ import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import { type Bot, type GroupMoves, joinedOf, moveOf, TELEGRAM } from './chats.ts';
 import { openPresses } from './choices.ts';
 import type { BotApi } from './client.ts';
-import { BotCallError, type CallFailure, describeFailure } from './client.ts';
+import { BotCallError, type BotCallFailure, describeFailure } from './client.ts';
 import {
   ALBUM_WAIT_MS,
   joinAlbums,
@@ -62,7 +62,7 @@ type Polled =
       /** The server was asked to wait and did not. */
       readonly isHasty: boolean;
     }
-  | { readonly kind: 'failed'; readonly failure: CallFailure };
+  | { readonly kind: 'failed'; readonly failure: BotCallFailure };
 
 class PollLoop {
   readonly #deps: PollDeps;
@@ -155,7 +155,7 @@ class PollLoop {
     if (isRunning && username() !== before) this.#reportRunning();
   }
 
-  async #sitOut(failure: CallFailure): Promise<void> {
+  async #sitOut(failure: BotCallFailure): Promise<void> {
     const { host, api, random } = this.#deps;
     const isConflict = failure.kind === 'refused' && failure.code === 409;
     if (isConflict) this.#conflicts += 1;
@@ -282,7 +282,7 @@ const NETWORK_MAX_MS = 30_000;
 const CONFLICTS_BEFORE_ALERT = 3;
 
 export type Trouble = {
-  readonly failure: CallFailure;
+  readonly failure: BotCallFailure;
   /** Consecutive failed polls, including this one. */
   readonly failures: number;
 };

@@ -13,6 +13,7 @@ import { fieldsOf, integerOf, listOf } from '../../lib/json/json.ts';
 import { parseMarkup } from '../../lib/markup/markup.ts';
 import { splitMarkdown, truncateMarkup } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
+import { pauseBetweenParts, REPEAT_MARK } from '../channel.ts';
 import { draftMessages, telegramThreadId, toNativeId } from './chats.ts';
 import { keyboardOf } from './choices.ts';
 import type { BotLink, FormFile } from './client.ts';
@@ -20,10 +21,9 @@ import { BotCallError } from './client.ts';
 import {
   followed,
   MESSAGE_UNITS,
+  PART_PAUSE_MS,
   type PartsDeps,
   type PostPlace,
-  pause,
-  REPEAT_MARK,
   sendText,
   targetOf,
   withFallback,
@@ -78,7 +78,7 @@ export async function sendPosts(
       for (const id of ids) await partSent(id);
       sent.push(...ids);
     } else {
-      if (texts >= TEXTS_AT_ONCE) await pause(signal, deps.clock);
+      if (texts >= TEXTS_AT_ONCE) await pauseBetweenParts(PART_PAUSE_MS, signal, deps.clock);
       texts += 1;
       const marks = isRepeat ? [REPEAT_MARK] : [];
       const keyboard = keyboardOf(unit.choices);
