@@ -1,7 +1,7 @@
 // Builds the agent's toolbox: all built-in tools, those of features and tool servers, with redacted
 // results and audited effects.
 
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import {
   type CheckInboxDeps,
   createCheckInbox,
@@ -147,7 +147,7 @@ function audited(bound: Ready, audit: EffectLog, redact: Redactor): Ready {
         ...{ call: randomUUID(), tool: bound.name, access },
         ...{ session: context.session, turn: context.turnId, wasTainted: context.isTainted },
         about: headOf(redact(bound.detail), MAX_DETAIL_CHARS),
-        argumentsSha256: createHash('sha256').update(bound.arguments).digest('hex'),
+        argumentsSha256: hash('sha256', bound.arguments),
       };
       await audit.enter({ kind: 'tool_call', fields: { ...fields, status: BEGUN } });
       const outcome = await bound.run(context);

@@ -3,7 +3,7 @@
 // a provider that voids a refresh token at its first use is not asked twice with the same one. No
 // error text contains a token.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
@@ -69,7 +69,7 @@ function read(row: string | undefined): StoredGrant | undefined {
  */
 function grantKey({ clientId, refreshToken }: OAuth2Settings, username: string): string {
   const origin = refreshToken === '' ? `\n${username}` : refreshToken;
-  const name = createHash('sha256').update(`${clientId}\n${origin}`).digest('hex');
+  const name = hash('sha256', `${clientId}\n${origin}`);
   return `oauth2/${name.slice(0, 32)}`;
 }
 

@@ -1,7 +1,7 @@
 // A received mail and what the conversation gets from it: its text, its parent, and the message
 // that carries it.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { AccountRef } from '../../kernel/message/ids.ts';
 import { chatId, type MessageId, userId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
@@ -41,10 +41,7 @@ export type MailArrival = {
 
 /** Identifies a mail by Message-ID, date and size, so that it is recognised when UIDs change. */
 export function fingerprintOf(summary: MailSummary): string {
-  return createHash('sha256')
-    .update(`${summary.idFields}\n${summary.bytes}`)
-    .digest('hex')
-    .slice(0, 40);
+  return hash('sha256', `${summary.idFields}\n${summary.bytes}`).slice(0, 40);
 }
 
 /**

@@ -2,7 +2,7 @@
 // an entry for the gateway. A mail that a rule stops is recorded with the reason and never
 // answered. A delivery report is recorded for the mail it is about.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import type { AccountRef } from '../../kernel/message/ids.ts';
 import { type MessageId, messageId, threadId } from '../../kernel/message/ids.ts';
@@ -309,10 +309,7 @@ function readersOf({ others = [] }: ParentMail, { sender, context }: SentMail): 
 }
 
 const newThread = (address: string, fingerprint: string) =>
-  createHash('sha256')
-    .update(`${address}\n${fingerprint}`)
-    .digest('hex')
-    .slice(0, THREAD_HEX_CHARS);
+  hash('sha256', `${address}\n${fingerprint}`).slice(0, THREAD_HEX_CHARS);
 
 // Handles a delivery report about a mail of the agent: recorded for its address and reported to the
 // owner.

@@ -3,7 +3,7 @@
 // that a crash in between writes the same rows again. Message-IDs carry an authentication tag, so
 // that nobody joins a thread by guessing.
 
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
@@ -33,8 +33,7 @@ const KEEP_THREAD_MS = 400 * DAY_MS;
 const MAX_LOG_ROWS = 5000;
 const TAG_CHARS = 24;
 
-const digest = (text: string, hexChars: number) =>
-  createHash('sha256').update(text).digest('hex').slice(0, hexChars);
+const digest = (text: string, hexChars: number) => hash('sha256', text).slice(0, hexChars);
 
 /** Message ids can be long and contain any character, so rows are named by their hash. */
 const idKey = (messageId: string) => `id/${digest(messageId, 40)}`;

@@ -2,7 +2,7 @@
 // with a durable mark after each, so that a failure in the middle repeats nothing. Live previews
 // grow in one card that becomes the answer.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
@@ -174,7 +174,7 @@ async function asCard<T>(card: Card, log: Logger, call: (json: string) => Promis
 }
 
 /** At most 50 characters (im-v1/message/create, `uuid`). */
-const uuidOf = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 50);
+const uuidOf = (name: string) => hash('sha256', name).slice(0, 50);
 
 // State of a part between its tries: since when its arrival is unknown, and how often Lark refused
 // it with a code that may be temporary. Within the hour Lark recognises a repeat by its uuid and no

@@ -2,7 +2,7 @@
 // to answer phones that request it days later (case W06); and the server's acknowledgements: a
 // message counts as sent only when its ack came.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type BinaryNode, proto, type WASocket } from '@whiskeysockets/baileys';
 import { z } from 'zod';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
@@ -47,7 +47,7 @@ const ID_DIGITS = 18;
 
 /** The id under which this part of a message is sent, the same on every try. */
 export function sentId(message: string, part: number | string): string {
-  const digest = createHash('sha256').update(`${message}\n${part}`).digest('hex');
+  const digest = hash('sha256', `${message}\n${part}`);
   return ID_PREFIX + digest.slice(0, ID_DIGITS).toUpperCase();
 }
 

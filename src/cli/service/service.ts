@@ -2,7 +2,7 @@
 // one service at most, named after it; two homes have two.
 
 import { execFile, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { chown, mkdir } from 'node:fs/promises';
@@ -113,7 +113,7 @@ const ERRORS_FILE = 'service-errors.log';
 /** `nanobot` for the usual home of a user; no two other homes have the same name. */
 function nameOf(root: string, isSystem: boolean): string {
   if (!isSystem && root === realPathOf(join(homedir(), '.nanobot'))) return 'nanobot';
-  return `nanobot-${createHash('sha256').update(root).digest('hex').slice(0, HASH_CHARS)}`;
+  return `nanobot-${hash('sha256', root).slice(0, HASH_CHARS)}`;
 }
 
 function realPathOf(path: string): string {

@@ -4,7 +4,7 @@
 // conversation. Read from the disk at each use, so that revoking it, also by the command line,
 // takes effect at once. Cases A07, X04 and X06.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
@@ -95,8 +95,7 @@ export const openAllowRuleRows = (rows: OpenRows) => ({
   uses: rows({ ...jsonRows<AllowRuleUse>(USE), scope: APPROVALS_SCOPE, prefix: 'used:' }),
 });
 
-const keyOf = (parts: readonly unknown[]) =>
-  createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+const keyOf = (parts: readonly unknown[]) => hash('sha256', JSON.stringify(parts));
 const keyOfAllowRule = ({ tool, access, pattern, seal }: AllowedCall, person: string) =>
   keyOf([person, tool, access, pattern, seal]);
 /** Rules of earlier versions apply in one session only. */

@@ -1,7 +1,7 @@
 // A call that needs an approval, as it is kept with its question: the call, and after the decision
 // whether it was started. A call is started once.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { Rights, ToolAccess } from '../../kernel/access/rights.ts';
 import { port } from '../../kernel/feature.ts';
@@ -105,8 +105,7 @@ export function wordsOf({
 }
 
 /** An id that people can type. */
-export const typedId = ({ id }: Pick<Approval, 'id'>) =>
-  createHash('sha256').update(id).digest('hex');
+export const typedId = ({ id }: Pick<Approval, 'id'>) => hash('sha256', id);
 
 export const CALL = rowShape<WaitingCall>({
   ...{ tool: text, access: text, arguments: text, session: text, turnId: text },

@@ -3,7 +3,7 @@
 // that is there is complete. An encrypted repository has a key pair of its own: who writes needs
 // its public half only, the other half is encrypted to people. All encrypted files are age files.
 
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
@@ -129,7 +129,7 @@ async function sealOf(head: RepositoryHead, nameKey: string): Promise<Seal> {
   if (head.recipient === undefined) {
     return {
       seal: (content) => compress(content),
-      nameOf: (content) => createHash('sha256').update(content).digest('hex'),
+      nameOf: (content) => hash('sha256', content),
     };
   }
   const { Encrypter } = await import('age-encryption');

@@ -1,7 +1,7 @@
 // Reflection: proposes a new memory, shows the changes, and writes it only with the consent of the
 // person who asked.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { SpendingRefusedError } from '../../agent/agent.ts';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
@@ -292,7 +292,7 @@ export function createReflection(deps: ReflectionDeps) {
   };
 }
 
-const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
+const hashOf = (text: string) => hash('sha256', text);
 
 // Schedules reflections of the owners' memory: at the configured interval if there is something
 // new, and once when the command line requests it.

@@ -2,7 +2,7 @@
 // limits and rights of the tools that do the same, and without a model. Loaded with the first job
 // that has a check.
 
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { permissionOf, type Rights } from '../../kernel/access/rights.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts';
@@ -211,7 +211,7 @@ const ABSENT = 'absent';
 type MailMark = { readonly at: number; readonly ids: readonly string[] };
 const MAIL_MARK = rowShape<MailMark>({ at: number, ids: texts });
 
-const hashOf = (content: string | Uint8Array) => createHash('sha256').update(content).digest('hex');
+const hashOf = (content: string | Uint8Array) => hash('sha256', content);
 
 /** The first check only takes the mark. */
 function compared(

@@ -2,7 +2,7 @@
 // workspace by their stamps, and the vectors of all texts, newest first, a batch at a time. What is
 // done is on the disk, so a later process goes on where this one ended.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { posix } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
@@ -345,8 +345,7 @@ function isIndexed({ path, bytes }: FoundFile, ignore: readonly string[]): boole
 
 const stampOf = ({ bytes, modifiedAt }: FoundFile) => `${bytes} ${modifiedAt} `;
 
-export const contentHash = (content: Uint8Array) =>
-  createHash('sha256').update(content).digest('hex');
+export const contentHash = (content: Uint8Array) => hash('sha256', content);
 
 // Who may see a file: everybody who may read the workspace, except what is in the folder of one
 // person or group.

@@ -1,7 +1,7 @@
 // The command `nanobot skills`: lists and changes skills. Adding one shows its whole text first,
 // runs nothing, and records its hashes.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Command } from 'commander';
 import {
   CommandFailure,
@@ -185,8 +185,7 @@ async function remove(terminal: Terminal, name: string, yes: boolean) {
   terminal.tell(t`Removed ${name}.`);
 }
 
-const hashOf = (bytes: Uint8Array) =>
-  createHash('sha256').update(bytes).digest('hex').slice(0, HASH_CHARS);
+const hashOf = (bytes: Uint8Array) => hash('sha256', bytes).slice(0, HASH_CHARS);
 
 /** Neutralises control characters and hidden characters. */
 const visible = (text: string) => text.split('\n').map(printable).join('\n');

@@ -1,7 +1,7 @@
 // CONTRACT of skills: instructions that the agent reads when it needs them. Those of the workspace
 // come before the shipped ones; one that changed since it was added is not offered.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import {
@@ -170,8 +170,7 @@ type SkillPins = ReadonlyMap<string, SkillPin>;
 
 export type SkillPinRows = ReturnType<typeof createSkillPinRows>;
 
-export const sha256 = (bytes: string | Uint8Array) =>
-  createHash('sha256').update(bytes).digest('hex');
+export const sha256 = (bytes: string | Uint8Array) => hash('sha256', bytes);
 
 export function createSkillPinRows(path: string) {
   let cached: { readonly stamp: string; readonly pins: SkillPins } | undefined;

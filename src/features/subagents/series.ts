@@ -2,7 +2,7 @@
 // each subagent is derived from its place, so that a resumed series finds its subagents and
 // continues after the last answer.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { TurnInput } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { Kernel } from '../../kernel/feature.ts';
@@ -207,7 +207,7 @@ async function report(
   run: SubagentRun,
   { input, said }: { readonly input: TurnInput; readonly said: string },
 ): Promise<void> {
-  const name = createHash('sha256').update(said).digest('hex').slice(0, NAME_CHARS);
+  const name = hash('sha256', said).slice(0, NAME_CHARS);
   const isForeign = await isTaintedTurn(sessions, input.session, input.turnId);
   const message = signalMessage(run, { name, said, isForeign }, clock.now());
   await bus.accept([{ kind: 'queue', message }]);

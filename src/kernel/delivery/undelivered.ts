@@ -1,7 +1,7 @@
 // Reports that a message was given up: in the chat where it was requested, and if that fails too or
 // nobody requested it, to the owner. One notice for a burst, and none about a notice to the owner.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { Channel } from '../../channels/channel.ts';
 import { createLanes, RecentMap } from '../../lib/async.ts';
@@ -310,5 +310,4 @@ export function createSpentButtons(deps: SpentButtonsDeps) {
 }
 
 const HASH_CHARS = 12;
-const hashOf = (text: string) =>
-  createHash('sha256').update(text).digest('hex').slice(0, HASH_CHARS);
+const hashOf = (text: string) => hash('sha256', text).slice(0, HASH_CHARS);

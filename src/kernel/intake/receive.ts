@@ -1,7 +1,7 @@
 // The intake: every message that a channel hands over passes admission, becomes durable together
 // with the channel's cursor, and only then may the channel acknowledge it.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ShowOutcome } from '../../channels/channel.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, jsonRow, rowShape, text } from '../../lib/json/json.ts';
@@ -142,7 +142,7 @@ export function createSharedArrivals(deps: SharedArrivalsDeps): SharedArrivals {
 
   async function holderOf(own: AccountName, key: string, message: InboundMessage) {
     const rows = deps.state.scope(`arrivals:${accountOf(own).channel}`);
-    const row = createHash('sha256').update(key).digest('hex');
+    const row = hash('sha256', key);
     const held = jsonRow((await rows.get(row)) ?? '', HOLDER);
     if (held?.account === own) return own;
     const isLetIn = withoutCode(await deps.judge(message)).kind === 'admit';

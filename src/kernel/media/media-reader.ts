@@ -1,7 +1,7 @@
 // Reads stored contents for models: documents as text, images scaled and stripped of metadata.
 // Derived files are cached beside the original; concurrency is bounded by memory.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Metadata, Sharp } from 'sharp';
@@ -262,7 +262,7 @@ export function createMediaReader({
     orAborted(lanes.run(id, read), signal);
 
   function documentIn(content: Uint8Array, signal: AbortSignal): Promise<DocumentReading> {
-    const id = mediaId(createHash('sha256').update(content).digest('hex'));
+    const id = mediaId(hash('sha256', content));
     return inTurn(id, signal, () => extracted(id, content, signal));
   }
 

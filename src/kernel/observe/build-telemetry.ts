@@ -2,7 +2,7 @@
 // with
 // the outcome of the tools they requested.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Context, SpanContext } from '@opentelemetry/api';
@@ -346,8 +346,7 @@ function failureKind(error: unknown): string {
   return code === undefined ? error.name : String(code);
 }
 
-const hex = (text: string, chars: number) =>
-  createHash('sha256').update(text).digest('hex').slice(0, chars);
+const hex = (text: string, chars: number) => hash('sha256', text).slice(0, chars);
 
 const TRACE_CHARS = 32;
 const SPAN_CHARS = 16;

@@ -1,7 +1,7 @@
 // The end of an OAuth consent (RFC 6749, RFC 7636, RFC 8252): the secrets of one attempt, the redirect
 // to a port of this machine, and the address that a person pastes where the browser cannot reach it.
 
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
@@ -18,7 +18,7 @@ export type ConsentSecrets = {
 export function consentSecrets(): ConsentSecrets {
   const state = randomBytes(SECRET_BYTES).toString('base64url');
   const verifier = randomBytes(SECRET_BYTES).toString('base64url');
-  const challenge = createHash('sha256').update(verifier).digest('base64url');
+  const challenge = hash('sha256', verifier, 'base64url');
   return { state, verifier, challenge };
 }
 

@@ -1,7 +1,7 @@
 // The provider for vendors of the OpenAI dialect: one streamed call, its events as a completion,
 // and thinking in tags separated from the answer.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type {
   ChatCompletionChunk,
   ChatCompletionCreateParamsStreaming,
@@ -299,7 +299,7 @@ export function openaiRequest(
 /** Routes the calls of a conversation to the machine that has its beginning in its cache. */
 export function cacheKeyField({ conversation }: ModelRequest) {
   if (conversation === undefined) return {};
-  return { prompt_cache_key: createHash('sha256').update(conversation).digest('hex').slice(0, 32) };
+  return { prompt_cache_key: hash('sha256', conversation).slice(0, 32) };
 }
 
 function toolFields(request: ModelRequest, toolOf: typeof wireTool) {

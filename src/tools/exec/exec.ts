@@ -2,7 +2,7 @@
 // construction
 // from the configuration.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { z } from 'zod';
 import { type Kernel, port } from '../../kernel/feature.ts';
@@ -261,7 +261,7 @@ type ExecParts = Pick<Kernel, 'live' | 'clock' | 'log' | 'home' | 'env'>;
 export function openExecutor({ live, clock, log, home, env }: ExecParts): Executor {
   const system = thisSystem(env);
   const root = realpathSync(home.root);
-  const owner = createHash('sha256').update(root).digest('hex').slice(0, OWNER_CHARS);
+  const owner = hash('sha256', root).slice(0, OWNER_CHARS);
   const sandbox = createKnownSandbox({
     system,
     log,

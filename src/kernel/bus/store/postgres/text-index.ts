@@ -2,7 +2,7 @@
 // find the same. It works on a connection of its own, so that no message waits for it, without a
 // state of the session, so that it may go through a pooler.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   type IndexTerm,
   indexedWords,
@@ -125,7 +125,7 @@ const PLACE_BYTES = 2;
 const queryOf = ({ word, isPrefix }: IndexTerm) => `'${word}'${isPrefix ? ':*' : ''}`;
 
 /** No text has such a word. */
-const scopeWord = (scope: string) => `=${createHash('sha256').update(scope).digest('base64url')}`;
+const scopeWord = (scope: string) => `=${hash('sha256', scope, 'base64url')}`;
 
 /** @returns undefined for a text without words */
 function vectorOf(text: string, scope: string): string | undefined {
