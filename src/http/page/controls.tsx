@@ -4,12 +4,6 @@
 import type { Signal } from '@preact/signals';
 import type { ButtonHTMLAttributes, FormHTMLAttributes, HTMLAttributes, Ref } from 'preact';
 
-type ButtonProps = Omit<ButtonHTMLAttributes, 'class'> & {
-  readonly text: string;
-  readonly look?: 'primary' | 'small' | 'danger' | undefined;
-  readonly ref?: Ref<HTMLButtonElement>;
-};
-
 type FormProps = Omit<FormHTMLAttributes, 'onSubmit'> & {
   readonly submit: (typed: FormData) => unknown;
   readonly ref?: Ref<HTMLFormElement>;
@@ -48,6 +42,12 @@ export const Options = ({ of, chosen }: OptionsProps) => (
     ))}
   </>
 );
+
+type ButtonProps = Omit<ButtonHTMLAttributes, 'class'> & {
+  readonly text: string;
+  readonly look?: 'primary' | 'small' | 'danger' | undefined;
+  readonly ref?: Ref<HTMLButtonElement>;
+};
 
 /** It submits its form only where `type` says so. */
 export const Button = ({ text, look, ...rest }: ButtonProps) => (
