@@ -81,7 +81,9 @@ describe.skipIf(!hasPostgres)('the store of a gateway in PostgreSQL', () => {
 
   it('waits no minute for a server that stands still when its process ends', async () => {
     const url = await server.database();
-    await using store = await openPostgresStore({ url, clock, log, isGateway: true });
+    const node = { name: 'n', role: 'all', version: '1', config: '' } as const;
+    const shared = { isGateway: true, isShared: true, node };
+    await using store = await openPostgresStore({ url, clock, log, ...shared });
     server.pause();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     try {
@@ -92,6 +94,8 @@ describe.skipIf(!hasPostgres)('the store of a gateway in PostgreSQL', () => {
       await new Promise(setImmediate);
       vi.advanceTimersByTime(SILENCE_MS / 2);
       await refused;
+      const alone = store.shared?.exclusively(async () => 'ran');
+      await expect(alone).rejects.toMatchObject({ code: 'store_unreachable' });
     } finally {
       vi.useRealTimers();
       server.resume();

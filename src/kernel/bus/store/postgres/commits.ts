@@ -88,6 +88,11 @@ export class PostgresCommits implements Driver {
     return this.#lost.promise;
   }
 
+  /** Aborts, with a StoreError, when this process ends without the server. */
+  get givenUp(): AbortSignal {
+    return this.#giveUp.signal;
+  }
+
   /** How long a transaction has been under way. */
   waitMs(): number {
     if (this.#waitsSince === undefined) return 0;

@@ -203,7 +203,7 @@ type JoinDeps = {
 async function join(deps: JoinDeps, self: NodeSelf) {
   const { url, pool, server, owner, clock, log, commits, news } = deps;
   const run = sharedOperations(commits, clock, owner);
-  const notes = createExclusion({ url, pool }, `nanobot ${owner} notes`, NOTES_LOCK);
+  const notes = createExclusion({ url, pool, commits }, `nanobot ${owner} notes`, NOTES_LOCK);
   const membership = createMembership({
     ...{ self, owner, log, clock: systemClock, onChange: news.tell },
     onOverdue: news.overdue,
@@ -288,7 +288,7 @@ function shareEntries(deps: Pick<JoinDeps, 'url' | 'pool' | 'owner' | 'clock' | 
  * connections of one that is taken for dead, and then it is not confirmed.
  */
 function createExclusion(
-  { url, pool }: Pick<JoinDeps, 'url' | 'pool'>,
+  { url, pool, commits }: Pick<JoinDeps, 'url' | 'pool' | 'commits'>,
   name: string,
   lock: string,
 ) {
@@ -296,6 +296,7 @@ function createExclusion(
   let connection: Connection | undefined;
   async function run<T>(work: (confirm: () => Promise<void>) => Promise<T>): Promise<T> {
     if (connection?.isOver !== false) {
+      commits.givenUp.throwIfAborted();
       connection = await (pool === undefined
         ? Connection.open({ url, name })
         : connectThrough(pool, name));
