@@ -80,6 +80,8 @@ it('has a tool, a chat command, a background task and a setting', async () => {
     },
   };
   await using home = await makeTestHome(config, root);
+  // Of sources that are gone afterwards nothing is kept.
+  const start = () => home.start({ NODE_COMPILE_CACHE: join(root, 'compiled') });
   const replies = () => telegram.chat(ADA).messages.filter(({ from }) => from === 'bot');
   const answerTo = async (words: string) => {
     const before = replies().length;
@@ -88,7 +90,7 @@ it('has a tool, a chat command, a background task and a setting', async () => {
     return replies().at(-1)?.text ?? '';
   };
 
-  const first = await home.start();
+  const first = await start();
   expect(await answerTo('/shopping milk')).toBe('On the list: milk');
   model.script(
     { toolCalls: [{ name: 'shopping_list', arguments: { item: 'bread' } }] },
@@ -106,16 +108,16 @@ it('has a tool, a chat command, a background task and a setting', async () => {
     .run(Date.now() - 3 * DAY_MS);
   store.close();
   await home.writeConfig({ ...config, shopping: { keepDays: 2 } });
-  const second = await home.start();
+  const second = await start();
   await expect.poll(() => answerTo('/shopping')).toBe('bread');
   await home.writeConfig({ ...config, shopping: { enabled: false } });
   await second.printed(/Start the gateway again for: shopping\.enabled/);
   expect(await second.stop()).toBe(0);
 
   await home.writeConfig({ ...config, shopping: { keepDays: 0 } });
-  await expect(home.start()).rejects.toThrow(/shopping\.keepDays/);
+  await expect(start()).rejects.toThrow(/shopping\.keepDays/);
   await home.writeConfig({ ...config, shopping: { enabled: false } });
-  await home.start();
+  await start();
   const before = replies().length;
   model.script({ chunks: ['No such command.'] });
   telegram.say(ADA, '/shopping');
