@@ -70,7 +70,7 @@ export async function startPeers(pace: Pace): Promise<Peers> {
     },
   });
   /** Twenty tokens; the last is the requested word, so that a draft is not taken for the answer. */
-  function respond({ lastUserText, body, toolResults }: LlmRequest): LlmReply {
+  function respond({ lastUserText, body, toolResults, arrivedAt }: LlmRequest): LlmReply {
     calls += 1;
     lastRequest = body;
     const call = pace.call?.() ?? false;
@@ -80,13 +80,12 @@ export async function startPeers(pace: Pace): Promise<Peers> {
     const nonce = asked.match(NONCE)?.at(-1) ?? 'nothing';
     const tokens = [...WORDS.map((word) => `${word} `), nonce];
     if (pace.thinkMs + pace.streamMs === 0) return { chunks: tokens };
-    const beganAt = nowMs();
     const chunks = tokens.flatMap((token, index) => {
       const share = (index + 1) / tokens.length;
       return [delay(pace.thinkMs + pace.streamMs * share), token];
     });
     const last = chunks.at(-2);
-    if (last instanceof Promise) void last.then(() => modelMs.set(nonce, nowMs() - beganAt));
+    if (last instanceof Promise) void last.then(() => modelMs.set(nonce, nowMs() - arrivedAt));
     return { chunks };
   }
   const model = await startLlmServer({ record: false, respond });

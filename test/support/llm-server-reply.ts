@@ -76,6 +76,8 @@ export type LlmRequest = {
   readonly tools: readonly string[];
   /** All images of the conversation, in order. */
   readonly images: readonly SentImage[];
+  /** When its last byte came in, milliseconds since the epoch with fractions. */
+  readonly arrivedAt: number;
   /** Resolves when the client goes away before the answer ended. */
   readonly abandoned: Promise<void>;
 };
@@ -97,7 +99,9 @@ export interface Dialect {
   /** @throws Refusal */
   authenticate(headers: LlmRequest['headers'], apiKey: string | undefined): void;
   /** @throws Refusal */
-  read(body: Readonly<Record<string, unknown>>): Omit<LlmRequest, 'headers' | 'abandoned' | 'body'>;
+  read(
+    body: Readonly<Record<string, unknown>>,
+  ): Omit<LlmRequest, 'headers' | 'abandoned' | 'arrivedAt' | 'body'>;
   /** The stream as frames and gates; the last of `frames` is the end event. */
   frames(reply: LlmReply, request: LlmRequest, callIds: () => string): WireReply;
   errorFrame(type: string, message: string): string;

@@ -80,6 +80,7 @@ type Incoming = {
   readonly incoming: IncomingMessage;
   readonly path: string;
   readonly text: string;
+  readonly arrivedAt: number;
 };
 
 class SimulatedServer implements LlmServer {
@@ -156,11 +157,15 @@ class SimulatedServer implements LlmServer {
   #route(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const path = (incoming.url ?? '').split('?')[0] ?? '';
     bodyOf(incoming)
-      .then((text) => this.#answer({ incoming, path, text }, outgoing))
+      .then((text) => {
+        const arrivedAt = performance.timeOrigin + performance.now();
+        return this.#answer({ incoming, path, text, arrivedAt }, outgoing);
+      })
       .catch(() => outgoing.destroy());
   }
 
-  async #answer({ incoming, path, text }: Incoming, outgoing: ServerResponse): Promise<void> {
+  async #answer(request: Incoming, outgoing: ServerResponse): Promise<void> {
+    const { incoming, path, text, arrivedAt } = request;
     const { method = '' } = incoming;
     const body = text === '' ? {} : JSON.parse(text);
     const beside = await this.#options.side?.({ method, path, body });
@@ -170,7 +175,7 @@ class SimulatedServer implements LlmServer {
     }
     const dialect = ROUTES[path];
     if (incoming.method === 'POST' && dialect !== undefined) {
-      this.#complete(dialect, { incoming, body }, outgoing).catch((error: unknown) =>
+      this.#complete(dialect, { incoming, body, arrivedAt }, outgoing).catch((error: unknown) =>
         this.#refuse(dialect, error, outgoing),
       );
     } else if (incoming.method === 'GET' && path === '/v1/models') {
@@ -185,7 +190,7 @@ class SimulatedServer implements LlmServer {
 
   async #complete(
     dialect: Dialect,
-    { incoming, body }: { readonly incoming: IncomingMessage; readonly body: Json },
+    { incoming, body, arrivedAt }: Omit<Incoming, 'path' | 'text'> & { readonly body: Json },
     outgoing: ServerResponse,
   ) {
     const { apiKey, models, latencyMs, template } = this.#options;
@@ -198,7 +203,8 @@ class SimulatedServer implements LlmServer {
       throw new Refusal(message, { status: 404, code: 'model_not_found' });
     }
     const { headers } = incoming;
-    const request: LlmRequest = { ...read, headers, body, abandoned: abandonedBy(outgoing) };
+    const abandoned = abandonedBy(outgoing);
+    const request: LlmRequest = { ...read, headers, body, arrivedAt, abandoned };
     this.#noteArrival(request);
     const counted = this.#promptCache?.(request);
     const scripted = await this.#nextReply(request);
