@@ -150,10 +150,13 @@ export class PostgresCommits implements Driver {
   }
 
   /**
-   * Ends a connection that is silent: each answer has a limit of its own, since many of them take
-   * minutes together over a slow network.
+   * Ends the connection when no answer comes for long. Statements wait for each other, and over a slow
+   * network those of one transaction take minutes together.
    */
-  async #answer<T>(connection: Connection, ask: () => Promise<T>): Promise<T> {
+  async #whileAnswers<T>(
+    connection: Connection,
+    work: (send: Connection['send']) => Promise<T>,
+  ): Promise<T> {
     let silentMs = 0;
     const watch = (): Disposable =>
       this.#options.clock.timer(CLOSE_MS, () => {
@@ -164,7 +167,11 @@ export class PostgresCommits implements Driver {
       });
     let timer = watch();
     try {
-      return await ask();
+      return await work(async (sql, params) => {
+        const result = await connection.send(sql, params);
+        silentMs = 0;
+        return result;
+      });
     } finally {
       timer[Symbol.dispose]();
     }
@@ -240,7 +247,7 @@ export class PostgresCommits implements Driver {
       };
       const connection = await this.#connected();
       try {
-        return await this.#commit(connection, jobs, onCommit);
+        return await this.#whileAnswers(connection, (send) => this.#commit(send, jobs, onCommit));
       } catch (error) {
         if (isOutage(error)) connection.end();
         else await this.#rollBack(connection);
@@ -252,7 +259,7 @@ export class PostgresCommits implements Driver {
   }
 
   #rollBack(connection: Connection): Promise<void> {
-    const rolled = this.#answer(connection, () => connection.script('ROLLBACK'));
+    const rolled = this.#whileAnswers(connection, () => connection.script('ROLLBACK'));
     return rolled.catch(() => connection.end());
   }
 
@@ -261,7 +268,7 @@ export class PostgresCommits implements Driver {
       const connection = await this.#connected();
       try {
         const asked = async () => this.#options.wasCommitted?.(connection, number);
-        return (await this.#answer(connection, asked)) === true;
+        return (await this.#whileAnswers(connection, asked)) === true;
       } catch (error) {
         if (!isOutage(error)) throw error;
         connection.end();
@@ -300,13 +307,11 @@ export class PostgresCommits implements Driver {
 
   /** `onCommit` is called just before the end of the transaction is sent. */
   async #commit(
-    connection: Connection,
+    send: Connection['send'],
     jobs: readonly Job[],
     onCommit: (outcomes: readonly Outcome[], mark: number) => void,
   ): Promise<readonly Outcome[]> {
-    const statements = new Statements((sql, params) =>
-      this.#answer(connection, () => connection.send(sql, params)),
-    );
+    const statements = new Statements(send);
     const firstWrite = jobs.findIndex((job) => job.writes);
     try {
       statements.run(firstWrite < 0 ? 'BEGIN READ ONLY' : 'BEGIN');
