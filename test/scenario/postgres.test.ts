@@ -134,7 +134,7 @@ describe.skipIf(!hasPostgres)('a gateway on PostgreSQL', () => {
     const { code, text } = await nanobot('doctor');
     expect(code).toBe(1);
     expect(text).toMatch(/store +postgres:\/\/127\.0\.0\.1:\d+\/\S+ is not reachable/);
-    expect(text).not.toContain('nobody may talk');
+    expect(text).not.toContain('telegram-access');
     const status = (await nanobot('status')).text;
     expect(status).toMatch(/Database +postgres:\S+ is not reachable/);
     expect(status).toMatch(/telegram +on as/);

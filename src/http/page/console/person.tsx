@@ -239,7 +239,12 @@ export function PolicyChoice({ id, configured, value, choose }: PolicyProps) {
   const named = POLICIES.find(([policy]) => policy === configured)?.[1] ?? configured;
   return (
     <select id={id} value={value} onChange={({ currentTarget }) => choose(currentTarget.value)}>
-      <Options of={[[AUTOMATIC, t`as configured: ${named}`], ...POLICIES.slice(1)]} />
+      <Options
+        of={POLICIES.map(([policy, label]) => [
+          policy,
+          policy === AUTOMATIC ? t`as configured: ${named}` : label,
+        ])}
+      />
     </select>
   );
 }
