@@ -12,7 +12,7 @@ import type {
 } from '../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import type { MediaStore } from '../kernel/media/media.ts';
-import { BACKOFF, DeliveryError, NanobotError } from '../kernel/message/errors.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
 import type { AccountId, ChannelName, MessageId, NativeId } from '../kernel/message/ids.ts';
 import type {
   ChatRef,
@@ -356,32 +356,3 @@ export type InboxText = InboxMail & {
   readonly text: string;
   readonly attachments: readonly string[];
 };
-
-// What channels share that call an API of their platform over HTTP and send an answer in parts.
-
-/** Why a call failed. `Detail`: what else a refusal of the platform says. */
-export type CallFailure<Detail = object> =
-  /** The platform answered with a refusal. */
-  | ({
-      readonly kind: 'refused';
-      readonly code: number;
-      readonly description: string;
-      readonly retryAfterMs?: number;
-    } & Detail)
-  /** The request was never written: name not found, connection refused, TLS failed. */
-  | { readonly kind: 'not_reached'; readonly reason: string }
-  /** The request was written and no usable response came. */
-  | { readonly kind: 'unanswered'; readonly reason: string };
-
-export const REPEAT_MARK = t`(sent again: the first try was not confirmed)\n\n`;
-
-/** Between two parts of an answer. @throws DeliveryError where the channel ends */
-export async function pauseBetweenParts(ms: number, signal: AbortSignal, clock: Clock) {
-  await clock.sleep(ms, signal).catch(() => undefined);
-  if (!signal.aborted) return;
-  throw new DeliveryError(t`stopped between two parts`, {
-    certainty: 'not_sent',
-    remedy: BACKOFF,
-    code: 'channel_stopped',
-  });
-}

@@ -14,7 +14,7 @@ import {
 import { fieldsOf, textOf } from '../../lib/json/json.ts';
 import { proxyErrorIn } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
-import type { CallFailure } from '../channel.ts';
+import type { CallFailure } from '../api-calls.ts';
 import { at, numberOf } from './rules/content.ts';
 
 /** `code`: Lark's own; the HTTP status if the response has none. */

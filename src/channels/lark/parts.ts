@@ -13,7 +13,8 @@ import type { Logger } from '../../lib/logger.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { type Editing, pauseBetweenParts, REPEAT_MARK } from '../channel.ts';
+import { pauseBetweenParts, REPEAT_MARK } from '../api-calls.ts';
+import type { Editing } from '../channel.ts';
 import {
   type Card,
   cardJson,

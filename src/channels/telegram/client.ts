@@ -22,7 +22,7 @@ import { routed } from '../../lib/net/proxies.ts';
 import { nodeHttp } from '../../lib/net/safe-fetch.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
-import type { CallFailure } from '../channel.ts';
+import type { CallFailure } from '../api-calls.ts';
 
 type Method =
   | 'getUpdates'

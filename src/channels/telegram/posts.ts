@@ -13,7 +13,7 @@ import { fieldsOf, integerOf, listOf } from '../../lib/json/json.ts';
 import { parseMarkup } from '../../lib/markup/markup.ts';
 import { splitMarkdown, truncateMarkup } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
-import { pauseBetweenParts, REPEAT_MARK } from '../channel.ts';
+import { pauseBetweenParts, REPEAT_MARK } from '../api-calls.ts';
 import { draftMessages, telegramThreadId, toNativeId } from './chats.ts';
 import { keyboardOf } from './choices.ts';
 import type { BotLink, FormFile } from './client.ts';

@@ -1,0 +1,32 @@
+// What channels share that call an API of their platform over HTTP and send an answer in parts.
+
+import { BACKOFF, DeliveryError } from '../kernel/message/errors.ts';
+import { t } from '../lib/texts.ts';
+import type { Clock } from '../lib/time/clock.ts';
+
+/** Why a call failed. `Detail`: what else a refusal of the platform says. */
+export type CallFailure<Detail = object> =
+  /** The platform answered with a refusal. */
+  | ({
+      readonly kind: 'refused';
+      readonly code: number;
+      readonly description: string;
+      readonly retryAfterMs?: number;
+    } & Detail)
+  /** The request was never written: name not found, connection refused, TLS failed. */
+  | { readonly kind: 'not_reached'; readonly reason: string }
+  /** The request was written and no usable response came. */
+  | { readonly kind: 'unanswered'; readonly reason: string };
+
+export const REPEAT_MARK = t`(sent again: the first try was not confirmed)\n\n`;
+
+/** Between two parts of an answer. @throws DeliveryError where the channel ends */
+export async function pauseBetweenParts(ms: number, signal: AbortSignal, clock: Clock) {
+  await clock.sleep(ms, signal).catch(() => undefined);
+  if (!signal.aborted) return;
+  throw new DeliveryError(t`stopped between two parts`, {
+    certainty: 'not_sent',
+    remedy: BACKOFF,
+    code: 'channel_stopped',
+  });
+}
