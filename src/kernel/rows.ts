@@ -21,6 +21,8 @@ export interface Rows<T extends object> {
   list(query?: RowQuery): Promise<readonly T[]>;
   /** Ids with their rows, in the order of the ids. */
   entries(query?: RowQuery): Promise<readonly (readonly [id: string, row: T])[]>;
+  /** All in memory, for lookups whose cost does not grow with the number of rows. */
+  live(): Promise<LiveRows<T>>;
   /**
    * Compare-and-set: `step` is pure, gets the stored row and may run again if another writer was
    * faster. It returns the next row, `remove`, or undefined to leave the row unchanged. `beside`:
@@ -42,6 +44,14 @@ export interface Rows<T extends object> {
   expire(before: number): Promise<number>;
 }
 
+/** Changes with each write of this process; call `live` again to see those of others. */
+export type LiveRows<T> = {
+  /** By id, in no order. */
+  readonly all: ReadonlyMap<string, T>;
+  /** Those with this key, see `keys` of the collection; in the order of the collection. */
+  by(key: string): readonly T[];
+};
+
 /** The stored text of a row; its id is in the key. */
 export type RowCodec<T> = {
   /** Undefined if the text is damaged or of another shape. */
@@ -55,6 +65,8 @@ export type RowsSpec<T> = RowCodec<T> & {
   readonly prefix: string;
   /** For `list`; absent: by id. */
   order?(one: T, other: T): number;
+  /** Besides the id; several rows may have the same key. */
+  keys?(row: T): readonly string[];
   /**
    * Rows are held in memory, for collections that every message reads. They are read again after
    * another process has written.
@@ -105,10 +117,44 @@ const READ_ALL: RowQuery = {};
 /** The rows in memory as they were read, with this process's changes since. */
 type Known<T> = {
   readonly revision: number;
-  readonly rows: Promise<Map<string, T>>;
+  readonly rows: Promise<RowsInMemory<T>>;
   /** By id, until one changes. */
   sorted?: readonly (readonly [string, T])[] | undefined;
 };
+
+class RowsInMemory<T> implements LiveRows<T> {
+  readonly all = new Map<string, T>();
+  /** In order, by key. */
+  readonly #ids = new Map<string, readonly string[]>();
+  readonly #spec: RowsSpec<T>;
+
+  constructor(spec: RowsSpec<T>, rows: readonly (readonly [string, T])[]) {
+    this.#spec = spec;
+    for (const [id, row] of rows) this.put(id, row);
+  }
+
+  by(key: string): readonly T[] {
+    const rows = (this.#ids.get(key) ?? []).flatMap((id) => this.all.get(id) ?? []);
+    return rows.sort(this.#spec.order ?? (() => 0));
+  }
+
+  put(id: string, row: T | undefined): void {
+    const before = this.#keysOf(this.all.get(id));
+    const now = this.#keysOf(row);
+    if (row === undefined) this.all.delete(id);
+    else this.all.set(id, row);
+    for (const key of [...before, ...now]) {
+      const others = this.#ids.get(key)?.filter((each) => each !== id) ?? [];
+      const ids = now.includes(key) ? others.concat(id).sort() : others;
+      if (ids.length === 0) this.#ids.delete(key);
+      else this.#ids.set(key, ids);
+    }
+  }
+
+  #keysOf(row: T | undefined): readonly string[] {
+    return (row && this.#spec.keys?.(row)) ?? [];
+  }
+}
 
 class StoredRows<T extends object> implements Rows<T> {
   readonly #spec: RowsSpec<T>;
@@ -123,7 +169,7 @@ class StoredRows<T extends object> implements Rows<T> {
   }
 
   async get(id: string): Promise<T | undefined> {
-    if (this.#spec.isCached === true) return (await this.#cached().rows).get(id);
+    if (this.#spec.isCached === true) return (await this.live()).all.get(id);
     return this.#read(id, await this.#state.get(this.#spec.prefix + id));
   }
 
@@ -137,11 +183,15 @@ class StoredRows<T extends object> implements Rows<T> {
     if (this.#spec.isCached !== true) return this.#listed(query);
     const { prefix = '', after = '', limit } = query;
     const known = this.#cached();
-    const rows = await known.rows;
-    known.sorted ??= [...rows].sort(([one], [other]) => (one < other ? -1 : 1));
+    const { all } = await known.rows;
+    known.sorted ??= [...all].sort(([one], [other]) => (one < other ? -1 : 1));
     if (query === READ_ALL) return known.sorted;
     const isMeant = ([id]: readonly [string, T]) => id.startsWith(prefix) && id > after;
     return known.sorted.filter(isMeant).slice(0, limit);
+  }
+
+  live(): Promise<LiveRows<T>> {
+    return this.#cached().rows;
   }
 
   async change(
@@ -218,7 +268,7 @@ class StoredRows<T extends object> implements Rows<T> {
     if (this.#known?.revision === revision) return this.#known;
     const known: Known<T> = {
       revision,
-      rows: this.#listed(READ_ALL).then((rows) => new Map(rows)),
+      rows: this.#listed(READ_ALL).then((rows) => new RowsInMemory(this.#spec, rows)),
     };
     this.#known = known;
     known.rows.catch(() => {
@@ -232,8 +282,7 @@ class StoredRows<T extends object> implements Rows<T> {
     const rows = await known?.rows.catch(() => undefined);
     if (known === undefined || rows === undefined) return;
     known.sorted = undefined;
-    if (row === undefined) rows.delete(id);
-    else rows.set(id, row);
+    rows.put(id, row);
   }
 }
 

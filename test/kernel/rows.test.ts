@@ -114,6 +114,24 @@ function collections(make: () => Promise<string>, times: number): void {
     expect((await counts.entries({ prefix: 'a' })).map(([id]) => id)).toEqual(['a1']);
   });
 
+  it('in memory finds rows by the keys that they have now, also by one that several have', async () => {
+    const { store, rows } = await open();
+    await using _store = store;
+    const names = ['a', 'b', 'c'];
+    const keys = ({ count }: Count) => names.filter((_, bit) => (count >> bit) % 2 === 1);
+    const order = (one: Count, other: Count) => one.count - other.count;
+    const counts = rows({ ...CACHED, keys, order });
+    const live = await counts.live();
+    for (let step = 0; step < 24; step += 1) {
+      const [id, count] = [String(step % 3), (step * 5) % 8];
+      await counts.change(id, () => (count === 0 ? 'remove' : { id, count }));
+      const all = await counts.list();
+      for (const name of names)
+        expect(live.by(name)).toEqual(all.filter((each) => keys(each).includes(name)));
+    }
+    expect(live.all).toEqual(new Map(await counts.entries()));
+  });
+
   it.each([COUNTS, CACHED])('erases what matches and expires what is old', async (spec) => {
     const { clock, store, rows } = await open();
     await using _store = store;

@@ -86,7 +86,7 @@ export function createPeopleService(deps: PeopleServiceDeps) {
   return {
     /** Times are epoch milliseconds; names and texts are untrusted and never markup. */
     async people(): Promise<PeopleView> {
-      const [waiting, open, known, { approved }, { owners }] = await Promise.all([
+      const [waiting, open, known, { approved }, { persons: all }] = await Promise.all([
         strangers.list(),
         questions.open(),
         persons.list(),
@@ -95,7 +95,7 @@ export function createPeopleService(deps: PeopleServiceDeps) {
       ]);
       const decidedFor = approved.filter(
         ({ channel, userId, ids = [userId] }) =>
-          ids[0] === userId && !ids.some((id) => owners.has(personIdKey(channel, id))),
+          ids[0] === userId && !ids.some((id) => all.by(personIdKey(channel, id)).length > 0),
       );
       return {
         unknownSenders: waiting.map(({ channel, userId, name, excerpt, lastAt, heldMessages }) => {

@@ -10,7 +10,7 @@ import type { RowWrite } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import type { ChatRef } from '../message/message.ts';
-import { jsonRows, type OpenRows } from '../rows.ts';
+import { jsonRows, type LiveRows, type OpenRows } from '../rows.ts';
 
 /** The scope of everything stored about people. */
 export const PEOPLE_SCOPE = 'people';
@@ -53,12 +53,15 @@ const MOVE = rowShape<Move>({ to: place, at: number });
 /** The name of a person's id on one channel. */
 export const personIdKey = (channel: string, id: string) => `${channel}:${id}`;
 
+/** The name of a private chat. */
+export const privateChatKey = ({ channel, account, chat, thread }: ChatRef) =>
+  JSON.stringify([channel, account, chat, thread]);
+
 export type KnownPeople = {
   /** By `channel:userId`. */
   readonly approvals: ReadonlyMap<string, Approval>;
-  readonly persons: ReadonlyMap<string, PersonRecord>;
-  /** The id of the person, by `channel:userId`. */
-  readonly owners: ReadonlyMap<string, string>;
+  /** Found also by their ids on channels and their private chats. */
+  readonly persons: LiveRows<PersonRecord>;
 };
 
 export type PeopleRows = ReturnType<typeof openPeopleRows>;
@@ -76,9 +79,12 @@ export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
   const persons = rows<PersonRecord>({
     ...{ ...cached, ...jsonRows(PERSON), prefix: 'person:' },
     write: (person) => JSON.stringify({ ...person, role: undefined }),
+    keys: ({ doors }) =>
+      doors.flatMap(({ channel, ids, chat }) => [
+        ...ids.map((id) => personIdKey(channel, id)),
+        ...(chat ? [privateChatKey(chat)] : []),
+      ]),
   });
-  let known: KnownPeople | undefined;
-  let knownRows: readonly object[] = [];
 
   return {
     approvals,
@@ -94,18 +100,10 @@ export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
     /** By session. */
     moves: rows({ ...cached, ...jsonRows(MOVE), prefix: 'moved:' }),
 
-    /** All people as stored; reads the store only if another process wrote. */
+    /** All people as stored, also later; reads the store only if another process wrote. */
     async known(): Promise<KnownPeople> {
-      const [decided, all] = await Promise.all([approvals.entries(), persons.entries()]);
-      if (known !== undefined && knownRows[0] === decided && knownRows[1] === all) return known;
-      const owners = all.flatMap(([id, { doors }]) =>
-        doors.flatMap(({ channel, ids }) =>
-          ids.map((own) => [personIdKey(channel, own), id] as const),
-        ),
-      );
-      knownRows = [decided, all];
-      known = { approvals: new Map(decided), persons: new Map(all), owners: new Map(owners) };
-      return known;
+      const [decided, all] = await Promise.all([approvals.live(), persons.live()]);
+      return { approvals: decided.all, persons: all };
     },
 
     /** All in one transaction, whatever is stored. */

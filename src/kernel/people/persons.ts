@@ -25,7 +25,7 @@ import {
 } from '../message/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../message/message.ts';
 import { shortName } from '../message/untrusted.ts';
-import { type KnownPeople, type PeopleRows, personIdKey } from './people-rows.ts';
+import { type KnownPeople, type PeopleRows, personIdKey, privateChatKey } from './people-rows.ts';
 
 /** Limit of stored people: an open channel must not fill the store. */
 const MAX_PERSONS = 10_000;
@@ -99,9 +99,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
   /** The person of this private chat. */
   async function inChat(chat: ChatRef): Promise<Person | undefined> {
     const known = await peopleRows.known();
-    const isIts = ({ doors }: PersonRecord) =>
-      doors.some((personChannel) => isSameChat(personChannel.chat, chat));
-    const record = known.persons.values().find(isIts);
+    const [record] = known.persons.by(privateChatKey(chat));
     return record && withRole(known, record);
   }
 
@@ -110,7 +108,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     if (seen === undefined) return;
     const known = await peopleRows.known();
     const [first, ...doubles] = recordsOf(known, message.chat.channel, seen.personChannel.ids);
-    if (first === undefined && known.persons.size >= MAX_PERSONS) return;
+    if (first === undefined && known.persons.all.size >= MAX_PERSONS) return;
     const start = first ?? fresh(seen);
     await persons.change(
       start.id,
@@ -188,14 +186,14 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     },
     async get(id: string): Promise<Person | undefined> {
       const known = await peopleRows.known();
-      const record = known.persons.get(id);
+      const record = known.persons.all.get(id);
       return record && withRole(known, record);
     },
     /** The people that an id of ours, an id of a channel or a name refers to. */
     async find(typed: string): Promise<readonly Person[]> {
       const known = await peopleRows.known();
       const meant = typed.trim().toLowerCase();
-      const records = [...known.persons.values()];
+      const records = await persons.list();
       const isMeant = ({ id, doors }: PersonRecord) =>
         id === meant || doors.some(({ ids }) => ids.some((own) => own.toLowerCase() === meant));
       const byId = records.filter(isMeant);
@@ -204,7 +202,7 @@ export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps
     },
     async list(): Promise<readonly Person[]> {
       const known = await peopleRows.known();
-      return [...known.persons.values()].map((record) => withRole(known, record));
+      return (await persons.list()).map((record) => withRole(known, record));
     },
     /** `change` is pure and may run again. Undefined if nothing changed. */
     async change(id: PersonId, change: (record: PersonRecord) => PersonRecord) {
@@ -307,7 +305,7 @@ function apartOf(
   const [first] = doors;
   if (first === undefined || (limits === undefined && approvals === undefined)) return [];
   const { channel, ids } = first;
-  const id = [newId(channel, ids), newId(`${channel}+`, ids)].find((one) => !persons.has(one));
+  const id = [newId(channel, ids), newId(`${channel}+`, ids)].find((one) => !persons.all.has(one));
   const kept = {
     ...(limits === undefined ? {} : { limits }),
     ...(approvals === undefined ? {} : { approvals }),
@@ -323,9 +321,8 @@ function recordOf(known: KnownPeople, channel: string, ids: readonly string[]) {
   return first && others.reduce(mergePersons, first);
 }
 
-function recordsOf({ owners, persons }: KnownPeople, channel: string, ids: readonly string[]) {
-  const found = new Set(ids.flatMap((id) => owners.get(personIdKey(channel, id)) ?? []));
-  return [...found].flatMap((id) => persons.get(id) ?? []);
+function recordsOf({ persons }: KnownPeople, channel: string, ids: readonly string[]) {
+  return [...new Set(ids.flatMap((id) => persons.by(personIdKey(channel, id)).at(-1) ?? []))];
 }
 
 function decidedOf({ approvals }: KnownPeople, channel: string, ids: readonly string[]) {
