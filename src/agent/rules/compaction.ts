@@ -5,6 +5,7 @@
 import type { TurnId } from '../../kernel/message/ids.ts';
 import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { turnOf } from '../../kernel/sessions/rules/carry.ts';
+import { onFirstUse } from '../../lib/json/json.ts';
 import { keepFirstLines, partOf, truncateText } from '../../lib/text/cut.ts';
 import type { CompactionEngine } from '../compaction-settings.ts';
 import {
@@ -257,7 +258,7 @@ const KEPT_WORDS_SHARE = 0.6;
 /** A whole word with a capital. */
 const NAME = "(?:\\p{Lu}\\p{L}+(?:['’-]\\p{L}+)*(?![\\p{L}\\p{N}_-]))";
 
-const TERMS: readonly RegExp[] = [
+const termPatterns = onFirstUse((): readonly RegExp[] => [
   /\bhttps?:\/\/[^\s<>"'`)\]}]+[^\s<>"'`)\]}.,;:!?]/gi,
   /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/gu,
   /(?:~|\.{1,2})?(?:\/[\p{L}\p{N}._@+-]+){2,}|(?<![\p{L}\p{N}._-])[\p{L}\p{N}._-]+(?:\/[\p{L}\p{N}._-]+)+\.[a-z]\w{0,7}\b/giu,
@@ -268,7 +269,7 @@ const TERMS: readonly RegExp[] = [
   /(?<![\p{L}\p{N}_])(?:\p{L}[\p{L}\p{N}]*_[\p{L}\p{N}_]+|\p{Ll}+\p{Lu}[\p{L}\p{N}]+)/gu,
   /["“„«`]([^"“”„«»`\n]{2,60})["”“»`]/g,
   new RegExp(`(?<![.!?:]\\s|^|[\\p{L}\\p{N}])${NAME}|${NAME}(?:\\s+${NAME})+`, 'gmu'),
-];
+]);
 
 /** Words of promises, in the most written languages. */
 const PROMISES =
@@ -372,7 +373,8 @@ const linesOf = (text: string) =>
     .filter((line) => line !== '');
 
 function missingTerm(line: string, known: string): string | undefined {
-  const terms = TERMS.flatMap((pattern) => line.match(pattern) ?? [])
+  const terms = termPatterns()
+    .flatMap((pattern) => line.match(pattern) ?? [])
     .map((term) => term.replace(QUOTES, ''))
     .filter((term) => term.trim() !== '' && term.length <= MAX_TERM_CHARS)
     .slice(0, MAX_TERMS_PER_LINE);

@@ -293,7 +293,7 @@ function onceOf(passage: string): string {
 /** Whether its words are part of a longer text of the person, starting anywhere in the passage. */
 function isWanted(passage: string, asked: string): boolean {
   const said = wordsOf(asked.slice(0, ASKED_CHARS));
-  const at = passage.search(NO_WORD);
+  const at = passage.search(/[^\p{L}\p{M}\p{N}]/u);
   const words = wordsOf(at < 0 ? passage : passage.slice(at) + passage.slice(0, at));
   if (words.length === 0 || said.length < words.length + MIN_OTHER_WORDS) return false;
   const all = ` ${said.join(' ')} `;
@@ -303,7 +303,6 @@ function isWanted(passage: string, asked: string): boolean {
   });
 }
 
-const NO_WORD = /[^\p{L}\p{M}\p{N}]/u;
 const wordsOf = (text: string) => text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
 
 function isInCode(text: string): boolean {

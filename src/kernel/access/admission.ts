@@ -232,13 +232,12 @@ function isSpokenTo({ addressing, text }: InboundMessage, names: readonly string
 
 /** Names occur early in a text; longer texts are searched up to here, UTF-16 units. */
 const MAX_SEARCHED = 4000;
-const WORD = /[\p{L}\p{N}\p{M}_]+/gu;
 const PATTERN_WORD = /[\p{L}\p{N}\p{M}_*]+/gu;
 
 /** Whether one of the names occurs in the text as whole words, ignoring case. */
 export function callsByName(text: string, names: readonly string[]): boolean {
   if (names.length === 0) return false;
-  const words = wordsOf(text.slice(0, MAX_SEARCHED), WORD);
+  const words = wordsOf(text.slice(0, MAX_SEARCHED), /[\p{L}\p{N}\p{M}_]+/gu);
   return names.some((name) => {
     const pattern = wordsOf(name, PATTERN_WORD);
     if (pattern.length === 0) return false;

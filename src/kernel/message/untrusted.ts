@@ -21,7 +21,6 @@ const LINE_END = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
 const INVISIBLE =
   /(?![\t\u200C\u200D])[\p{Cc}\p{Cf}]|[\u115F\u1160\u2800\u3164\uFFA0]|\u034F|[\u17B4\u17B5]|[\u180B-\u180F]|[\uFE00-\uFE0D]|[\u{E0100}-\u{E01EF}]/gu;
 /** Joiners and variation selectors are meaningful once, after a visible character. */
-const STRAY_JOINERS = /(?<![\p{L}\p{M}\p{S}\p{N}])(?:\u200C|\u200D|\uFE0E|\uFE0F)+/gu;
 const JOINERS = /((?:\u200C|\u200D|\uFE0E|\uFE0F){1,2})(?:\u200C|\u200D|\uFE0E|\uFE0F)*/g;
 
 /** Names in angle brackets by which chat templates separate the speakers. */
@@ -47,7 +46,7 @@ export function neutralLines(text: string): readonly string[] {
 function neutralLine(line: string): string {
   return line
     .replace(INVISIBLE, '')
-    .replace(STRAY_JOINERS, '')
+    .replace(/(?<![\p{L}\p{M}\p{S}\p{N}])(?:\u200C|\u200D|\uFE0E|\uFE0F)+/gu, '')
     .replace(JOINERS, '$1')
     .replace(BARRED_TOKEN, '< ')
     .replace(ANGLED_TOKEN, '< ')
@@ -210,7 +209,6 @@ const OTHERS_FOLDERS = new Set([PEOPLE_FOLDER, GROUPS_FOLDER]);
 
 /** Entries about the owner or other people, at the top of the workspace. */
 const PRIVATE_NAMES = new Set(['memory', PEOPLE_FOLDER, GROUPS_FOLDER, 'user.md']);
-const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
 
 /** Files of the workspace that are about the owner. */
 export const OWNER_FILES: readonly string[] = ['USER.md'];
@@ -249,6 +247,6 @@ function plainNames(path: string): readonly string[] | undefined {
 const comparable = (name: string) =>
   name
     .normalize('NFKC')
-    .replace(IGNORABLE, '')
+    .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
     .toLowerCase()
     .replace(/[. ]+$/, '');

@@ -218,11 +218,12 @@ export function composedAnswer(frame: string, outputs: readonly string[]): strin
 }
 
 /** One line without any Markdown syntax. */
-const PLAIN = /^(?!\d+[.)] )[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}.,;:!?'’"“”()%€$/+–—-]| (?! ))*$/u;
+const isPlain = (line: string) =>
+  /^(?!\d+[.)] )[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}.,;:!?'’"“”()%€$/+–—-]| (?! ))*$/u.test(line);
 
 /** A code block is the only form that every channel shows unchanged. */
 function asText(output: string): string {
-  if (PLAIN.test(output.trim())) return output;
+  if (isPlain(output.trim())) return output;
   const longest = Math.max(2, ...[...output.matchAll(/`+/g)].map(([ticks]) => ticks.length));
   const fence = '`'.repeat(longest + 1);
   return `${fence}\n${output}\n${fence}`;

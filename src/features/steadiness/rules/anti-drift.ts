@@ -116,13 +116,16 @@ export function readAnswer(text: string, hasCalls: boolean, asked = ''): ReadAns
     filler: fillerShare(spoken, said.length),
     facts: [...prose.others, ...(prose.text.match(/\p{N}+/gu) ?? [])].join('\n'),
     hasFigures: prose.others.length >= MIN_FIGURES || FENCE.test(text),
-    names: (prose.text.match(NAME) ?? []).join('\n'),
+    names: namesIn(prose.text).join('\n'),
   };
 }
 
 const FENCED = /^ {0,3}(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:^ {0,3}\1[^\n]*$|(?![\s\S]))/gm;
 /** Words with a capital within a sentence, and every word of a script without case. */
-const NAME = /(?<=[\p{L}\p{M}\p{N},:’'–-]\s)\p{Lu}(?!['’])[\p{L}\p{M}'’-]+|\p{Lo}[\p{Lo}\p{M}]+/gu;
+const namesIn = (text: string) =>
+  text.match(
+    /(?<=[\p{L}\p{M}\p{N},:’'–-]\s)\p{Lu}(?!['’])[\p{L}\p{M}'’-]+|\p{Lo}[\p{Lo}\p{M}]+/gu,
+  ) ?? [];
 const FENCE = /^ {0,3}(?:`{3,}|~{3,})/m;
 const SPAN = /`[^`\n]+`|https?:\/\/[^\s)>\]]+/g;
 /** Tables, lists, headings, quotes, indented code, data. */
