@@ -22,7 +22,7 @@ FROM debian:bookworm-slim
 ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=1 \
     MALLOC_TRIM_THRESHOLD_=131072 \
-    MALLOC_MMAP_THRESHOLD_=8192 \
+    MALLOC_MMAP_THRESHOLD_=16384 \
     MALLOC_TOP_PAD_=0 \
     NANOBOT_HOME=/data \
     NANOBOT__logging__stdout=true \
@@ -46,7 +46,7 @@ COPY --from=program /app/dist ./dist
 USER node
 # Starts the gateway once, so that what it compiles is kept in the image, which it does 5 s later. The flags are those of ENTRYPOINT.
 RUN export NANOBOT_HOME=/tmp/first; \
-    node --max-semi-space-size=4 --heap-growing-percent=50 --memory-saver-mode --invocation-count-for-turbofan=15000 --initial-heap-size=64 /usr/local/bin/nanobot gateway --port 0 & \
+    node --min-semi-space-size=4 --max-semi-space-size=4 /usr/local/bin/nanobot gateway --port 0 & \
     while kill -0 $! && [ ! -s /tmp/first/gateway.json ]; do sleep 0.2; done; \
     sleep 6; \
     kill -TERM $! && wait $! && rm -r /tmp/first
@@ -57,5 +57,5 @@ STOPSIGNAL SIGTERM
 # Asks the gateway where it listens, whatever its port.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=15s --retries=3 \
   CMD ["node", "-e", "fetch(new URL('/healthz', JSON.parse(fs.readFileSync(process.env.NANOBOT_HOME + '/gateway.json')).address)).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=50", "--memory-saver-mode", "--invocation-count-for-turbofan=15000", "--initial-heap-size=64", "/usr/local/bin/nanobot"]
+ENTRYPOINT ["node", "--min-semi-space-size=4", "--max-semi-space-size=4", "/usr/local/bin/nanobot"]
 CMD ["gateway"]

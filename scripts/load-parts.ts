@@ -5,7 +5,6 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire, getCompileCacheDir } from 'node:module';
 import { join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
 import { constants, Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
 
@@ -52,8 +51,6 @@ function readKept(file: string, sourceSum: number): Buffer<ArrayBuffer> | undefi
 }
 
 function keepFresh(folder: string): void {
-  // V8 accepts what was kept under the same flags alone.
-  setFlagsFromString('--flush-bytecode');
   for (const [file, { script, sourceSum }] of fresh) {
     const data = script.createCachedData();
     const header = Buffer.alloc(HEADER_BYTES);
@@ -72,8 +69,6 @@ function keepFresh(folder: string): void {
 
 function keepLater(file: string, compiled: Compiled): void {
   if (cache === undefined) return;
-  // Otherwise V8 drops what ran once before it is kept.
-  setFlagsFromString('--no-flush-bytecode');
   fresh.set(file, compiled);
   if (use === 'gateway' && fresh.size === 1) {
     setTimeout(() => keepFresh(cache), KEPT_AFTER_MS).unref();

@@ -1,6 +1,7 @@
 // The command `nanobot gateway` runs everything in the foreground until stopped; `nanobot
 // telegram`, `email`, `whatsapp` and `lark` run one channel alone.
 
+import { setFlagsFromString } from 'node:v8';
 import { Command, Option } from 'commander';
 import { ChannelClosedError } from '../channels/local-channel.ts';
 import type { NodeRole } from '../kernel/bus/store/shared.ts';
@@ -28,6 +29,22 @@ const NAME_COLUMNS = 10;
 /** Longest time after the end of running turns until the process ends. */
 const STOP_GRACE_SECS = 40;
 const LINK_NOTE = t`The link works once, within 15 minutes. For another: nanobot link`;
+
+/**
+ * How V8 runs a gateway after its start: it collects garbage sooner than by default; its middle
+ * compiler has all threads, so that few functions wait for it in memory; its last compiler, which
+ * takes more than a gateway gains from it, waits for five times as many calls. On the command line
+ * each of them would make V8 refuse what was compiled before, by Node too.
+ * @see docs/adr/0046-flags-of-v8-after-the-start.md
+ */
+export const SETTLED_FLAGS = [
+  '--memory-saver-mode',
+  '--heap-growing-percent=75',
+  '--concurrent-maglev-max-threads=4',
+  '--invocation-count-for-turbofan=15000',
+];
+/** Later than load-parts.ts keeps what was compiled. */
+const SETTLED_AFTER_MS = 6000;
 
 /** @throws ConfigError, HomeLockedError */
 export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
@@ -63,6 +80,7 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
     await untilStopped(onStop, async (signal) => {
       for (const line of await greeting(terminal, opened, gateway, isLogged)) tell(line);
       service?.ready();
+      setTimeout(() => setFlagsFromString(SETTLED_FLAGS.join(' ')), SETTLED_AFTER_MS).unref();
       await gateway.run(signal);
     });
   } finally {

@@ -87,26 +87,17 @@ type Ran = { readonly code: number; readonly stdout: string; readonly stderr: st
 
 const HASH_CHARS = 8;
 const LOG_LINES = 50;
+/** Those of `npm start` and of the image. */
+export const RUNTIME_FLAGS = ['--min-semi-space-size=4', '--max-semi-space-size=4'];
 /**
- * Those of `npm start` and of the image. TurboFan compiles a function at five times the default
- * number of calls: what it takes to compile is more than a gateway gains from it before.
- */
-export const RUNTIME_FLAGS = [
-  '--max-semi-space-size=4',
-  '--heap-growing-percent=50',
-  '--memory-saver-mode',
-  '--invocation-count-for-turbofan=15000',
-  '--initial-heap-size=64',
-];
-/**
- * One pool of memory for all threads, whose free end goes back. Pieces of 8 KB and more are mapped
+ * One pool of memory for all threads, whose free end goes back. Pieces of 16 KB and more are mapped
  * by themselves: V8's compilers take thousands at once, and would leave holes in the pool. The pool
  * has no spare room, which malloc would use for them first.
  */
 export const RUNTIME_ENV = {
   MALLOC_ARENA_MAX: '1',
   MALLOC_TRIM_THRESHOLD_: '131072',
-  MALLOC_MMAP_THRESHOLD_: '8192',
+  MALLOC_MMAP_THRESHOLD_: '16384',
   MALLOC_TOP_PAD_: '0',
 };
 const ENVIRONMENT_FILE = 'service.env';
