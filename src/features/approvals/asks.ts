@@ -105,8 +105,8 @@ export function createAsks(deps: AsksDeps) {
     return SENT;
   }
 
-  async function openAsks() {
-    const all = await questions.known(ASK_SUBJECT);
+  async function openAsks(session?: SessionKey) {
+    const all = await questions.known(ASK_SUBJECT, session);
     return all.filter(({ outcome, chosen }) => outcome === undefined && chosen === undefined);
   }
 
@@ -132,9 +132,9 @@ export function createAsks(deps: AsksDeps) {
 
   /** The open question that these words answer, or would; it is answered by the first. */
   async function answered(session: SessionKey, message: InboundMessage) {
-    for (const { id, session: own, payload } of await openAsks()) {
+    for (const { id, payload } of await openAsks(session)) {
       const ask = payloadOf({ payload }, ASK);
-      if (own !== session || ask === undefined || !isAnswer(message, ask)) continue;
+      if (ask === undefined || !isAnswer(message, ask)) continue;
       const { question } = ask;
       const choice = choiceMeant(question, message.text);
       if (choice === undefined && !question.allowsWords)

@@ -143,7 +143,7 @@ export function createFallback(kernel: Kernel) {
     const { session, turnId, person, rights } = turn;
     const id = `${SUBJECT}/${turnId}/${other}`;
     if ((await questions.get(id)) === undefined) {
-      const earlier = (await questions.known(SUBJECT)).filter((each) => each.session === session);
+      const earlier = await questions.known(SUBJECT, session);
       if (earlier.some(({ outcome }) => outcome === undefined))
         throw endsWith(stillWaiting(failed.model));
       if (earlier.some((each) => isDeclined(each, failed.model))) throw refused;
@@ -199,8 +199,8 @@ export function createFallback(kernel: Kernel) {
 
   async function over(session: SessionKey, model: string): Promise<void> {
     await questions.drop(SUBJECT, session, t`No longer needed: a later message was answered.`);
-    for (const each of await questions.known(SUBJECT))
-      if (each.session === session && isDeclined(each, model))
+    for (const each of await questions.known(SUBJECT, session))
+      if (isDeclined(each, model))
         await questions.change(each.id, PENDING, (pending) => ({ ...pending, isOver: true }));
   }
 

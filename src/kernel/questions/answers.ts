@@ -9,15 +9,14 @@ import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageId } from '../message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
 import {
-  byToken,
   hearingIn,
   IN_WORDS,
   isUndecided,
   mayDecide,
   numberedIn,
   type OpenQuestion,
+  openBy,
   type QuestionRows,
-  textOf,
 } from './question-rows.ts';
 
 type AnswersDeps = {
@@ -44,7 +43,7 @@ export function createAnswers(deps: AnswersDeps) {
 
   /** Records the choice; returns why it does not count, or undefined. */
   async function choose(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
-    const open = await byToken(rows, token);
+    const open = await openBy(rows, 'token', token);
     const choice = open?.choices.find((each) => each.token === token);
     if (open === undefined || choice === undefined || !isUndecided(open)) return NO_LONGER;
     if (!isTheirs(open)) {
@@ -65,11 +64,11 @@ export function createAnswers(deps: AnswersDeps) {
     // An earlier process executed and answered it.
     if (chosen.message !== undefined && (await rows.used.get(chosen.message))?.token === token)
       return { words: '', isSaid: true };
-    const known = await byToken(rows, token);
+    const known = await openBy(rows, 'token', token);
     const isNoted = chosen.message !== undefined && known?.chosen?.message === chosen.message;
     const refusal = isNoted ? undefined : await choose(token, chosen, isTheirs);
     if (refusal !== undefined) return { words: refusal, isSaid: false };
-    const open = await byToken(rows, token);
+    const open = await openBy(rows, 'token', token);
     return open === undefined ? { words: NO_LONGER, isSaid: false } : carriedOut(open);
   }
 
@@ -132,7 +131,7 @@ export function createAnswers(deps: AnswersDeps) {
      * none.
      */
     async tokensOf(text: MessageId): Promise<readonly string[]> {
-      const open = (await rows.open.list()).find((one) => textOf(one) === text);
+      const open = await openBy(rows, 'text', text);
       if (open === undefined || !isUndecided(open) || hasButtons(open.chat)) return [];
       const meant = open.choices.filter(({ hasNoThumb }) => hasNoThumb !== true);
       return meant.map(({ token }) => token);

@@ -12,6 +12,7 @@ import {
   type OpenQuestion,
   payloadOf,
   type QuestionRows,
+  questionsOf,
 } from './question-rows.ts';
 
 /** Without an outcome while it is open. */
@@ -25,9 +26,10 @@ export type Adopted = Pick<OpenQuestion, 'id' | 'subject' | 'session' | 'payload
 
 export function createDecisions(rows: QuestionRows, clock: Pick<Clock, 'now'>) {
   return {
-    /** Those of a kind, decided or not; the ended ones have an outcome. */
-    async known(kind: string): Promise<readonly KnownQuestion[]> {
-      const all = [...(await rows.ended.list()), ...(await rows.open.list())];
+    /** Those of a kind, of all conversations or one, decided or not; the ended have an outcome. */
+    async known(kind: string, session?: SessionKey): Promise<readonly KnownQuestion[]> {
+      const ended = await questionsOf(rows.ended, session);
+      const all = [...ended, ...(await questionsOf(rows.open, session))];
       return all.filter(({ subject }) => subject.startsWith(`${kind}:`));
     },
     get: async (id: string): Promise<KnownQuestion | undefined> =>
@@ -75,12 +77,8 @@ export function createDecisions(rows: QuestionRows, clock: Pick<Clock, 'now'>) {
       message: MessageId,
       isMeant: (ended: EndedQuestion) => boolean,
     ): Promise<readonly EndedQuestion[]> {
-      const due = (await rows.ended.list()).filter(
-        (each) =>
-          each.session === session &&
-          each.note !== undefined &&
-          (each.toldIn ?? message) === message &&
-          isMeant(each),
+      const due = (await questionsOf(rows.ended, session)).filter(
+        (each) => each.note !== undefined && (each.toldIn ?? message) === message && isMeant(each),
       );
       for (const { id, toldIn } of due) {
         if (toldIn === undefined)

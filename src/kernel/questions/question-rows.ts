@@ -143,16 +143,36 @@ export type QuestionRows = {
   readonly used: Rows<{ readonly token: string }>;
 };
 
+/** A token from outside finds nothing of another kind. */
+const keyOf = (kind: 'session' | 'chat' | 'text' | 'token', value: string) => `${kind} ${value}`;
+const keysOfSession = ({ session }: Pick<OpenQuestion, 'session'>) =>
+  session === undefined ? [] : [keyOf('session', session)];
+const keyOfChat = ({ thread: _thread, ...chat }: ChatRef) => keyOf('chat', sessionKeyOf(chat));
+
+/** Those of a conversation, or all. */
+export const questionsOf = async <T extends object>(
+  rows: Rows<T>,
+  session: SessionKey | undefined,
+): Promise<readonly T[]> =>
+  session === undefined ? rows.list() : (await rows.live()).by(keyOf('session', session));
+
 export const openQuestionRows = (rows: OpenRows): QuestionRows => ({
   open: rows({
     ...jsonRows(OPEN),
     ...{ scope: SCOPE, prefix: 'open:', isCached: true },
     order: (one, other) => one.askedAt - other.askedAt,
+    keys: (open) => [
+      ...keysOfSession(open),
+      keyOfChat(open.chat),
+      keyOf('text', textOf(open)),
+      ...open.choices.map(({ token }) => keyOf('token', token)),
+    ],
   }),
   ended: rows({
     ...jsonRows(ENDED),
     ...{ scope: SCOPE, prefix: 'ended:', isCached: true },
     order: (one, other) => one.at - other.at,
+    keys: (ended) => keysOfSession(ended),
   }),
   used: rows({
     read: (token) => ({ token }),
@@ -161,13 +181,9 @@ export const openQuestionRows = (rows: OpenRows): QuestionRows => ({
   }),
 });
 
-export async function byToken(
-  { open }: QuestionRows,
-  token: string,
-): Promise<OpenQuestion | undefined> {
-  const all = await open.list();
-  return all.find(({ choices }) => choices.some((choice) => choice.token === token));
-}
+/** The open question with this token, or that the text of this id asks. */
+export const openBy = async ({ open }: QuestionRows, kind: 'text' | 'token', value: string) =>
+  (await open.live()).by(keyOf(kind, value))[0];
 
 /** The newest question of the chat, while a number answers it. */
 export async function numberedIn(
@@ -175,9 +191,9 @@ export async function numberedIn(
   chat: ChatRef,
 ): Promise<OpenQuestion | undefined> {
   const place = sessionKeyOf(chat);
-  const newest = (await open.list()).findLast(
-    (each) => sessionKeyOf(each.chat) === place && isUndecided(each),
-  );
+  const newest = (await open.live())
+    .by(keyOfChat(chat))
+    .findLast((each) => sessionKeyOf(each.chat) === place && isUndecided(each));
   return newest?.isNumbered === true ? newest : undefined;
 }
 
@@ -192,13 +208,15 @@ export async function hearingIn(
   role: AdmittedRole,
 ): Promise<OpenQuestion | undefined> {
   if (addressing !== 'direct' || group !== undefined || text.trim() === '') return undefined;
-  return (await open.list()).findLast(
-    (each) =>
-      each.hears !== undefined &&
-      isUndecided(each) &&
-      (each.hears === 'any' || attachments.length === 0) &&
-      mayDecide(each, sender, chat, role),
-  );
+  return (await open.live())
+    .by(keyOfChat(chat))
+    .findLast(
+      (each) =>
+        each.hears !== undefined &&
+        isUndecided(each) &&
+        (each.hears === 'any' || attachments.length === 0) &&
+        mayDecide(each, sender, chat, role),
+    );
 }
 
 /** Removes answers that cannot come again, and questions that ended long ago. */

@@ -28,6 +28,7 @@ import {
   type Question,
   type QuestionHandler,
   type QuestionRows,
+  questionsOf,
   removeOld,
   settle,
   textOf,
@@ -307,9 +308,8 @@ export function createQuestions(deps: QuestionsDeps) {
       oneByOne(() => withdraw(id, shown, ending)),
     /** Withdraws the undecided questions of a kind in a conversation. */
     async drop(kind: string, session: SessionKey, shown = ''): Promise<void> {
-      for (const each of await rows.open.list())
-        if (each.session === session && each.subject.startsWith(`${kind}:`))
-          await oneByOne(() => withdraw(each.id, shown));
+      for (const each of await questionsOf(rows.open, session))
+        if (each.subject.startsWith(`${kind}:`)) await oneByOne(() => withdraw(each.id, shown));
     },
     /**
      * The outcome of a choice that was running: shown below the question from then on. `said`: the
