@@ -188,12 +188,12 @@ class FileIndex implements TextIndex, IndexFile {
   #add(source: string, { place, role, isForeign, at, text }: IndexedPart): void {
     const words = indexedWords(text);
     if (words === '') return;
-    const [row] = this.#run(
-      `INSERT INTO part (source, place, role, is_foreign, at, text) VALUES (?, ?, ?, ?, ?, ?)
-       RETURNING id`,
+    // Without RETURNING, which begins a savepoint, at which FTS5 writes a segment of what it has.
+    this.#run(
+      'INSERT INTO part (source, place, role, is_foreign, at, text) VALUES (?, ?, ?, ?, ?, ?)',
       [source, place, role, isForeign ? 1 : 0, Math.round(at), text],
     );
-    this.#run('INSERT INTO part_words (rowid, words) VALUES (?, ?)', [Number(row?.['id']), words]);
+    this.#run('INSERT INTO part_words (rowid, words) VALUES (last_insert_rowid(), ?)', [words]);
   }
 
   /** Removes what is not among the new parts; returns those that are not there yet. */
