@@ -42,7 +42,7 @@ async function measure(passages: number, dimensions: number): Promise<void> {
       }));
       const source = { name: `files/${at}.md`, scope: SCOPE, label: `${at}.md` };
       const step = { from: undefined, to: { stamp: '', position: 0 }, replaces: false };
-      await index.put(source, step, parts);
+      await index.put([{ source, step, parts }]);
       for (const part of await vectors.next(Number.MAX_SAFE_INTEGER, PARTS_OF_FILE)) {
         await vectors.put(part, [{ offset: 0, vector: vectorOf(random, dimensions) }]);
       }

@@ -2,10 +2,15 @@
 // sources that several processes index, and conversations that are followed.
 
 import { rmSync } from 'node:fs';
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import type { IndexedPart, TextIndex } from '../../src/kernel/bus/store/text-index.ts';
+import type {
+  IndexedPart,
+  IndexedSource,
+  IndexStep,
+  TextIndex,
+} from '../../src/kernel/bus/store/text-index.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { createSessionIndexing } from '../../src/kernel/sessions/index-sessions.ts';
@@ -26,6 +31,15 @@ export const options = { scopes: ['session:a'], limit: 10, now: NOW };
 const state = { stamp: 's', position: 1 };
 export const anew = { from: undefined, to: state, replaces: true };
 const again = { from: state, to: state, replaces: true };
+/** Whether it was written. */
+export async function put(
+  index: TextIndex,
+  source: IndexedSource,
+  step: IndexStep,
+  parts: readonly IndexedPart[],
+): Promise<boolean> {
+  return (await index.put([{ source, step, parts }])).has(source.name);
+}
 
 export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
   const openIndex = async () => (await processes()).open();
@@ -38,7 +52,7 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
       'The dentist appointment is on Friday',
       'Straße',
     ];
-    for (const [at, text] of texts.entries()) await index.put(own(`n${at}`), anew, [said(text)]);
+    for (const [at, text] of texts.entries()) await put(index, own(`n${at}`), anew, [said(text)]);
     const found = async (words: string) =>
       (await index.find(words, options)).map(({ text }) => text);
     expect(await found('wohnungen zurich')).toEqual([texts[0]]);
@@ -48,8 +62,8 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     expect(await found('strasse')).toEqual([texts[3]]);
     expect(await found('submarine')).toEqual([]);
     expect(await found('to')).toEqual([]);
-    await index.put(own('old'), anew, [said('green tea', NOW - 400 * DAY)]);
-    await index.put(own('new'), anew, [said('green tea', NOW - DAY)]);
+    await put(index, own('old'), anew, [said('green tea', NOW - 400 * DAY)]);
+    await put(index, own('new'), anew, [said('green tea', NOW - DAY)]);
     expect((await index.find('tea', options)).map(({ source }) => source)).toEqual(['new', 'old']);
   });
 
@@ -61,7 +75,8 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
       'the letter of the landlord about heating, the letter of last week',
       'a letter, nothing else of note in this long line about something different altogether',
     ];
-    await index.put(
+    await put(
+      index,
       own('n'),
       anew,
       texts.map((text) => said(text)),
@@ -72,16 +87,16 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     expect((await found('the letter landlord heating'))[0]).toBe(texts[2]);
     expect(await found('letter school')).toHaveLength(texts.length);
     const rare = 'somebody at the bank by the river calls back in the afternoon';
-    await index.put(own('o'), anew, [said('letter letter letter'), said(rare)]);
+    await put(index, own('o'), anew, [said('letter letter letter'), said(rare)]);
     expect((await found('letter river'))[0]).toBe(rare);
     expect(await index.find('letter', { ...options, limit: 2 })).toHaveLength(2);
   });
 
   it('takes every query for words, and never shows what lies outside of the scopes', async () => {
     const index = await openIndex();
-    await index.put(own('mine'), anew, [said('the cat NEAR the door')]);
+    await put(index, own('mine'), anew, [said('the cat NEAR the door')]);
     const others = { name: 'theirs', scope: 'session:b', label: 'b' };
-    await index.put(others, anew, [said('the cat of somebody else')]);
+    await put(index, others, anew, [said('the cat of somebody else')]);
     for (const query of [
       ...['"', '"cat', 'cat*', 'NEAR(', 'words:cat', 'cat AND', "x' OR 1=1 --", '^cat'],
       ...['\u0000cat', "cat' | 'x", 'cat:*', '!cat', '(cat', 'cat & \\', '? ?1 $1 cat'],
@@ -107,7 +122,8 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
       '𝕏 unpaired \u{1f600} 🦜',
       `long ${'wörter '.repeat(30_000)}`,
     ];
-    await index.put(
+    await put(
+      index,
       own('n'),
       anew,
       texts.map((text) => said(text)),
@@ -116,15 +132,15 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
       expect((await index.find(word, options)).map(({ text }) => text)).toEqual([texts[at]]);
     }
     // What no text of PostgreSQL can hold, or is no Unicode, hides nothing else.
-    await index.put(own('m'), anew, [said('zero\0 and \ud800 half a parrot')]);
+    await put(index, own('m'), anew, [said('zero\0 and \ud800 half a parrot')]);
     expect(await index.find('parrot', options)).toHaveLength(1);
   });
 
   it('tells how far sources are indexed, and forgets them with their parts', async () => {
     const index = await openIndex();
-    await index.put(own('a/%1'), anew, [said('first'), { ...said('second'), place: 2 }]);
-    await index.put(own('a/2'), { ...anew, to: { stamp: 't', position: 7 } }, [said('third')]);
-    await index.put(own('b'), anew, [said('fourth')]);
+    await put(index, own('a/%1'), anew, [said('first'), { ...said('second'), place: 2 }]);
+    await put(index, own('a/2'), { ...anew, to: { stamp: 't', position: 7 } }, [said('third')]);
+    await put(index, own('b'), anew, [said('fourth')]);
     expect(await index.state('a/2')).toEqual({ stamp: 't', position: 7 });
     expect(await index.state('c')).toBeUndefined();
     expect([...(await index.states('a/')).keys()]).toEqual(['a/%1', 'a/2']);
@@ -144,9 +160,9 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     const index = await openIndex();
     const lines = (texts: readonly string[]) =>
       texts.map((text, at) => ({ ...said(text), place: at + 1 }));
-    await index.put(own('n'), anew, lines(['apple pie', 'apple pie', 'plum cake']));
+    await put(index, own('n'), anew, lines(['apple pie', 'apple pie', 'plum cake']));
     const before = await index.find('plum', options);
-    await index.put(own('n'), again, lines(['a new top', 'apple pie', 'plum cake', 'plum cake']));
+    await put(index, own('n'), again, lines(['a new top', 'apple pie', 'plum cake', 'plum cake']));
     expect(await index.find('apple', options)).toMatchObject([{ place: 2 }]);
     const after = await index.find('plum', options);
     expect(after.map(({ place }) => place).toSorted()).toEqual([3, 4]);
@@ -156,7 +172,7 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
   it('shows each process what another one indexed and removed', async () => {
     const { open } = await processes();
     const [one, other] = [await open(), await open()];
-    await one.put(own('n'), anew, [said('a parrot')]);
+    await put(one, own('n'), anew, [said('a parrot')]);
     expect(await other.find('parrot', options)).toHaveLength(1);
     expect(await other.state('n')).toEqual(state);
     await other.remove('n');
@@ -168,19 +184,37 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     const [one, other] = [await open(), await open()];
     const newer = { stamp: 's', position: 2 };
     const results = await Promise.all(
-      [one, other, one, other].map((index) => index.put(own('n'), anew, [said('the parrot')])),
+      [one, other, one, other].map((index) => put(index, own('n'), anew, [said('the parrot')])),
     );
     expect(results.filter(Boolean)).toHaveLength(1);
     expect(await one.find('parrot', options)).toHaveLength(1);
-    expect(await one.put(own('n'), { from: state, to: newer, replaces: false }, [])).toBe(true);
+    expect(await put(one, own('n'), { from: state, to: newer, replaces: false }, [])).toBe(true);
     const older = { from: state, to: state, replaces: true };
-    expect(await other.put(own('n'), older, [said('an older parrot')])).toBe(false);
+    expect(await put(other, own('n'), older, [said('an older parrot')])).toBe(false);
     expect(await other.find('older', options)).toEqual([]);
     await one.remove('n');
     const behind = { from: newer, to: { stamp: 's', position: 3 }, replaces: false };
-    expect(await other.put(own('n'), behind, [said('a late parrot')])).toBe(false);
+    expect(await put(other, own('n'), behind, [said('a late parrot')])).toBe(false);
     expect(await other.find('parrot', options)).toEqual([]);
     expect(await other.state('n')).toBeUndefined();
+  });
+
+  it('writes several sources at once, without those that another process has indexed or removed', async () => {
+    const index = await openIndex();
+    const newer = { stamp: 's', position: 2 };
+    for (const name of ['grown', 'gone']) await put(index, own(name), anew, []);
+    await put(index, own('grown'), { ...again, to: newer }, [said('its parrot')]);
+    await index.remove('gone');
+    const changes = ['new', 'gone', 'grown', 'also new'].map((name) => ({
+      source: own(name),
+      step: name.includes('new') ? anew : again,
+      parts: [said(`a parrot, ${name}`)],
+    }));
+    expect(await index.put(changes)).toEqual(new Set(['new', 'also new']));
+    const found = await index.find('parrot', options);
+    expect(found.map(({ source }) => source).toSorted()).toEqual(['also new', 'grown', 'new']);
+    expect([...(await index.states('')).keys()]).toEqual(['also new', 'grown', 'new']);
+    expect(await index.state('grown')).toEqual(newer);
   });
 
   it('leaves out a conversation that is taken away meanwhile, and takes the others', async () => {
@@ -241,6 +275,47 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     }
   });
 
+  it('reads again what another process has indexed or rewritten since it was read', async () => {
+    const { open } = await processes();
+    const [index, other] = [await open(), await open()];
+    const { sessions, deps, store, clock } = await openSessions();
+    const keys = [1, 2, 3].map((chat) => sessionKey(`telegram:${chat}`));
+    const say = async (seq: number, text: string, to = keys) => {
+      for (const key of to) {
+        await store.append(key, [user(seq, text, clock.now())], { durable: true });
+      }
+      await store.complete();
+    };
+    const found = async (words: string) => {
+      const scopes = keys.map((key) => `session:${key}`);
+      const parts = await index.find(words, { ...options, scopes });
+      return parts.map(({ label }) => label).toSorted();
+    };
+    const others = createSessionIndexing({ ...deps, files: store, index: other, isShared: true });
+    const [overtaken = '', rewritten = ''] = keys;
+    const meanwhile = async () => {
+      await others.flushFor([overtaken]);
+      await say(3, 'a cat', [sessionKey(overtaken)]);
+      const [file = ''] = (await readdir(sessions)).filter((name) => name.includes('%3A2_'));
+      const text = await readFile(join(sessions, file), 'utf8');
+      await writeFile(join(sessions, 'new'), text.replaceAll('parrot', 'canary'));
+      await rename(join(sessions, 'new'), join(sessions, file));
+      await indexing.rewritten(parseName(file) ?? { stem: '', day: '', part: 0 });
+    };
+    const races = [async () => undefined, meanwhile];
+    const racing = intercepted(index, 'put', () => races.shift()?.());
+    const indexing = createSessionIndexing({ ...deps, files: store, index: racing });
+    await say(1, 'a parrot');
+    await indexing.flush();
+    await say(2, 'a parrot again');
+    for (const key of keys) indexing.changed(key);
+    await indexing.flush();
+    expect(races).toEqual([]);
+    expect(await found('cat')).toEqual([overtaken]);
+    expect(await found('parrot')).toEqual([overtaken, overtaken, keys[2], keys[2]]);
+    expect(await found('canary')).toEqual([rewritten, rewritten]);
+  });
+
   it('follows a conversation as it grows, without what was taken back', async () => {
     const index = await openIndex();
     const { sessions, deps, store, clock } = await openSessions();
@@ -263,6 +338,7 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     // Taken back out of yesterday's file, brought back, and taken back again.
     await clock.advance(DAY);
     await append({ role: 'undo', undoes: turnId(`${key}#1`), by: 'y' as never, at: clock.now() });
+    await append(user(9, 'a cat', clock.now()));
     expect(await places('parrot')).toEqual([]);
     await store.restore(key, 0, 'z' as never);
     indexing.changed(key);
@@ -277,7 +353,11 @@ export function testTextIndex(processes: () => Promise<IndexProcesses>): void {
     expect(await places('parrot')).toEqual([]);
     if (oldest !== undefined) await indexing.rewritten(oldest);
     await indexing.flush();
-    expect(await places('parrot')).toEqual([]);
+    expect(await places('parrot cat')).toEqual([9]);
+    for (const name of (await index.states('')).keys()) await index.remove(name);
+    indexing.changed(key);
+    await indexing.flush();
+    expect(await places('parrot cat')).toEqual([9]);
   });
 
   it('indexes what was said while the index could not be written as soon as it can', async () => {
@@ -321,13 +401,13 @@ async function openSessions() {
 }
 
 /** Does something before each call of the method. */
-const intercepted = (index: TextIndex, method: keyof TextIndex, before: () => void) =>
+const intercepted = (index: TextIndex, method: keyof TextIndex, before: () => unknown) =>
   new Proxy(index, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
       return async (...params: readonly unknown[]) => {
-        if (name === method) before();
+        if (name === method) await before();
         return value.apply(target, params);
       };
     },

@@ -39,7 +39,7 @@ async function openVectorIndex({ open }: IndexProcesses) {
   const put = async (name: string, parts: readonly IndexedPart[], scope = SCOPE) => {
     const from = await index.state(name);
     const step = { from, to: { stamp: '', position: 0 }, replaces: true };
-    return index.put({ name, scope, label: name }, step, parts);
+    await index.put([{ source: { name, scope, label: name }, step, parts }]);
   };
   const vectors = openVectors(index);
   await vectors.use('sim');

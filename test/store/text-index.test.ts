@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createFileIndex } from '../../src/kernel/bus/store/file-index.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { anew, options, own, said, testTextIndex } from '../contract/text-index.ts';
+import { anew, options, own, put, said, testTextIndex } from '../contract/text-index.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { inPostgres, onEachIndex } from '../support/text-indexes.ts';
@@ -23,14 +23,14 @@ async function openFile() {
 
 it('is made anew where its file is damaged, and tells that all has to be indexed again', async () => {
   const { path, open, index } = await openFile();
-  await index.put(own('n'), anew, [said('something')]);
+  await put(index, own('n'), anew, [said('something')]);
   await index[Symbol.asyncDispose]();
   await writeFile(path, 'this is no database at all, '.repeat(500));
   await using reopened = open();
   const before = reopened.generation;
   expect(await reopened.find('something', options)).toEqual([]);
   expect(reopened.generation).toBeGreaterThan(before);
-  await reopened.put(own('n'), anew, [said('something')]);
+  await put(reopened, own('n'), anew, [said('something')]);
   expect(await reopened.find('something', options)).toHaveLength(1);
 });
 
@@ -42,14 +42,14 @@ it('leaves no word of what was removed in its file, and lets others work meanwhi
   const { path, index } = await openFile();
   await using _closed = index;
   for (let at = 0; at < 200; at += 1) {
-    await index.put(own(`n${at}`), anew, [...kept(at), said(`secretword${at}`)]);
+    await put(index, own(`n${at}`), anew, [...kept(at), said(`secretword${at}`)]);
   }
   const holding = async () => {
     const texts = await Promise.all(['', '-wal'].map((end) => readFile(path + end, 'latin1')));
     return texts.join('').includes('ecretword');
   };
   expect(await holding()).toBe(true);
-  for (let at = 0; at < 200; at += 1) await index.put(own(`n${at}`), again, kept(at));
+  for (let at = 0; at < 200; at += 1) await put(index, own(`n${at}`), again, kept(at));
   let turns = 0;
   let isOver = false;
   const count = () => {
@@ -75,7 +75,7 @@ describe.skipIf(!hasPostgres)('in PostgreSQL', () => {
     const url = await server.emptied();
     const { open } = inPostgres(url);
     const [one, other] = [await open(), await open()];
-    await one.put(own('n'), anew, [...kept(1), said('secretword')]);
+    await put(one, own('n'), anew, [...kept(1), said('secretword')]);
     const holding = async () => {
       const [row] = await server.query(
         url,
@@ -86,13 +86,13 @@ describe.skipIf(!hasPostgres)('in PostgreSQL', () => {
       return (await readFile(path, 'latin1')).includes('ecretword');
     };
     expect(await holding()).toBe(true);
-    await one.put(own('n'), again, kept(1));
+    await put(one, own('n'), again, kept(1));
     // One that was interrupted leaves such an index.
     await server.query(
       url,
       'CREATE INDEX text_part_words_ccnew ON nanobot.text_part USING gin (words)',
     );
-    await Promise.all([one.scrub(), other.scrub(), one.put(own('m'), anew, kept(2))]);
+    await Promise.all([one.scrub(), other.scrub(), put(one, own('m'), anew, kept(2))]);
     expect(await holding()).toBe(false);
     expect(await server.query(url, `SELECT FROM pg_class WHERE relname LIKE '%ccnew'`)).toEqual([]);
     expect(await other.find(words(45).join(' '), options)).toMatchObject([{ source: 'm' }]);
@@ -101,7 +101,7 @@ describe.skipIf(!hasPostgres)('in PostgreSQL', () => {
   it('works again when the server is back', async () => {
     const { open } = inPostgres(await server.emptied());
     const index = await open();
-    await index.put(own('n'), anew, [said('a parrot')]);
+    await put(index, own('n'), anew, [said('a parrot')]);
     await server.crash();
     await expect(index.find('parrot', options)).rejects.toThrow(/not reachable/);
     await server.start();

@@ -345,7 +345,8 @@ async function indexNote(
       role: 'note' as const,
       isForeign: false,
     }));
-    const isWritten = await index.put(source, { from, to, replaces: true }, parts);
+    const step = { from, to, replaces: true };
+    const isWritten = (await index.put([{ source, step, parts }])).has(name);
     // Another process may have changed or indexed it meanwhile.
     const isSame = read === fileStamp(join(reader.workspace(), entry.path));
     if (isSame && read === undefined) await index.remove(name);

@@ -303,7 +303,7 @@ export class MeaningIndexing {
     const source = { name, scope: scopeOfFile(path), label: path };
     // What another process has indexed meanwhile is looked at again with the next pass.
     const step = { from: known, to: { stamp, position: bytes }, replaces: true };
-    await memory.index.put(source, step, parts);
+    await memory.index.put([{ source, step, parts }]);
   }
 
   async #passages(path: string, content: Buffer, signal: AbortSignal): Promise<readonly Passage[]> {

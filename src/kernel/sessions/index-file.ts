@@ -7,7 +7,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../lib/logger.ts';
-import type { IndexedPart, IndexState, TextIndex } from '../bus/store/text-index.ts';
+import type { IndexChange, IndexedPart, IndexState, TextIndex } from '../bus/store/text-index.ts';
 import { firstSeqOf } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { keyOfFile, sessionNames } from './catalog.ts';
@@ -18,7 +18,7 @@ import { daysBack, formatName, parseName, type SessionFileName } from './rules/f
 /** Prefix of all sources that are session files. */
 export const SESSION_SOURCES = 'session/';
 const MAX_PART_CHARS = 20_000;
-const PARTS_AT_ONCE = 100;
+export const PARTS_AT_ONCE = 100;
 
 /** Conversations of one chat, whatever the topic, are visible to the same people. */
 export const scopeOfSession = (session: string) => `session:${chatOfSession(session)}`;
@@ -28,12 +28,17 @@ export const chatOfSession = (session: string) => session.split('#', 1).join();
 
 export const sourceOf = (name: SessionFileName) => SESSION_SOURCES + formatName(name);
 
-export type Indexed =
-  | { readonly kind: 'unchanged' }
-  /** `isAnew`: it was read from its start; otherwise only what was appended since. */
-  | { readonly kind: 'indexed'; readonly isAnew: boolean };
+type Indexed = {
+  /** It was read from its start; otherwise only what was appended since. */
+  readonly isAnew: boolean;
+  /** Not written yet; absent where nothing is new. */
+  readonly rest?: IndexChange;
+};
 
-/** @param known how far it is indexed already */
+/**
+ * All but the rest, which may be written with those of other conversations.
+ * @param known how far it is indexed already
+ */
 export async function indexFile(
   index: TextIndex,
   path: string,
@@ -42,14 +47,14 @@ export async function indexFile(
 ): Promise<Indexed> {
   let isAnew = false;
   for (let state = known; ; state = await index.state(sourceOf(name))) {
-    const found = await indexFrom(index, path, name, state);
-    if (found.kind === 'indexed') isAnew ||= found.isAnew;
+    const { isTold, ...found } = await indexFrom(index, path, name, state);
+    isAnew ||= found.isAnew;
     // Where another process was faster, this one continues behind it.
-    if (found.isTold) return isAnew ? { kind: 'indexed', isAnew } : found;
+    if (isTold) return { ...found, isAnew };
   }
 }
 
-/** `isTold`: the index has all that was read. */
+/** `isTold`: the index has all that was read before the rest. */
 async function indexFrom(
   index: TextIndex,
   path: string,
@@ -57,10 +62,10 @@ async function indexFrom(
   known: IndexState | undefined,
 ): Promise<Indexed & { readonly isTold: boolean }> {
   const info = statSync(path, { throwIfNoEntry: false });
-  if (info === undefined) return { kind: 'unchanged', isTold: true };
+  if (info === undefined) return { isAnew: false, isTold: true };
   const stamp = `${info.ino}`;
   const isAnew = known === undefined || known.stamp !== stamp || known.position > info.size;
-  if (!isAnew && known.position === info.size) return { kind: 'unchanged', isTold: true };
+  if (!isAnew && known.position === info.size) return { isAnew, isTold: true };
   const key = await keyOfFile({ path, name });
   const source = { name: sourceOf(name), scope: scopeOfSession(key), label: key };
   let replaces = isAnew;
@@ -68,11 +73,13 @@ async function indexFrom(
   let position = isAnew ? 0 : known.position;
   let parts: IndexedPart[] = [];
   const carried: TranscriptEntry[] = [];
+  const change = (): IndexChange => ({
+    ...{ source, parts, step: { from, to: { stamp, position }, replaces } },
+  });
   const write = async () => {
-    const to = { stamp, position };
-    const isWritten = await index.put(source, { from, to, replaces }, parts);
-    [from, replaces, parts] = [to, false, []];
-    return isWritten;
+    const written = await index.put([change()]);
+    [from, replaces, parts] = [{ stamp, position }, false, []];
+    return written.has(source.name);
   };
   for await (const line of readDecoded(path, position)) {
     if (!line.terminated) break;
@@ -85,14 +92,14 @@ async function indexFrom(
       parts.push(...back.flatMap(partsOf));
     } else if (line.carried) carried.push(entry);
     else if (entry.role === 'undo') {
-      if (!(await write())) return { kind: 'indexed', isAnew, isTold: false };
+      if (!(await write())) return { isAnew, isTold: false };
       await takeBack(index, name.stem, firstSeqOf(entry.undoes) ?? 0);
     } else parts.push(...partsOf(entry));
     if (parts.length < PARTS_AT_ONCE) continue;
-    if (!(await write())) return { kind: 'indexed', isAnew, isTold: false };
+    if (!(await write())) return { isAnew, isTold: false };
     await nextTurn();
   }
-  return { kind: 'indexed', isAnew, isTold: await write() };
+  return { isAnew, isTold: true, rest: change() };
 }
 
 /** In all files: the turn may have begun in an earlier one. */

@@ -4,15 +4,17 @@
 import { createHash } from 'node:crypto';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createLanes, inTime } from '../../lib/async.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { IndexState, TextIndex } from '../bus/store/text-index.ts';
+import type { IndexChange, IndexState, TextIndex } from '../bus/store/text-index.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import {
   ARCHIVE_FOLDER,
   allFiles,
+  type FilePlace,
   keyOfFile,
   readOwnEntries,
   type StoredFile,
@@ -20,7 +22,7 @@ import {
 } from './catalog.ts';
 import { orUndefined, stemOf, stemStart } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
-import { exists, indexFile, SESSION_SOURCES, sourceOf } from './index-file.ts';
+import { exists, indexFile, PARTS_AT_ONCE, SESSION_SOURCES, sourceOf } from './index-file.ts';
 import { extractHeader, extractLine } from './rules/earlier.ts';
 import { formatName, type SessionFileName } from './rules/file.ts';
 
@@ -46,6 +48,8 @@ const SWEEP_EVERY_MS = 3_600_000;
 const LAST_MS = 3000;
 /** Beyond so many conversations the states of all are read at once. */
 const MAX_LOOK_UPS = 20;
+/** Looked for in a few milliseconds, between which other work runs. */
+const FILES_AT_ONCE = 1000;
 
 export function createSessionIndexing(deps: SessionIndexingDeps) {
   const { files, index, clock, log, isShared = false } = deps;
@@ -62,35 +66,47 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
     known: ReadonlyMap<string, IndexState>,
   ) {
     const anew = new Set<string>();
-    for (const { path, name } of await allFiles(folder, accepts)) {
-      const source = sourceOf(name);
-      let state = known.get(source);
-      // What later files undid or restored of an earlier one is read again.
-      if (anew.has(name.stem)) {
-        await index.remove(source);
-        state = undefined;
+    /** What is written next: of each conversation one file, so that later ones see its turns. */
+    const read = new Map<string, FilePlace & { readonly rest: IndexChange }>();
+    /** Files and parts since other work ran. */
+    let steps = 0;
+    /** An unreadable file does not stop the others. */
+    async function readOne({ path, name }: FilePlace, state: IndexState | undefined) {
+      try {
+        const { isAnew, rest } = await indexFile(index, path, name, state);
+        if (isAnew) anew.add(name.stem);
+        if (rest !== undefined) read.set(name.stem, { path, name, rest });
+        steps += 1 + (rest?.parts.length ?? 0);
+      } catch (error) {
+        if (!isOfFile(error)) throw error;
+        log.warn('session file not indexed', { file: formatName(name), error });
       }
-      if (await indexOne(path, name, state)) anew.add(name.stem);
     }
-  }
-
-  /** Whether all of it was read; an unreadable file does not stop the others. */
-  async function indexOne(
-    path: string,
-    name: SessionFileName,
-    known: IndexState | undefined,
-  ): Promise<boolean> {
-    try {
-      const indexed = await indexFile(index, path, name, known);
-      if (indexed.kind === 'unchanged') return false;
-      // Another process may have deleted it, and its entries in the index before these were there.
-      if (!isStored(folder, formatName(name))) await index.remove(sourceOf(name));
-      return indexed.isAnew;
-    } catch (error) {
-      if (!isOfFile(error)) throw error;
-      log.warn('session file not indexed', { file: formatName(name), error });
-      return false;
+    async function write() {
+      while (read.size > 0) {
+        const files = [...read.values()];
+        read.clear();
+        const written = await index.put(files.map(({ rest }) => rest));
+        for (const file of files) {
+          const source = sourceOf(file.name);
+          // Where another process was faster, this one continues behind it.
+          if (!written.has(source)) await readOne(file, await index.state(source));
+          // Another process may have deleted it, and its entries in the index before these were there.
+          else if (!isStored(folder, formatName(file.name))) await index.remove(source);
+        }
+      }
+      steps = 0;
+      await nextTurn();
     }
+    for (const file of await allFiles(folder, accepts)) {
+      const { stem } = file.name;
+      if (read.has(stem) || steps >= PARTS_AT_ONCE) await write();
+      const source = sourceOf(file.name);
+      // What later files undid or restored of an earlier one is read again.
+      if (anew.has(stem)) await index.remove(source);
+      await readOne(file, anew.has(stem) ? undefined : known.get(source));
+    }
+    await write();
   }
 
   async function sweepAll() {
@@ -195,7 +211,9 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
 
 /** Removes from the index what is in no file any more. */
 export async function forgetMissing(index: TextIndex, folder: string): Promise<void> {
-  for (const name of (await index.states(SESSION_SOURCES)).keys()) {
+  const names = [...(await index.states(SESSION_SOURCES)).keys()];
+  for (const [at, name] of names.entries()) {
+    if (at % FILES_AT_ONCE === 0) await nextTurn();
     const file = name.slice(SESSION_SOURCES.length);
     if (!isStored(folder, file)) await index.remove(name);
   }

@@ -22,9 +22,8 @@ import { StoreError } from './store.ts';
 import type {
   FindOptions,
   FoundPart,
+  IndexChange,
   IndexedPart,
-  IndexedSource,
-  IndexStep,
   TextIndex,
   VectorRows,
 } from './text-index.ts';
@@ -99,21 +98,22 @@ class FileIndex implements TextIndex, IndexFile {
     return new Map(rows.map((row) => [String(row['name']), stateIn(row)]));
   }
 
-  async put(
-    source: IndexedSource,
-    { from, to, replaces }: IndexStep,
-    parts: readonly IndexedPart[],
-  ): Promise<boolean> {
+  async put(changes: readonly IndexChange[]): Promise<ReadonlySet<string>> {
     return this.change(() => {
-      const known = this.#state(source.name);
-      if (known?.stamp !== from?.stamp || known?.position !== from?.position) return false;
-      const added = replaces ? this.#replaceParts(source.name, parts) : parts;
-      for (const part of added) this.#add(source.name, part);
-      this.#run('INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?)', [
-        ...[source.name, source.scope, source.label, to.stamp, to.position],
-      ]);
-      return true;
+      const written = changes.filter((change) => this.#put(change));
+      return new Set(written.map(({ source }) => source.name));
     });
+  }
+
+  #put({ source, step: { from, to, replaces }, parts }: IndexChange): boolean {
+    const known = this.#state(source.name);
+    if (known?.stamp !== from?.stamp || known?.position !== from?.position) return false;
+    const added = replaces ? this.#replaceParts(source.name, parts) : parts;
+    for (const part of added) this.#add(source.name, part);
+    this.#run('INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?)', [
+      ...[source.name, source.scope, source.label, to.stamp, to.position],
+    ]);
+    return true;
   }
 
   async removePlaces(source: string, places: readonly number[]): Promise<void> {

@@ -33,6 +33,13 @@ export type IndexStep = {
   readonly replaces: boolean;
 };
 
+/** What is added to a source. */
+export type IndexChange = {
+  readonly source: IndexedSource;
+  readonly step: IndexStep;
+  readonly parts: readonly IndexedPart[];
+};
+
 export type FoundPart = IndexedPart & {
   /** In the index, until it is rebuilt. */
   readonly id: number;
@@ -56,10 +63,11 @@ export interface TextIndex extends AsyncDisposable {
   /** Of all sources whose name begins so, by name. */
   states(prefix: string): Promise<ReadonlyMap<string, IndexState>>;
   /**
-   * Adds parts and records how far the source is indexed. False, and nothing is written, if another
-   * process has indexed or removed it since `from`.
+   * Adds parts and records how far each source is indexed, in one transaction. Returns the names of
+   * the written ones; nothing is written of one that another process has indexed or removed since
+   * `from`.
    */
-  put(source: IndexedSource, step: IndexStep, parts: readonly IndexedPart[]): Promise<boolean>;
+  put(changes: readonly IndexChange[]): Promise<ReadonlySet<string>>;
   removePlaces(source: string, places: readonly number[]): Promise<void>;
   remove(source: string): Promise<void>;
   /** Removed data leaves the files; other work runs meanwhile. */

@@ -11,14 +11,7 @@ import {
   rankedByAge,
 } from '../../../sessions/rules/earlier.ts';
 import { PREFIX_END } from '../key-value.ts';
-import type {
-  FoundPart,
-  IndexedPart,
-  IndexedSource,
-  IndexStep,
-  TextIndex,
-  VectorRows,
-} from '../text-index.ts';
+import type { FoundPart, IndexChange, IndexedPart, TextIndex, VectorRows } from '../text-index.ts';
 import { type Connection, type Result, sendable } from './connection.ts';
 import { MODEL_LOCK, SCHEMA } from './schema.ts';
 import {
@@ -73,13 +66,17 @@ export function createPostgresIndex(place: PostgresIndexOptions): TextIndex {
       const { rows } = await send(sql, [prefix, prefix + PREFIX_END]);
       return new Map(rows.map((row) => [String(row['name']), stateIn(row)]));
     },
-    put: (source, step, parts) =>
+    put: (changes) =>
       tables.change(async (sendIn) => {
         sendIn(`SELECT pg_advisory_xact_lock_shared(${MODEL_LOCK})`).catch(() => undefined);
-        if (!(await advance(sendIn, source, step))) return false;
-        const added = step.replaces ? await replaceParts(sendIn, source.name, parts) : parts;
-        await addParts(sendIn, source, added);
-        return true;
+        // In one order, so that no two processes wait for each other.
+        const sorted = changes.toSorted(byName);
+        const isFree = await Promise.all(sorted.map((change) => advance(sendIn, change)));
+        const written = sorted.filter((_change, at) => isFree[at]);
+        const added: Added[] = [];
+        for (const change of written) added.push(await replaceParts(sendIn, change));
+        await addParts(sendIn, added);
+        return new Set(written.map(({ source }) => source.name));
       }),
     async removePlaces(source, places) {
       const sql = `DELETE FROM ${SCHEMA}.text_part WHERE source = ?
@@ -107,6 +104,9 @@ export function createPostgresIndex(place: PostgresIndexOptions): TextIndex {
     [Symbol.asyncDispose]: tables.close,
   };
 }
+
+const byName = ({ source: a }: IndexChange, { source: b }: IndexChange) =>
+  a.name < b.name ? -1 : 1;
 
 const stateIn = (row: Result['rows'][number]) => ({
   stamp: String(row['stamp']),
@@ -152,8 +152,7 @@ type Send = Connection['send'];
 /** Whether the source was as it is said to have been. Another one that writes it waits. */
 async function advance(
   send: Send,
-  { name, scope, label }: IndexedSource,
-  { from, to }: IndexStep,
+  { source: { name, scope, label }, step: { from, to } }: IndexChange,
 ): Promise<boolean> {
   const { count } =
     from === undefined
@@ -170,19 +169,18 @@ async function advance(
   return count === 1;
 }
 
+type Added = Pick<IndexChange, 'source' | 'parts'>;
+
 /** Removes what is not among the new parts; returns those that are not there yet. */
-async function replaceParts(
-  send: Send,
-  source: string,
-  parts: readonly IndexedPart[],
-): Promise<readonly IndexedPart[]> {
+async function replaceParts(send: Send, { source, step, parts }: IndexChange): Promise<Added> {
+  if (!step.replaces || step.from === undefined) return { source, parts };
   const keyOf = ({ role, isForeign, text }: IndexedPart) =>
     JSON.stringify([role, isForeign, plain(text)]);
   const added = Map.groupBy(parts, keyOf);
   const sql = `${partsFrom()} WHERE part.source = ? ORDER BY part.id`;
   const gone: number[] = [];
   const moved: { readonly id: number; readonly place: number; readonly at: number }[] = [];
-  for (const row of (await send(sql, [source])).rows) {
+  for (const row of (await send(sql, [source.name])).rows) {
     const { id, ...known } = foundPart(row);
     const same = added.get(keyOf(known))?.shift();
     const at = Math.round(same?.at ?? 0);
@@ -206,32 +204,31 @@ async function replaceParts(
       [JSON.stringify(moved)],
     );
   }
-  return [...added.values()].flat();
+  return { source, parts: [...added.values()].flat() };
 }
 
-async function addParts(
-  send: Send,
-  { name, scope }: IndexedSource,
-  parts: readonly IndexedPart[],
-): Promise<void> {
-  const rows = parts.flatMap(({ place, role, isForeign, at, text }) => {
-    const words = vectorOf(text, scope);
-    const is_foreign = isForeign ? 1 : 0;
-    if (words === undefined) return [];
-    return [{ ...{ place, role, is_foreign, words }, at: Math.round(at), text: plain(text) }];
-  });
+async function addParts(send: Send, added: readonly Added[]): Promise<void> {
+  const rows = added.flatMap(({ source: { name, scope }, parts }) =>
+    parts.flatMap(({ place, role, isForeign, at, text }) => {
+      const words = vectorOf(text, scope);
+      if (words === undefined) return [];
+      const is_foreign = isForeign ? 1 : 0;
+      const numbers = { place, is_foreign, at: Math.round(at) };
+      return [{ source: name, role, ...numbers, words, text: plain(text) }];
+    }),
+  );
   if (rows.length === 0) return;
   await send(
     `WITH added AS (
        INSERT INTO ${SCHEMA}.text_part (source, place, role, is_foreign, at, text, words)
-       SELECT ?, place, role, is_foreign, at, text, words::tsvector
-       FROM json_to_recordset(?::json) AS new
-         (place bigint, role text, is_foreign bigint, at bigint, text text, words text)
+       SELECT source, place, role, is_foreign, at, text, words::tsvector
+       FROM json_to_recordset(?::json) AS new (source text, place bigint, role text,
+         is_foreign bigint, at bigint, text text, words text)
        RETURNING id
      )
      INSERT INTO ${SCHEMA}.text_waiting
      SELECT id FROM added WHERE EXISTS (SELECT 1 FROM ${SCHEMA}.text_model)`,
-    [name, JSON.stringify(rows)],
+    [JSON.stringify(rows)],
   );
 }
 

@@ -11,8 +11,7 @@ import { SCHEMA, SCRUB_LOCK } from './schema.ts';
 /** One statement after the other, or several in a transaction in which nothing else runs. */
 export interface IndexTables {
   send(sql: string, params?: readonly SqlValue[]): Promise<Result>;
-  /** Undone where `work` returns false. */
-  change(work: (send: Connection['send']) => Promise<boolean>): Promise<boolean>;
+  change<T>(work: (send: Connection['send']) => Promise<T>): Promise<T>;
 }
 
 export type PostgresIndexOptions = {
@@ -52,9 +51,9 @@ export function openTables({ url, pool, name, server }: PostgresIndexOptions) {
       alone(async (open) => {
         try {
           await open.script('BEGIN');
-          const isDone = await work((sql, params) => open.send(sql, params));
-          await open.script(isDone ? 'COMMIT' : 'ROLLBACK');
-          return isDone;
+          const result = await work((sql, params) => open.send(sql, params));
+          await open.script('COMMIT');
+          return result;
         } catch (error) {
           await open.script('ROLLBACK').catch(() => open.end());
           throw error;

@@ -53,11 +53,10 @@ export function openVectorRows({ send, change }: IndexTables): VectorRows {
       await change(async (sendIn) => {
         await sendIn(`SELECT pg_advisory_xact_lock(${MODEL_LOCK})`);
         await sendIn(`DELETE FROM ${SCHEMA}.text_model`);
-        if (id === undefined) return true;
+        if (id === undefined) return;
         await sendIn(`INSERT INTO ${SCHEMA}.text_waiting SELECT id FROM ${SCHEMA}.text_part
           ON CONFLICT DO NOTHING`);
         await sendIn(`INSERT INTO ${SCHEMA}.text_model (id) VALUES (?)`, [id]);
-        return true;
       });
     },
     clearSome: async (scopePrefix) =>
