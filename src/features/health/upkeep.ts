@@ -27,7 +27,7 @@ async function trimCopies(kernel: Kernel, signal: AbortSignal): Promise<void> {
 }
 
 async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {
-  const { bus, log, people, media, reader, live } = kernel;
+  const { bus, log, people, questions, media, reader, live } = kernel;
   const groupTalk = kernel.use(GROUP_TALK);
   /** Independent steps: a failure stops no other one, and the next hour retries it. */
   const steps: readonly (() => Promise<void>)[] = [
@@ -36,6 +36,7 @@ async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {
       if (deleted > 0) log.info('old messages deleted', { deleted });
     },
     () => groupTalk.expire(),
+    () => questions.removeOld(),
     async () => {
       const forgotten = await people.strangers.expire();
       if (forgotten > 0)

@@ -157,7 +157,6 @@ export function createQuestions(deps: QuestionsDeps) {
     const known = await rows.open.get(asked.id);
     if (known !== undefined) return known.chosen === undefined ? send(known) : undefined;
     if ((await rows.ended.get(asked.id)) !== undefined) return;
-    if (asked.session !== undefined) await removeOld(rows, clock.now());
     await pose({ ...(await askedNow(asked)), round: 0 }, asked.choices, beside);
   }
 
@@ -224,7 +223,6 @@ export function createQuestions(deps: QuestionsDeps) {
   }
 
   async function recover() {
-    await removeOld(rows, clock.now());
     for (const open of (await rows.open.list()).filter(isUndecided)) await send(open);
   }
 
@@ -297,6 +295,7 @@ export function createQuestions(deps: QuestionsDeps) {
         buttons.begin();
         return 'asked';
       }),
+    removeOld: () => removeOld(rows, clock.now()),
     /** Open questions that a choice answers, oldest first. */
     open: async () =>
       (await rows.open.list()).filter((each) => isUndecided(each) && each.choices.length > 0),
