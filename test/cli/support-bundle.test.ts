@@ -95,7 +95,7 @@ test('the bundle has no secret, no text and nobody in it, and says what it has',
     userId: 7_001_234_567,
     tookMs: 1234,
   });
-  await file[Symbol.asyncDispose]();
+  file[Symbol.dispose]();
 
   const archive = join(root, 'bundle.tar.gz');
   const { code, stdout } = await runNanobot(['support-bundle', '--to', archive], { home: root });

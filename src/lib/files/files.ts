@@ -2,11 +2,10 @@
 // checks, and the daily log file.
 
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { constants, lstatSync, mkdirSync } from 'node:fs';
+import { appendFileSync, constants, lstatSync, mkdirSync } from 'node:fs';
 import { access, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, delimiter, dirname, join } from 'node:path';
-import { type DestinationStream, pino } from 'pino';
+import type { DestinationStream } from 'pino';
 import type { Clock } from '../time/clock.ts';
 
 /** Replaces the file in one step. `mode` defaults to 0600. */
@@ -91,7 +90,8 @@ export function fileStamp(path: string): string | undefined {
 }
 
 // The log as one file a day, `nanobot.YYYY-MM-DD.log`, mode 0600; old ones are deleted at the
-// change of day. pino's own destination buffers writes; the newest lines survive a clean stop.
+// change of day. Lines of the same moment are written together, away from the path of a message;
+// those of a killed process's last moment are lost.
 
 type LogFileOptions = {
   readonly folder: string;
@@ -101,33 +101,43 @@ type LogFileOptions = {
 
 const DAY_MS = 86_400_000;
 const FILE_NAME = /^nanobot\.(\d{4}-\d{2}-\d{2})\.log$/;
-const FLUSH_INTERVAL_MS = 500;
+const GATHERED_MS = 100;
+/** While nothing can be written. */
+const MAX_WAITING_CHARS = 1_000_000;
 
-export function openLogFile(options: LogFileOptions): DestinationStream & AsyncDisposable {
-  mkdirSync(options.folder, { recursive: true, mode: 0o700 });
-  let day = dayOf(options.clock.now());
-  const stream = pino.destination({
-    dest: pathOf(options.folder, day),
-    sync: false,
-    mode: 0o600,
-    periodicFlush: FLUSH_INTERVAL_MS,
-  });
-  const opened = once(stream, 'ready');
+export function openLogFile(options: LogFileOptions): DestinationStream & Disposable {
+  const { folder, clock } = options;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  let day = dayOf(clock.now());
+  let lines = '';
+  let later: Disposable | undefined;
+  function write() {
+    later?.[Symbol.dispose]();
+    later = undefined;
+    try {
+      appendFileSync(pathOf(folder, day), lines, { mode: 0o600 });
+      lines = '';
+    } catch {
+      // E.g. a full disk: written with the next line.
+      lines = lines.slice(-MAX_WAITING_CHARS);
+    }
+  }
+  process.once('exit', write);
   void deleteOld(options, day);
   return {
     write(line) {
-      const today = dayOf(options.clock.now());
+      const today = dayOf(clock.now());
       if (today !== day) {
+        write();
         day = today;
-        stream.reopen(pathOf(options.folder, day));
         void deleteOld(options, day);
       }
-      stream.write(line);
+      lines += line;
+      later ??= clock.timer(GATHERED_MS, write);
     },
-    async [Symbol.asyncDispose]() {
-      // A program that exits at once, e.g. because its port is in use, is faster than the file.
-      await opened;
-      stream.flushSync();
+    [Symbol.dispose]() {
+      process.off('exit', write);
+      write();
     },
   };
 }
