@@ -199,7 +199,7 @@ it('waits as long as the server asks, and one text that it refuses holds up no o
   embeddings.refuses = undefined;
   const asked = searches('when does the boat depart', { count: 1, sources: ['files'] });
   expect(await asks(OLGA, asked, /^result:/)).toContain('docs/newer.md:1');
-  expect(await home.logs()).toContain('text refused by the embedding model');
+  await expect.poll(() => home.logs()).toContain('text refused by the embedding model');
 });
 
 it('forgets the vectors of what is erased or gone, also while it is off', async () => {

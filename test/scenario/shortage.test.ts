@@ -48,6 +48,6 @@ it('answers every chat although the files run out, and reports that once', async
   );
   await expect.poll(() => notices.get()).toEqual({ n: 1 });
   database.close();
-  const logs = await world.home.logs();
-  expect(logs.match(new RegExp(SHORT, 'g'))).toHaveLength(1);
+  const logged = async () => (await world.home.logs()).match(new RegExp(SHORT, 'g'));
+  await expect.poll(logged).toHaveLength(1);
 }, 180_000);

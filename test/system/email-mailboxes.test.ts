@@ -77,7 +77,8 @@ describe.skipIf(absent !== undefined)('several mailboxes', () => {
     expect(await mailsIn(servers, ANNA)).toHaveLength(3);
     expect(await mailsIn(servers, WORK)).not.toContainEqual(expect.stringContaining('Re: own'));
     await expect.poll(() => home.logs()).toContain('"gate":"answered from another mailbox"');
-    expect((await home.logs()).match(/"gate":"our own mail"/g)).toHaveLength(1);
+    const own = async () => (await home.logs()).match(/"gate":"our own mail"/g);
+    await expect.poll(own).toHaveLength(1);
 
     await reported(again, /"email@broken".*(degraded|stopped)/s);
     const { stdout } = await runNanobot(['channels', 'status'], { home: home.path });
