@@ -1,8 +1,11 @@
 // The agent asks and the turn waits for the answer, however long, over restarts: the whole program,
 // seen from Telegram.
 
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { laterBy } from '../support/shifted-clock.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 700;
@@ -32,6 +35,7 @@ function asking(request: LlmRequest): LlmReply {
 
 const world = await startTelegramWorld({
   respond: asking,
+  env: laterBy(0),
   channel: {
     ...{ allowFrom: [`${PERSON}`, `${MEMBER.id}`], groups: [String(GROUP)] },
     streaming: false,
@@ -123,4 +127,14 @@ describe('a question to the person', () => {
     telegram.press({ id: PERSON, first_name: 'Ann' }, GROUP, 'Berlin');
     expect((await hears(GROUP, /^Told:/)).text).toContain('they chose "Berlin"');
   });
+});
+
+it('forgets after a week what was asked and answered', async () => {
+  using database = new DatabaseSync(join(world.home.path, 'state.db'), { readOnly: true });
+  const ended = database.prepare(
+    "SELECT count(*) AS n FROM key_value WHERE scope = 'questions' AND key LIKE 'ended:%'",
+  );
+  expect(Number(ended.get()?.['n'])).toBeGreaterThan(0);
+  await world.gateway.skip(8 * 86_400_000);
+  await expect.poll(() => ended.get()).toEqual({ n: 0 });
 });
