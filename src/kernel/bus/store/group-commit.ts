@@ -43,7 +43,8 @@ export class GroupCommit implements Driver {
   readonly #statements = new Map<string, StatementSync>();
   readonly #sql: Sql = {
     all: <R>(sql: string, ...params: SqlValue[]) => this.#prepare(sql).all(...params) as R[],
-    first: <R>(sql: string, ...params: SqlValue[]) => this.#prepare(sql).all(...params)[0] as R,
+    first: <R>(sql: string, ...params: SqlValue[]) =>
+      this.#prepare(sql).get(...params) as R | undefined,
     change: (sql, ...params) => Number(this.#prepare(sql).run(...params).changes),
     run: (sql, ...params) => void this.#prepare(sql).run(...params),
   };
@@ -352,7 +353,8 @@ export class GroupCommit implements Driver {
   #prepare(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
-      statement = this.#database.prepare(sql);
+      // SQLite compiles a statement anew each time a limit is bound that is a mere parameter.
+      statement = this.#database.prepare(sql.replaceAll(/\bLIMIT \?\d*/g, '$& + 0'));
       this.#statements.set(sql, statement);
     }
     return statement;

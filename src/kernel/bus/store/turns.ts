@@ -275,15 +275,16 @@ function settleInbound(
 ): void {
   const { session, firstSeq } = hold;
   switch (ending.kind) {
-    case 'done':
-      tx.run(
-        `UPDATE inbound SET state = 'done', turn = ?, settled_at = ?,
-           reason = CASE WHEN seq = ? THEN ? END
-         WHERE session = ? AND state = 'pending' AND seq <= ?`,
-        ...[turnIdOf(session, firstSeq), tx.now, firstSeq, ending.note ?? null],
-        ...[session, ending.throughSeq],
-      );
+    case 'done': {
+      const { throughSeq, note = null } = ending;
+      const done = `UPDATE inbound SET state = 'done', turn = ?, settled_at = ?, reason = ?
+        WHERE state = 'pending'`;
+      const by = [turnIdOf(session, firstSeq), tx.now] as const;
+      tx.run(`${done} AND seq = ?`, ...by, note, firstSeq);
+      if (throughSeq === firstSeq) return;
+      tx.run(`${done} AND session = ? AND seq <= ?`, ...by, null, session, throughSeq);
       return;
+    }
     case 'retry':
       tx.run(
         'UPDATE inbound SET reason = ?, failures = failures + 1 WHERE seq = ?',
