@@ -30,7 +30,7 @@ import { documentSize, documentText } from './rules/document-text.ts';
 import { requestedSkillText } from './rules/prompt.ts';
 import { type ModelSize, requestedSkillTokens } from './rules/tokens.ts';
 import { advance } from './rules/turn.ts';
-import { blockedRounds, takenUp } from './rules/turn-closing.ts';
+import { blockedRounds, isGrownBy, takenUp } from './rules/turn-closing.ts';
 import type {
   Ask,
   LiveState,
@@ -158,7 +158,8 @@ async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   );
   await recordMessages(turn, input.messages, texts);
   // The messages may have started a new file, or the turn may continue in an old one.
-  thread.reopen(takenUp(await sessions.load(input.session)));
+  const window = await sessions.load(input.session);
+  if (!isGrownBy(input.turnId, prepared.window, window)) thread.reopen(takenUp(window));
   await expandFor(turn);
   // The rights of the senders of those messages are unknown now.
   if (thread.hasOthersThan(asked)) turn.rights.narrow(NO_RIGHTS);

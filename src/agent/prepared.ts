@@ -28,6 +28,9 @@ import { takenUp } from './rules/turn-closing.ts';
 
 export type Prepared = PreparedContext & {
   readonly person: TurnPerson;
+  /** The conversation as loaded. */
+  readonly window: readonly TranscriptEntry[];
+  /** Without the messages that no turn has taken up. */
   readonly history: readonly TranscriptEntry[];
   readonly material: PromptMaterial;
   /** The note of the agent about a task in progress. */
@@ -66,7 +69,7 @@ export function createPreparedContexts(
     ]);
     const history = takenUp(window);
     const working = await notes.working(session, person, history);
-    const prepared: Prepared = { session, person, history, material, standing, working };
+    const prepared: Prepared = { session, person, window, history, material, standing, working };
     fresh.set(session, prepared);
     return prepared;
   }

@@ -62,6 +62,7 @@ export class Thread {
   readonly #options: ThreadOptions;
   #own: TranscriptEntry[] = [];
   #view: readonly TranscriptEntry[] = [];
+  #isViewForeign = false;
   #history: readonly TranscriptEntry[] = [];
   #asked: ReadonlySet<MessageId> = new Set();
   #cleared: ReadonlySet<ResultKey> = new Set();
@@ -92,7 +93,7 @@ export class Thread {
     this.#asked = new Set(asked);
     this.#history = history;
     this.consumed(shownThrough(own));
-    this.#view = this.#wholeView();
+    this.#see(this.#wholeView());
     const { cleared, session } = this.#options;
     this.#cleared = clearedAmong(this.#view, cleared.get(session) ?? new Set());
   }
@@ -102,12 +103,17 @@ export class Thread {
     this.#wasTainted = this.isTainted;
     this.#history = history;
     this.#omitted = 0;
-    this.#view = this.#wholeView();
+    this.#see(this.#wholeView());
   }
 
   #wholeView(): readonly TranscriptEntry[] {
     const { turnId } = this.#options;
     return threadView(this.#history, this.#own, { turnId, asked: this.#asked });
+  }
+
+  #see(view: readonly TranscriptEntry[]): void {
+    this.#view = view;
+    this.#isViewForeign = view.some(isForeign);
   }
 
   /** Whether the conversation has messages before this turn. */
@@ -129,6 +135,7 @@ export class Thread {
     const kept = written.map(withoutWhole);
     this.#own.push(...kept);
     this.#view = [...this.#view, ...kept];
+    this.#isViewForeign ||= kept.some(isForeign);
   }
 
   /**
@@ -197,7 +204,7 @@ export class Thread {
 
   /** The view contains untrusted content, or did so earlier in this turn. */
   get isTainted(): boolean {
-    return this.#wasTainted || this.#view.some((entry) => 'isForeign' in entry);
+    return this.#wasTainted || this.#isViewForeign;
   }
 
   /** Media of the conversation's messages and tool results, oldest first, each once. */
@@ -304,10 +311,12 @@ export class Thread {
 
   #show(fitted: ReturnType<typeof fitEntries>): void {
     this.#wasTainted = this.isTainted;
-    this.#view = fitted.entries;
+    this.#see(fitted.entries);
     this.#omitted += fitted.omitted;
   }
 }
+
+const isForeign = (entry: TranscriptEntry) => 'isForeign' in entry;
 
 const withTaint = (entry: TranscriptEntry): TranscriptEntry =>
   entry.role === 'assistant' ? { ...entry, isTainted: true } : entry;

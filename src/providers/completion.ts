@@ -152,16 +152,19 @@ export function wireMessages(messages: readonly ModelMessage[]): readonly WireMe
   const out: WireMessage[] = [];
   for (const original of messages) {
     // Vendors refuse half a surrogate pair, which a cut leaves behind.
-    const message = { ...original, text: original.text.toWellFormed() };
+    const text = original.text.toWellFormed();
+    const message = text === original.text ? original : { ...original, text };
     const last = out.at(-1);
     if (message.role === 'user') {
-      const { text, images, note } = message;
+      const { images, note } = message;
       if (text.trim() === '' && images === undefined && note === undefined) continue;
       if (last?.role !== 'user') out.push(message);
       else out[out.length - 1] = joinedUsers(last, message);
     } else if (message.role === 'tool') {
       out.push({ ...message, callId: ids(message.callId) });
-    } else if (message.text.trim() !== '' || message.toolCalls.length > 0) {
+    } else if (message.toolCalls.length === 0) {
+      if (text.trim() !== '') out.push(message);
+    } else {
       const toolCalls = message.toolCalls.map((call) => ({ ...call, id: ids(call.id) }));
       out.push({ ...message, toolCalls });
     }

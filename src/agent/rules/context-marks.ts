@@ -204,7 +204,7 @@ export function withNodes(
 }
 
 export const nodesInView = (window: readonly TranscriptEntry[]): readonly SummaryNode[] =>
-  window.flatMap((entry) => (entry.role === 'summary' ? (entry.nodes ?? []) : []));
+  window.filter((entry) => entry.role === 'summary').flatMap(({ nodes = [] }) => nodes);
 
 /**
  * The nodes of a summary; a text of the other engine counts as one node. `before`: the first turn

@@ -223,6 +223,19 @@ export function takenUp(window: readonly TranscriptEntry[]): readonly Transcript
   );
 }
 
+/** Whether `window` is `earlier` with entries of the turn after it. */
+export function isGrownBy(
+  turnId: TurnId,
+  earlier: readonly TranscriptEntry[],
+  window: readonly TranscriptEntry[],
+): boolean {
+  const isOwn = (entry: TranscriptEntry) => 'turnId' in entry && entry.turnId === turnId;
+  return (
+    earlier.every((entry, nth) => entry === window[nth]) &&
+    window.slice(earlier.length).every(isOwn)
+  );
+}
+
 /**
  * `history`: the answered entries, which may include some of this turn; `own`: the recorded entries
  * of the turn, possibly with messages of an earlier attempt that are left to the next turn.
