@@ -138,8 +138,6 @@ export type TurnInput = {
    * entries. Left out: the turn is not on the bus and writes its end itself.
    */
   readonly epoch?: number;
-  /** Resolves when its messages are on the disk; no model is called before. */
-  readonly stored?: Promise<void>;
   readonly session: SessionKey;
   readonly chat: ChatRef;
   /** The person of the turn. */

@@ -157,8 +157,6 @@ type MeteredCall = {
   readonly countsMoney?: boolean;
   readonly settled?: PlannedCall['settled'];
   readonly turn?: PlannedCall['turn'];
-  /** Each try of the call waits for it. */
-  readonly stored?: Promise<void>;
   /** Gets the call if it is abandoned. */
   readonly restarted?: SharedCall[];
   /** Estimate of the input; computed before each attempt. */
@@ -169,7 +167,7 @@ type MeteredCall = {
 
 /** @throws SpendingRefusedError from `begin` where the budget is used up */
 export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): CallMeter {
-  const { messages, settled, restarted, turnLimits, stored } = turn.input;
+  const { messages, settled, restarted, turnLimits } = turn.input;
   const [{ message: payer }] = messages;
   const input = { ...turn.input, rights: turn.rights.current };
   return chargedMeter(turn.spending, payer, {
@@ -177,7 +175,6 @@ export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): 
     role: turnLimits?.role ?? 'turn',
     turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
-    ...(stored === undefined ? {} : { stored }),
     ...(settled === undefined ? {} : { settled }),
     ...(settled === undefined || restarted === undefined ? {} : { restarted }),
     ...(watch === undefined ? {} : { drift: () => driftIn(turn, watch) }),
@@ -198,7 +195,6 @@ export function chargedMeter(
     settled,
     restarted,
     turn,
-    stored,
     ...about
   }: MeteredCall,
 ): CallMeter {
@@ -212,7 +208,6 @@ export function chargedMeter(
       const counted = countsMoney === undefined ? {} : { countsMoney };
       const waits = { ...(settled && { settled }), ...(turn && { turn }) };
       const planned = { payer, model, ...whatFor, ...tokens, ...counted, ...waits, ...at };
-      await stored;
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);
       return {

@@ -63,8 +63,6 @@ export interface Turn {
   readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
   /** Aborted by `cancel` (reason: TurnCancelled), else by TurnInterrupted. */
   readonly signal: AbortSignal;
-  /** Resolves when the messages are on the disk: nothing leaves the machine before. */
-  readonly stored: Promise<void>;
   /**
    * Claims the session's followers that have arrived since, in order; empty if there are none. A
    * retried turn (attempt > 1) gets none: its second try has the messages of the first, so that the

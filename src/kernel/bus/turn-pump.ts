@@ -221,7 +221,7 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
     try {
       if (turn.messages.some(({ message }) => message.sender.kind === 'system')) {
         // The sender of its message writes down what it began as soon as that is stored.
-        await turn.stored;
+        await deps.store.stored();
         await setImmediate();
       }
       const { throughSeq, outbound, note } = await handler(turn);
@@ -348,16 +348,12 @@ export function createRunningTurn(claim: ClaimedTurn, store: BusStore) {
   const controller = new AbortController();
   const waiting = new Set<() => void>();
   let hasFollower = false;
-  const stored = store.stored();
-  // The store reports it.
-  stored.catch(() => undefined);
 
   const turn = {
     ...claim,
     id: turnIdOf(session, firstSeq),
     chat: messages[0].message.chat,
     signal: controller.signal,
-    stored,
     /** Its writes have begun; its place belongs to the next turn. */
     isEnding: false,
 

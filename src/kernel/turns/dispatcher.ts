@@ -401,7 +401,6 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     return {
       turnId: id,
       epoch: turn.epoch,
-      stored: turn.stored,
       session,
       chat,
       person,

@@ -238,9 +238,9 @@ const ranNote = (tools: readonly string[]) =>
 
 /** No message joins it: what follows is a question of its own. */
 function again(turn: Turn, messages: Messages): Turn {
-  const { id, session, chat, epoch, attempt, signal, stored } = turn;
+  const { id, session, chat, epoch, attempt, signal } = turn;
   return {
-    ...{ id, session, chat, epoch, attempt, signal, stored, messages },
+    ...{ id, session, chat, epoch, attempt, signal, messages },
     join: async () => [],
     async arrival(given) {
       await aborted(given);
