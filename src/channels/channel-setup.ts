@@ -11,6 +11,7 @@ import { openStore } from '../kernel/home-state.ts';
 import { openMedia } from '../kernel/media/files.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import { channelScope } from '../kernel/message/ids.ts';
+import { createAfterwork } from '../lib/async.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
@@ -90,10 +91,9 @@ async function* linkChannel(
     resources.use(await holdHome(home.lock, holder));
     const live = new LiveConfig(await loadConfig(home, env), env);
     const { level, keepDays } = live.config.logging;
-    const destination = resources.use(
-      openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
-    );
-    const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
+    const { later } = resources.use(createAfterwork(clock));
+    const destination = openLogFile({ folder: home.logs, clock, keepDays: () => keepDays, later });
+    const log = createLogger({ level, destination, redact: (line) => live.redact(line), later });
     const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
     const channel = await createChannel(name, live, clock);
     const media = await openMedia({ live, clock, store, env }, home);

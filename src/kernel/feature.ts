@@ -6,7 +6,7 @@
 
 import type { z } from 'zod';
 import type { SpendingGuard } from '../agent/agent.ts';
-import type { Permits, ReaderMemory } from '../lib/async.ts';
+import type { Afterwork, Permits, ReaderMemory } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Medium } from './access/rights.ts';
@@ -74,6 +74,8 @@ export interface Foundations {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Writes the log and the metrics file. */
+  readonly afterwork: Afterwork;
   readonly measuring: Measuring;
   readonly store: EmbeddedStore;
   readonly rows: OpenRows;

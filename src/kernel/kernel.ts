@@ -6,7 +6,13 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { redactedPicture } from '../agent/prepared.ts';
 import { LOCAL_CHANNELS } from '../channels/local-channel.ts';
-import { createPermits, createReaderMemory, rememberedFor } from '../lib/async.ts';
+import {
+  type Afterwork,
+  createAfterwork,
+  createPermits,
+  createReaderMemory,
+  rememberedFor,
+} from '../lib/async.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { jsonRow, number, rowShape, text } from '../lib/json/json.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
@@ -176,7 +182,8 @@ async function layFoundations(
 ): Promise<Foundations> {
   const { home, env, typed = (text: string) => text } = options;
   const redact = (text: string) => live.redact(text);
-  const log = openLog(live, options, resources);
+  const afterwork = resources.use(createAfterwork(systemClock));
+  const log = openLog(live, options, afterwork);
   let offsetMs = () => 0;
   const isOneOfSeveral = live.config.storage.path !== '';
   const clock = isOneOfSeveral ? shiftedClock(systemClock, () => offsetMs()) : systemClock;
@@ -185,7 +192,7 @@ async function layFoundations(
   const store = resources.use(opened);
   // The server's time counts, so that processes whose clocks differ agree on what is due.
   offsetMs = () => store.shared?.offsetMs() ?? 0;
-  const measuring = await buildTelemetry({ live, clock, log, store }, home, resources);
+  const measuring = await buildTelemetry({ live, clock, log, store, afterwork }, home, resources);
   const { telemetry } = measuring;
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
@@ -213,6 +220,7 @@ async function layFoundations(
       live,
       clock,
       log,
+      afterwork,
       measuring,
       store,
       rows: createRows(store),
@@ -235,21 +243,18 @@ function nodeSelf(config: Config, { role = 'all' }: GatewayOptions): NodeSelf {
 
 const CONFIG_HASH_CHARS = 8;
 
-function openLog(
-  live: LiveConfig,
-  { home, logged }: GatewayOptions,
-  resources: AsyncDisposableStack,
-): Logger {
+function openLog(live: LiveConfig, { home, logged }: GatewayOptions, { later }: Afterwork): Logger {
   const { level } = live.config.logging;
   const keepDays = () => live.config.logging.keepDays;
-  const file = resources.use(openLogFile({ folder: home.logs, clock: systemClock, keepDays }));
+  const file = openLogFile({ folder: home.logs, clock: systemClock, keepDays, later });
   const destination = {
     write(line: string) {
       file.write(line);
       logged?.(line);
     },
   };
-  return createLogger({ level, destination, redact: (text) => live.redact(text) });
+  const redact = (text: string) => live.redact(text);
+  return createLogger({ level, destination, redact, later });
 }
 
 // The store as the bus gets it: values of secrets are redacted from texts for chats and from

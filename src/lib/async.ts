@@ -128,6 +128,46 @@ export function createGate(atOnce: number): () => Promise<void> {
   };
 }
 
+// Work that nothing waits for, e.g. on lines of the log: gathered and done ten times a second, away from
+// the path of a message. Also done at the end of the process; what a killed one had gathered is lost.
+
+export interface Afterwork extends Disposable {
+  /** In order; what such work adds follows at once. It must not fail. */
+  readonly later: (work: () => void) => void;
+  /** Does what is gathered now, e.g. before files are read that it writes. */
+  readonly finish: () => void;
+}
+
+const GATHERED_MS = 100;
+
+export function createAfterwork(clock: Clock): Afterwork {
+  let gathered: (() => void)[] = [];
+  let next: Disposable | undefined;
+
+  function finish() {
+    next?.[Symbol.dispose]();
+    while (gathered.length > 0) {
+      const now = gathered;
+      gathered = [];
+      for (const work of now) work();
+    }
+    next = undefined;
+  }
+
+  process.once('exit', finish);
+  return {
+    later(work) {
+      gathered.push(work);
+      next ??= clock.timer(GATHERED_MS, finish);
+    },
+    finish,
+    [Symbol.dispose]() {
+      process.off('exit', finish);
+      finish();
+    },
+  };
+}
+
 // A counting semaphore, first come first served. Its size may change while permits are in use.
 
 export type Permits = ReturnType<typeof createPermits>;

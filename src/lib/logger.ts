@@ -20,6 +20,8 @@ type LoggerOptions = {
   readonly destination: DestinationStream;
   /** Replaces secrets in a finished log line. */
   readonly redact: (line: string) => string;
+  /** Runs what writes a line, in order; its fields do not change until then. */
+  later(write: () => void): void;
 };
 
 const MAX_FIELD_CHARS = 512;
@@ -38,23 +40,45 @@ function describeError(error: unknown): unknown {
 }
 
 export function createLogger(options: LoggerOptions): Logger {
+  const { later } = options;
   const redacting = {
     write(line: string) {
       const shown = line.startsWith(DEBUG_LINE) ? line : withShortNumbers(line);
       options.destination.write(options.redact(shown));
     },
   };
+  /** When the line happened that is being written. */
+  let at = 0;
   const root = pino(
     {
       level: options.level,
       base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
+      timestamp: () => `,"time":"${new Date(at).toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { error: describeError },
     },
     redacting,
   );
-  return wrap(root);
+
+  function loggerOf(bound: LogFields): Logger {
+    const line = (level: Level) => (message: string, fields?: LogFields) => {
+      if (!root.isLevelEnabled(level)) return;
+      const now = Date.now();
+      later(() => {
+        at = now;
+        root[level]({ ...bound, ...fields }, message);
+      });
+    };
+    return {
+      debug: line('debug'),
+      info: line('info'),
+      warn: line('warn'),
+      error: line('error'),
+      child: (fields) => loggerOf({ ...bound, ...fields }),
+    };
+  }
+
+  return loggerOf({});
 }
 
 /** A logger without output. */
@@ -65,13 +89,3 @@ export const silentLogger: Logger = {
   error() {},
   child: () => silentLogger,
 };
-
-function wrap(target: pino.Logger): Logger {
-  return {
-    debug: (message, fields = {}) => target.debug(fields, message),
-    info: (message, fields = {}) => target.info(fields, message),
-    warn: (message, fields = {}) => target.warn(fields, message),
-    error: (message, fields = {}) => target.error(fields, message),
-    child: (fields) => wrap(target.child(fields)),
-  };
-}

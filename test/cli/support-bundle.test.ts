@@ -9,6 +9,7 @@ import { expect, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { createAfterwork } from '../../src/lib/async.ts';
 import { openLogFile } from '../../src/lib/files/files.ts';
 import { createLogger, silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -86,8 +87,10 @@ test('the bundle has no secret, no text and nobody in it, and says what it has',
     join(home.sessions, 'telegram.default.7001234567_2026-01-02.jsonl'),
     `{"role":"user","content":"${TEXTS[2]}`,
   );
-  const file = openLogFile({ folder: home.logs, clock: systemClock, keepDays: () => 14 });
-  const log = createLogger({ level: 'info', destination: file, redact: (text) => text });
+  using afterwork = createAfterwork(systemClock);
+  const { later } = afterwork;
+  const file = openLogFile({ folder: home.logs, clock: systemClock, keepDays: () => 14, later });
+  const log = createLogger({ level: 'info', destination: file, redact: (text) => text, later });
   const error = new Error(`the server says: ${TEXTS[1]} to ${PEOPLE[0]} with ${SECRETS[0]}`);
   log.warn('message not sent', { channel: 'email@plantedaccount', name: 'Ada Plantedson', error });
   log.warn('somebody wrote', {
@@ -95,7 +98,7 @@ test('the bundle has no secret, no text and nobody in it, and says what it has',
     userId: 7_001_234_567,
     tookMs: 1234,
   });
-  file[Symbol.dispose]();
+  afterwork.finish();
 
   const archive = join(root, 'bundle.tar.gz');
   const { code, stdout } = await runNanobot(['support-bundle', '--to', archive], { home: root });

@@ -185,7 +185,7 @@ export async function makePeopleRig(
         load: async () => [],
         turn: async () => [],
       },
-      { bus, metrics: '' },
+      { bus, metrics: () => '' },
     );
     const mediumOf = (channel: string) => (channel === 'mail' ? 'mail' : 'chat');
     const jobs = { atWork: async () => [], stop: async () => false };

@@ -70,7 +70,7 @@ async function open() {
   spending = new Spending({ state, clock, log: silentLogger, notes, knownAs, ownerOf, settings });
   const sessions = { load: async () => [], turn: async () => [] };
   service = createSpendingService(spending, settings, ownerOf, sessions, {
-    ...{ bus: { trace: async () => undefined }, metrics: '' },
+    ...{ bus: { trace: async () => undefined }, metrics: () => '' },
   });
   await spending.today();
 }

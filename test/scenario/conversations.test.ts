@@ -122,7 +122,7 @@ describe('what people are shown of their conversations', () => {
       (await readFile(join(world.home.path, 'metrics.jsonl'), 'utf8'))
         .split('\n')
         .filter((line) => line.includes('telegram:811')).length;
-    expect(await ofOther()).toBeGreaterThan(0);
+    await expect.poll(ofOther).toBeGreaterThan(0);
     expect(await answerTo(OTHER, '/ss purge 0h yes')).toMatch(
       /^Deleted 1 file \(\d+ bytes\), \d+ lines? of metrics and traces\. The audit stays/,
     );

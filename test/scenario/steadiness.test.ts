@@ -74,10 +74,12 @@ it('an endless answer is broken off, asked for once more, cut, and measured; /st
   );
   expect(calls).toHaveLength(2);
   await Promise.all(calls.map(({ abandoned }) => abandoned));
-  const lines = (await readFile(join(home.path, 'metrics.jsonl'), 'utf8')).trim().split('\n');
-  const drifts = lines.map((line) => JSON.parse(line)).filter(({ role }) => role === 'turn');
+  const drifts = async () => {
+    const lines = (await readFile(join(home.path, 'metrics.jsonl'), 'utf8')).trim().split('\n');
+    return lines.map((line) => JSON.parse(line)).filter(({ role }) => role === 'turn');
+  };
   const looped = { status: 'cancelled', anti_drift_score: 0.6, anti_drift_signals: ['loop'] };
-  expect(drifts).toMatchObject([looped, looped]);
+  await expect.poll(drifts).toMatchObject([looped, looped]);
   for (const n of 'abcdef') {
     telegram.say(PERSON, `chatter ${n}`);
     await hears(new RegExp(`nonce-chatter-${n}`));

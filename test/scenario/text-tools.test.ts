@@ -47,8 +47,11 @@ describe('tools in text', () => {
     await hears(/Planned both nonce-planned/);
     expect(await hears(/Buy paint/)).toContain('Paint\nthe house (0 of 2)');
     inText.assertDone();
-    const lines = (await readFile(join(home.path, 'metrics.jsonl'), 'utf8')).split('\n');
-    expect(lines.filter((line) => line.includes('gemma3:4b'))).toHaveLength(3);
+    const calls = async () => {
+      const lines = (await readFile(join(home.path, 'metrics.jsonl'), 'utf8')).split('\n');
+      return lines.filter((line) => line.includes('gemma3:4b'));
+    };
+    await expect.poll(calls).toHaveLength(3);
   });
 
   it('a model on another server that prints its calls goes on in the same conversation', async () => {

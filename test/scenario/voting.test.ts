@@ -124,8 +124,8 @@ it('asks pilot voters side by side, without tools, takes what they agree on, and
     '/status',
     /Votes on steps: 3 \(2 accepted by the pilot voters, 0 won by a lead, 1 undecided\); 2\.3 answers each/,
   );
-  const metrics = await readFile(join(home.path, 'metrics.jsonl'), 'utf8');
-  expect(metrics.match(/"role":"vote"/g)).toHaveLength(7);
+  const metrics = () => readFile(join(home.path, 'metrics.jsonl'), 'utf8');
+  await expect.poll(async () => (await metrics()).match(/"role":"vote"/g)).toHaveLength(7);
 });
 
 it('asks no voter of a workflow again whose answer was there before a kill', async () => {

@@ -11,9 +11,11 @@ import { accountName, messageId, sessionKey, turnId } from '../../src/kernel/mes
 import { openSpans } from '../../src/kernel/observe/build-telemetry.ts';
 import { createPrometheus, openMetricsFile } from '../../src/kernel/observe/metrics.ts';
 import type { ModelCallRecord, TelemetryRecord } from '../../src/kernel/observe/telemetry.ts';
+import { createAfterwork } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
 import { REDIRECTS, startElsewhere, startRedirector } from '../support/redirector.ts';
 
 const SILENT = { clock: systemClock, log: silentLogger };
@@ -61,8 +63,10 @@ const RECORDS: readonly TelemetryRecord[] = [
 describe('metrics.jsonl', () => {
   it('has a line for each model call, with its true status and the id of its turn', async () => {
     const path = join(await temporaryFolder(), 'metrics.jsonl');
-    const file = openMetricsFile({ path, log: silentLogger });
+    using afterwork = createAfterwork(createMovableClock());
+    const file = openMetricsFile({ path, log: silentLogger, ...afterwork });
     for (const record of RECORDS) file.record(record);
+    afterwork.finish();
     const lines = (await readFile(path, 'utf8'))
       .trim()
       .split('\n')
@@ -82,9 +86,11 @@ describe('metrics.jsonl', () => {
 
   it('starts anew at its limit, and keeps one older file', async () => {
     const path = join(await temporaryFolder(), 'metrics.jsonl');
+    using afterwork = createAfterwork(createMovableClock());
     for (let round = 0; round < 30; round += 1) {
-      const file = openMetricsFile({ path, log: silentLogger, maxBytes: 1000 });
+      const file = openMetricsFile({ path, log: silentLogger, maxBytes: 1000, ...afterwork });
       file.record(CALL);
+      afterwork.finish();
     }
     expect((await stat(path)).size).toBeLessThanOrEqual(1000);
     expect((await stat(`${path}.1`)).size).toBeLessThanOrEqual(1000);

@@ -190,11 +190,15 @@ function addChatSettings(kernel: Kernel) {
   );
 }
 
-async function openCare({ live, clock, home, store, sessionFiles, use }: Kernel) {
+async function openCare({ live, clock, home, store, sessionFiles, afterwork, use }: Kernel) {
   const memory = use(MEMORY);
   const { createSessionCare } = await import('./session-care.ts');
   return createSessionCare({
-    ...{ home, clock, workspace: live.defaults.workspace, complete: sessionFiles.complete },
+    ...{ home, clock, workspace: live.defaults.workspace },
+    complete() {
+      afterwork.finish();
+      return sessionFiles.complete();
+    },
     withIndex: (work) => work(memory.index),
     withStore: (work) => work(store),
   });

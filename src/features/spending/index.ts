@@ -55,8 +55,12 @@ export async function install(kernel: Kernel): Promise<void> {
     new Spending({ ...{ state, clock, log, notes }, knownAs, ownerOf, settings, sharing }),
   );
   await spending.today();
+  const metrics = () => {
+    kernel.afterwork.finish();
+    return kernel.home.metrics;
+  };
   const service = createSpendingService(spending, settings, ownerOf, sessions, {
-    ...{ bus, metrics: kernel.home.metrics },
+    ...{ bus, metrics },
   });
   const only = kernel.use(LOCAL_ONLY);
   kernel.add.modelGuard(recordingGuard(measuring.calls.called, clock));
@@ -69,7 +73,7 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.add.command(...spendingCommands(service));
   kernel.add.routes(['GET /api/v1/usage', 'GET /api/v1/usage/events'], async () =>
     (await import('./usage-routes.ts')).usageRoutes({
-      ...{ service, state, ownerOf, live, clock, metrics: kernel.home.metrics },
+      ...{ service, state, ownerOf, live, clock, metrics },
       durations: measuring.durations,
     }),
   );

@@ -139,7 +139,7 @@ export function createSpendingService(
   settings: () => Pick<SpendingSettings, 'limits' | 'prices'>,
   ownerOf: BudgetOwners,
   sessions: Pick<SessionStore, 'load' | 'turn'>,
-  { bus, metrics }: { readonly bus: Pick<MessageBus, 'trace'>; readonly metrics: string },
+  { bus, metrics }: { readonly bus: Pick<MessageBus, 'trace'>; metrics(): string },
 ) {
   async function viewOf(row: LedgerRow): Promise<BudgetView> {
     const { name, limits } = await ownerOf(namesOf(row));
@@ -176,7 +176,7 @@ export function createSpendingService(
       if (trace?.turnId === undefined) return undefined;
       const entries = await sessions.turn(trace.session, trace.turnId);
       const { receiptLines } = await import('./receipt.ts');
-      return receiptLines({ trace, entries, metrics, settings: settings() });
+      return receiptLines({ trace, entries, metrics: metrics(), settings: settings() });
     },
     /** All of today: the total first, then by amount. */
     async all(): Promise<readonly BudgetView[]> {

@@ -41,8 +41,8 @@ type UsageRoutesDeps = {
   readonly service: Pick<SpendingService, 'all'>;
   readonly state: KeyValueStore;
   readonly ownerOf: BudgetOwners;
-  /** The metrics file. */
-  readonly metrics: string;
+  /** The metrics file, up to date. */
+  metrics(): string;
   readonly durations: Pick<Durations, 'all'>;
   readonly live: LiveConfig;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
@@ -89,7 +89,7 @@ async function reportOf(deps: UsageRoutesDeps): Promise<UsageReport> {
   const used = await deps.service.all();
   const calls = await callsSince(
     now - DAYS * DAY_MS,
-    deps.metrics,
+    deps.metrics(),
     new CallSums(models.prices, currency),
   );
   const totals = new Map([

@@ -7,6 +7,7 @@ import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Context, SpanContext } from '@opentelemetry/api';
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
+import type { Afterwork } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { readProxy } from '../../lib/net/address-rules.ts';
 import { routed } from '../../lib/net/proxies.ts';
@@ -188,6 +189,7 @@ type TelemetryParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: StateStore;
+  readonly afterwork: Pick<Afterwork, 'later'>;
 };
 
 export type Measuring = {
@@ -201,7 +203,7 @@ export type Measuring = {
 };
 
 export async function buildTelemetry(
-  { live, clock, log, store }: TelemetryParts,
+  { live, clock, log, store, afterwork: { later } }: TelemetryParts,
   home: Home,
   resources: AsyncDisposableStack,
 ): Promise<Measuring> {
@@ -209,7 +211,7 @@ export async function buildTelemetry(
   const page = prometheus ? createPrometheus() : undefined;
   const durations = createDurations();
   const sinks: Telemetry[] = page === undefined ? [durations] : [durations, page];
-  if (metricsFile) sinks.push(openMetricsFile({ path: home.metrics, log }));
+  if (metricsFile) sinks.push(openMetricsFile({ path: home.metrics, log, later }));
   if (otel.endpoint !== '') {
     const { proxy } = live.config.network;
     sinks.push(resources.use(await openSpans({ ...otel, proxy }, { clock, log })));

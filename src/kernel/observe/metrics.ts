@@ -17,16 +17,20 @@ type MetricsFileDeps = {
   readonly path: string;
   readonly log: Logger;
   readonly maxBytes?: number;
+  /** Runs what writes the lines. */
+  later(write: () => void): void;
 };
 
 const MAX_BYTES = 10_000_000;
 const FILE_MODE = 0o600;
 
-export function openMetricsFile({ path, log, maxBytes = MAX_BYTES }: MetricsFileDeps): Telemetry {
+export function openMetricsFile(deps: MetricsFileDeps): Telemetry {
+  const { path, log, maxBytes = MAX_BYTES, later } = deps;
   let bytes: number | undefined;
   let isFailing = false;
+  let waiting: ModelCallRecord[] = [];
 
-  function write(line: string) {
+  function append(line: string) {
     bytes ??= statSync(path, { throwIfNoEntry: false })?.size ?? 0;
     if (bytes > 0 && bytes + line.length > maxBytes) {
       renameSync(path, `${path}.1`);
@@ -36,18 +40,24 @@ export function openMetricsFile({ path, log, maxBytes = MAX_BYTES }: MetricsFile
     bytes += Buffer.byteLength(line);
   }
 
+  function write() {
+    const lines = waiting.map((record) => `${JSON.stringify(lineOf(record))}\n`);
+    waiting = [];
+    try {
+      append(lines.join(''));
+      if (isFailing) log.info('metrics written again', {});
+      isFailing = false;
+    } catch (error) {
+      bytes = undefined;
+      if (!isFailing) log.warn('metrics not written', { error });
+      isFailing = true;
+    }
+  }
+
   return {
     record(record) {
       if (record.kind !== 'model_call') return;
-      try {
-        write(`${JSON.stringify(lineOf(record))}\n`);
-        if (isFailing) log.info('metrics written again', {});
-        isFailing = false;
-      } catch (error) {
-        bytes = undefined;
-        if (!isFailing) log.warn('metrics not written', { error });
-        isFailing = true;
-      }
+      if (waiting.push(record) === 1) later(write);
     },
   };
 }

@@ -29,7 +29,7 @@ import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { openMetricsFile } from '../../kernel/observe/metrics.ts';
 import { recordingGuard } from '../../kernel/observe/observed.ts';
 import { createRows } from '../../kernel/rows.ts';
-import { readOnce } from '../../lib/async.ts';
+import { type Afterwork, createAfterwork, readOnce } from '../../lib/async.ts';
 import { openLogFile } from '../../lib/files/files.ts';
 import { createLogger, silentLogger } from '../../lib/logger.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
@@ -172,12 +172,11 @@ async function openOwn(
   resources.use(await holdHome(home.lock, holder));
   const live = new LiveConfig(withoutFallbacks(loaded), env);
   const { level, keepDays } = live.config.logging;
-  const destination = resources.use(
-    openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
-  );
-  const log = createLogger({ level, destination, redact: (text) => live.redact(text) });
+  const { later } = resources.use(createAfterwork(clock));
+  const destination = openLogFile({ folder: home.logs, clock, keepDays: () => keepDays, later });
+  const log = createLogger({ level, destination, redact: (text) => live.redact(text), later });
   const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
-  const inner = await openSpending({ home, live, clock, log, store }, resources);
+  const inner = await openSpending({ home, live, clock, log, store, later }, resources);
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
   const cluster = await clusterOf({
     ...{ live, clock, log, rows: openClusterRows(createRows(store)) },
@@ -242,13 +241,12 @@ function withoutFallbacks(loaded: LoadedConfig): LoadedConfig {
   return { ...loaded, config: { ...loaded.config, agents: { ...agents, defaults } } };
 }
 
-type SpendingParts = Pick<Kernel, 'home' | 'live' | 'clock' | 'log'> & {
-  readonly store: StateStore;
-};
+type SpendingParts = Pick<Kernel, 'home' | 'live' | 'clock' | 'log'> &
+  Pick<Afterwork, 'later'> & { readonly store: StateStore };
 
 /** The gateway's ledgers, without notices or questions to people. */
 async function openSpending(
-  { home, live, clock, log, store }: SpendingParts,
+  { home, live, clock, log, store, later }: SpendingParts,
   resources: AsyncDisposableStack,
 ): Promise<SpendingGuard> {
   const silent = () => undefined;
@@ -267,7 +265,7 @@ async function openSpending(
   );
   await spending.today();
   if (!live.config.telemetry.metricsFile) return spending;
-  const metrics = openMetricsFile({ path: home.metrics, log });
+  const metrics = openMetricsFile({ path: home.metrics, log, later });
   const recording = recordingGuard((call) => metrics.record(call), clock);
   return guardedModelCalls(() => [recording, budgetGuard(spending)]);
 }

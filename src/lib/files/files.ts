@@ -90,30 +90,29 @@ export function fileStamp(path: string): string | undefined {
 }
 
 // The log as one file a day, `nanobot.YYYY-MM-DD.log`, mode 0600; old ones are deleted at the
-// change of day. Lines of the same moment are written together, away from the path of a message;
-// those of a killed process's last moment are lost.
+// change of day. Lines of the same moment are written together.
 
 type LogFileOptions = {
   readonly folder: string;
   readonly clock: Clock;
   keepDays(): number;
+  /** Runs what writes the lines. */
+  later(write: () => void): void;
 };
 
 const DAY_MS = 86_400_000;
 const FILE_NAME = /^nanobot\.(\d{4}-\d{2}-\d{2})\.log$/;
-const GATHERED_MS = 100;
 /** While nothing can be written. */
 const MAX_WAITING_CHARS = 1_000_000;
 
-export function openLogFile(options: LogFileOptions): DestinationStream & Disposable {
-  const { folder, clock } = options;
+export function openLogFile(options: LogFileOptions): DestinationStream {
+  const { folder, clock, later } = options;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   let day = dayOf(clock.now());
   let lines = '';
-  let later: Disposable | undefined;
+  let isDue = false;
   function write() {
-    later?.[Symbol.dispose]();
-    later = undefined;
+    isDue = false;
     try {
       appendFileSync(pathOf(folder, day), lines, { mode: 0o600 });
       lines = '';
@@ -122,7 +121,6 @@ export function openLogFile(options: LogFileOptions): DestinationStream & Dispos
       lines = lines.slice(-MAX_WAITING_CHARS);
     }
   }
-  process.once('exit', write);
   void deleteOld(options, day);
   return {
     write(line) {
@@ -133,11 +131,8 @@ export function openLogFile(options: LogFileOptions): DestinationStream & Dispos
         void deleteOld(options, day);
       }
       lines += line;
-      later ??= clock.timer(GATHERED_MS, write);
-    },
-    [Symbol.dispose]() {
-      process.off('exit', write);
-      write();
+      if (!isDue) later(write);
+      isDue = true;
     },
   };
 }
