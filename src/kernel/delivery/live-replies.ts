@@ -211,12 +211,16 @@ class LiveTurn {
   #advance(): void {
     const { editing } = this.#deps.channel;
     if (editing === undefined || this.#over || this.#step !== undefined) return;
-    this.#editTimer?.[Symbol.dispose]();
+    // No step is ever due earlier than the one that is waited for.
+    if (this.#editTimer !== undefined) return;
     const now = this.#deps.clock.monotonic();
     const step = nextDraftStep(this.#draft, this.#wanted, editing.minIntervalMs, now);
     if (step.kind === 'idle') return;
     if (step.kind === 'wait') {
-      this.#editTimer = this.#deps.clock.timer(step.ms, () => this.#advance());
+      this.#editTimer = this.#deps.clock.timer(step.ms, () => {
+        this.#editTimer = undefined;
+        this.#advance();
+      });
       return;
     }
     this.#step = this.#write(editing, this.#wanted)
