@@ -142,6 +142,7 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
         },
         ...system.filter(({ stable }) => stable).flatMap(fingerprints.ofParts),
       ];
+      const given = fingerprintOf(rights);
       const before = sessions.get(session);
       // The last message may still grow by notes and joined messages.
       const texts = messages.map((message) => JSON.stringify(message));
@@ -149,7 +150,7 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       const count = before?.thread.messages ?? 0;
       const place = messages.length < count ? undefined : threadOf(texts, count);
       return ({ model, usage }) => {
-        const cache = fingerprintOf([model, rights]);
+        const cache = `${given} ${model}`;
         sessions.set(session, { cache, parts, thread });
         if (before?.cache !== cache) return;
         const change = firstChange(before, parts, place);
