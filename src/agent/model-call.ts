@@ -12,7 +12,7 @@ import {
 import { correctionNote } from '../features/steadiness/rules/claims.ts';
 import { ALL_RIGHTS } from '../kernel/access/rights.ts';
 import type { ModelMessage, ToolCall } from '../kernel/message/transcript.ts';
-import type { OfferedTool } from '../tools/tool.ts';
+import type { OfferedTool, OfferedTools } from '../tools/tool.ts';
 import { watermarkTokens } from './rules/compaction.ts';
 import type { ContextReport } from './rules/context-fit.ts';
 import { nodeId, nodesInView } from './rules/context-marks.ts';
@@ -59,11 +59,12 @@ function plan(turn: TurnContext, asked: Asked): ModelCall {
   const maxTokens = Math.min(settings.maxTokens, maxReliableOutput);
   const budget = callBudget(contextTokens, maxTokens, turn.lastCall.squeeze);
   const { toolsTokens: maxToolsTokens, promptTokens } = budget;
-  const offered = toolsFor(toolsOf(turn), handle, settings.smallTools);
+  const tools = turn.toolbox.offered(turn.rights.current);
+  const offered = toolsFor(tools.specs, handle, settings.smallTools);
   const withRoom = toolsWithRoom(offered, maxToolsTokens);
   const described = cue?.tools === 'none' ? [] : describedNow(turn, handle, withRoom);
   const size = { contextTokens, local: handle.local, promptTokens };
-  const system = systemPrompt(turn, size, described);
+  const system = systemPrompt(turn, size, described, tools);
   const { messages, rewritten } = saidTo(turn, asked, {
     handle,
     contextTokens,
@@ -129,8 +130,6 @@ function saidTo(
   return { messages: withNote(messages, note), rewritten };
 }
 
-const toolsOf = ({ toolbox, rights }: TurnContext) => toolbox.offered(rights.current).specs;
-
 /**
  * Providers reject a thread with calls if no tool is described; a turn without tools is then shown
  * those of its session, with the instruction not to use them.
@@ -173,9 +172,10 @@ export function notedCall(turn: TurnContext, call: ModelCall): NotedCall {
 }
 
 function systemPrompt(
-  { prepared, settings, toolbox, input, rights, zone }: TurnContext,
+  { prepared, settings, input, zone }: TurnContext,
   model: Parameters<typeof buildPrompt>[1],
   described: readonly OfferedTool[],
+  tools: Pick<OfferedTools, 'guidance'>,
 ) {
   const { whole } = prepared.material;
   if (whole !== undefined) return promptOf(whole);
@@ -185,7 +185,7 @@ function systemPrompt(
       ...prepared.material,
       profiles: isDescribed('spawn') ? prepared.material.profiles : '',
       isChecked: settings.claimCheck,
-      toolGuidance: toolbox.offered(rights.current, isDescribed).guidance(),
+      toolGuidance: tools.guidance(isDescribed),
       workspace: settings.workspace,
       platform: process.platform,
       channel: input.chat.channel,

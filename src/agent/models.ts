@@ -101,7 +101,7 @@ export async function openModelForAll(
   state: KeyValueStore,
   live: LiveConfig,
 ): Promise<ModelForAll> {
-  let row = jsonRow((await state.get(KEY)) ?? '', ROW);
+  let row = jsonRow(await state.get(KEY), ROW);
   return {
     current: () => (row?.configured === live.defaults.model ? row.model : ''),
     async set(model) {

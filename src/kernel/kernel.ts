@@ -163,7 +163,7 @@ const UNTOLD_REPORT = rowShape<{ readonly at: number; readonly text: string }>({
 /** The report of a store that was rebuilt at the start; once, also after a kill. */
 async function tellRecovery({ store, bus }: Foundations, owners: Owners): Promise<void> {
   const rows = store.scope(RECOVERY_SCOPE);
-  const report = jsonRow((await rows.get(UNTOLD)) ?? '', UNTOLD_REPORT);
+  const report = jsonRow(await rows.get(UNTOLD), UNTOLD_REPORT);
   if (report === undefined) return;
   const id = messageId(`${ALERT}recovery-${report.at}`);
   await bus.send({ id, chat: await owners.noticeChat(), markdown: report.text });

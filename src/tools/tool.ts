@@ -164,10 +164,10 @@ export type ToolOutcome = {
 
 export type OfferedTool = ToolSpec & { readonly jsonChars: number };
 
-type OfferedTools = {
+export type OfferedTools = {
   readonly specs: readonly OfferedTool[];
-  /** The guidance of all of them, for the system prompt. */
-  guidance(): string;
+  /** The guidance of those that are described, for the system prompt. */
+  guidance(isDescribed: (tool: string) => boolean): string;
 };
 
 /** A call after lookup, coercion and validation; `run` never throws. */

@@ -75,9 +75,10 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
         .filter(({ tool }) => isOffered(tool, rights) && mayUse(tool.name));
       return {
         specs: allowed.map(({ spec }) => spec),
-        guidance: () =>
+        guidance: (isDescribed) =>
           allowed
-            .flatMap(({ tool }) => (tool.guidance ? [`### ${tool.name}\n${tool.guidance}`] : []))
+            .filter(({ tool }) => tool.guidance && isDescribed(tool.name))
+            .map(({ tool }) => `### ${tool.name}\n${tool.guidance}`)
             .join('\n\n'),
       };
     },

@@ -74,11 +74,14 @@ describe('the toolbox', () => {
       'workflow',
     ]);
     expect(specs[0]?.schema).toMatchObject({ type: 'object', required: ['path'] });
-    expect(guidance()).toContain('### read_file');
+    const all = guidance(() => true);
+    expect(all).toContain('### read_file');
+    expect(all).toContain('### recall');
+    expect(guidance((name) => name !== 'recall')).not.toContain('### recall');
     const without = await createWorkspace({ disabled: ['remember', 'recall'] });
     const left = without.toolbox.offered(ALL_RIGHTS);
     expect(left.specs.map((spec) => spec.name)).not.toContain('recall');
-    expect(left.guidance()).not.toContain('recall\n');
+    expect(left.guidance(() => true)).not.toContain('recall\n');
     expect(await without.call('recall', { query: 'x' })).toMatchObject({ status: 'failed' });
   });
 

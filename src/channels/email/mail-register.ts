@@ -357,7 +357,7 @@ export async function forgetMails(
   const changed: (readonly [key: string, row: object])[] = [];
   const outbound = theirs.flatMap((mail) => (mail.outbound === undefined ? [] : [mail.outbound]));
   for (const key of [...inbound.map((id) => `in/${id}`), ...outbound.map((id) => `out/${id}`)]) {
-    const row = jsonRow((await state.get(key)) ?? '', SUBJECT);
+    const row = jsonRow(await state.get(key), SUBJECT);
     if (row !== undefined && holdsSubject(row, holds)) changed.push([key, { ...row, subject: '' }]);
   }
   for (const { key, value } of await state.list('thread/')) {

@@ -33,7 +33,7 @@ export async function createChannelHistory(
   clock: Pick<Clock, 'now'>,
 ): Promise<ChannelHistory> {
   const known = new Map<string, readonly ChannelSpan[]>(
-    jsonRow((await state.get(KEY)) ?? '', channelSpans),
+    jsonRow(await state.get(KEY), channelSpans),
   );
   let depths: readonly QueueDepth[] =
     queueDepths.safeParse(parseJson((await state.get(QUEUES_KEY)) ?? '')).data ?? [];

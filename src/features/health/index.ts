@@ -210,7 +210,7 @@ interface Outages {
 
 export async function createOutages(deps: OutagesDeps): Promise<Outages> {
   const { state, clock, accounts, isRunning, timeZone, tellOwner } = deps;
-  const stored = jsonRow((await state.get(KEY)) ?? '', LOCAL_NAMES);
+  const stored = jsonRow(await state.get(KEY), LOCAL_NAMES);
   const doors = new Map<string, ChannelLife>(stored);
 
   /** Records that the channel works, and whether an outage ended. */

@@ -137,7 +137,7 @@ export class BridgeService {
   }
 
   async #storedCount(): Promise<Count | undefined> {
-    return jsonRow((await this.#deps.state.get(COUNT_KEY)) ?? '', COUNT);
+    return jsonRow(await this.#deps.state.get(COUNT_KEY), COUNT);
   }
 
   /** Runs once the hour is over. */

@@ -1,7 +1,7 @@
 // Lists and reads the skills: folders of the workspace before the shipped ones. A file is read
 // again only when its stamp changed; links are not followed.
 
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { SKILLS_FOLDER } from '../../agent/rules/prompt.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
@@ -232,6 +232,8 @@ const pinOf = ({ name, origin }: Entry, pins: ReadonlyMap<string, SkillPin>) =>
 /** Runs at every turn; synchronous, like file stamps, to stay off the thread pool. */
 function foldersIn(path: string): readonly string[] {
   const isShown = (name: string) => !name.startsWith('.');
+  // An error for a missing folder costs more than the look.
+  if (!existsSync(path)) return [];
   try {
     return readdirSync(path, { withFileTypes: true })
       .filter((entry) => entry.isDirectory() && isShown(entry.name))

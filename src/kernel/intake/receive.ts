@@ -143,7 +143,7 @@ export function createSharedArrivals(deps: SharedArrivalsDeps): SharedArrivals {
   async function holderOf(own: AccountName, key: string, message: InboundMessage) {
     const rows = deps.state.scope(`arrivals:${accountOf(own).channel}`);
     const row = hash('sha256', key);
-    const held = jsonRow((await rows.get(row)) ?? '', HOLDER);
+    const held = jsonRow(await rows.get(row), HOLDER);
     if (held?.account === own) return own;
     const isLetIn = withoutCode(await deps.judge(message)).kind === 'admit';
     if (held !== undefined && (held.isLetIn || !isLetIn)) return held.account;

@@ -250,7 +250,7 @@ export type SessionSettingsStore = ReturnType<typeof createSessionSettings>;
 export function createSessionSettings(state: KeyValueStore) {
   return {
     async get(session: SessionKey): Promise<SessionSettings> {
-      return jsonRow((await state.getCommitted(session)) ?? '', SETTINGS) ?? {};
+      return jsonRow(await state.getCommitted(session), SETTINGS) ?? {};
     },
     set: (session: SessionKey, settings: SessionSettings) =>
       state.set(session, JSON.stringify(settings)),

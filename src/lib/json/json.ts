@@ -119,8 +119,9 @@ export const objects = z.array(object);
 export const kind = z.looseObject({ kind: z.string() });
 export const place = z.looseObject({ channel: z.string(), account: z.string(), chat: z.string() });
 
-/** Undefined if it is damaged or of another form. */
-export function jsonRow<T>(json: string, shape: RowShape<T>): T | undefined {
+/** Undefined if there is none, or it is damaged or of another form. */
+export function jsonRow<T>(json: string | undefined, shape: RowShape<T>): T | undefined {
+  if (json === undefined) return undefined;
   let value: unknown;
   try {
     value = JSON.parse(json);
