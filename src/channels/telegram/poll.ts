@@ -1,6 +1,7 @@
 // The poll loop. An update is confirmed to Telegram only by the offset of a later poll, and that
 // offset advances only after the messages are durable; a poll that stalls is replaced by a new one.
 
+import { setImmediate } from 'node:timers/promises';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
@@ -92,8 +93,13 @@ class PollLoop {
         continue;
       }
       this.#completed();
-      if (polled.updates.length > 0) await this.#takeWhole(polled.updates);
-      else await this.#restAfter(polled.isHasty);
+      if (polled.updates.length > 0) {
+        await this.#takeWhole(polled.updates);
+        // Turns that waited for their messages to be stored ask the model first.
+        await setImmediate();
+      } else {
+        await this.#restAfter(polled.isHasty);
+      }
     }
   }
 
