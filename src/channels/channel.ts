@@ -24,7 +24,7 @@ import type { Logger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 
-export type ChannelLimits = {
+type ChannelLimits = {
   /** Longest text of one platform message, UTF-16 units. */
   readonly textUnits: number;
 };
@@ -91,7 +91,7 @@ export interface ChannelHost {
   readonly log: Logger;
 }
 
-export type DraftOptions = {
+type DraftOptions = {
   readonly replyTo?: MessageId;
   /** If the platform supports it, placing a draft again under its name finds the existing one. */
   readonly name?: string;
@@ -151,7 +151,7 @@ export interface Retracting {
 }
 
 /** The channel shows complete snapshots of a turn itself (web page, terminal). Must not block. */
-export interface LiveView {
+interface LiveView {
   show(update: LiveUpdate): void;
 }
 
@@ -239,7 +239,7 @@ export interface Attachments {
 }
 
 /** The channel can send a text that comes back to itself. */
-export interface SelfTest {
+interface SelfTest {
   /** The name of each hop once it is done; `nonce` is letters and digits. @throws NanobotError */
   run(nonce: string, signal: AbortSignal): AsyncIterable<string>;
 }

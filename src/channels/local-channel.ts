@@ -78,7 +78,7 @@ export type LocalEvent =
   | { readonly type: 'live'; readonly update: LiveUpdate };
 
 /** What remains of a turn's live view beside its answers. */
-export type EndedTurn = {
+type EndedTurn = {
   readonly turn: TurnId;
   readonly kind: TurnOutcome['kind'];
   /** Number of answers that follow. */

@@ -57,7 +57,7 @@ const NAME_COLUMNS = 16;
 
 type BundleFile = { readonly name: string; readonly about: string; readonly text: string };
 
-export async function bundleFiles(machine: Terminal): Promise<readonly BundleFile[]> {
+async function bundleFiles(machine: Terminal): Promise<readonly BundleFile[]> {
   const { home, env } = machine;
   const { config, raw } = await readConfig(machine);
   const scrub = createScrubber(config === undefined ? [] : secretValues(config), home.root);
@@ -262,7 +262,7 @@ function shownLine(value: unknown, scrub: Scrubber, name = ''): unknown {
 
 const BLOCK = 512;
 
-export function tarOf(files: readonly BundleFile[], now: number): Buffer {
+function tarOf(files: readonly BundleFile[], now: number): Buffer {
   const blocks = files.flatMap(({ name, text }) => {
     const content = Buffer.from(text);
     const rest = Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);

@@ -109,7 +109,7 @@ export interface Contributed {
   stillWanted(channel: string): StillWanted | undefined;
 }
 
-export type Registries = { readonly add: Contributions; readonly contributed: Contributed };
+type Registries = { readonly add: Contributions; readonly contributed: Contributed };
 
 export function createRegistries(): Registries {
   const tools: (() => readonly Tool[])[] = [];

@@ -50,7 +50,7 @@ export interface Feature {
   off?(): Promise<{ readonly off: WhenOff }>;
 }
 
-export interface Installable {
+interface Installable {
   /** @param settings its own current section: `() => Settings` in the feature, read at each use */
   install(kernel: Kernel, settings: () => never): void | Promise<void>;
 }

@@ -63,7 +63,7 @@ export function guardedModelCalls(read: () => readonly ModelGuard[]): SpendingGu
 }
 
 /** `run`: an allow rule permits exactly this. Undefined: later guards decide. */
-export type CallVerdict = 'run' | AskedOwner | undefined;
+type CallVerdict = 'run' | AskedOwner | undefined;
 
 export type CallGuard = {
   readonly name: string;

@@ -63,7 +63,7 @@ export async function hasState(home: Home): Promise<boolean> {
   return existsSync(home.state) || (await storeSetting(home)).engine === 'postgres';
 }
 
-export type StoreSetting = Pick<Config['store'], 'engine' | 'url'> &
+type StoreSetting = Pick<Config['store'], 'engine' | 'url'> &
   Partial<Pick<Config['store'], 'poolUrl'>>;
 
 const ON_FILE: StoreSetting = { engine: 'sqlite', url: '' };

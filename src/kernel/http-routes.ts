@@ -20,7 +20,7 @@ export type RouteRequest = {
   readonly hasToken: boolean;
 };
 
-export type RouteAnswer =
+type RouteAnswer =
   /** `status`: default 200. */
   | { readonly status?: number; readonly body?: object }
   /** An HTML page of fixed text. */

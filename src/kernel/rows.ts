@@ -8,7 +8,7 @@ import type { RowWrite } from './bus/bus.ts';
 import type { EmbeddedStore, KeyValueStore } from './bus/store/store.ts';
 import { NanobotError } from './message/errors.ts';
 
-export type RowQuery = {
+type RowQuery = {
   readonly prefix?: string;
   /** Continues after this id. */
   readonly after?: string;
@@ -53,7 +53,7 @@ export type LiveRows<T> = {
 };
 
 /** The stored text of a row; its id is in the key. */
-export type RowCodec<T> = {
+type RowCodec<T> = {
   /** Undefined if the text is damaged or of another shape. */
   read(text: string, id: string): T | undefined;
   write(row: T): string;
@@ -85,7 +85,7 @@ export class RowsOpenError extends NanobotError {
   }
 }
 
-export type RowStore = Pick<EmbeddedStore, 'scope' | 'revision'>;
+type RowStore = Pick<EmbeddedStore, 'scope' | 'revision'>;
 
 /** One for each opened store. */
 export function createRows(store: RowStore): OpenRows {
@@ -291,7 +291,7 @@ class StoredRows<T extends object> implements Rows<T> {
 
 type Named = { readonly id: string };
 
-export type WorkSpec<T extends Left, Left extends Named> = Omit<RowsSpec<T>, 'read' | 'write'> & {
+type WorkSpec<T extends Left, Left extends Named> = Omit<RowsSpec<T>, 'read' | 'write'> & {
   readonly shape: RowShape<T>;
   readonly left: RowShape<Left>;
   /** The record of whose it was. */

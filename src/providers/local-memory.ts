@@ -132,7 +132,7 @@ export async function readMemory(
 }
 
 /** A server on this machine. */
-export type MemorySite = {
+type MemorySite = {
   /** It is on another machine, whose memory is not ours. */
   readonly isElsewhere: boolean;
   memory(signal: AbortSignal): Promise<ServerMemory>;

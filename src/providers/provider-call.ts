@@ -54,7 +54,7 @@ type CallTimeouts = {
 
 type DeadlineStage = 'first_token' | 'idle' | 'whole_call';
 
-export class CallDeadline implements Disposable {
+class CallDeadline implements Disposable {
   readonly #timeouts: CallTimeouts;
   readonly #clock: Clock;
   readonly #outer: AbortSignal;

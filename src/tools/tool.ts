@@ -66,7 +66,7 @@ export type ToolContext = {
   say(markdown: string, attachments?: readonly OutboundAttachment[]): Promise<void>;
 };
 
-export type Need = { readonly access: ToolAccess; readonly reach: Reach };
+type Need = { readonly access: ToolAccess; readonly reach: Reach };
 
 /** Another name models use for a tool; `implies`: arguments it implies if none are given. */
 type ToolAlias =
@@ -138,7 +138,7 @@ export type Tool<Input = unknown> = {
 };
 
 /** Time and zone of an approval request. `timeZone`: empty = the machine's. */
-export type RequestMoment = { readonly now: number; readonly timeZone: string };
+type RequestMoment = { readonly now: number; readonly timeZone: string };
 
 /** What an allow rule covers, besides the tool and what the call depends on. */
 export type StandingTerms = {

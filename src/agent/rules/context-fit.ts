@@ -329,10 +329,10 @@ export function withCleared(
 }
 
 /** Whether the result was replaced by a line. */
-export const isCleared = ({ text }: ToolEntry) => CLEARED.test(text);
+const isCleared = ({ text }: ToolEntry) => CLEARED.test(text);
 
 /** Drops its media but keeps the mark of untrusted content. */
-export function clearedResult(
+function clearedResult(
   entry: ToolEntry,
   call: Pick<ToolCall, 'arguments'> | undefined,
   canReadBack: boolean,

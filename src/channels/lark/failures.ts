@@ -18,7 +18,7 @@ import type { CallFailure } from '../api-calls.ts';
 import { at, numberOf } from './rules/content.ts';
 
 /** `code`: Lark's own; the HTTP status if the response has none. */
-export type LarkCallFailure = CallFailure<{ readonly status: number }>;
+type LarkCallFailure = CallFailure<{ readonly status: number }>;
 
 export class LarkCallError extends NanobotError {
   override readonly name = 'LarkCallError';

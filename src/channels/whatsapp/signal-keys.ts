@@ -249,7 +249,7 @@ export function withoutFailedTries(
  * ends, and libsignal keeps it for ever. One of which all messages were read is of use only to
  * recognise a message that comes again.
  */
-export function withoutOldChains(record: SessionRecord): SessionRecord {
+function withoutOldChains(record: SessionRecord): SessionRecord {
   const sessions = Object.entries(sessionsOf(record)).map(([id, session]) => {
     const chains = Object.entries(chainsOf(session));
     const finished = chains.filter(([, chain]) => isFinished(chain));

@@ -258,7 +258,7 @@ function problemOf(host: string, port: number): Promise<string> {
 
 const PROGRAMS_CHECK = 'programs';
 
-export async function checkExec({ env }: Machine, { tools }: Config): Promise<Finding> {
+async function checkExec({ env }: Machine, { tools }: Config): Promise<Finding> {
   const { exec } = tools;
   if (!exec.enabled) return ok(PROGRAMS_CHECK, t`off: the agent runs no programs`);
   const used = await findSandbox(thisSystem(env), { ...exec, owner: 'doctor' });
@@ -323,10 +323,7 @@ function modelRemedy({ code, userText = SET_UP }: NanobotError): string {
  * Each proxy by a connection to what it is for; the first server of each, because a proxy that
  * refuses one is reported where that is checked.
  */
-export async function checkProxies(
-  config: Config,
-  env: Machine['env'],
-): Promise<readonly Finding[]> {
+async function checkProxies(config: Config, env: Machine['env']): Promise<readonly Finding[]> {
   const served = new Map<string, URL>();
   for (const [setting, address] of proxiedServers(config, env)) {
     const url = URL.parse(address);
@@ -413,7 +410,7 @@ async function checkWebhook({
   return [fail('telegram-webhook', text, remedy, fix)];
 }
 
-export function checkLark({ channels: { lark } }: Config): Promise<readonly Finding[]> {
+function checkLark({ channels: { lark } }: Config): Promise<readonly Finding[]> {
   return checkBot('lark', lark.enabled, t`Enter the app id and secret again`, async (signal) => {
     return t`app accepted, bot ${(await proveLark(lark, signal)).name}`;
   });
@@ -440,7 +437,7 @@ async function checkBot(
   }
 }
 
-export async function checkMailboxes(
+async function checkMailboxes(
   { channels }: Config,
   state: OpenedState | undefined,
 ): Promise<readonly Finding[]> {

@@ -16,7 +16,7 @@ type LoginView = {
   readonly progress?: string | undefined;
 };
 
-export type Room = { readonly columns: number; readonly rows: number };
+type Room = { readonly columns: number; readonly rows: number };
 
 type LoginLook = {
   readonly words: AccountLogin['words'];

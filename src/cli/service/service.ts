@@ -34,7 +34,7 @@ export type ServiceUnit = {
   readonly user: string;
 };
 
-export type ServiceStatus = {
+type ServiceStatus = {
   readonly state: 'running' | 'stopped' | 'failed';
   /** In the words of the manager. */
   readonly detail: string;

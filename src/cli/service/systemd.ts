@@ -204,7 +204,7 @@ function splitAt(text: string, sign: string): readonly [string, string] {
 // Reports of the running gateway. Node has no datagram sockets of Unix, so the program of systemd
 // that sends them is called. @see sd_notify(3)
 
-export interface ServiceReports extends Disposable {
+interface ServiceReports extends Disposable {
   ready(): void;
   /** The manager waits so long for the end. */
   stopping(longestSecs: number): void;

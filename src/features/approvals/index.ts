@@ -43,7 +43,7 @@ export {
 export { APPROVED_CALLS, type ApprovedCalls, hasPlace } from './approval-rows.ts';
 export type { Approvals } from './approvals.ts';
 
-export const APPROVALS = port<Approvals>('approvals');
+const APPROVALS = port<Approvals>('approvals');
 export const STANDING = port<AllowRules>('standing approvals');
 
 export async function install(kernel: Kernel): Promise<void> {

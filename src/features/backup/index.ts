@@ -63,7 +63,7 @@ const recordShape = z.object({
   failing: z.object({ since: z.number(), last: z.number(), reason: z.string() }).optional(),
 });
 
-export type BackupRecord = Readonly<z.infer<typeof recordShape>>;
+type BackupRecord = Readonly<z.infer<typeof recordShape>>;
 
 const recordPath = ({ backups }: Home) => `${backups}/record.json`;
 

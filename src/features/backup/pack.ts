@@ -71,7 +71,7 @@ export type Found = {
 /** `ino`: 0 for a file that is not there yet. */
 export type FileEnd = { readonly bytes: number; readonly ino: number };
 
-export type PackOptions = {
+type PackOptions = {
   readonly writer: Writer;
   /** The files of the previous back-up, by path. */
   readonly known: ReadonlyMap<string, FileEntry>;

@@ -71,7 +71,7 @@ type Seal = {
   nameOf(content: Uint8Array): string;
 };
 
-export type RepositoryHead = Readonly<z.infer<typeof headShape>>;
+type RepositoryHead = Readonly<z.infer<typeof headShape>>;
 
 async function readHead(place: Place): Promise<RepositoryHead | undefined> {
   const content = await place.read(HEAD);
@@ -370,7 +370,7 @@ export function keptIds(all: readonly Snapshot[], keep: Keep): ReadonlySet<strin
   return kept;
 }
 
-export type Pruned = { readonly snapshots: number; readonly chunks: number };
+type Pruned = { readonly snapshots: number; readonly chunks: number };
 
 /**
  * Deletes the snapshots of this home that do not stay, and the chunks that none needs. Undefined if

@@ -27,7 +27,7 @@ const USAGE =
 const NOT_OWNER = t`Only my owner can use everyone’s conversations.`;
 const UNKNOWN = t`There is no such conversation. /sessions lists them by number.`;
 
-export type SessionsCommandDeps = {
+type SessionsCommandDeps = {
   readonly care: SessionCare;
   /** The keys of the sender's chats, without topics. */
   chatsOf(message: InboundMessage): Promise<readonly string[]>;

@@ -108,7 +108,7 @@ export function stopCommands(deps: StopDeps): readonly Command[] {
 }
 
 /** For the stop button of the web page: names only what is still running. */
-export async function stopByButton(
+async function stopByButton(
   chat: ChatRef,
   deps: StopDeps & { readonly routes: Pick<Routes, 'sessionOf'>; readonly clock: Clock },
 ): Promise<void> {

@@ -7,7 +7,7 @@ import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { findings, type OperationsState } from './rules/views.ts';
 
-export interface DoctorRuns {
+interface DoctorRuns {
   readonly state: OperationsState['doctor'];
   /** False while another run is under way. @param only the check whose findings are fixed */
   start(only?: string): boolean;

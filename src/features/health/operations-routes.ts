@@ -49,7 +49,7 @@ const fixWish = z.strictObject({
     .describe('Of a finding that can be fixed.'),
 });
 
-export type OperationsDeps = {
+type OperationsDeps = {
   readonly kernel: Kernel;
   readonly configured: Pick<ConfiguredChannels, 'channels'>;
   readonly history: ChannelHistory;

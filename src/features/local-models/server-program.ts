@@ -14,7 +14,7 @@ import {
 } from '../../lib/process-group.ts';
 import { orAborted } from '../../lib/time/clock.ts';
 
-export type ServerProgram = {
+type ServerProgram = {
   readonly label: string;
   /** Without a shell. */
   readonly start: readonly string[];

@@ -11,7 +11,7 @@ export type MemoryHit = {
 };
 
 /** The notes folder, see `TurnPerson`. */
-export type NotesOf = {
+type NotesOf = {
   readonly notes: string;
   /** IANA zone that defines the day; default: the configured one. */
   readonly timeZone?: string | undefined;

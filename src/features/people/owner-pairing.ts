@@ -12,7 +12,7 @@ const LOOK_MS = 300;
 const ANSWER_QUEUED_MS = 1000;
 const ANSWER_SENT_MS = 10_000;
 
-export type OwnerWait = Pick<Kernel, 'home' | 'env' | 'clock'> & {
+type OwnerWait = Pick<Kernel, 'home' | 'env' | 'clock'> & {
   readonly channel: string;
 };
 

@@ -40,7 +40,7 @@ export type JobRun = {
 };
 
 /** Newest first. */
-export type JobHistory = { readonly id: string; readonly runs: readonly JobRun[] };
+type JobHistory = { readonly id: string; readonly runs: readonly JobRun[] };
 
 const HISTORY = rowShape<JobHistory>({ id: text, runs: objects });
 const MAX_RUNS = 50;

@@ -46,7 +46,7 @@ import {
 import type { Run, Scheduler, Started } from './scheduler.ts';
 import { JOB_CHANNEL, jobChat } from './settings.ts';
 
-export type JobStartDeps = Pick<Kernel, 'clock' | 'judge' | 'origins'> & {
+type JobStartDeps = Pick<Kernel, 'clock' | 'judge' | 'origins'> & {
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly announcer: Pick<Announcer, 'announce'>;
   readonly personOf: TurnPersonOf;

@@ -24,7 +24,7 @@ import { isLocalVendor, priceOf, splitModelName } from '../../providers/rules/mo
 import { LOCAL_PACKAGE, LOCAL_PREFIX } from './settings.ts';
 import { type EmbeddingKind, prefixesOf } from './vectors.ts';
 
-export type EmbeddingFailure =
+type EmbeddingFailure =
   | 'embedding_no_key'
   | 'embedding_key_refused'
   | 'embedding_not_found'
@@ -52,7 +52,7 @@ export class EmbeddingError extends NanobotError {
   }
 }
 
-export type Embedded = {
+type Embedded = {
   /** In the order of the texts, each of length 1. */
   readonly vectors: readonly Float32Array[];
   /** As the server counts; undefined if it does not. */
@@ -269,7 +269,7 @@ function inProcess(model: string, { home }: EmbedderDeps): Embed {
 }
 
 /** Installed beside the program, or in the home. @throws EmbeddingError embedding_package */
-export async function loadPackage(root: string): Promise<Package> {
+async function loadPackage(root: string): Promise<Package> {
   const beside = await import(LOCAL_PACKAGE).catch(() => undefined);
   try {
     const inHome = () => createRequire(join(root, 'package.json')).resolve(LOCAL_PACKAGE);
@@ -291,7 +291,7 @@ const MAYBE_BILLED: readonly EmbeddingFailure[] = [
   'embedding_malformed',
 ];
 
-export type PaidEmbedding = {
+type PaidEmbedding = {
   readonly embedder: Embedder;
   readonly spending: Pick<PaidCalls, 'reservePaid'>;
   readonly payer: Payer;

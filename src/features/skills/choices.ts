@@ -18,7 +18,7 @@ export type SkillChoice = Readonly<z.infer<typeof choice>>;
 
 const choiceFile = z.object({ skills: z.record(z.string().refine(isSkillName), choice) });
 
-export type SkillChoices = ReturnType<typeof createSkillChoices>;
+type SkillChoices = ReturnType<typeof createSkillChoices>;
 
 export function createSkillChoices(path: string) {
   let cached:

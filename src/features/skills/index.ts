@@ -319,7 +319,7 @@ type SkillsParts = Pick<Kernel, 'env' | 'clock'> & {
 
 /** The skills of a home, for the agent and for maintenance commands. */
 /** As the agent uses them. */
-export const openSkills = (parts: SkillsParts): Skills =>
+const openSkills = (parts: SkillsParts): Skills =>
   chosenSkills(openAllSkills(parts), createSkillChoices(parts.home.skillChoices));
 
 /** Also those that are switched off. */

@@ -16,7 +16,7 @@ import { t } from '../../lib/texts.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
 import { isSkillName, withOtherFiles } from './rules/skill.ts';
 
-export type SkillState =
+type SkillState =
   | { readonly kind: 'ready' }
   /** What is missing: programs, environment variables, the operating system. */
   | { readonly kind: 'lacking'; readonly missing: readonly string[] }

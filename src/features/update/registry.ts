@@ -24,12 +24,12 @@ const manifestShape = z.object({
 });
 
 /** A version in the registry, with the page that describes it. */
-export type Published = Readonly<z.infer<typeof manifestShape>>;
+type Published = Readonly<z.infer<typeof manifestShape>>;
 
 const knownShape = manifestShape.extend({ at: z.number() });
 type Known = Readonly<z.infer<typeof knownShape>>;
 
-export type RegistryOptions = {
+type RegistryOptions = {
   readonly env: Environment;
   /** The setting. */
   readonly proxy: string;

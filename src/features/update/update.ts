@@ -55,7 +55,7 @@ export type GatewayService = {
   stop(): Promise<void>;
 };
 
-export type UpdateDeps = Pick<Kernel, 'home' | 'env' | 'clock'> & {
+type UpdateDeps = Pick<Kernel, 'home' | 'env' | 'clock'> & {
   readonly signal: AbortSignal;
   readonly installation: Installation;
   readonly service: GatewayService | undefined;

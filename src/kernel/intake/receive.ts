@@ -202,7 +202,7 @@ export function createGate(deps: GateDeps): Gate {
 }
 
 /** A message from before a question is no answer to it when it is handed over again. */
-export function whereNew(bus: Pick<MessageBus, 'trace'>, { before, ...gated }: Gated): Gated {
+function whereNew(bus: Pick<MessageBus, 'trace'>, { before, ...gated }: Gated): Gated {
   const once = async () => {
     if ((await bus.trace(gated.entry.message.id)) === undefined) await before?.();
   };
@@ -210,7 +210,7 @@ export function whereNew(bus: Pick<MessageBus, 'trace'>, { before, ...gated }: G
 }
 
 /** An owner in a private chat. */
-export const isOwnerDirect = (message: InboundMessage, verdict: SettledVerdict): boolean =>
+const isOwnerDirect = (message: InboundMessage, verdict: SettledVerdict): boolean =>
   verdict.kind === 'admit' && verdict.role === 'owner' && message.addressing === 'direct';
 
 function createSteps(deps: GateDeps): readonly IntakeStep[] {

@@ -46,7 +46,7 @@ export type Attachment = {
 };
 
 /** Kinds that are transcribed. */
-export const SOUND_KINDS: readonly AttachmentKind[] = ['voice', 'audio', 'video_note'];
+const SOUND_KINDS: readonly AttachmentKind[] = ['voice', 'audio', 'video_note'];
 /** Kinds in which the sender themself speaks. */
 export const OWN_SPEECH_KINDS: readonly AttachmentKind[] = ['voice', 'video_note'];
 

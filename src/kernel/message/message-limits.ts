@@ -228,7 +228,7 @@ export const COMMAND_LIMITS: MessageLimits = { perMinute: 60, perDay: 0 };
 
 export const NO_MESSAGES: Tally = { recent: [], day: '', today: 0 };
 
-export function ownerLimits({ perMinute, perDay }: MessageLimits): MessageLimits {
+function ownerLimits({ perMinute, perDay }: MessageLimits): MessageLimits {
   return { perMinute: perMinute * OWNER_FACTOR, perDay: perDay * OWNER_FACTOR };
 }
 

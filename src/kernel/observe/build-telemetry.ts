@@ -140,7 +140,7 @@ export const AUDIT_SCOPE = 'audit';
 type Chain = { readonly path: string; readonly scope: string };
 
 /** Several processes write one chain each. */
-export const auditScope = (home: Home): string =>
+const auditScope = (home: Home): string =>
   isShared(home) ? `${AUDIT_SCOPE}:${basename(dirname(home.audit))}` : AUDIT_SCOPE;
 
 /** All chains together. */

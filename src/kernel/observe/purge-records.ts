@@ -16,7 +16,7 @@ export type PurgedRecords = {
   readonly logs: number;
 };
 
-export type RecordReach = {
+type RecordReach = {
   /** Epoch milliseconds. */
   readonly before: number;
   /** Only the records of these chats; logs are not kept by chat, so none of them goes. */

@@ -21,7 +21,7 @@ export type KnownQuestion = Pick<OpenQuestion, 'id' | 'subject' | 'session' | 'p
   Partial<Pick<EndedQuestion, 'outcome' | 'at'>>;
 
 /** Of an earlier version; with an outcome where it was decided. */
-export type Adopted = Pick<OpenQuestion, 'id' | 'subject' | 'session' | 'payload' | 'hears'> &
+type Adopted = Pick<OpenQuestion, 'id' | 'subject' | 'session' | 'payload' | 'hears'> &
   Pick<Ending, 'note' | 'toldIn'> & { readonly outcome?: string | undefined };
 
 export function createDecisions(rows: QuestionRows, clock: Pick<Clock, 'now'>) {

@@ -33,7 +33,7 @@ import {
 
 export type FileCount = { readonly files: number; readonly bytes: number };
 
-export type ArchiveReport = {
+type ArchiveReport = {
   readonly moved: FileCount;
   /** What is in the folder after the move. */
   readonly active: FileCount;
@@ -65,7 +65,7 @@ export async function* exportSession(
 
 // Combines the maintenance of session files for the command line.
 
-export type SessionMaintenanceDeps = {
+type SessionMaintenanceDeps = {
   /** The sessions folder of the home. */
   readonly folder: string;
   readonly workspace: string;
@@ -114,7 +114,7 @@ const ofThese = (chats: readonly string[] | undefined): Accepts =>
   chats === undefined ? () => true : ofChats(chats);
 
 /** Deletes files whose last entry is older than `before` (epoch ms), including archived ones. */
-export async function purgeFiles(
+async function purgeFiles(
   folder: string,
   workspace: string,
   before: number,
@@ -138,7 +138,7 @@ async function oldFiles(folder: string, before: number, accepts: Accepts) {
 }
 
 /** Moves old files to `archive/`, except the newest of each session. */
-export async function archiveFiles(
+async function archiveFiles(
   folder: string,
   before: number,
   accepts: Accepts,
@@ -165,7 +165,7 @@ export async function archiveFiles(
 }
 
 /** Deletes every session file, the archive, the index and the extracts in the workspace. */
-export async function nukeFiles(
+async function nukeFiles(
   folder: string,
   workspace: string,
 ): Promise<FileCount & { readonly sessions: number }> {
@@ -186,7 +186,7 @@ function count(files: readonly StoredFile[]): FileCount {
 }
 
 /** Deletes a session file, and the target of a link. */
-export async function removeFile(path: string): Promise<void> {
+async function removeFile(path: string): Promise<void> {
   await rm(await realpath(path).catch(() => path), { force: true });
   await rm(path, { force: true });
   await rm(`${path}${DAMAGED_SUFFIX}`, { force: true });
@@ -225,7 +225,7 @@ async function lastEntryAt(file: StoredFile): Promise<number | undefined> {
 // Deletes old files of conversations that are not used again. The gateway may be running: a file in
 // use is left alone.
 
-export type LeftoverRule = {
+type LeftoverRule = {
   /** Of these conversations. */
   readonly channel: string;
   /** Files last written before are deleted, epoch milliseconds. */

@@ -84,14 +84,14 @@ export function isHomeUrl(url: string): boolean {
   return URL.canParse(url) && isHomeHost(new URL(url).hostname);
 }
 
-export function isHomeHost(name: string): boolean {
+function isHomeHost(name: string): boolean {
   const host = bareHost(name);
   if (isLoopbackHost(host) || isHomeAddress(host)) return true;
   return !V4.test(host) && !host.includes(':') && LOCAL_NAME.test(host);
 }
 
 /** In lower case, without the brackets of an IPv6 address. */
-export function bareHost(host: string): string {
+function bareHost(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
 }
 
@@ -101,7 +101,7 @@ export function bareHost(host: string): string {
  * `entry`: a name, which includes its subdomains, an address, a block such as `10.0.0.0/8`, or `*`
  * for every host; a port may follow.
  */
-export function isNamedBy(entry: string, host: string, port: number): boolean {
+function isNamedBy(entry: string, host: string, port: number): boolean {
   const [, written = '', ofPort] = /^(\[.*\]|[^:]*|.*:.*:.*?)(?::(\d+))?$/.exec(entry) ?? [];
   if (ofPort !== undefined && Number(ofPort) !== port) return false;
   const [named, asked] = [bareHost(written), bareHost(host)];

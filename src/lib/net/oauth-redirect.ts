@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 const SECRET_BYTES = 32;
 const REQUEST_TIMEOUT_MS = 10_000;
 
-export type ConsentSecrets = {
+type ConsentSecrets = {
   readonly state: string;
   readonly verifier: string;
   /** S256 of the verifier. */
@@ -22,7 +22,7 @@ export function consentSecrets(): ConsentSecrets {
   return { state, verifier, challenge };
 }
 
-export type Redirect =
+type Redirect =
   | { readonly kind: 'code'; readonly code: string }
   /** The person or the server refused; `error` is a code of RFC 6749 section 4.1.2.1. */
   | { readonly kind: 'refused'; readonly error: string }
@@ -42,7 +42,7 @@ export function readRedirect(address: string, state: string): Redirect {
   return { kind: 'refused', error: /^[a-z_]{1,60}$/.test(error) ? error : 'invalid_answer' };
 }
 
-export interface RedirectListener extends AsyncDisposable {
+interface RedirectListener extends AsyncDisposable {
   readonly port: number;
   /** The address of the redirect of this attempt; others are answered and ignored. */
   readonly redirect: Promise<string>;
@@ -76,7 +76,7 @@ export async function listenForRedirect(path: string, state: string): Promise<Re
 }
 
 /** The address has the code: it goes to no other page and into no cache. */
-export const redirectHeaders = () => ({
+const redirectHeaders = () => ({
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
   'referrer-policy': 'no-referrer',

@@ -23,7 +23,7 @@ type BucketOptions = {
   readonly proxy: string;
 };
 
-export type S3Object = {
+type S3Object = {
   readonly key: string;
   /** When it was written, epoch milliseconds, by the clock of the service. */
   readonly at: number;

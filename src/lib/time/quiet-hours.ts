@@ -7,7 +7,7 @@ import { createWeekdayText, type Hours, QUIET_PATTERN, readHours, WEEKDAYS } fro
 export const NO_QUIET_HOURS = 'off';
 
 /** They begin on these days, places in WEEKDAYS, and may end on the next one. */
-export type QuietSpan = Hours & { readonly first: number; readonly last: number };
+type QuietSpan = Hours & { readonly first: number; readonly last: number };
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;

@@ -135,7 +135,7 @@ export function wallMoment(wall: string, timeZone: string): WallMoment {
 }
 
 /** Minutes after midnight in the zone. */
-export function minuteOfDay(atMs: number, timeZone: string): number {
+function minuteOfDay(atMs: number, timeZone: string): number {
   const [hour = 0, minute = 0] = createMinuteText()(atMs, timeZone)
     .slice(-5)
     .split(':')

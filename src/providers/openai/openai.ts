@@ -297,7 +297,7 @@ export function openaiRequest(
 }
 
 /** Routes the calls of a conversation to the machine that has its beginning in its cache. */
-export function cacheKeyField({ conversation }: ModelRequest) {
+function cacheKeyField({ conversation }: ModelRequest) {
   if (conversation === undefined) return {};
   return { prompt_cache_key: hash('sha256', conversation).slice(0, 32) };
 }

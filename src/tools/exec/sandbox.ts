@@ -114,7 +114,7 @@ export type Confinement = {
 };
 
 /** Parts of the workspace that are protected from a command. */
-export type Shields = {
+type Shields = {
   /** Readable, not writable. */
   readonly readOnly: readonly string[];
   /** Not visible. */
@@ -127,7 +127,7 @@ export type Shields = {
 
 export const NO_SHIELDS: Shields = { readOnly: [], hidden: [], shown: [], pinned: [] };
 
-export type HiddenPath = { readonly path: string; readonly kind: 'file' | 'folder' };
+type HiddenPath = { readonly path: string; readonly kind: 'file' | 'folder' };
 
 export type ToLaunch = {
   readonly command: Argv;

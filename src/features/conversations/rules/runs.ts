@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 const moment = z.number().describe('Epoch milliseconds.');
 
-export const shownRun = z.object({
+const shownRun = z.object({
   id: z.string(),
   parent: z.string().exactOptional().describe('The run that started it; absent at the top.'),
   kind: z.enum(['workflow', 'task', 'pipeline', 'loop']),

@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 const moment = z.number().describe('Epoch milliseconds.');
 
-export const shownSession = z.object({
+const shownSession = z.object({
   key: z.string().describe('E.g. telegram:123456789.'),
   channel: z.string(),
   name: z
@@ -46,7 +46,7 @@ const step = z.discriminatedUnion('kind', [
     isUntrusted: z.boolean(),
   }),
 ]);
-export const shownTurn = z.object({
+const shownTurn = z.object({
   turn: z.number().describe('Its number in the conversation; numbers grow, with gaps.'),
   steps: z.array(step),
   outcome: z

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 
 const DAY_MS = 86_400_000;
-export const HISTORY_MS = 7 * DAY_MS;
+const HISTORY_MS = 7 * DAY_MS;
 /** The states are looked at every minute. */
 const GAP_MS = 150_000;
 const MAX_SPANS = 300;

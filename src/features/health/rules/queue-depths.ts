@@ -5,7 +5,7 @@ import { z } from 'zod';
 export const DEPTHS_MS = 86_400_000;
 const STEP_MS = 300_000;
 
-export const queueDepth = z.object({
+const queueDepth = z.object({
   at: z.number().describe('Epoch milliseconds: when the five minutes began.'),
   toAnswer: z.number().describe('The most that waited or were being answered.'),
   toSend: z.number(),

@@ -37,7 +37,7 @@ export type StandingNote = {
   readonly isForeign: boolean;
 };
 
-export type PlanState = {
+type PlanState = {
   readonly plan: Plan | undefined;
   /** Oldest first. */
   readonly checkpoints: readonly MarkedPoint[];

@@ -31,7 +31,7 @@ export const rootOf = (path: string): string => path.split('.', 1).join();
 /** The value that holds the inputs of a run. */
 export const INPUT = 'input';
 
-export type Filled<T> =
+type Filled<T> =
   | { readonly kind: 'filled'; readonly value: T; readonly isForeign: boolean }
   | { readonly kind: 'failed'; readonly problem: string };
 

@@ -16,7 +16,7 @@ type Server = ShownServers['servers'][number];
 type PartsProps = { readonly parts: PageParts };
 
 /** A card with a step behind its button. */
-export function StepCard(
+function StepCard(
   props: PartsProps & {
     readonly title: string;
     readonly button: string;

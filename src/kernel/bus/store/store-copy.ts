@@ -18,7 +18,7 @@ type StoreState = {
   readonly journalEnds: ReadonlyMap<string, number>;
 };
 
-export type StoreMoment = StoreState &
+type StoreMoment = StoreState &
   Disposable & {
     /** @param onPages called between parts of the copy; an error that it throws ends the copy */
     copyTo(path: string, onPages: () => void): Promise<void>;

@@ -325,7 +325,7 @@ export class StoreError extends NanobotError {
   }
 }
 
-export type StoreFailure =
+type StoreFailure =
   | 'store_damaged'
   | 'store_newer'
   | 'store_full'

@@ -87,7 +87,7 @@ export type WaitingPart = {
 };
 
 /** Of a piece of a part; `offset`: of the piece in the text. */
-export type PieceVector = {
+type PieceVector = {
   readonly offset: number;
   /** What a 1 among the numbers stands for. */
   readonly scale: number;

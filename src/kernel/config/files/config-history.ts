@@ -12,7 +12,7 @@ const FOLDER_MODE = 0o700;
 /** The time of the file in milliseconds, and the start of its hash: a version has one name. */
 const NAME = /^(\d{13})-[0-9a-f]{12}\.json$/;
 
-export type ConfigVersion = {
+type ConfigVersion = {
   /** The name of its file without the end. */
   readonly id: string;
   /** Epoch milliseconds: when it was written. */

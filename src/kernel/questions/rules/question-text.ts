@@ -37,7 +37,7 @@ export type RequestWords = {
   readonly file?: string;
 };
 
-export type QuestionText = {
+type QuestionText = {
   /** Stays in the chat after the decision. */
   readonly markdown: string;
   /** Removed with the decision. */

@@ -28,7 +28,7 @@ const INT8 = 20;
 const INT2 = 21;
 const INT4 = 23;
 
-export type ConnectionOptions = {
+type ConnectionOptions = {
   readonly url: string;
   /** Shown by the server among its sessions. */
   readonly name: string;

@@ -31,7 +31,7 @@ import {
 } from './schema.ts';
 import { createPostgresIndex } from './text-index.ts';
 
-export type PostgresStoreOptions = {
+type PostgresStoreOptions = {
   /** With the password. */
   readonly url: string;
   /**

@@ -47,7 +47,7 @@ interface Side {
 /** What a database says of the installation whose store it holds; `left`: it is in a file again. */
 type Phase = 'copying' | 'live' | 'left';
 
-export type Transferred = {
+type Transferred = {
   readonly table: string;
   readonly rows: number;
   /** SHA-256 of the rows, the same on both sides. */
