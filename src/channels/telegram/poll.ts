@@ -95,8 +95,8 @@ class PollLoop {
       this.#completed();
       if (polled.updates.length > 0) {
         await this.#takeWhole(polled.updates);
-        // Turns that waited for their messages to be stored ask the model first.
-        await setImmediate();
+        // Turns that waited for their messages to be stored ask the model first, unless more wait.
+        if (polled.updates.length < BATCH) await setImmediate();
       } else {
         await this.#restAfter(polled.isHasty);
       }
