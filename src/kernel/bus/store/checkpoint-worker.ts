@@ -4,7 +4,7 @@
 
 import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { findDamage, openForCheckpoint, renewLog } from './database.ts';
+import { findDamage, openForCheckpoint, type Renewal, renewLog } from './database.ts';
 import type { CopyReport } from './snapshot.ts';
 
 /** Pages of one step, some milliseconds of a disk, and the pause after it. */
@@ -20,9 +20,9 @@ function renewBehind(): void {
   const reader = readerOf(path);
   const database = openForCheckpoint(path);
   database.exec('PRAGMA wal_checkpoint(PASSIVE)');
-  port?.once('message', () => {
+  port?.once('message', (how: Renewal) => {
     reader.close();
-    renewLog(database);
+    renewLog(database, how);
     database.close();
   });
   port?.postMessage('copied');

@@ -45,12 +45,17 @@ export function openForCheckpoint(path: string): DatabaseSync {
   return database;
 }
 
+/** Whether the log is emptied, or keeps its place on the disk, where writing anew syncs faster. */
+export type Renewal = 'TRUNCATE' | 'RESTART';
+/** Some 150 turns: copying it takes a thread 50 ms of processor time, mostly for its start. */
+export const LONG_LOG_BYTES = 16 * 1_048_576;
+
 /**
  * Copies the write-ahead log into the file and restarts the log with a transaction that changes
  * nothing: SQLite syncs the header of a log before its first frames, and this wait happens here.
  */
-export function renewLog(database: DatabaseSync): void {
-  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+export function renewLog(database: DatabaseSync, how: Renewal = 'TRUNCATE'): void {
+  database.exec(`PRAGMA journal_size_limit = ${LONG_LOG_BYTES}; PRAGMA wal_checkpoint(${how})`);
   database.exec('BEGIN IMMEDIATE');
   database.exec(`PRAGMA user_version = ${versionOf(database)}; COMMIT`);
 }

@@ -4,13 +4,21 @@
 // transaction: nothing is written on top of rows that are not on the disk. An operation that throws
 // undoes only its own writes; when the commit fails, all of its batch fail.
 
-import { closeSync, fdatasync, fstatSync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, fdatasync, openSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../../../lib/logger.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
-import { damageMark, isDatabaseError, lostStore, renewLog, storeErrorOf } from './database.ts';
+import {
+  damageMark,
+  isDatabaseError,
+  LONG_LOG_BYTES,
+  lostStore,
+  type Renewal,
+  renewLog,
+  storeErrorOf,
+} from './database.ts';
 import type { Sql, SqlValue } from './key-value.ts';
 import type { Driver } from './operations.ts';
 import { type CopyResult, StoreError } from './store.ts';
@@ -108,9 +116,9 @@ export class GroupCommit implements Driver {
     }
   }
 
-  /** Copies the write-ahead log into the file and empties it. */
-  renew(): Promise<void> {
-    const renewal = this.#renewals.then(() => this.#renew());
+  /** Copies the write-ahead log into the file and begins a new one. */
+  renew(how: Renewal = 'TRUNCATE'): Promise<void> {
+    const renewal = this.#renewals.then(() => this.#renew(how));
     this.#renewals = renewal.catch(() => undefined);
     return renewal;
   }
@@ -148,13 +156,13 @@ export class GroupCommit implements Driver {
     if (this.#failure === undefined) this.#database.close();
   }
 
-  async #renew(): Promise<void> {
+  async #renew(how: Renewal): Promise<void> {
     if (this.#background === undefined) {
-      renewLog(this.#database);
+      renewLog(this.#database, how);
       return;
     }
     try {
-      await this.#background.wal.renew(() => this.#pause());
+      await this.#background.wal.renew(how, () => this.#pause());
     } finally {
       if (this.#work === 'renewal') this.#finish();
     }
@@ -273,8 +281,11 @@ export class GroupCommit implements Driver {
     }
     settle(outcomes);
     this.#finish();
-    if (wal.isLong()) {
-      this.renew().catch((error) => log.warn('write-ahead log not checkpointed yet', { error }));
+    const { log: pages } = this.#prepare('PRAGMA wal_checkpoint(NOOP)').get() ?? {};
+    if (wal.isLong(Number(pages) * PAGE_BYTES)) {
+      const onFailure = (error: unknown) =>
+        log.warn('write-ahead log not checkpointed yet', { error });
+      this.renew('RESTART').catch(onFailure);
     }
   }
 
@@ -372,8 +383,7 @@ function settle(outcomes: readonly Outcome[]): void {
 // by a thread of its own, so that the event loop never waits for the disk. Unlike the file itself
 // the log may be opened here: SQLite holds no lock on it that closing would drop.
 
-/** Some 150 turns: copying it takes a thread 50 ms of processor time, mostly for its start. */
-const LONG_BYTES = 16 * 1_048_576;
+const PAGE_BYTES = 4096;
 const MAX_HEAP_MB = 16;
 
 const WORKER_URL = new URL(`./checkpoint-worker${extname(import.meta.url)}`, import.meta.url);
@@ -381,7 +391,7 @@ const WORKER_URL = new URL(`./checkpoint-worker${extname(import.meta.url)}`, imp
 export class WriteAheadLog {
   readonly #path: string;
   readonly #fd: number;
-  #longAt = LONG_BYTES;
+  #longAt = LONG_LOG_BYTES;
 
   /** @param path of the file that the log belongs to */
   constructor(path: string) {
@@ -397,15 +407,14 @@ export class WriteAheadLog {
   }
 
   /** Whether it must be renewed; after a failed try, only once it has grown as much again. */
-  isLong(): boolean {
-    const { size } = fstatSync(this.#fd);
-    if (size < this.#longAt) return false;
-    this.#longAt = size + LONG_BYTES;
+  isLong(bytes: number): boolean {
+    if (bytes < this.#longAt) return false;
+    this.#longAt = bytes + LONG_LOG_BYTES;
     return true;
   }
 
   /** `pause` resolves when no commit is running; none may start before this has settled. */
-  async renew(pause: () => Promise<void>): Promise<void> {
+  async renew(how: Renewal, pause: () => Promise<void>): Promise<void> {
     const worker = new Worker(WORKER_URL, {
       env: {},
       workerData: { path: this.#path },
@@ -419,9 +428,9 @@ export class WriteAheadLog {
     try {
       await Promise.race([copied, ended]);
       await pause();
-      worker.postMessage('renew');
+      worker.postMessage(how);
       await ended;
-      this.#longAt = LONG_BYTES;
+      this.#longAt = LONG_LOG_BYTES;
     } finally {
       await worker.terminate();
     }
