@@ -102,9 +102,9 @@ const CLIENTS: Readonly<Record<string, Client>> = {
   'a model of Anthropic’s dialect': modelCall('anthropic/claude-sonnet-4-5'),
   'a local model': modelCall('ollama/sim-1'),
   Telegram: (apiRoot, signal) =>
-    createBotLink({ token: '1:secret', apiRoot, clock: systemClock }).api.sendMessage(
+    createBotLink({ token: '1:secret', apiRoot, clock: systemClock }).send(
       { chat_id: 700, text: 'hello' },
-      signal,
+      { signal },
     ),
   Lark: (root, signal) =>
     botInfo(createLarkApi({ appId: 'cli_1', appSecret: 'secret', root }, systemClock), signal),

@@ -28,7 +28,6 @@ type Method =
   | 'getUpdates'
   | 'deleteWebhook'
   | 'setMyCommands'
-  | 'sendMessage'
   | 'editMessageText'
   | 'editMessageReplyMarkup'
   | 'deleteMessage'
@@ -57,6 +56,13 @@ export type FormFile = {
   readonly content: Uint8Array;
 };
 
+/** `begins`: the request waits for it, with its connection. */
+export type Sending = {
+  readonly signal: AbortSignal;
+  readonly begins?: Promise<void> | undefined;
+};
+type SentMessage = ReturnType<ApiMethods['sendMessage']>;
+
 export type BotLink = ReturnType<typeof createBotLink>;
 
 /** Deadline of every call except polls. */
@@ -69,19 +75,26 @@ const POLL_GRACE_MS = 15_000;
 /** @throws ChannelError for an invalid address; every method throws BotCallError */
 export function createBotLink(options: LineOptions) {
   const line = openLine(options);
-  const transport: Transformer = (_next, method, payload, signal) =>
+  const call = (method: string, payload: object, how: Pick<Posting, 'signal' | 'begins'>) =>
     line.post(method, {
       body: Buffer.from(JSON.stringify(payload)),
       contentType: 'application/json',
       deadlineMs: deadlineOf(payload),
-      signal: signal as AbortSignal | undefined,
+      ...how,
     });
+  const transport: Transformer = (_next, method, payload, signal) =>
+    call(method, payload, { signal: signal as AbortSignal | undefined });
   const api = new Api(options.token, { apiRoot: line.origin });
   api.config.use(transport);
   return {
     // grammy's types name a polyfill's AbortSignal; ours goes directly to the transport.
     api: api.raw as unknown as BotApi,
     file: line.file,
+    /** @throws BotCallError; what `begins` throws */
+    async send(message: Opts<'sendMessage'>, how: Sending): Promise<SentMessage> {
+      const { result } = await call('sendMessage', message, how);
+      return result;
+    },
     /** Calls a method with files. @throws BotCallError */
     async upload(
       method: string,
@@ -148,6 +161,8 @@ type Posting = {
   readonly contentType: string;
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
+  /** Nothing is sent before. */
+  readonly begins?: Promise<void> | undefined;
 };
 
 /** A connection that is idle for longer may be dead unnoticed. */
@@ -178,11 +193,11 @@ function openLine({ token, apiRoot, proxy = '', clock, onDate }: LineOptions) {
     /** `https://host:port`, without the token. */
     origin: root.origin,
     /** @throws BotCallError */
-    async post(method: string, { body, contentType, deadlineMs, signal }: Posting) {
+    async post(method: string, { body, contentType, ...how }: Posting) {
       const headers = { 'content-type': contentType, 'content-length': body.length };
       const path = `${base}/${bot}/${method}`;
       const call = request({ ...target, method: 'POST', path, headers });
-      const answer = await exchange(call, body, { method, clock, deadlineMs, signal });
+      const answer = await exchange(call, body, { method, clock, ...how });
       const date = Date.parse(answer.date);
       if (Number.isFinite(date)) onDate?.(date);
       return parseAnswer(method, answer);
@@ -223,7 +238,7 @@ function parseRoot(apiRoot: string): URL {
   throw new ChannelError('telegram_api_root', problem, { remedy: NEVER });
 }
 
-type Exchange = Pick<Posting, 'deadlineMs' | 'signal'> & {
+type Exchange = Omit<Posting, 'body' | 'contentType'> & {
   readonly method: string;
   readonly clock: Clock;
 };
@@ -232,13 +247,15 @@ type RawAnswer = { readonly status: number; readonly text: string; readonly date
 
 /** One request and its whole response. A silent connection is abandoned, never waited for. */
 function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise<RawAnswer> {
-  const { method, clock, signal } = options;
+  const { method, clock, signal, begins } = options;
   return new Promise<RawAnswer>((resolve, reject) => {
-    let isWritten = false;
+    let hasBegun = begins === undefined;
+    let isConnected = false;
     const fail = (reason: string) => {
       finish();
       call.destroy();
-      reject(new BotCallError(method, { kind: isWritten ? 'unanswered' : 'not_reached', reason }));
+      const kind = hasBegun && isConnected ? 'unanswered' : 'not_reached';
+      reject(new BotCallError(method, { kind, reason }));
     };
     const onAbort = () => fail(t`given up`);
     const deadline = clock.timer(options.deadlineMs, () => fail(t`no answer in time`));
@@ -247,11 +264,11 @@ function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise
       signal?.removeEventListener('abort', onAbort);
     };
     whenConnected(call, () => {
-      isWritten = true;
+      isConnected = true;
     });
     call.on('error', (error) => {
       // If the process may not open connections, Node returns a socket that never connects.
-      if ('syscall' in error && error.syscall === 'connect') isWritten = false;
+      if ('syscall' in error && error.syscall === 'connect') isConnected = false;
       fail(codeOf(error));
     });
     call.on('response', (response) => {
@@ -262,8 +279,20 @@ function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise
       });
     });
     signal?.addEventListener('abort', onAbort, { once: true });
-    if (signal?.aborted) onAbort();
-    else call.end(body);
+    if (signal?.aborted) return onAbort();
+    if (begins === undefined) return void call.end(body);
+    begins.then(
+      () => {
+        hasBegun = true;
+        // It may have failed meanwhile.
+        if (!call.destroyed) call.end(body);
+      },
+      (error) => {
+        finish();
+        call.destroy();
+        reject(error);
+      },
+    );
   });
 }
 

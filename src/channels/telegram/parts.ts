@@ -20,7 +20,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { Channel } from '../channel.ts';
 import { draftMessages, fromNativeId, type GroupMoves, toNativeId } from './chats.ts';
 import type { Keyboard } from './choices.ts';
-import type { BotApi } from './client.ts';
+import type { BotApi, BotLink, Sending } from './client.ts';
 import {
   isFormattingRefused,
   isGone,
@@ -56,6 +56,7 @@ export function createShownTexts() {
 
 export type PartsDeps = {
   readonly api: BotApi;
+  readonly send: BotLink['send'];
   readonly clock: Clock;
   readonly log: () => Logger;
   readonly moves: GroupMoves;
@@ -93,18 +94,19 @@ export async function sendText(
 ): Promise<NativeId> {
   const changed = draft === undefined ? undefined : await rewrite(post, draft, deps);
   if (changed !== undefined) return changed;
-  await requestBegins();
-  return sendNew(post, deps);
+  const begins = requestBegins();
+  begins.catch(() => undefined);
+  return sendNew({ ...post, begins }, deps);
 }
 
-export type Post = PostPlace & {
-  readonly runs: readonly Run[];
-  /** Precedes the text, e.g. that an earlier try of this part may have arrived. */
-  readonly marks: readonly string[];
-  /** Buttons below it. */
-  readonly keyboard: Keyboard | undefined;
-  readonly signal: AbortSignal;
-};
+export type Post = PostPlace &
+  Sending & {
+    readonly runs: readonly Run[];
+    /** Precedes the text, e.g. that an earlier try of this part may have arrived. */
+    readonly marks: readonly string[];
+    /** Buttons below it. */
+    readonly keyboard: Keyboard | undefined;
+  };
 
 /** Turns the draft into the final text; undefined when the draft is gone. */
 async function rewrite(
@@ -186,15 +188,16 @@ export const targetOf = ({ chat, thread, replyTo }: PostPlace) => ({
 });
 
 /** @throws BotCallError */
-async function sendOnce(post: Post, { api, log }: PartsDeps): Promise<NativeId> {
-  const { signal, keyboard } = post;
+async function sendOnce(post: Post, { send, log }: PartsDeps): Promise<NativeId> {
+  const { signal, begins, keyboard } = post;
+  const how = { signal, begins };
   const mark = post.marks.join('');
   const fits = runsText(post.runs).length + mark.length <= MESSAGE_UNITS;
   const options = { ...targetOf(post), link_preview_options: NO_PREVIEW };
-  if (mark !== '' && !fits) await api.sendMessage({ ...options, text: mark.trim() }, signal);
+  if (mark !== '' && !fits) await send({ ...options, text: mark.trim() }, how);
   const front: readonly Run[] = mark !== '' && fits ? [{ text: mark, styles: [] }] : [];
   const sent = await withFallback([...front, ...post.runs], log(), (body) =>
-    api.sendMessage({ ...options, ...markup(keyboard), ...body }, signal),
+    send({ ...options, ...markup(keyboard), ...body }, how),
   );
   return toNativeId(sent.message_id);
 }

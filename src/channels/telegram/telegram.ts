@@ -71,7 +71,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
   const { clock } = deps;
   const { token, apiRoot, proxy } = config;
   const link = createBotLink({ token, apiRoot, proxy, clock });
-  const { api } = link;
+  const { api, send } = link;
   const bot: Bot = { account: DEFAULT_ACCOUNT, botId: botIdOf(config.token) };
   let host: ChannelHost | undefined;
   const log = () => host?.log ?? silentLogger;
@@ -83,7 +83,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     return isWanted ? telegramMessageId(replyTo, bot, address) : undefined;
   };
   const shown = createShownTexts();
-  const drafts = createDrafts({ api, clock, log, moves, shown, replyTarget });
+  const drafts = createDrafts({ api, send, clock, log, moves, shown, replyTarget });
 
   /** Removes the messages of a draft that did not become a part of the answer. */
   async function removeLeft(chat: ChatRef, { nativeIds }: Receipt, context: SendContext) {
@@ -130,7 +130,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
         throw new DeliveryError(t`Telegram asked to pause this chat`, resting(restMs));
       const target = replyTarget(message.chat, message.replyTo, context.isLate);
       const receipt = await sendPosts(message, context, target, {
-        ...{ api, clock, log, moves, shown },
+        ...{ api, send, clock, log, moves, shown },
         upload: link.upload,
         media: () => host?.media,
       });

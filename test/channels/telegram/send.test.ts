@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SendContext } from '../../../src/kernel/bus/bus.ts';
-import { DeliveryError } from '../../../src/kernel/message/errors.ts';
+import { DeliveryError, NEVER } from '../../../src/kernel/message/errors.ts';
 import type { NativeId } from '../../../src/kernel/message/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import type { Fault } from '../../support/bot-api-faults.ts';
@@ -25,6 +25,45 @@ const refusal = (code: number, description: string, retry_after?: number): Fault
   code,
   description,
   ...(retry_after === undefined ? {} : { parameters: { retry_after } }),
+});
+
+describe('a send that may not begin yet', () => {
+  const begun = (requestBegins: () => Promise<void>) => sending({ requestBegins });
+
+  test('waits, and sends nothing where it must not begin', async () => {
+    await using rig = await open();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const sent = rig.channel.send(
+      answer('an answer'),
+      begun(() => promise),
+    );
+    await rig.channel.send(answer('another'), sending());
+    expect(seenBy(rig.api, ALICE)).toEqual(['another']);
+    resolve();
+    await sent;
+    expect(seenBy(rig.api, ALICE)).toEqual(['another', 'an answer']);
+    const unwanted = new DeliveryError('not wanted', { certainty: 'not_sent', remedy: NEVER });
+    const error = await failed(
+      rig,
+      begun(() => Promise.reject(unwanted)),
+    );
+    expect(error).toBe(unwanted);
+    expect(rig.api.calls).toHaveLength(2);
+  });
+
+  test('and is given up surely did not arrive', async () => {
+    await using rig = await open();
+    const giving = new AbortController();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const failing = failed(rig, sending({ signal: giving.signal, requestBegins: () => promise }));
+    // Its own connection stands by then.
+    await rig.channel.send(answer('another'), sending());
+    giving.abort();
+    expect(await failing).toMatchObject({ certainty: 'not_sent' });
+    resolve();
+    await rig.channel.send(answer('the next one'), sending());
+    expect(seenBy(rig.api, ALICE)).toEqual(['another', 'the next one']);
+  });
 });
 
 describe('a send that fails', () => {

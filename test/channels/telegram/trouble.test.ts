@@ -213,7 +213,7 @@ describe('a server that redirects', () => {
     const { signal } = new AbortController();
     const file = { field: 'document', name: 'a.txt', mimeType: 'text/plain', content: PNG };
     const calls = [
-      () => link.api.sendMessage({ chat_id: 700, text: 'private' }, signal),
+      () => link.send({ chat_id: 700, text: 'private' }, { signal }),
       () => link.upload('sendDocument', { chat_id: 700 }, [file], signal),
       () => link.file('documents/1', signal),
     ];
