@@ -140,6 +140,7 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
      */
     async turned(notes: string, session: string): Promise<void> {
       await lookOnce(notes);
+      if (lives.size === 0) return;
       const own = pathOf(notes, session);
       const life = lives.get(own);
       const turns = (life?.turns ?? 0) + 1;
