@@ -4,7 +4,7 @@
 // transaction: nothing is written on top of rows that are not on the disk. An operation that throws
 // undoes only its own writes; when the commit fails, all of its batch fail.
 
-import { closeSync, fdatasync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, fdatasync, fstatSync, openSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
@@ -281,12 +281,16 @@ export class GroupCommit implements Driver {
     }
     settle(outcomes);
     this.#finish();
-    const { log: pages } = this.#prepare('PRAGMA wal_checkpoint(NOOP)').get() ?? {};
-    if (wal.isLong(Number(pages) * PAGE_BYTES)) {
+    if (wal.isLong(this.#logBytes(wal))) {
       const onFailure = (error: unknown) =>
         log.warn('write-ahead log not checkpointed yet', { error });
-      this.renew('RESTART').catch(onFailure);
+      this.renew(TELLS_LENGTH ? 'RESTART' : 'TRUNCATE').catch(onFailure);
     }
+  }
+
+  #logBytes(wal: WriteAheadLog): number {
+    if (!TELLS_LENGTH) return wal.fileBytes();
+    return Number(this.#prepare('PRAGMA wal_checkpoint(NOOP)').get()?.['log']) * PAGE_BYTES;
   }
 
   /** An operation that changed nothing costs no sync. */
@@ -384,6 +388,8 @@ function settle(outcomes: readonly Outcome[]): void {
 // the log may be opened here: SQLite holds no lock on it that closing would drop.
 
 const PAGE_BYTES = 4096;
+/** Earlier ones know no NOOP and would copy the log, and sync, in place of it. */
+const TELLS_LENGTH = /^3\.(?:5[1-9]|[6-9]\d|\d{3,})\./.test(process.versions.sqlite ?? '');
 const MAX_HEAP_MB = 16;
 
 const WORKER_URL = new URL(`./checkpoint-worker${extname(import.meta.url)}`, import.meta.url);
@@ -404,6 +410,10 @@ export class WriteAheadLog {
     return new Promise((resolve, reject) => {
       fdatasync(this.#fd, (error) => (error === null ? resolve() : reject(error)));
     });
+  }
+
+  fileBytes(): number {
+    return fstatSync(this.#fd).size;
   }
 
   /** Whether it must be renewed; after a failed try, only once it has grown as much again. */
