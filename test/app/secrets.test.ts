@@ -133,6 +133,12 @@ describe('a secret by reference', () => {
     expect(literalSecrets((await load('not-needed')).raw)).toEqual([]);
   });
 
+  test('is known to the redactor also after another took its place', async () => {
+    const live = new LiveConfig(await load(SECRET), {});
+    live.replace(await load('sk-another-one-4712'));
+    expect(live.redact(`${SECRET}, sk-another-one-4712`)).toBe('[redacted], [redacted]');
+  });
+
   test('within an argument of a tool server is advised as it can be written there', async () => {
     const mcpServers = { one: { command: 'npx', args: ['--api-key', SECRET] } };
     await writeFile(home.config, JSON.stringify({ version: 1, mcpServers }));

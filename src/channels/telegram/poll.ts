@@ -95,7 +95,7 @@ class PollLoop {
       this.#completed();
       if (polled.updates.length > 0) {
         await this.#takeWhole(polled.updates);
-        // Turns that waited for their messages to be stored ask the model first, unless more wait.
+        // The turns that these messages begin ask the model first, unless more messages wait there.
         if (polled.updates.length < BATCH) await setImmediate();
       } else {
         await this.#restAfter(polled.isHasty);

@@ -30,13 +30,15 @@ export class LiveConfig {
   /** Problems of the file if it is invalid; this configuration stays in use then. */
   problems: readonly ConfigProblem[] = [];
 
-  readonly #envSecrets: readonly string[];
+  /** With replaced ones: a line or a call that began before may still name them. */
+  readonly #secrets: Set<string>;
 
   constructor(loaded: LoadedConfig, env: Environment) {
     this.#loaded = loaded;
-    this.#envSecrets = Object.entries(env).flatMap(([name, value]) =>
+    const inEnv = Object.entries(env).flatMap(([name, value]) =>
       value !== undefined && SECRET_NAME.test(name) && SECRET_VALUE.test(value) ? [value] : [],
     );
+    this.#secrets = new Set(inEnv);
     this.#redact = this.#redactorFor(loaded.config);
   }
 
@@ -65,7 +67,8 @@ export class LiveConfig {
   }
 
   #redactorFor(config: Config): Redactor {
-    return createRedactor([...secretValues(config), ...this.#envSecrets]);
+    for (const secret of secretValues(config)) this.#secrets.add(secret);
+    return createRedactor([...this.#secrets]);
   }
 
   redact(text: string): string {
