@@ -62,13 +62,12 @@ export class Thread {
   readonly #options: ThreadOptions;
   #own: TranscriptEntry[] = [];
   #view: readonly TranscriptEntry[] = [];
-  #isViewForeign = false;
   #history: readonly TranscriptEntry[] = [];
   #asked: ReadonlySet<MessageId> = new Set();
   #cleared: ReadonlySet<ResultKey> = new Set();
   #omitted = 0;
   #throughSeq = 0;
-  #wasTainted = false;
+  #isTainted = false;
   /** When the newest message that the turn answers arrived, epoch milliseconds. */
   requestedAt: number | undefined;
   /** What the person has seen of the running call. */
@@ -88,7 +87,7 @@ export class Thread {
     asked: readonly MessageId[],
     isNoteTainted = false,
   ): void {
-    this.#wasTainted = isNoteTainted;
+    this.#isTainted = isNoteTainted;
     this.#own = [...own];
     this.#asked = new Set(asked);
     this.#history = history;
@@ -100,7 +99,6 @@ export class Thread {
 
   /** The conversation was summarised meanwhile: `history` is what the store shows now. */
   reopen(history: readonly TranscriptEntry[]): void {
-    this.#wasTainted = this.isTainted;
     this.#history = history;
     this.#omitted = 0;
     this.#see(this.#wholeView());
@@ -113,7 +111,7 @@ export class Thread {
 
   #see(view: readonly TranscriptEntry[]): void {
     this.#view = view;
-    this.#isViewForeign = view.some(isForeign);
+    this.#isTainted ||= view.some(isForeign);
   }
 
   /** Whether the conversation has messages before this turn. */
@@ -135,7 +133,7 @@ export class Thread {
     const kept = written.map(withoutWhole);
     this.#own.push(...kept);
     this.#view = [...this.#view, ...kept];
-    this.#isViewForeign ||= kept.some(isForeign);
+    this.#isTainted ||= kept.some(isForeign);
   }
 
   /**
@@ -204,7 +202,7 @@ export class Thread {
 
   /** The view contains untrusted content, or did so earlier in this turn. */
   get isTainted(): boolean {
-    return this.#wasTainted || this.#isViewForeign;
+    return this.#isTainted;
   }
 
   /** Media of the conversation's messages and tool results, oldest first, each once. */
@@ -310,7 +308,6 @@ export class Thread {
   }
 
   #show(fitted: ReturnType<typeof fitEntries>): void {
-    this.#wasTainted = this.isTainted;
     this.#see(fitted.entries);
     this.#omitted += fitted.omitted;
   }

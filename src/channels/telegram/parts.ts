@@ -95,6 +95,7 @@ export async function sendText(
   const changed = draft === undefined ? undefined : await rewrite(post, draft, deps);
   if (changed !== undefined) return changed;
   const begins = requestBegins();
+  // A send that was given up before does not wait for it.
   begins.catch(() => undefined);
   return sendNew({ ...post, begins }, deps);
 }
