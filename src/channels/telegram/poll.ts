@@ -1,7 +1,6 @@
 // The poll loop. An update is confirmed to Telegram only by the offset of a later poll, and that
 // offset advances only after the messages are durable; a poll that stalls is replaced by a new one.
 
-import { setImmediate } from 'node:timers/promises';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
@@ -93,13 +92,8 @@ class PollLoop {
         continue;
       }
       this.#completed();
-      if (polled.updates.length > 0) {
-        await this.#takeWhole(polled.updates);
-        // The turns that these messages begin ask the model first, unless more messages wait there.
-        if (polled.updates.length < BATCH) await setImmediate();
-      } else {
-        await this.#restAfter(polled.isHasty);
-      }
+      if (polled.updates.length > 0) await this.#takeWhole(polled.updates);
+      else await this.#restAfter(polled.isHasty);
     }
   }
 
