@@ -125,6 +125,9 @@ export function explainSystemError(error: unknown, home: Home): string | undefin
     return t`the disk of ${home.root} is full. Free disk space and try again; stored data is intact.`;
   }
   const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
+  if (code === 'EIO') {
+    return t`the disk of ${path ?? home.root} failed (${oneLine(error.message)}). Check the disk, then try again.`;
+  }
   return path === undefined ? undefined : SAY[code]?.(path);
 }
 

@@ -18,6 +18,10 @@ import { configSchema } from '../../src/kernel/config/config.ts';
 import { saveConfig } from '../../src/kernel/config/files/config-file.ts';
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { hasStrace } from '../support/strace.ts';
+
+const canTrace = await hasStrace();
+if (!canTrace) console.log('skipped: a disk that fails (strace may not watch a process)');
 
 let folder: string;
 
@@ -141,6 +145,30 @@ test('the doctor reports every check on a disk that can only be read', async () 
   for (const check of ['node', 'disk', 'config', 'gateway', 'model', 'secrets']) {
     expect(stdout).toMatch(new RegExp(`[✓!✗] ${check} `));
   }
+});
+
+test.skipIf(!canTrace).each([
+  ['a file', [], 'gateway-token failed (EIO: i/o error, fsync). Check the disk, then'],
+  ['the store', ['-P', 'state.db-wal'], 'state.db (SQLite error 10'],
+])('a start whose disk fails at %s says which and what to do', async (_, only, words) => {
+  const config = { version: 1, gateway: { port: 0 } };
+  await writeFile(join(folder, 'config.json'), JSON.stringify(config));
+  const paths = only.map((arg) => (arg === '-P' ? arg : join(folder, arg)));
+  const { status, stderr } = spawnSync(
+    'strace',
+    [
+      ...['-f', '-o', '/dev/null', '-e', 'trace=fsync', '-e', 'inject=fsync:error=EIO', ...paths],
+      ...[process.execPath, 'src/main.ts', 'gateway'],
+    ],
+    {
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'] ?? '', HOME: folder, NANOBOT_HOME: folder },
+    },
+  );
+  expect(stderr).toContain(words);
+  expect(stderr).toMatch(/Check the disk.*, then/);
+  expect(stderr).not.toContain('NANOBOT_DEBUG');
+  expect(status).toBe(1);
 });
 
 test('the doctor has nothing to say against what the setup wrote into a private file', async () => {

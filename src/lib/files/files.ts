@@ -26,10 +26,14 @@ export async function writeAtomic(
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw error;
+    throw named(error, path);
   }
   await syncFolder(dirname(path));
 }
+
+/** The error of an open file, which the system reports without a name. */
+const named = (error: unknown, path: string): unknown =>
+  error instanceof Error && !('path' in error) ? Object.assign(error, { path }) : error;
 
 /** The text of a file; undefined if it does not exist. */
 export async function textIfThere(path: string): Promise<string | undefined> {
@@ -68,6 +72,8 @@ export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
     await folder.sync();
+  } catch (error) {
+    throw named(error, path);
   } finally {
     await folder.close();
   }

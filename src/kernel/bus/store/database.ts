@@ -127,6 +127,7 @@ const SQLITE_PERM = 3;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 const SQLITE_READONLY = 8;
+const SQLITE_IOERR = 10;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
@@ -220,6 +221,12 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
       return new StoreError(
         'store_forbidden',
         t`Cannot write ${path}. Allow the user who runs nanobot to write it and its folder.`,
+        error,
+      );
+    case SQLITE_IOERR:
+      return new StoreError(
+        'store_failed',
+        t`The disk failed to read or write ${path}${reasonOf(error)}. Check the disk and its free space, then start nanobot again.`,
         error,
       );
     default:
