@@ -11,7 +11,7 @@ import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
 const wish = { reach: { words: 'zeppelin', notes: '', chats: [] }, chat };
-const report: ForgetReport = { noteLines: 1, entries: 2, texts: 0 };
+const report: ForgetReport = { noteLines: 1, entries: 2, texts: 0, underWay: [] };
 
 function create() {
   const clock = createMovableClock();
@@ -29,6 +29,7 @@ function create() {
       tries += 1;
       return works.promise;
     },
+    isUnderWay: async () => false,
     scrub: async () => undefined,
   };
   const again = () => {

@@ -62,6 +62,16 @@ const filesBelow = async (folder: string) => {
     .map(({ parentPath, name }) => join(parentPath, name));
 };
 
+/** Files of the home that have it. What was done is kept in the audit, a chain that shows tampering. */
+const holding = async (words: RegExp) => {
+  const held: string[] = [];
+  for (const path of await filesBelow(home.path)) {
+    const content = await readFile(path, 'latin1').catch(() => '');
+    if (!path.includes('audit') && words.test(content)) held.push(path);
+  }
+  return held;
+};
+
 it('shows what is kept, hands it out, and forgets for good what a person names, and only of them', async () => {
   await asks(OLGA, 'my dentist is Doctor Quasimodo in Bern', /^heard:/);
   const fact = { fact: 'The dentist is called Quasimodo.' };
@@ -199,15 +209,7 @@ it('forgets for good what was begun to be forgotten when the process was killed'
   telegram.press(OLGA.id, OLGA.id, 'Forget');
   await begun;
   await world.gateway.kill();
-  const holding = async () => {
-    const held: string[] = [];
-    for (const path of await filesBelow(home.path)) {
-      const isOurs = !path.includes('audit') && /zeppelin/i.test(await readFile(path, 'latin1'));
-      if (isOurs) held.push(path);
-    }
-    return held;
-  };
-  expect(await holding()).not.toEqual([]);
+  expect(await holding(/zeppelin/i)).not.toEqual([]);
   // As it is left where the kill comes in the middle of writing.
   const torn = `${'0'.repeat(8)}-0000-0000-0000-${'0'.repeat(12)}.tmp`;
   await writeFile(join(sessions, `.${stem}_2020-01-01.jsonl.${torn}`), 'zeppelin');
@@ -215,7 +217,34 @@ it('forgets for good what was begun to be forgotten when the process was killed'
   await world.start();
   const said = () => heardBy(OLGA.id).filter((text) => /Forgotten: /.test(text)).length >= 2;
   await telegram.waitFor(said);
-  expect(await holding()).toEqual([]);
+  expect(await holding(/zeppelin/i)).toEqual([]);
+});
+
+it('sends an answer once that goes out while its words are forgotten, and keeps nothing of it', async () => {
+  const isIt = ({ payload }: { readonly payload: object }) =>
+    /Balthasar/.test(JSON.stringify(payload));
+  const refusal = {
+    kind: 'error',
+    code: 429,
+    description: 'Too Many Requests: retry after 1',
+  } as const;
+  const fault = { ...refusal, parameters: { retry_after: 1 } };
+  const all = { method: 'sendMessage', times: Number.POSITIVE_INFINITY };
+  {
+    using failing = telegram.fail({ fault, ...all, when: isIt });
+    telegram.say(OLGA, 'the cat is called Balthasar');
+    await telegram.waitFor(() => failing.hits > 0);
+    const { address, credentials } = world.gateway;
+    const reply = await fetch(`${address}/api/v1/forget`, {
+      method: 'POST',
+      headers: { ...credentials, 'content-type': 'application/json' },
+      body: JSON.stringify({ folder: '', words: 'balthasar', id: 'cat' }),
+    });
+    expect(await reply.json()).toEqual({ text: expect.stringMatching(/^I am deleting it/) });
+  }
+  await world.hears(OLGA.id, /Balthasar/);
+  await expect.poll(() => holding(/balthasar/i), { timeout: 45_000 }).toEqual([]);
+  expect(heardBy(OLGA.id).filter((text) => /Balthasar/.test(text))).toHaveLength(1);
 });
 
 it('remembers without asking after it read its own files, and asks after it read those of others', async () => {

@@ -6,9 +6,10 @@ import { expect, it } from 'vitest';
 import { forgetMails, MailRegister } from '../../src/channels/email/mail-register.ts';
 import { ChatLog, forgetSaid } from '../../src/channels/web/chat-log.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
-import { messageId } from '../../src/kernel/message/ids.ts';
+import { accountName, messageId } from '../../src/kernel/message/ids.ts';
 import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { outbound, session } from '../contract/bus-bench.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -34,6 +35,24 @@ it('leave the log of a page with its title, and the file that held them', async 
   for (const end of ['', '-wal']) {
     expect(await readFile(path + end, 'latin1')).not.toContain('Quasimodo');
   }
+});
+
+it('leave a dead letter, and are named where they are still to be sent', async () => {
+  const path = join(await temporaryFolder(), 'state.db');
+  const clock = createMovableClock();
+  await using store = await openEmbeddedStore({ path, clock, log: silentLogger });
+  const letter = outbound('olga', 'o1', 'Quasimodo called');
+  await store.queue(letter);
+  const forget = () =>
+    store.forgetTexts([session('olga')], holdsWords('quasimodo') ?? expect.fail());
+  expect(await forget()).toEqual({ texts: 0, underWay: ['o1'] });
+  const { claimed } = await store.claimDeliveries(accountName(letter.chat), () => 1);
+  expect(await forget()).toEqual({ texts: 0, underWay: ['o1'] });
+  const [{ attempt = 0 } = {}] = claimed;
+  await store.settle({ id: letter.id, attempt }, { kind: 'dead', reason: 'blocked' });
+  expect(await forget()).toEqual({ texts: 1, underWay: [] });
+  expect(await store.dead()).toEqual([]);
+  expect(await store.outbound(letter.id)).toBeUndefined();
 });
 
 it('leave the register of mails, of that sender alone', async () => {

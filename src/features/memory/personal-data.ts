@@ -10,6 +10,7 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import {
   channelScope,
   type MediaId,
+  type MessageId,
   mediaId,
   messageId,
   type SessionKey,
@@ -116,7 +117,7 @@ export function createForgetting(deps: ForgettingDeps) {
       }
       return { places: places.slice(0, limit), count };
     },
-    /** May be repeated. When it resolves, no file contains the words. */
+    /** May be repeated. When it resolves, no file contains the words but for answers under way. */
     async forget({ words, notes, chats }: Reach): Promise<ForgetReport> {
       const holds = holdsWords(words) ?? (() => false);
       const noteLines = await forgetInNotes(reader, notes, holds);
@@ -124,7 +125,8 @@ export function createForgetting(deps: ForgettingDeps) {
       for (const name of files) await indexing.rewritten(name);
       const noted = await index.states(`notes/${notes}memory/`);
       for (const name of noted.keys()) await index.remove(name);
-      const texts = [await store.forgetTexts(chats, holds), await inChannels(deps, chats, holds)];
+      const { underWay, texts: queued } = await store.forgetTexts(chats, holds);
+      const texts = [queued, await inChannels(deps, chats, holds)];
       for (const data of deps.personalData()) {
         texts.push((await data.forget?.(chats, holds)) ?? 0);
       }
@@ -133,7 +135,12 @@ export function createForgetting(deps: ForgettingDeps) {
       await indexing.flushFor(chats);
       await index.scrub();
       await store.scrub();
-      return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };
+      return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0), underWay };
+    },
+    /** Whether any of these is still to be sent. */
+    async isUnderWay({ words, chats }: Reach, ids: readonly MessageId[]): Promise<boolean> {
+      const { underWay } = await store.forgetTexts(chats, holdsWords(words) ?? (() => false));
+      return underWay.some((id) => ids.includes(id));
     },
     /** Removes a deleted erase request from the file of the store. */
     scrub: () => store.scrub(),
@@ -184,6 +191,8 @@ export type ForgetReport = {
   readonly entries: number;
   /** Number of messages in the message bus and in the logs of local channels. */
   readonly texts: number;
+  /** Answers that still contain the words, because they are being sent. */
+  readonly underWay: readonly MessageId[];
 };
 
 // What memory exports of a person: their notes and their conversations.
@@ -253,7 +262,7 @@ export function createHandedOut({ state, media, reader }: HandedOutDeps) {
 // request stays stored until then, so that it is repeated after a crash.
 
 type ErasureDeps = Pick<Kernel, 'rows' | 'clock' | 'log'> & {
-  readonly kept: Pick<Forgetting, 'forget' | 'scrub'>;
+  readonly kept: Pick<Forgetting, 'forget' | 'isUnderWay' | 'scrub'>;
   readonly bus: Pick<MessageBus, 'send'>;
 };
 
@@ -264,6 +273,8 @@ const WISH = rowShape<Wish>({ reach: object, chat: place, isDecided: flag });
 /** Time until the answer to the button press, which later messages of the channel wait for. */
 const SOON_MS = 2000;
 const AGAIN_MS = 60_000;
+/** Between two looks whether an answer is sent. */
+const LOOK_MS = 5000;
 const AT_IT = t`I am deleting it. This takes a while; I tell you when it is done.`;
 
 export class Erasure {
@@ -321,8 +332,14 @@ export class Erasure {
   }
 
   async #forget(id: string, reach: Reach): Promise<string> {
-    const { kept } = this.#deps;
-    const report = await kept.forget(reach);
+    const { kept, clock } = this.#deps;
+    let report = await kept.forget(reach);
+    // An answer is sent first, once. What was said meanwhile is no part of the request.
+    const { underWay } = report;
+    while (underWay.length > 0 && (await kept.isUnderWay(reach, underWay))) {
+      await clock.sleep(LOOK_MS, this.#closing.signal);
+    }
+    if (underWay.length > 0) report = both(report, await kept.forget(reach));
     await this.drop(id);
     await kept.scrub();
     return wordsFor(report);
@@ -337,12 +354,19 @@ export class Erasure {
         await bus.send({ id: messageId(`forget/${id}/done`), chat: wish.chat, markdown });
         return;
       } catch (error) {
-        log.error('erasure not finished', { wish: id, error });
+        if (!signal.aborted) log.error('erasure not finished', { wish: id, error });
         await clock.sleep(AGAIN_MS, signal).catch(() => undefined);
       }
     }
   }
 }
+
+const both = (one: ForgetReport, other: ForgetReport): ForgetReport => ({
+  noteLines: one.noteLines + other.noteLines,
+  entries: one.entries + other.entries,
+  texts: one.texts + other.texts,
+  underWay: other.underWay,
+});
 
 function wordsFor({ noteLines, entries, texts }: ForgetReport): string {
   const lines = ngettext(msgid`${noteLines} line`, `${noteLines} lines`, noteLines);

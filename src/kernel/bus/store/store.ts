@@ -281,14 +281,17 @@ export interface BusStore extends BusRecords {
 /** `damaged`: the copy has a damaged page, so the original has it too. */
 export type CopyResult = 'whole' | 'damaged';
 
+/** `texts`: how many were erased. `underWay`: answers that hold the words and are still to be sent. */
+export type Forgotten = { readonly texts: number; readonly underWay: readonly MessageId[] };
+
 /** State in one file of this machine, or in a database. */
 export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDisposable {
   /** The database with its version, without a password; absent for a file. */
   readonly server?: string;
   /** The turns of drafts of accounts for which `isKept` is false. */
   draftsBut(isKept: (account: string) => boolean): Promise<readonly TurnId[]>;
-  /** Erases texts of finished messages from these chats; returns how many. */
-  forgetTexts(chats: readonly string[], holds: Holds): Promise<number>;
+  /** Erases texts of messages from these chats, except of those that are waiting or under way. */
+  forgetTexts(chats: readonly string[], holds: Holds): Promise<Forgotten>;
   /** Overwrites deleted data in the files, and deletes the snapshots, which still have it. */
   scrub(): Promise<void>;
   /** Copies the database as it is now into another file, beside all other work. */

@@ -15,6 +15,7 @@ import type { BusStats, DeadLetter } from '../bus.ts';
 import { ring } from './inbound.ts';
 import type { Transaction } from './key-value.ts';
 import { promote, queue } from './outbound.ts';
+import type { Forgotten } from './store.ts';
 
 /** Ids of finished messages that are kept, so that a late repeat is recognised. */
 const KEPT_IDS = 100_000;
@@ -92,32 +93,50 @@ export function sweep(
   return { cleared, next: upto };
 }
 
-// Erases the texts of finished messages from the queues if they contain certain words.
+// Erases the texts of messages from the queues if they contain certain words.
 
-type Body = { readonly place: number; readonly body: string };
+type Body = {
+  readonly id: MessageId;
+  readonly place: number;
+  readonly body: string;
+  readonly state: string;
+};
 
 const LANES = { inbound: 'session', outbound: 'lane' } as const;
+const UNDER_WAY = ['queued', 'sending'];
 
-/** Of these chats, in either topic; returns how many texts. Waiting and running messages stay. */
-export function forgetTexts(tx: Transaction, chats: readonly string[], holds: Holds): number {
-  let forgotten = 0;
-  for (const { table, place, finished } of TOPICS) {
+/**
+ * Of these chats, in either topic. Waiting and running messages stay, and so do those that are being
+ * delivered. Dead letters are dropped.
+ */
+export function forgetTexts(tx: Transaction, chats: readonly string[], holds: Holds): Forgotten {
+  let texts = 0;
+  const underWay: MessageId[] = [];
+  for (const { table, place } of TOPICS) {
     const lane = table === 'inbound' ? LANES.inbound : LANES.outbound;
     for (const chat of chats) {
       const rows = tx.all<Body>(
-        `SELECT ${place} AS place, body FROM ${table}
+        `SELECT id, ${place} AS place, body, state FROM ${table}
          WHERE (${lane} = ?1 OR substr(${lane}, 1, length(?1) + 1) = ?1 || '#')
-           AND state IN (${finished}) AND body IS NOT NULL`,
+           AND state <> 'pending' AND body IS NOT NULL`,
         chat,
       );
-      const found = rows.filter(({ body }) => holds(body));
-      for (const row of found) {
-        tx.run(`UPDATE ${table} SET body = NULL WHERE ${place} = ?`, row.place);
+      for (const row of rows.filter(({ body }) => holds(body))) {
+        if (UNDER_WAY.includes(row.state)) {
+          underWay.push(row.id);
+          continue;
+        }
+        tx.run(
+          `UPDATE ${table} SET body = NULL,
+             state = CASE WHEN state IN ('dead', 'unknown') THEN 'dropped' ELSE state END
+           WHERE ${place} = ?`,
+          row.place,
+        );
+        texts += 1;
       }
-      forgotten += found.length;
     }
   }
-  return forgotten;
+  return { texts, underWay };
 }
 
 // Messages that cannot be delivered where they are, and sending another one in their place.
