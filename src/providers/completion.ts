@@ -178,11 +178,12 @@ type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
 /** A session may contain ids of another vendor; each keeps one safe name throughout the request. */
 function createSafeIds(messages: readonly ModelMessage[]): Ids {
   const renamed = new Map<string, ToolMessage['callId']>();
-  const taken = new Set<string>(
-    messages.flatMap((m) => (m.role === 'assistant' ? m.toolCalls.map((call) => call.id) : [])),
-  );
+  let taken: Set<string> | undefined;
   return (id) => {
     if (SAFE_ID.test(id)) return id;
+    taken ??= new Set(
+      messages.flatMap((m) => (m.role === 'assistant' ? m.toolCalls.map((call) => call.id) : [])),
+    );
     const known = renamed.get(id);
     if (known !== undefined) return known;
     const stem = id.replace(UNSAFE_CHARACTERS, '_').slice(0, MAX_ID_CHARS - 4) || 'call';

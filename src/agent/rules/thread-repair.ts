@@ -26,47 +26,57 @@ const TAKEN_OVER = '[You did not answer this: your owner answers here in your pl
 const UNANSWERED = '[No answer to the message above could be given.]';
 
 type Slot = { readonly call: ToolCall; result: ToolEntry | undefined };
-type Piece =
-  | { readonly kind: 'user'; readonly text: string; readonly media?: readonly AttachedMedia[] }
-  | { readonly kind: 'assistant'; readonly entry: AssistantEntry; readonly slots: readonly Slot[] };
+/** An answer whose calls get their results from later entries. */
+type Called = {
+  readonly role: 'called';
+  readonly entry: AssistantEntry;
+  readonly slots: readonly Slot[];
+};
 
 export function repairThread(
   entries: readonly TranscriptEntry[],
   offered: Offered = BOTH_OFFERED,
 ): readonly ModelMessage[] {
-  const messages = mergeRoles(piecesOf(entries, offered).flatMap(toMessages));
+  const pieces = piecesOf(entries, offered);
+  const messages = mergeRoles(
+    pieces.flatMap((piece) => (piece.role === 'called' ? messagesOf(piece) : piece)),
+  );
   if (messages[0]?.role !== 'user') messages.unshift({ role: 'user', text: CONVERSATION_RESUMED });
   if (messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', text: CONTINUE });
   return withWellFormedCalls(messages);
 }
 
-/** Entries in order, with each result moved to its call; results without a call are dropped. */
-function piecesOf(entries: readonly TranscriptEntry[], offered: Offered): readonly Piece[] {
-  const pieces: Piece[] = [];
+/** In order, with each result moved to its call; results without a call are dropped. */
+function piecesOf(
+  entries: readonly TranscriptEntry[],
+  offered: Offered,
+): readonly (ModelMessage | Called)[] {
+  const pieces: (ModelMessage | Called)[] = [];
   const open = new Map<string, readonly Slot[]>();
   const seenCalls = new Set<string>();
+  const add = (message: UserMessage | undefined) => {
+    if (message !== undefined) pieces.push(message);
+  };
   const visible = entries.slice(entries.findLastIndex((entry) => entry.role === 'reset') + 1);
-  const answered = new Map(
-    visible.flatMap((entry, place) => (isAnswer(entry) ? [[entry.turnId, place] as const] : [])),
-  );
   for (const [place, entry] of visible.entries()) {
     switch (entry.role) {
       case 'user':
-        pieces.push({ kind: 'user', text: shownText(entry), media: entry.media ?? [] });
+        add(said(shownText(entry), entry.media));
         break;
       case 'summary':
-        pieces.push({ kind: 'user', text: summaryText(entry, offered) });
+        add(said(summaryText(entry, offered)));
         break;
       case 'assistant':
-        if (isReplaced(entry) && place < (answered.get(entry.turnId) ?? 0)) break;
-        if (!isRepeated(entry, seenCalls)) pieces.push(openCalls(entry, open));
+        if (isReplaced(entry, visible, place) || isRepeated(entry, seenCalls)) break;
+        if (entry.toolCalls.length > 0) pieces.push(openCalls(entry, open));
+        else if (entry.text.trim() !== '') pieces.push(answerOf(entry));
         break;
       case 'tool':
         fill(open.get(slotKey(entry.turnId, entry.callId)) ?? [], entry);
         break;
       case 'turn_end':
-        if (entry.outcome === 'stopped') pieces.push({ kind: 'user', text: stoppedText(entry) });
-        if (entry.outcome === 'failed') pieces.push({ kind: 'user', text: UNANSWERED });
+        if (entry.outcome === 'stopped') add(said(stoppedText(entry)));
+        if (entry.outcome === 'failed') add(said(UNANSWERED));
         break;
       case 'reset':
       case 'undo':
@@ -84,12 +94,22 @@ const shownText = ({ text, isForeign }: UserEntry | ToolEntry) =>
 const stoppedText = ({ isTakenOver }: TurnEndEntry) =>
   isTakenOver === true ? TAKEN_OVER : STOPPED;
 
-const isAnswer = (entry: TranscriptEntry): entry is AssistantEntry =>
-  entry.role === 'assistant' && entry.isDraft !== true && entry.text.trim() !== '';
-
-/** A draft that an answer follows. */
-const isReplaced = (entry: AssistantEntry) =>
-  entry.isDraft === true && entry.toolCalls.length === 0;
+/** A draft that an answer of its turn follows. */
+const isReplaced = (
+  { isDraft, toolCalls, turnId }: AssistantEntry,
+  entries: readonly TranscriptEntry[],
+  place: number,
+) =>
+  isDraft === true &&
+  toolCalls.length === 0 &&
+  entries.some(
+    (later, at) =>
+      at > place &&
+      later.role === 'assistant' &&
+      later.turnId === turnId &&
+      later.isDraft !== true &&
+      later.text.trim() !== '',
+  );
 
 /** A duplicated line; not the case of servers that restart the numbers of calls in each answer. */
 function isRepeated(entry: AssistantEntry, seen: Set<string>): boolean {
@@ -103,13 +123,13 @@ function isRepeated(entry: AssistantEntry, seen: Set<string>): boolean {
 const callKey = (call: ToolCall) => `${call.id} ${call.name} ${call.arguments}`;
 const slotKey = (turnId: string, id: CallId) => `${turnId} ${id}`;
 
-function openCalls(entry: AssistantEntry, open: Map<string, readonly Slot[]>): Piece {
+function openCalls(entry: AssistantEntry, open: Map<string, readonly Slot[]>): Called {
   const slots = entry.toolCalls.map((call): Slot => ({ call, result: undefined }));
   for (const { call } of slots) {
     const sameId = slots.filter((slot) => slot.call.id === call.id);
     open.set(slotKey(entry.turnId, call.id), sameId);
   }
-  return { kind: 'assistant', entry, slots };
+  return { role: 'called', entry, slots };
 }
 
 /** The first result counts, unless it only says that the outcome is unknown. */
@@ -120,35 +140,38 @@ function fill(slots: readonly Slot[], entry: ToolEntry) {
   if (slot !== undefined) slot.result = entry;
 }
 
-function toMessages(piece: Piece): readonly ModelMessage[] {
-  if (piece.kind === 'user') {
-    const text = piece.text.toWellFormed();
-    const images = imagesAmong(piece.media);
-    return text.trim() === '' && images.images === undefined
-      ? []
-      : [{ role: 'user', text, ...images }];
-  }
-  const text = piece.entry.text.toWellFormed();
-  const toolCalls = piece.slots.map(({ call }) => call);
-  if (text.trim() === '' && toolCalls.length === 0) return [];
-  const results = piece.slots.map(({ call, result }): ModelMessage => {
-    const resultText = (
-      result === undefined ? INTERRUPTED_RESULT : shownText(result)
-    ).toWellFormed();
+/** Undefined for a message without anything to show. */
+function said(shown: string, media?: readonly AttachedMedia[]): UserMessage | undefined {
+  const text = shown.toWellFormed();
+  const images = imagesAmong(media);
+  if (text.trim() === '' && images.images === undefined) return undefined;
+  return { role: 'user', text, ...images };
+}
+
+const answerOf = ({ text, toolCalls, thinking }: AssistantEntry): ModelMessage => ({
+  role: 'assistant',
+  text: text.toWellFormed(),
+  toolCalls,
+  thinking,
+});
+
+function messagesOf({ entry, slots }: Called): readonly ModelMessage[] {
+  const results = slots.map(({ call, result }): ModelMessage => {
+    const text = (result === undefined ? INTERRUPTED_RESULT : shownText(result)).toWellFormed();
     return {
       role: 'tool',
       callId: call.id,
       name: call.name,
-      text: resultText.trim() === '' ? EMPTY_RESULT : resultText,
+      text: text.trim() === '' ? EMPTY_RESULT : text,
       failed: result?.status !== 'ok',
       ...imagesAmong(result?.media),
     };
   });
-  return [{ role: 'assistant', text, toolCalls, thinking: piece.entry.thinking }, ...results];
+  return [answerOf(entry), ...results];
 }
 
-function imagesAmong(media: readonly AttachedMedia[] = []) {
-  const images = media.filter(isImage);
+function imagesAmong(media?: readonly AttachedMedia[]) {
+  const images = media?.filter(isImage) ?? [];
   return images.length === 0 ? {} : { images };
 }
 
@@ -196,6 +219,7 @@ function withWellFormedCalls(messages: readonly ModelMessage[]): readonly ModelM
   let newIds: CallId[] = [];
   return messages.map((message): ModelMessage => {
     if (message.role === 'assistant') {
+      if (message.toolCalls.length === 0) return message;
       newIds = message.toolCalls.map((call) => uniqueId(call.id, used));
       const toolCalls = message.toolCalls.map(
         (call, index): ToolCall => ({

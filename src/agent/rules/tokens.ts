@@ -52,16 +52,21 @@ export function messagesTokens(messages: readonly ModelMessage[]): number {
   return messages.reduce((sum, message) => sum + messageTokens(message), 0);
 }
 
+type AssistantMessage = Extract<ModelMessage, { role: 'assistant' }>;
+
 function messageTokens(message: ModelMessage): number {
   if (message.role === 'assistant') return assistantTokens(message);
   const note = message.role === 'user' ? (message.note ?? '') : '';
   return MESSAGE_TOKENS + textTokens(message.text) + textTokens(note);
 }
 
-function assistantTokens(message: Extract<ModelMessage, { role: 'assistant' }>): number {
-  const calls = message.toolCalls.map((call) => `${call.id}${call.name}${call.arguments}`);
-  const thinking = message.thinking.map((block) => block.text);
-  return MESSAGE_TOKENS + textTokens([message.text, ...calls, ...thinking].join(''));
+function assistantTokens({ text, toolCalls, thinking }: AssistantMessage): number {
+  const callsChars = toolCalls.reduce(
+    (sum, call) => sum + call.id.length + call.name.length + call.arguments.length,
+    0,
+  );
+  const chars = thinking.reduce((sum, block) => sum + block.text.length, text.length + callsChars);
+  return MESSAGE_TOKENS + Math.ceil(chars / CHARS_PER_TOKEN);
 }
 
 /** Images in messages, of which a model is shown `atMost`. */

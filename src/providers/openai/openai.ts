@@ -324,24 +324,23 @@ function systemMessages(request: ModelRequest, quirks: Quirks): ChatCompletionMe
 
 /** Results are text only in this dialect: their images follow as a user message. */
 function withImagesOfTools(messages: readonly WireMessage[]): readonly WireMessage[] {
-  return messages.flatMap((message, index): WireMessage[] => {
-    if (message.role === 'assistant') return [message];
-    const isLastResult = message.role === 'tool' && messages[index + 1]?.role !== 'tool';
-    if (!isLastResult) return [message];
-    const begin = messages.findLastIndex(({ role }, at) => at < index && role !== 'tool') + 1;
+  let begin = 0;
+  return messages.flatMap((message, index): WireMessage | readonly WireMessage[] => {
+    if (message.role !== 'tool') begin = index + 1;
+    if (message.role !== 'tool' || messages[index + 1]?.role === 'tool') return message;
     const images = messages
       .slice(begin, index + 1)
       .flatMap((result) => (result.role === 'tool' ? (result.images ?? []) : []));
-    if (images.length === 0) return [message];
-    return [message, { role: 'user', text: OF_TOOLS, images }];
+    return images.length === 0 ? message : [message, { role: 'user', text: OF_TOOLS, images }];
   });
 }
 
 type Dialect = { readonly model: string; readonly quirks: Quirks; readonly shown: ShownImages };
 
 function userContent(message: Extract<WireMessage, { role: 'user' }>, shown: ShownImages) {
-  const { images = [], note = '' } = message;
-  const text = [message.text, note].filter((part) => part.trim() !== '').join('\n\n');
+  const { images = [], note } = message;
+  const said = note === undefined ? [message.text] : [message.text, note];
+  const text = said.filter((part) => part.trim() !== '').join('\n\n');
   const parts = images.flatMap((image) => {
     const found = shown.get(image.media);
     if (found === undefined) return [];

@@ -149,8 +149,10 @@ type Piece = {
 export function renderLine({ isQuoted, spans }: MarkedLine): string {
   const text = spans.map((span) => span.text).join('');
   if (text.trim() === '') return text;
-  const sober = piecesOf(spans.map(withoutEmphasis));
   const begin = (line: string) => (isQuoted ? QUOTE + line : withoutQuoteSign(line));
+  const isPlain = spans.every(({ styles }) => styles.length === 0) && !/[*_~`]/.test(text);
+  if (isPlain) return begin(text);
+  const sober = piecesOf(spans.map(withoutEmphasis));
   const plain = emit(sober, withoutFences);
   if (showsWhole(plain, text)) {
     const marked = emit(emphasized(piecesOf(spans)), withoutFences);
