@@ -29,7 +29,6 @@ function create() {
       tries += 1;
       return works.promise;
     },
-    isUnderWay: async () => false,
     scrub: async () => undefined,
   };
   const again = () => {

@@ -10,7 +10,6 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import {
   channelScope,
   type MediaId,
-  type MessageId,
   mediaId,
   messageId,
   type SessionKey,
@@ -137,11 +136,6 @@ export function createForgetting(deps: ForgettingDeps) {
       await store.scrub();
       return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0), underWay };
     },
-    /** Whether any of these is still to be sent. */
-    async isUnderWay({ words, chats }: Reach, ids: readonly MessageId[]): Promise<boolean> {
-      const { underWay } = await store.forgetTexts(chats, holdsWords(words) ?? (() => false));
-      return underWay.some((id) => ids.includes(id));
-    },
     /** Removes a deleted erase request from the file of the store. */
     scrub: () => store.scrub(),
   };
@@ -191,8 +185,8 @@ export type ForgetReport = {
   readonly entries: number;
   /** Number of messages in the message bus and in the logs of local channels. */
   readonly texts: number;
-  /** Answers that still contain the words, because they are being sent. */
-  readonly underWay: readonly MessageId[];
+  /** Where answers that contain the words are still to be sent. */
+  readonly underWay: readonly ChatRef[];
 };
 
 // What memory exports of a person: their notes and their conversations.
@@ -262,8 +256,8 @@ export function createHandedOut({ state, media, reader }: HandedOutDeps) {
 // request stays stored until then, so that it is repeated after a crash.
 
 type ErasureDeps = Pick<Kernel, 'rows' | 'clock' | 'log'> & {
-  readonly kept: Pick<Forgetting, 'forget' | 'isUnderWay' | 'scrub'>;
-  readonly bus: Pick<MessageBus, 'send'>;
+  readonly kept: Pick<Forgetting, 'forget' | 'scrub'>;
+  readonly bus: Pick<MessageBus, 'send' | 'isDelivering'>;
 };
 
 /** An erase request and the chat it came from. */
@@ -332,12 +326,12 @@ export class Erasure {
   }
 
   async #forget(id: string, reach: Reach): Promise<string> {
-    const { kept, clock } = this.#deps;
+    const { kept, bus, clock } = this.#deps;
     let report = await kept.forget(reach);
-    // An answer is sent first, once. What was said meanwhile is no part of the request.
     const { underWay } = report;
-    while (underWay.length > 0 && (await kept.isUnderWay(reach, underWay))) {
-      await clock.sleep(LOOK_MS, this.#closing.signal);
+    // An answer is sent first, once. What is said meanwhile is no part of the request.
+    for (const chat of underWay) {
+      while (await bus.isDelivering(chat)) await clock.sleep(LOOK_MS, this.#closing.signal);
     }
     if (underWay.length > 0) report = both(report, await kept.forget(reach));
     await this.drop(id);

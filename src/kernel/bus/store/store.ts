@@ -281,8 +281,8 @@ export interface BusStore extends BusRecords {
 /** `damaged`: the copy has a damaged page, so the original has it too. */
 export type CopyResult = 'whole' | 'damaged';
 
-/** `texts`: how many were erased. `underWay`: answers that hold the words and are still to be sent. */
-export type Forgotten = { readonly texts: number; readonly underWay: readonly MessageId[] };
+/** `texts`: how many were erased. `underWay`: where answers with the words are still to be sent. */
+export type Forgotten = { readonly texts: number; readonly underWay: readonly ChatRef[] };
 
 /** State in one file of this machine, or in a database. */
 export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDisposable {

@@ -9,7 +9,7 @@ import {
   type MessageId,
   type SessionKey,
 } from '../../message/ids.ts';
-import type { OutboundMessage } from '../../message/message.ts';
+import type { ChatRef, OutboundMessage } from '../../message/message.ts';
 import type { Holds } from '../../sessions/rules/forgetting.ts';
 import type { BusStats, DeadLetter } from '../bus.ts';
 import { ring } from './inbound.ts';
@@ -95,12 +95,7 @@ export function sweep(
 
 // Erases the texts of messages from the queues if they contain certain words.
 
-type Body = {
-  readonly id: MessageId;
-  readonly place: number;
-  readonly body: string;
-  readonly state: string;
-};
+type Body = { readonly place: number; readonly body: string; readonly state: string };
 
 const LANES = { inbound: 'session', outbound: 'lane' } as const;
 const UNDER_WAY = ['queued', 'sending'];
@@ -111,19 +106,19 @@ const UNDER_WAY = ['queued', 'sending'];
  */
 export function forgetTexts(tx: Transaction, chats: readonly string[], holds: Holds): Forgotten {
   let texts = 0;
-  const underWay: MessageId[] = [];
+  const underWay: ChatRef[] = [];
   for (const { table, place } of TOPICS) {
     const lane = table === 'inbound' ? LANES.inbound : LANES.outbound;
     for (const chat of chats) {
       const rows = tx.all<Body>(
-        `SELECT id, ${place} AS place, body, state FROM ${table}
+        `SELECT ${place} AS place, body, state FROM ${table}
          WHERE (${lane} = ?1 OR substr(${lane}, 1, length(?1) + 1) = ?1 || '#')
            AND state <> 'pending' AND body IS NOT NULL`,
         chat,
       );
       for (const row of rows.filter(({ body }) => holds(body))) {
         if (UNDER_WAY.includes(row.state)) {
-          underWay.push(row.id);
+          underWay.push(JSON.parse(row.body).chat);
           continue;
         }
         tx.run(
