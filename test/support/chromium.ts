@@ -1,7 +1,8 @@
 // A headless Chromium for the system tests of the web page.
 
 import { existsSync } from 'node:fs';
-import { type Browser, chromium } from 'playwright-core';
+import { type Browser, chromium as engine } from 'playwright-core';
+import { afterAll, beforeAll, describe } from 'vitest';
 
 const EXECUTABLE = '/usr/bin/chromium-headless-shell';
 const ARGUMENTS = [
@@ -13,22 +14,39 @@ const ARGUMENTS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  // A microphone that hears beeps.
+  '--use-fake-device-for-media-stream',
+  '--use-fake-ui-for-media-stream',
 ];
 
 /** So long a page may take for one step: longer than the 30 s of Playwright, which a busy machine with three browsers reaches. */
 const STEP_MS = 120_000;
 
-/** Why there is none, or undefined where there is one. */
-export function chromiumAbsent(): string | undefined {
-  return existsSync(EXECUTABLE) ? undefined : `Chromium is not installed at ${EXECUTABLE}`;
+export async function launchChromium(): Promise<Browser> {
+  const launched = await engine.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
+  launched.on('context', (context) => context.setDefaultTimeout(STEP_MS));
+  return launched;
 }
 
-/** `more`: arguments of the program. */
-export async function launchChromium(...more: readonly string[]): Promise<Browser> {
-  const browser = await chromium.launch({
-    executablePath: EXECUTABLE,
-    args: [...ARGUMENTS, ...more],
-  });
-  browser.on('context', (context) => context.setDefaultTimeout(STEP_MS));
+let browser: Browser | undefined;
+
+/** The browser of the tests in `describeInChromium`. */
+export function chromium(): Browser {
+  if (browser === undefined) throw new Error('there is a browser in describeInChromium only');
   return browser;
+}
+
+/** Tests that share a browser; skipped by name where there is none. */
+export function describeInChromium(about: string, tests: () => void): void {
+  const isAbsent = !existsSync(EXECUTABLE);
+  if (isAbsent) console.log(`skipped: ${about} (Chromium is not installed at ${EXECUTABLE})`);
+  describe.skipIf(isAbsent)(about, () => {
+    tests();
+
+    beforeAll(async () => {
+      browser = await launchChromium();
+    });
+
+    afterAll(() => browser?.close());
+  });
 }

@@ -3,9 +3,16 @@
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { expect } from 'vitest';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { isFullCampaign } from './campaign.ts';
+import { chromium } from './chromium.ts';
+import { freePorts } from './free-ports.ts';
+import {
+  startTelegramWorld,
+  type TelegramWorld,
+  type TelegramWorldOptions,
+} from './telegram-world.ts';
 
 export const HOSTILE = '<img src=x onerror="window.pwned=1"> \u202Egnp.exe';
 export const LONG_WORD = 'x'.repeat(300);
@@ -60,7 +67,6 @@ export type ConsoleRig = AsyncDisposable & {
 
 /** A new browser, logged in, shows the view of `hash`: `#/usage`. */
 export async function openConsole(
-  browser: Browser,
   host: ConsoleHost,
   hash: string,
   options: BrowserContextOptions = {},
@@ -69,7 +75,7 @@ export async function openConsole(
   const { session } = (await callApi(host, '/api/login', { code })).body;
   const login = [{ name: 'nanobot.session', value: session }];
   const storageState = { cookies: [], origins: [{ origin: host.address, localStorage: login }] };
-  const context = await browser.newContext({ locale: 'en-GB', storageState, ...options });
+  const context = await chromium().newContext({ locale: 'en-GB', storageState, ...options });
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));
@@ -79,6 +85,29 @@ export async function openConsole(
   await page.goto(`${host.address}/${hash}`);
   await page.waitForSelector('.view');
   return { page, problems, [Symbol.asyncDispose]: () => context.close() };
+}
+
+/** The program with Telegram and a model for all tests of a block; its gateway keeps its port when it starts again. */
+export function consoleWorld(options: TelegramWorldOptions) {
+  let started: TelegramWorld | undefined;
+  const world = () => {
+    if (started === undefined) throw new Error('the program starts before the first test');
+    return started;
+  };
+  beforeAll(async () => {
+    const [port = 0] = await freePorts(1);
+    started = await startTelegramWorld({
+      ...options,
+      config: { ...options.config, gateway: { port } },
+    });
+  });
+  afterAll(() => started?.[Symbol.asyncDispose]());
+  return {
+    world,
+    api: (...call: ApiCall) => callApi(world().gateway, ...call),
+    open: (hash: string, context?: BrowserContextOptions) =>
+      openConsole(world().gateway, hash, context),
+  };
 }
 
 /** What the page tries again in a moment it tries at once. */
@@ -102,7 +131,6 @@ export async function reconnects(
  * pictures `<name>-1440-light.png` are written below `NANOBOT_SCREENSHOTS` where that is set.
  */
 export async function fitsEachScreen(
-  browser: Browser,
   host: ConsoleHost,
   hash: string,
   name: string,
@@ -110,7 +138,7 @@ export async function fitsEachScreen(
 ): Promise<void> {
   const [{ viewport: first }] = SCREENS;
   // Axe is evaluated, which the policy of the page forbids.
-  await using rig = await openConsole(browser, host, hash, { viewport: first, bypassCSP: true });
+  await using rig = await openConsole(host, hash, { viewport: first, bypassCSP: true });
   const { page } = rig;
   for (const { viewport, themes } of SCREENS) {
     if (viewport !== first) {

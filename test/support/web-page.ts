@@ -4,12 +4,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
 import type { ChannelControl } from '../../src/channels/channel-routes.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { answer, picture, sendContext } from '../channels/local/local-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';
+import { chromium } from './chromium.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 export type PageRig = AsyncDisposable & {
@@ -37,7 +38,6 @@ export function eventually(check: () => Promise<void>): Promise<void> {
 }
 
 export type PageOptions = {
-  readonly browser: Browser;
   readonly chat?: string;
   /** Named by tests that log in themselves; else the page is logged in. */
   readonly token?: string;
@@ -52,8 +52,8 @@ export type PageOptions = {
 const WAIT_MS = 45_000;
 const MESSAGE_BODIES = '.said .message .body';
 
-export async function openPage(options: PageOptions): Promise<PageRig> {
-  const { browser, chat = 'a', token, model = 'some/model' } = options;
+export async function openPage(options: PageOptions = {}): Promise<PageRig> {
+  const { chat = 'a', token, model = 'some/model' } = options;
   const http = await startHttp({
     ...(token === undefined ? {} : { token }),
     clock: systemClock,
@@ -62,7 +62,7 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
   });
   await options.prepare?.(http);
   const proxy = await startFaultProxy({ port: http.port });
-  const context = await browser.newContext(options.context);
+  const context = await chromium().newContext(options.context);
   if (token === undefined) await logIn(context, http);
   const page = await context.newPage();
   const problems: string[] = [];

@@ -1,15 +1,11 @@
 // Hostile texts in the web page, and hostile pages beside it, in a real browser. A foreign site notes
 // whether anything was asked of it.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { answer, runningTool, sendContext } from '../channels/local/local-rig.ts';
 import { beaconsTo } from '../support/beacons.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { chromium, describeInChromium } from '../support/chromium.ts';
 import { type ForeignSite, openPage, startForeignSite } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: attacks on the web page (${absent})`);
 
 /** Each would set `pwned` or ask `site` for something if anything in it came to life. */
 function payloads(site: string): readonly string[] {
@@ -103,24 +99,20 @@ const BAD_LINKS = `[...document.querySelectorAll('#conversation a')]
 const POINT_AT_LINKS = `for (const link of document.querySelectorAll('#conversation a'))
   link.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }))`;
 
-describe.skipIf(absent !== undefined)('a hostile text in the web page', () => {
-  let browser: Browser;
+describeInChromium('a hostile text in the web page', () => {
   let site: ForeignSite;
 
   beforeAll(async () => {
-    browser = await launchChromium();
     site = await startForeignSite();
   });
 
   afterAll(async () => {
-    await browser?.close();
     await site?.[Symbol.asyncDispose]();
   });
 
   it('stays a text: in messages, answers, pictures of running turns, tools and titles', async () => {
     const all = payloads(site.address);
     await using rig = await openPage({
-      browser,
       async prepare({ door }) {
         for (const [index, text] of all.entries()) {
           await door.submit({ chat: 'a', clientId: `c${index}`, text });
@@ -148,7 +140,7 @@ describe.skipIf(absent !== undefined)('a hostile text in the web page', () => {
   });
 
   it('shows a picture as a link that loads nothing until a person opens it', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const address = `${site.address}/beacon.png?secret=1`;
     await rig.answer('web:a#1', `![a cat](${address})`);
     await rig.page.waitForSelector('.agent a');
@@ -158,7 +150,7 @@ describe.skipIf(absent !== undefined)('a hostile text in the web page', () => {
   });
 
   it('asks nobody for anything, in whatever form an answer wants it', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const beacons = beaconsTo(`${site.address}/beacon.png?secret=1`);
     for (const [index, text] of beacons.entries()) {
       await rig.answer(`web:a#${index}`, `Number ${index}.\n\n${text}`);
@@ -170,7 +162,7 @@ describe.skipIf(absent !== undefined)('a hostile text in the web page', () => {
   });
 
   it('does not freeze it', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     for (const [index, [name, text]] of HEAVY.entries()) {
       await rig.answer(`web:a#${index}`, `${name}\n\n${text}`);
       await rig.page.waitForSelector(`.said >> text=${name}`);
@@ -180,7 +172,7 @@ describe.skipIf(absent !== undefined)('a hostile text in the web page', () => {
   });
 
   it('takes nothing from its address but the name of a chat', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const address = encodeURIComponent(site.address);
     const query = `gatewayUrl=${address}&server=${address}&token=x&api=${address}`;
     await rig.page.goto(`${rig.address}/?${query}#//${site.address}`);
@@ -191,22 +183,12 @@ describe.skipIf(absent !== undefined)('a hostile text in the web page', () => {
   });
 });
 
-describe.skipIf(absent !== undefined)('a hostile page beside ours', () => {
-  let browser: Browser;
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-  });
-
+describeInChromium('a hostile page beside ours', () => {
   it('cannot drive the agent, read along, or frame the page', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.page.waitForSelector('.welcome');
     await using evil = await startForeignSite('<!doctype html><title>evil</title>');
-    const context = await browser.newContext();
+    const context = await chromium().newContext();
     const page = await context.newPage();
     await page.goto(evil.address.replace('127.0.0.1', 'localhost'));
     const target = `http://127.0.0.1:${rig.http.port}`;

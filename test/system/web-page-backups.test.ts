@@ -4,11 +4,11 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { backupList, backupState } from '../../src/features/backup/rules/views.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import {
   type ApiCall,
   callApi,
@@ -22,13 +22,9 @@ import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { eventually } from '../support/web-page.ts';
 
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: back-ups on the web page (${absent})`);
-
 const SLOW = { timeout: 120_000 };
 
-describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
-  let browser: Browser;
+describeInChromium('back-ups on the web page', () => {
   let home: TestHome;
   let gateway: GatewayProcess;
   let folder: string;
@@ -37,18 +33,16 @@ describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
     const [port = 0] = await freePorts(1);
     folder = await mkdtemp(join(tmpdir(), 'nanobot-backups-'));
     home = await makeTestHome({ gateway: { port } });
-    [gateway, browser] = await Promise.all([home.start(), launchChromium()]);
+    gateway = await home.start();
   });
 
   afterAll(async () => {
-    await browser?.close();
     await home?.[Symbol.asyncDispose]();
     await rm(folder, { recursive: true, force: true });
   });
 
   const api = (...call: ApiCall) => callApi(gateway, ...call);
-  const open = (options?: BrowserContextOptions) =>
-    openConsole(browser, gateway, '#/operations', options);
+  const open = (options?: BrowserContextOptions) => openConsole(gateway, '#/operations', options);
   const press = (page: Page, name: string) =>
     page.locator('#backups').getByRole('button', { name, exact: true }).click();
   const listed = async () => backupList.parse((await api('/api/v1/backups')).body).backups;
@@ -153,7 +147,7 @@ describe.skipIf(absent !== undefined)('back-ups on the web page', () => {
     await api('/api/v1/backups', { to, every: 'week', passphrase: 'a long secret' });
     await expect.poll(async () => (await api('/api/v1/backups')).body.place, SLOW).toBe(to);
     await expect.poll(listed, SLOW).toHaveLength(1);
-    await fitsEachScreen(browser, gateway, '#/operations', 'backups', async (page) => {
+    await fitsEachScreen(gateway, '#/operations', 'backups', async (page) => {
       await page.waitForSelector('#backups .backups');
       await page.click('summary >> text=Change the place');
       await page.click('summary >> text="More"');

@@ -1,14 +1,10 @@
 // A person changes and takes back what they wrote on the web page: by mouse, keyboard and on a narrow
 // screen; durable, and shown as it is now after a reload.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { expect, it } from 'vitest';
+import { describeInChromium } from '../support/chromium.ts';
 import { networkIsBack } from '../support/console-page.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: changes on the web page (${absent})`);
 
 const NARROW = { viewport: { width: 340, height: 640 }, hasTouch: true, isMobile: true };
 
@@ -26,19 +22,9 @@ const shot = async ({ page }: PageRig, name: string) => {
   if (shots !== undefined) await page.screenshot({ path: `${shots}/${name}.png` });
 };
 
-describe.skipIf(absent !== undefined)('changes on the web page', () => {
-  let browser: Browser;
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-  });
-
+describeInChromium('changes on the web page', () => {
   it('a message is edited and another deleted by the keyboard, at once and after a reload', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.say('remind me on Mondy');
     await rig.say('my PIN is 1234');
     await rig.showsMessages('remind me on Mondy', 'my PIN is 1234');
@@ -75,7 +61,7 @@ describe.skipIf(absent !== undefined)('changes on the web page', () => {
   });
 
   it('on a narrow screen the buttons are there without a mouse, and nothing runs over the edge', async () => {
-    await using rig = await openPage({ browser, context: NARROW });
+    await using rig = await openPage({ context: NARROW });
     await said(rig, 'c1', `a long line ${'of words '.repeat(30)}`);
     await rig.page.getByRole('button', { name: 'Edit message' }).tap();
     const field = rig.page.getByLabel('New text of the message');
@@ -93,7 +79,7 @@ describe.skipIf(absent !== undefined)('changes on the web page', () => {
   });
 
   it('an edit outlives a gateway that is away and a reload, and one refused keeps its words', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await said(rig, 'c1', 'old words');
     await rig.showsMessages('old words');
     const edit = async (text: string) => {

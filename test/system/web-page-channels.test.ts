@@ -1,16 +1,12 @@
 // The channels of the setup in a real browser: their state in words, and linking an account by a QR code
 // or a typed code. The gateway behind it is scripted, so every step can be held.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { ChannelView } from '../../src/channels/channel-routes.ts';
 import { off, type ScriptedControl, scriptedControl, unlinked } from '../http/channel-control.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import { readSvgQr } from '../support/qr-reader.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the web page's channels (${absent})`);
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 const LINK = '[data-channel="pigeon"] button:text-is("Link")';
@@ -39,17 +35,7 @@ async function shownQr(rig: PageRig): Promise<string> {
   return readSvgQr((await rig.page.getAttribute(QR, 'src')) ?? '');
 }
 
-describe.skipIf(absent !== undefined)('the channels on the web page', () => {
-  let browser: Browser;
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-  });
-
+describeInChromium('the channels on the web page', () => {
   it('stand there with their state in words, and what to do where there is something', async () => {
     const carrier: ChannelView = {
       ...unlinked('carrier'),
@@ -57,7 +43,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
       status: { kind: 'degraded', reason: 'no wind' },
     };
     const control = scriptedControl(off('dove'), carrier, running('pigeon'));
-    await using rig = await openPage({ browser, control });
+    await using rig = await openPage({ control });
     await openPanel(rig);
     const texts = await rig.page.locator('.channel-card').allInnerTexts();
     expect(texts.map((text) => text.split('\n').filter((line) => line !== ''))).toEqual([
@@ -72,7 +58,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
 
   it('link by a QR code that can be read, is renewed, and gives way to success', async () => {
     const control = scriptedControl(unlinked('pigeon'));
-    await using rig = await openPage({ browser, control });
+    await using rig = await openPage({ control });
     await rig.page.waitForSelector(MARKED);
     await openLogin(rig, control);
     control.step({ kind: 'show_qr', qr: 'https://example.org/#first', expiresAt: soon() });
@@ -98,7 +84,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
 
   it('link by a code to type, for a number written as people write it', async () => {
     const control = scriptedControl(unlinked('pigeon'));
-    await using rig = await openPage({ browser, control });
+    await using rig = await openPage({ control });
     await openLogin(rig, control);
     await rig.page.fill('#login-number', '0151 1234567');
     await rig.page.press('#login-number', 'Enter');
@@ -121,7 +107,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
     ['leaving the page', (rig: PageRig) => rig.page.goto('about:blank')],
   ])('give an attempt up by %s', async (_name, leave) => {
     const control = scriptedControl(unlinked('pigeon'));
-    await using rig = await openPage({ browser, control });
+    await using rig = await openPage({ control });
     await openLogin(rig, control);
     control.step({ kind: 'show_qr', qr: 'https://example.org/#qr', expiresAt: soon() });
     await rig.page.waitForSelector(QR);
@@ -131,7 +117,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
 
   it('tell why it failed and what to do, and try again with what was asked', async () => {
     const control = scriptedControl(unlinked('pigeon'));
-    await using rig = await openPage({ browser, control });
+    await using rig = await openPage({ control });
     await openLogin(rig, control);
     await rig.page.fill('#login-number', '+491511234567');
     await rig.page.press('#login-number', 'Enter');
@@ -148,7 +134,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
 
   it('say so when the line to the gateway is lost', async () => {
     const control = scriptedControl(unlinked('pigeon'));
-    await using rig = await openPage({ browser, control });
+    await using rig = await openPage({ control });
     await openLogin(rig, control);
     await rig.http.close();
     await rig.page.waitForSelector('.login-result');
@@ -157,7 +143,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
 
   it('can be used with the keyboard alone, and the focus comes back', async () => {
     const control = scriptedControl(off('dove'), unlinked('pigeon'));
-    await using rig = await openPage({ browser, control });
+    await using rig = await openPage({ control });
     await openPanel(rig);
     await rig.page.focus(LINK);
     await rig.page.keyboard.press('Enter');
@@ -169,7 +155,7 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
 
   it('fit a phone', async () => {
     const control = scriptedControl(off('dove'), unlinked('pigeon'));
-    await using rig = await openPage({ browser, control, context: PHONE });
+    await using rig = await openPage({ control, context: PHONE });
     await openLogin(rig, control);
     control.step({ kind: 'show_qr', qr: 'https://example.org/#qr', expiresAt: soon() });
     control.step({ kind: 'show_code', code: 'K7QX4M2P', phoneNumber: '491511234567' });

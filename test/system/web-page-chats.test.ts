@@ -3,38 +3,20 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
-import {
-  type ApiCall,
-  callApi,
-  fits,
-  HOSTILE,
-  openConsole,
-  SCREENS,
-} from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { describeInChromium } from '../support/chromium.ts';
+import { consoleWorld, fits, HOSTILE, SCREENS } from '../support/console-page.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the chats of the web page (${absent})`);
 
 const ADA = 1001;
 
-describe.skipIf(absent !== undefined)('the chats of the web page', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
+describeInChromium('the chats of the web page', () => {
+  const { world, api, open } = consoleWorld({
+    respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
+    pair: { [ADA]: 'owner' },
+  });
 
   beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
-      config: { gateway: { port } },
-      pair: { [ADA]: 'owner' },
-    });
-    browser = await launchChromium();
     for (const [chat, text] of [
       ['garden', 'where do the tulips go'],
       ['hostile', HOSTILE],
@@ -45,16 +27,9 @@ describe.skipIf(absent !== undefined)('the chats of the web page', () => {
     }
   });
 
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
-
-  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
-
   async function openChat(chat: string, options = {}) {
-    const rig = await openConsole(browser, world.gateway, '#/schedules', options);
-    await rig.page.goto(`${world.gateway.address}/#${chat}`);
+    const rig = await open('#/schedules', options);
+    await rig.page.goto(`${world().gateway.address}/#${chat}`);
     await rig.page.waitForSelector('.said .agent');
     return rig;
   }

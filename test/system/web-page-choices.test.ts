@@ -1,15 +1,11 @@
 // Choices below an answer in a browser: pressed by mouse or keyboard, resting afterwards, also after
 // a reload; and an answer that is taken away.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { nativeId } from '../../src/kernel/message/ids.ts';
 import { answer, chatRef, sendContext } from '../channels/local/local-rig.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: choices on the web page (${absent})`);
 
 const CHOICES = [
   { label: 'Allow once', token: 'tok-allow' },
@@ -26,19 +22,9 @@ const ask = ({ http }: Pick<PageRig, 'http'>) =>
 const pressed = ({ http }: PageRig) =>
   http.host.entries.map(({ message }) => message).filter(({ press }) => press !== undefined);
 
-describe.skipIf(absent !== undefined)('choices on the web page', () => {
-  let browser: Browser;
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-  });
-
+describeInChromium('choices on the web page', () => {
   it('are pressed once, rest then, and still rest after a reload', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await ask(rig);
     const button = (name: string) => rig.page.getByRole('button', { name, exact: true });
     await button('Allow once').click();
@@ -57,7 +43,7 @@ describe.skipIf(absent !== undefined)('choices on the web page', () => {
   });
 
   it('are reached and pressed by the keyboard alone', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await ask(rig);
     await rig.page.getByRole('button', { name: 'Allow once' }).focus();
     await rig.page.keyboard.press('Tab');
@@ -67,7 +53,7 @@ describe.skipIf(absent !== undefined)('choices on the web page', () => {
   });
 
   it('can be pressed again where the gateway refused the press', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.http.door.send(
       { ...answer('a', 'q/0', 'Well?'), choices: [{ label: 'Yes', token: 'not a token' }] },
       sendContext(),
@@ -80,7 +66,7 @@ describe.skipIf(absent !== undefined)('choices on the web page', () => {
   });
 
   it('are gone where the question was decided elsewhere, and it says so, also after a reload', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await ask(rig);
     await rig.page.getByRole('button', { name: 'Block' }).waitFor();
     const signal = AbortSignal.timeout(45_000);
@@ -95,7 +81,7 @@ describe.skipIf(absent !== undefined)('choices on the web page', () => {
   });
 
   it('an answer that is taken away is gone at once and after a reload', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.answer('one', 'First answer.');
     await rig.answer('two', 'Second answer.');
     await rig.showsMessages('First answer.', 'Second answer.');

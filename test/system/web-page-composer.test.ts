@@ -1,60 +1,29 @@
 // The message field of the web page before the whole program: how the answers of a chat are made, the
 // commands behind a slash, what is typed and not sent, files that are dropped and pasted.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { chatSettings, commandFacts } from '../../src/features/conversations/rules/chat-views.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
-import {
-  type ApiCall,
-  callApi,
-  fits,
-  HOSTILE,
-  openConsole,
-  SCREENS,
-} from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
+import { describeInChromium } from '../support/chromium.ts';
+import { consoleWorld, fits, HOSTILE, SCREENS } from '../support/console-page.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the message field of the web page (${absent})`);
 
 const ADA = 1001;
 
-describe.skipIf(absent !== undefined)('the message field of the web page', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
-
-  beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
-      config: {
-        gateway: { port },
-        agents: { defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] } },
-      },
-      pair: { [ADA]: 'owner' },
-    });
-    // A microphone that hears beeps.
-    browser = await launchChromium(
-      '--use-fake-device-for-media-stream',
-      '--use-fake-ui-for-media-stream',
-    );
+describeInChromium('the message field of the web page', () => {
+  const { world, api, open } = consoleWorld({
+    respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
+    config: {
+      agents: { defaults: { model: 'openai/sim-1', fallbackModels: ['openai/sim-2'] } },
+    },
+    pair: { [ADA]: 'owner' },
   });
 
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
-
-  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
   const settingsOf = async (chat: string) =>
     chatSettings.parse((await api(`/api/v1/chats/${chat}/settings`)).body);
 
   async function openChat(chat: string, options = {}) {
-    const rig = await openConsole(browser, world.gateway, '#/schedules', options);
-    await rig.page.goto(`${world.gateway.address}/#${chat}`);
+    const rig = await open('#/schedules', options);
+    await rig.page.goto(`${world().gateway.address}/#${chat}`);
     await rig.page.waitForSelector('.chat-options-button');
     return rig;
   }
@@ -71,7 +40,9 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
     await expect
       .poll(() => page.evaluate('document.activeElement.placeholder'))
       .toBe('openai/sim-1');
-    await page.waitForSelector('#model-names option[value="openai/sim-2"]', { state: 'attached' });
+    await page.waitForSelector('#model-names option[value="openai/sim-2"]', {
+      state: 'attached',
+    });
     await page.getByRole('combobox', { name: 'Model', exact: true }).fill('openai/sim-2');
     await page.keyboard.press('Enter');
     await eventually(async () => expect(await button.innerText()).toMatch(/^openai\/sim-2/));
@@ -153,7 +124,7 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
   it('answers the last message again: the earlier answer stays as replaced, over a kill and a reload too', async () => {
     await using rig = await openChat('again');
     const { page } = rig;
-    const { model } = world;
+    const { model } = world();
     const bodies = () => page.locator('.said .agent .body').allInnerTexts();
     const again = page.getByRole('button', { name: /^Answer again/ });
     const folded = '.said > .replaced';
@@ -181,8 +152,8 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
     model.script({ chunks: ['cut off'], gate: never }, { chunks: ['third answer'] });
     await again.click();
     await model.received(before + 1);
-    await world.gateway.kill();
-    await world.restart();
+    await world().gateway.kill();
+    await world().restart();
     await page.waitForSelector('.said > .agent >> text=third answer');
     await page.reload();
     await page.waitForSelector('.said > .agent >> text=third answer');
@@ -205,9 +176,9 @@ describe.skipIf(absent !== undefined)('the message field of the web page', () =>
     await using rig = await openChat('draft');
     const { page } = rig;
     await page.fill('#text', `half a thought ${HOSTILE}`);
-    await page.goto(`${world.gateway.address}/#other`);
+    await page.goto(`${world().gateway.address}/#other`);
     await eventually(async () => expect(await page.inputValue('#text')).toBe(''));
-    await page.goto(`${world.gateway.address}/#draft`);
+    await page.goto(`${world().gateway.address}/#draft`);
     await page.reload();
     await eventually(async () =>
       expect(await page.inputValue('#text')).toBe(`half a thought ${HOSTILE}`),

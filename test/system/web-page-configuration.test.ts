@@ -3,59 +3,43 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { beforeAll, expect, it } from 'vitest';
 import { shownConfiguration } from '../../src/features/configuration/rules/views.ts';
 import { writeAtomic } from '../../src/lib/files/files.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import {
-  type ApiCall,
-  callApi,
+  consoleWorld,
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   openConsole,
   reconnects,
 } from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { MODEL_KEY, startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the configuration on the web page (${absent})`);
+import { MODEL_KEY } from '../support/telegram-world.ts';
 
 const KEY = 'sk-very-secret-9f8e7d6c';
 const SERVER_KEY = 'Zq81-server-key-77';
 const HASH = '#/configuration';
 
-describe.skipIf(absent !== undefined)('the configuration on the web page', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
+describeInChromium('the configuration on the web page', () => {
   let path: string;
 
-  beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      config: {
-        gateway: { port },
-        providers: { groq: { apiKey: KEY } },
-        backup: { s3: { region: HOSTILE, endpoint: LONG_WORD } },
-        mcpServers: {
-          notes: { enabled: false, command: 'notes', args: ['--api-key', SERVER_KEY] },
-        },
+  const { world, api } = consoleWorld({
+    config: {
+      providers: { groq: { apiKey: KEY } },
+      backup: { s3: { region: HOSTILE, endpoint: LONG_WORD } },
+      mcpServers: {
+        notes: { enabled: false, command: 'notes', args: ['--api-key', SERVER_KEY] },
       },
-    });
-    path = join(world.home.path, 'config.json');
-    browser = await launchChromium();
+    },
   });
 
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
+  beforeAll(async () => {
+    path = join(world().home.path, 'config.json');
   });
 
-  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
-  const open = (options?: BrowserContextOptions) =>
-    openConsole(browser, world.gateway, HASH, options);
+  const open = (options?: BrowserContextOptions) => openConsole(world().gateway, HASH, options);
   const written = async () => JSON.parse(await readFile(path, 'utf8'));
   const edit = async (change: (config: Record<string, never>) => object) =>
     writeAtomic(path, JSON.stringify({ ...(await written()), ...change(await written()) }));
@@ -239,7 +223,7 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
     expect(await page.isDisabled(`${field('queue.mode')} select`)).toBe(true);
     await writeAtomic(path, good);
     await set(page, 'queue.mode', 'collect');
-    await reconnects(page, '/configuration/events', world.restart);
+    await reconnects(page, '/configuration/events', world().restart);
     await press(page, 'Review the changes');
     await press(page, 'Save');
     await page.waitForSelector('[role="status"] >> text=Saved.');
@@ -272,7 +256,7 @@ describe.skipIf(absent !== undefined)('the configuration on the web page', () =>
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway, HASH);
+    const fitsIn = fitsEachScreen.bind(undefined, world().gateway, HASH);
     await fitsIn('configuration', async (page) => {
       await page.click('[data-section="channels"] > summary');
       await page.click('[data-section="channels.telegram"] > summary');

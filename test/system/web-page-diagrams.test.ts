@@ -1,14 +1,11 @@
 // Diagrams of Mermaid in the web page: drawn in a frame that can reach nothing, and never more than a
 // drawing, whatever their source wants.
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeInChromium } from '../support/chromium.ts';
 import { fits, SCREENS } from '../support/console-page.ts';
 import { eventually, type ForeignSite, openPage, startForeignSite } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: diagrams in the web page (${absent})`);
 
 const fenced = (source: string) => `\`\`\`mermaid\n${source}\n\`\`\``;
 const FLOW =
@@ -40,22 +37,19 @@ function hostile(site: string): readonly string[] {
   ];
 }
 
-describe.skipIf(absent !== undefined)('a diagram in the web page', () => {
-  let browser: Browser;
+describeInChromium('a diagram in the web page', () => {
   let site: ForeignSite;
 
   beforeAll(async () => {
-    browser = await launchChromium();
     site = await startForeignSite();
   });
 
   afterAll(async () => {
-    await browser?.close();
     await site?.[Symbol.asyncDispose]();
   });
 
   it('is drawn above its folded source when a message has one, in the theme of the page, also after a reload', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const { page } = rig;
     const requests: string[] = [];
     page.on('request', (request) => requests.push(new URL(request.url()).pathname));
@@ -88,7 +82,7 @@ describe.skipIf(absent !== undefined)('a diagram in the web page', () => {
   });
 
   it('keeps its source, with the reason, where it cannot be drawn', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const { page } = rig;
     await rig.answer('web:a#1', fenced('flowchart LR\n  A -->'));
     await page.waitForSelector('.diagram-problem >> text=could not be drawn.');
@@ -105,7 +99,7 @@ describe.skipIf(absent !== undefined)('a diagram in the web page', () => {
   });
 
   it('runs nothing, loads nothing and leads nowhere, whatever its source wants', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const { page } = rig;
     for (const [index, source] of hostile(site.address).entries()) {
       await rig.answer(`web:a#${index}`, fenced(source));
@@ -132,7 +126,7 @@ describe.skipIf(absent !== undefined)('a diagram in the web page', () => {
   });
 
   it('is a frame that reads neither the login nor the API, and that no other page may hold', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const { page } = rig;
     await rig.answer('web:a#1', fenced(FLOW));
     await page.waitForSelector(FRAME);
@@ -150,7 +144,7 @@ describe.skipIf(absent !== undefined)('a diagram in the web page', () => {
 
   it('fits each screen beside code and a formula', async () => {
     for (const { viewport, themes } of SCREENS) {
-      await using rig = await openPage({ browser, context: { viewport, bypassCSP: true } });
+      await using rig = await openPage({ context: { viewport, bypassCSP: true } });
       await rig.answer(
         'web:a#1',
         [

@@ -1,16 +1,12 @@
 // Files on the web page: attached by the button, by pasting and by dropping, shown and saved.
 
 import { readFile } from 'node:fs/promises';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { answer, sendContext } from '../channels/local/local-rig.ts';
 import { fileOf } from '../contract/channel-files.ts';
 import { PNG } from '../contract/media.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: files on the web page (${absent})`);
 
 const names = ({ http }: PageRig) =>
   http.host.entries.map(({ message }) => (message.attachments ?? []).map(({ name }) => name));
@@ -21,19 +17,9 @@ const attach = (
 const picture = { name: 'dot.png', mimeType: 'image/png', buffer: PNG };
 const text = { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('words') };
 
-describe.skipIf(absent !== undefined)('files on the web page', () => {
-  let browser: Browser;
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-  });
-
+describeInChromium('files on the web page', () => {
   it('are uploaded when they are chosen, and sent with the words', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await attach(rig, picture, text);
     await rig.page.getByText('5 bytes').waitFor();
     await rig.say('look at these');
@@ -44,7 +30,7 @@ describe.skipIf(absent !== undefined)('files on the web page', () => {
   });
 
   it('can be left out again, and go without words', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await attach(rig, picture, text);
     await rig.page.getByRole('button', { name: 'Remove dot.png' }).click();
     await rig.page.getByText('5 bytes').waitFor();
@@ -53,7 +39,7 @@ describe.skipIf(absent !== undefined)('files on the web page', () => {
   });
 
   it.each(['paste', 'drop'] as const)('come by %s', async (way) => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.page.evaluate((kind) => {
       const data = new DataTransfer();
       data.items.add(new File(['words'], 'pasted.txt', { type: 'text/plain' }));
@@ -70,14 +56,14 @@ describe.skipIf(absent !== undefined)('files on the web page', () => {
   });
 
   it('that are too large are said and left out', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await attach(rig, { ...text, name: 'large.bin', buffer: Buffer.alloc(2_100_000) });
     await rig.page.getByText(/large.bin was not attached/).waitFor();
     await rig.page.waitForSelector('#composer-files .file', { state: 'detached' });
   });
 
   it('of the agent are shown where they are pictures, and saved under their name', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const { host, door } = rig.http;
     const shown = await fileOf(host, PNG, { kind: 'image', name: 'dot.png' });
     const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"></svg>');

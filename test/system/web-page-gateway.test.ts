@@ -3,17 +3,13 @@
 import { appendFile, cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { expect, it } from 'vitest';
+import { chromium, describeInChromium } from '../support/chromium.ts';
 import { networkIsBack } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 import { callTools, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the web page before the whole program (${absent})`);
 
 const PACKAGE = process.env['NANOBOT_TEST_PACKAGE'] ?? '';
 
@@ -35,17 +31,7 @@ async function copyOfPackage() {
   };
 }
 
-describe.skipIf(absent !== undefined)('the web page before the whole program', () => {
-  let browser: Browser;
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-  });
-
+describeInChromium('the web page before the whole program', () => {
   it('shows one whole answer although the gateway was killed while it wrote', async () => {
     const never = new Promise(() => undefined);
     await using model = await startLlmServer();
@@ -58,7 +44,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
     const [port = 0] = await freePorts(1);
     await using home = await makeTestHome(configWith(model, port));
     const first = await home.start();
-    const page = await browser.newPage();
+    const page = await chromium().newPage();
     await page.goto(first.link);
     await page.waitForSelector('.welcome >> text=openai/sim-1');
     await page.fill('#text', 'what time is it');
@@ -103,7 +89,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
     const [port = 0] = await freePorts(1);
     await using home = await makeTestHome(configWith(model, port));
     const gateway = await home.start();
-    const page = await browser.newPage();
+    const page = await chromium().newPage();
     await page.goto(gateway.link);
     await page.waitForSelector('.welcome >> text=openai/sim-1');
     await page.fill('#text', 'write the skill');
@@ -130,7 +116,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
     const [port = 0] = await freePorts(1);
     await using home = await makeTestHome({ gateway: { port } }, copy.root);
     const first = await home.start();
-    const page = await browser.newPage();
+    const page = await chromium().newPage();
     await page.goto(first.link);
     await page.waitForSelector('.welcome');
     await page.fill('#text', 'not sent yet');
@@ -147,7 +133,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
     await page.click('#pages a[href="#/chat"]');
     await expect.poll(() => page.inputValue('#text')).toBe('not sent yet');
     // While the gateway is away, in a browser that has kept nothing.
-    const other = await browser.newPage();
+    const other = await chromium().newPage();
     await other.goto(second.link);
     await other.waitForSelector('.welcome');
     await second.kill();
@@ -164,7 +150,7 @@ describe.skipIf(absent !== undefined)('the web page before the whole program', (
   it('loads itself again once, and no more, for code that stays broken beside code that works', async () => {
     await using home = await makeTestHome({ gateway: { port: 0 } });
     const { link } = await home.start();
-    const page = await browser.newPage();
+    const page = await chromium().newPage();
     await page.goto(link);
     await page.waitForSelector('.welcome');
     let opened = 0;

@@ -1,33 +1,19 @@
 // Logging in to the web page in a real browser: by the printed link, by the token, in several tabs,
 // and what is left of it once it was revoked.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { expect, it } from 'vitest';
+import { chromium, describeInChromium } from '../support/chromium.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: logging in to the web page (${absent})`);
 
 const TOKEN = 'a-long-and-random-token';
 const QUESTION = 'dialog.login-dialog';
 
 const linkTo = ({ address, http }: PageRig) => `${address}/#login=${http.access.makeCode().code}`;
 
-describe.skipIf(absent !== undefined)('logging in to the web page', () => {
-  let browser: Browser;
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-  });
-
+describeInChromium('logging in to the web page', () => {
   it('takes one click on the link, holds over a reload and in other tabs, and leaves no trace', async () => {
-    await using rig = await openPage({ browser, token: TOKEN });
+    await using rig = await openPage({ token: TOKEN });
     await rig.page.waitForSelector(QUESTION);
     const asked: string[] = [];
     rig.page.context().on('request', (request) => asked.push(request.url()));
@@ -51,11 +37,11 @@ describe.skipIf(absent !== undefined)('logging in to the web page', () => {
   });
 
   it('says of a used link that it is used, and takes a new one in the same tab', async () => {
-    await using rig = await openPage({ browser, token: TOKEN });
+    await using rig = await openPage({ token: TOKEN });
     const link = linkTo(rig);
     await rig.page.goto(link);
     await rig.page.waitForSelector(QUESTION, { state: 'detached' });
-    const other = await browser.newContext();
+    const other = await chromium().newContext();
     const page = await other.newPage();
     await page.goto(link);
     await page.waitForSelector(`${QUESTION} .problem >> text=used already`);
@@ -73,7 +59,7 @@ describe.skipIf(absent !== undefined)('logging in to the web page', () => {
   });
 
   it('takes the token too, and keeps it nowhere', async () => {
-    await using rig = await openPage({ browser, token: TOKEN });
+    await using rig = await openPage({ token: TOKEN });
     await rig.page.fill('#login', 'a-wrong-one');
     await rig.page.keyboard.press('Enter');
     await rig.page.waitForSelector(`${QUESTION} .problem >> text=Wrong token`);
@@ -91,7 +77,7 @@ describe.skipIf(absent !== undefined)('logging in to the web page', () => {
   });
 
   it('ends in every open tab when it is revoked', async () => {
-    await using rig = await openPage({ browser, token: TOKEN });
+    await using rig = await openPage({ token: TOKEN });
     await rig.page.goto(linkTo(rig));
     await rig.page.waitForSelector('.welcome');
     const second = await rig.page.context().newPage();
@@ -114,7 +100,7 @@ describe.skipIf(absent !== undefined)('logging in to the web page', () => {
   it('needs nothing but the link that the first start prints', async () => {
     await using home = await makeTestHome({ gateway: { port: 0 } });
     const gateway = await home.start();
-    const page = await browser.newPage();
+    const page = await chromium().newPage();
     await page.goto(gateway.link);
     await page.waitForSelector('.welcome');
     await page.fill('#text', 'hello');

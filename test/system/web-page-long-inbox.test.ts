@@ -3,18 +3,13 @@
 
 import { mkdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, expect, it } from 'vitest';
 import { sessionList } from '../../src/features/conversations/rules/views.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
-import { callApi, openConsole, SCREENS } from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
+import { describeInChromium } from '../support/chromium.ts';
+import { callApi, consoleWorld, SCREENS } from '../support/console-page.ts';
 import { echo } from '../support/llm-server.ts';
-import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the long inbox of the web page (${absent})`);
 
 const ADA = 1001;
 const BOB = 1002;
@@ -42,29 +37,19 @@ async function writeConversation(folder: string, number: number): Promise<void> 
   await utimes(path, NEWEST_AT - number * 60, NEWEST_AT - number * 60);
 }
 
-describe.skipIf(absent !== undefined)('the inbox with 10,000 conversations', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
+describeInChromium('the inbox with 10,000 conversations', () => {
+  const { world, open } = consoleWorld({
+    respond: echo,
+    pair: { [ADA]: 'owner', [BOB]: 'guest' },
+  });
 
   beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      respond: echo,
-      config: { gateway: { port } },
-      pair: { [ADA]: 'owner', [BOB]: 'guest' },
-    });
-    const folder = join(world.home.path, 'sessions');
+    const folder = join(world().home.path, 'sessions');
     await mkdir(folder, { recursive: true });
     for (let from = 0; from < CONVERSATIONS; from += 100) {
       const some = Array.from({ length: 100 }, (_, index) => from + index);
       await Promise.all(some.map((number) => writeConversation(folder, number)));
     }
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
   });
 
   const rows = (page: Page) => page.locator('.window [aria-posinset]');
@@ -75,7 +60,7 @@ describe.skipIf(absent !== undefined)('the inbox with 10,000 conversations', () 
 
   it('keeps only the rows in view in the document, and reads the others page by page', async () => {
     for (const { viewport } of SCREENS) {
-      await using rig = await openConsole(browser, world.gateway, '#/sessions', { viewport });
+      await using rig = await open('#/sessions', { viewport });
       const { page, problems } = rig;
       await page.waitForSelector(`.rows >> text=telegram:${FIRST_CHAT}`);
       for (const share of [0, 0.25, 0.5, 0.999, 1]) {
@@ -98,7 +83,7 @@ describe.skipIf(absent !== undefined)('the inbox with 10,000 conversations', () 
   });
 
   it('goes from row to row by the tab key beyond what was in the document', async () => {
-    await using rig = await openConsole(browser, world.gateway, '#/sessions');
+    await using rig = await open('#/sessions');
     const { page } = rig;
     await page.waitForSelector(`.rows >> text=telegram:${FIRST_CHAT}`);
     const place = `Number(document.activeElement.closest('li')?.ariaPosInSet ?? 0)`;
@@ -113,7 +98,7 @@ describe.skipIf(absent !== undefined)('the inbox with 10,000 conversations', () 
 
   it('lists them page by page over the API', async () => {
     const list = async (path: string) =>
-      sessionList.parse((await callApi(world.gateway, `/api/v1/sessions${path}`)).body);
+      sessionList.parse((await callApi(world().gateway, `/api/v1/sessions${path}`)).body);
     expect((await list('')).total).toBeGreaterThanOrEqual(CONVERSATIONS);
     const { sessions } = await list('/from/9900');
     const keys = sessions.map(({ key }) => key);
@@ -122,10 +107,10 @@ describe.skipIf(absent !== undefined)('the inbox with 10,000 conversations', () 
   });
 
   it('shows one conversation in two browsers, each with what the other did', async () => {
-    await world.asks(BOB, 'hello', /hello/);
+    await world().asks(BOB, 'hello', /hello/);
     const hash = `#/sessions/telegram:${BOB}`;
-    await using one = await openConsole(browser, world.gateway, hash);
-    await using two = await openConsole(browser, world.gateway, hash);
+    await using one = await open(hash);
+    await using two = await open(hash);
     await one.page.click('text=Take over');
     for (const [{ page }, text] of [
       [one, 'from the desk'],
@@ -133,7 +118,7 @@ describe.skipIf(absent !== undefined)('the inbox with 10,000 conversations', () 
     ] as const) {
       await page.fill('.own-answer textarea', text);
       await page.click('.own-answer >> text=Send');
-      await world.hears(BOB, new RegExp(text));
+      await world().hears(BOB, new RegExp(text));
     }
     for (const { page } of [one, two]) {
       await page.waitForSelector('.spoken.owner >> text=from the desk');
@@ -141,6 +126,10 @@ describe.skipIf(absent !== undefined)('the inbox with 10,000 conversations', () 
     }
     await two.page.click('text=Hand back to the agent');
     await one.page.waitForSelector('text=Take over');
-    expect(world.texts(BOB).filter((text) => text.startsWith('from the'))).toHaveLength(2);
+    expect(
+      world()
+        .texts(BOB)
+        .filter((text) => text.startsWith('from the')),
+    ).toHaveLength(2);
   });
 });

@@ -6,68 +6,45 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { noteFolders } from '../../src/features/memory/rules/views.ts';
 import { skillList } from '../../src/features/skills/rules/views.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
-import {
-  type ApiCall,
-  callApi,
-  fitsEachScreen,
-  HOSTILE,
-  LONG_WORD,
-  openConsole,
-} from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
+import { describeInChromium } from '../support/chromium.ts';
+import { consoleWorld, fitsEachScreen, HOSTILE, LONG_WORD } from '../support/console-page.ts';
 import { callTools, echo, say } from '../support/llm-server.ts';
-import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: memory and skills on the web page (${absent})`);
 
 const ADA = 1001;
 const execute = promisify(execFile);
 const MEMORY = `# Memory\n\n- The boat is red.\n- ${HOSTILE}\n`;
 const SKILL = `---\ndescription: Brews tea. ${HOSTILE.split(' \u202E')[0]}\n---\n\nBoil ${LONG_WORD} water.\n`;
 
-describe.skipIf(absent !== undefined)('memory and skills on the web page', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
+describeInChromium('memory and skills on the web page', () => {
   let skill: string;
 
+  const { world, api, open } = consoleWorld({
+    respond: echo,
+    pair: { [ADA]: 'owner' },
+    files: {
+      'memory/MEMORY.md': MEMORY,
+      'people/p-0a1b/memory/MEMORY.md': 'Likes tea.\n',
+      'secret.md': 'not a note',
+    },
+  });
+
   beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      respond: echo,
-      config: { gateway: { port } },
-      pair: { [ADA]: 'owner' },
-      files: {
-        'memory/MEMORY.md': MEMORY,
-        'people/p-0a1b/memory/MEMORY.md': 'Likes tea.\n',
-        'secret.md': 'not a note',
-      },
-    });
     skill = await mkdtemp(join(tmpdir(), 'nanobot-skill-'));
     await mkdir(join(skill, 'brew-tea'));
     await writeFile(join(skill, 'brew-tea/SKILL.md'), SKILL);
-    browser = await launchChromium();
   });
 
   afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
     if (skill !== undefined) await rm(skill, { recursive: true });
   });
 
-  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
-
-  const open = (hash: string, options?: BrowserContextOptions) =>
-    openConsole(browser, world.gateway, hash, options);
-
   const press = (page: Page, name: string, within = '.view') =>
     page.locator(within).getByRole('button', { name, exact: true }).click();
-  const file = () => readFile(world.file('memory/MEMORY.md'), 'utf8');
+  const file = () => readFile(world().file('memory/MEMORY.md'), 'utf8');
 
   it('edits a note after a look at the difference, and refuses an edit of an old version', async () => {
     await using rig = await open('#/memory');
@@ -83,7 +60,7 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     await press(page, 'Save');
     await page.waitForSelector('[role="status"] >> text=Saved.');
     expect(await file()).toContain('The boat is blue.');
-    await writeFile(world.file('memory/MEMORY.md'), MEMORY.replace('red', 'green'));
+    await writeFile(world().file('memory/MEMORY.md'), MEMORY.replace('red', 'green'));
     await page.fill('textarea.note', 'mine');
     await press(page, 'Review the change');
     await press(page, 'Save');
@@ -113,7 +90,7 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     await press(page, 'Add brew-tea');
     const card = '[data-skill="brew-tea"]';
     await page.waitForSelector(`${card} .badge >> text=ready`);
-    await writeFile(world.file('skills/brew-tea/SKILL.md'), `${SKILL}Run away.\n`);
+    await writeFile(world().file('skills/brew-tea/SKILL.md'), `${SKILL}Run away.\n`);
     await page.reload();
     await page.waitForSelector(`${card} .badge.bad >> text=changed since it was added`);
     await press(page, 'Accept as it is now', card);
@@ -132,8 +109,8 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     const { page } = rig;
     const card = '[data-skill="web-research"]';
     const prompt = async (words: string) => {
-      await world.asks(ADA, words, new RegExp(words));
-      return world.lastBody();
+      await world().asks(ADA, words, new RegExp(words));
+      return world().lastBody();
     };
     expect(await prompt('before')).toContain('- web-research:');
     await press(page, 'Switch off', card);
@@ -141,8 +118,8 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     expect(await prompt('while off')).not.toContain('web-research');
     await page.click(`${card} summary`);
     await page.waitForSelector(`${card} pre:not(:text("Loading"))`);
-    expect(await world.nanobot('skills', 'list')).toMatch(/web-research +shipped +switched off/);
-    await world.nanobot('skills', 'enable', 'web-research');
+    expect(await world().nanobot('skills', 'list')).toMatch(/web-research +shipped +switched off/);
+    await world().nanobot('skills', 'enable', 'web-research');
     await page.reload();
     await press(page, 'Pin to every prompt', card);
     await page.waitForSelector(`${card} .badge >> text=in every prompt`);
@@ -171,8 +148,8 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
 
   it('leads from what is remembered to the conversation that it is from', async () => {
     const remember = { name: 'remember', arguments: { fact: 'Ada sails on Sundays.' } };
-    world.model.script(callTools(remember), say('Noted.'));
-    await world.asks(ADA, 'On Sundays I am on the lake', /Noted/);
+    world().model.script(callTools(remember), say('Noted.'));
+    await world().asks(ADA, 'On Sundays I am on the lake', /Noted/);
     await using rig = await open(`#/memory/${encodeURIComponent('memory/MEMORY.md')}`);
     const { page, problems } = rig;
     await page.click('summary >> text=Where it is from');
@@ -183,8 +160,8 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
   });
 
   it('erases words from notes and conversations for good, after a look at them', async () => {
-    await world.asks(ADA, 'the code of my safe is 7391', /7391/);
-    await world.asks(ADA, 'something else', /something else/);
+    await world().asks(ADA, 'the code of my safe is 7391', /7391/);
+    await world().asks(ADA, 'something else', /something else/);
     await using rig = await open('#/memory');
     const { page, problems } = rig;
     await page.click('summary >> text=Erase something for good');
@@ -193,7 +170,7 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
     await page.waitForSelector('form li >> text=the code of my safe');
     await press(page, 'Delete for good');
     await page.waitForSelector('[role="status"] >> text=Forgotten:');
-    const exported = await world.nanobot('sessions', 'export', `telegram:${ADA}`);
+    const exported = await world().nanobot('sessions', 'export', `telegram:${ADA}`);
     expect(exported).toContain('something else');
     expect(exported).not.toContain('7391');
     await page.fill('[name="words"]', '7391');
@@ -209,7 +186,7 @@ describe.skipIf(absent !== undefined)('memory and skills on the web page', () =>
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway);
+    const fitsIn = fitsEachScreen.bind(undefined, world().gateway);
     const note = `#/memory/${encodeURIComponent('memory/MEMORY.md')}`;
     await fitsIn('#/memory', 'memory-list', async (page) => {
       await page.waitForSelector('.cards .card');

@@ -1,14 +1,10 @@
 // Views of the console opened by their address: what they ask for is asked at once, and nothing is asked
 // twice. The code of the chats waits.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeInChromium } from '../support/chromium.ts';
 import { openConsole } from '../support/console-page.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: views opened by their address (${absent})`);
 
 const VIEWS = [
   ...['configuration', 'memory', 'operations', 'people', 'runs', 'schedules', 'sessions'],
@@ -17,25 +13,22 @@ const VIEWS = [
 
 const LATER = /^\/api\/v1\/(?:people$|setup$|chats\b)/;
 
-describe.skipIf(absent !== undefined)('a view opened by its address', () => {
-  let browser: Browser;
+describeInChromium('a view opened by its address', () => {
   let home: TestHome;
   let gateway: GatewayProcess;
 
   beforeAll(async () => {
-    browser = await launchChromium();
     home = await makeTestHome({ gateway: { port: 0 } });
     gateway = await home.start();
   });
 
   afterAll(async () => {
-    await browser?.close();
     await gateway?.[Symbol.asyncDispose]();
     await home?.[Symbol.asyncDispose]();
   });
 
   it('has its data asked for beside its code, once, and loads the chats afterwards', async () => {
-    await using rig = await openConsole(browser, gateway, '#/setup');
+    await using rig = await openConsole(gateway, '#/setup');
     const { page } = rig;
     for (const view of VIEWS) {
       await page.goto('about:blank');
@@ -58,7 +51,7 @@ describe.skipIf(absent !== undefined)('a view opened by its address', () => {
   });
 
   it('is kept by the browser but for the page itself, which asks again', async () => {
-    await using rig = await openConsole(browser, gateway, '#/usage');
+    await using rig = await openConsole(gateway, '#/usage');
     const { page } = rig;
     const sizes = () =>
       page.evaluate(

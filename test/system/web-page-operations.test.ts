@@ -4,29 +4,22 @@
 
 import { appendFileSync, chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
 import { operationsState } from '../../src/features/health/rules/views.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { withOpenState } from '../../src/kernel/home-state.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import {
-  type ApiCall,
-  callApi,
+  consoleWorld,
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   networkIsBack,
-  openConsole,
 } from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the operations page (${absent})`);
 
 const ADA = 1001;
 const LINES = 100_000;
@@ -45,33 +38,17 @@ const logLine = (index: number) => {
   return JSON.stringify({ ...fields, msg: index % 5 === 0 ? HOSTILE : 'a fixed text' });
 };
 
-describe.skipIf(absent !== undefined)('the operations page', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
-
-  beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
-      config: { gateway: { port } },
-      pair: { [ADA]: 'owner' },
-    });
-    browser = await launchChromium();
+describeInChromium('the operations page', () => {
+  const { world, api, open } = consoleWorld({
+    respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
+    pair: { [ADA]: 'owner' },
   });
 
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
-
-  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
-  const open = (hash: string, options?: BrowserContextOptions) =>
-    openConsole(browser, world.gateway, hash, options);
   const nanobot = async (...args: readonly string[]) =>
-    (await runNanobot(args, { home: world.home.path })).stdout;
+    (await runNanobot(args, { home: world().home.path })).stdout;
   /** What an earlier gateway saw in the hours before. */
   const seedDepths = () =>
-    withOpenState(homeOf({ NANOBOT_HOME: world.home.path }), systemClock, async ({ store }) => {
+    withOpenState(homeOf({ NANOBOT_HOME: world().home.path }), systemClock, async ({ store }) => {
       const now = Date.now();
       const depths = Array.from({ length: 60 }, (_, index) => {
         const at = now - (now % 300_000) - (60 - index) * 300_000;
@@ -87,13 +64,13 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
     await page.waitForSelector('[data-channel="telegram"] .health-bar rect');
     await card(page, 'Channels').getByText('Telegram', { exact: true }).waitFor();
     await card(page, 'Gateway').getByText('0 waiting, 0 being answered, 0 to send').waitFor();
-    world.telegram.say(ADA, 'Hello');
-    await world.hears(ADA, /^You said/);
+    world().telegram.say(ADA, 'Hello');
+    await world().hears(ADA, /^You said/);
     expect(problems).toEqual([]);
   });
 
   it('runs the checks of the doctor, and fixes what one found with a button', async () => {
-    const config = join(world.home.path, 'config.json');
+    const config = join(world().home.path, 'config.json');
     chmodSync(config, 0o644);
     await using rig = await open('#/operations');
     const { page } = rig;
@@ -113,7 +90,7 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
     await page.waitForSelector('.log-row >> text=doctor --fix --only permissions');
     await page.click('text=Verify all entries');
     await page.waitForSelector('[role="status"] >> text=entries, all unchanged');
-    appendFileSync(join(world.home.path, 'audit.jsonl'), `${HOSTILE}\n`);
+    appendFileSync(join(world().home.path, 'audit.jsonl'), `${HOSTILE}\n`);
     await page.click('text=Verify all entries');
     await page.waitForSelector('[role="alert"] >> text=this is no entry');
     expect(await page.evaluate('window.pwned')).toBeUndefined();
@@ -121,7 +98,7 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
 
   it('keeps a log of 100,000 lines out of the document but for the visible ones, and filters it', async () => {
     const day = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
-    const folder = join(world.home.path, 'logs');
+    const folder = join(world().home.path, 'logs');
     mkdirSync(folder, { recursive: true });
     const lines = Array.from({ length: LINES }, (_, index) => logLine(index));
     writeFileSync(join(folder, `nanobot.${day}.log`), `${HOSTILE}\n${lines.join('\n')}\n`);
@@ -152,10 +129,10 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
     await page.locator('.log-row').first().click();
     await page.waitForSelector('.log pre >> text="line": 4321');
     await page.fill('.log-filter input', 'gateway started');
-    await world.gateway.kill();
+    await world().gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
     await seedDepths();
-    await world.restart();
+    await world().restart();
     await networkIsBack(page);
     await eventually(async () => expect(await page.isHidden('.log .view-problem')).toBe(true));
     await page
@@ -171,8 +148,8 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
     const { page } = rig;
     await page.waitForSelector('[data-channel="telegram"]');
     expect(await card(page, 'Messages set aside').count()).toBe(0);
-    world.telegram.block(ADA);
-    world.telegram.say(ADA, `Say ${HOSTILE}`);
+    world().telegram.block(ADA);
+    world().telegram.say(ADA, `Say ${HOSTILE}`);
     const aside = card(page, 'Messages set aside');
     await aside.getByText('not delivered').first().waitFor(SLOW);
     const [first] = JSON.parse(await nanobot('dead', 'list', '--json'));
@@ -180,9 +157,9 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
     await row.getByText(HOSTILE.slice(0, 20)).waitFor();
     await aside.getByRole('button', { name: 'Delete all…' }).click();
     await aside.getByRole('button', { name: 'Keep' }).click();
-    world.telegram.unblock(ADA);
+    world().telegram.unblock(ADA);
     await aside.getByRole('button', { name: 'Retry all' }).click();
-    await world.hears(ADA, /^You said: Say /);
+    await world().hears(ADA, /^You said: Say /);
     await aside.waitFor({ state: 'detached' });
     expect(JSON.parse(await nanobot('dead', 'list', '--json'))).toEqual([]);
     expect(await page.evaluate('window.pwned')).toBeUndefined();
@@ -190,9 +167,9 @@ describe.skipIf(absent !== undefined)('the operations page', () => {
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
     await api('/api/v1/doctor', {});
-    const fitsAt = fitsEachScreen.bind(undefined, browser, world.gateway);
+    const fitsAt = fitsEachScreen.bind(undefined, world().gateway);
     const newest = { version: '99.0.0', homepage: 'https://example.org/', at: Date.now() };
-    writeFileSync(join(world.home.path, 'newest-version.json'), JSON.stringify(newest));
+    writeFileSync(join(world().home.path, 'newest-version.json'), JSON.stringify(newest));
     await nanobot('config', 'set', 'update.check', 'daily');
     await fitsAt('#/operations', 'operations', async (page) => {
       const gateway = card(page, 'Gateway');

@@ -1,26 +1,20 @@
 // People on the web page: who waits and what waits for an approval, decided by a press; the allow rules;
 // roles, limits and linked accounts; hostile names and texts that stay text.
 
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { beforeAll, expect, it } from 'vitest';
 import { ruleList } from '../../src/features/approvals/rules/views.ts';
 import { peopleView } from '../../src/features/people/rules/views.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import {
-  type ApiCall,
-  callApi,
+  consoleWorld,
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   networkIsBack,
   openConsole,
 } from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
-import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: people on the web page (${absent})`);
 
 const OWNER = 700;
 const BEN = 701;
@@ -42,31 +36,20 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
   return { toolCalls: [{ name: 'exec', arguments: JSON.parse(order) }] };
 }
 
-describe.skipIf(absent !== undefined)('people on the web page', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
+describeInChromium('people on the web page', () => {
+  const { world, api } = consoleWorld({
+    respond: obey,
+    config: { tools: { approvals: { owner: 'strict' } } },
+    pair: { [OWNER]: 'owner', [BEN]: 'trusted' },
+  });
 
   beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      respond: obey,
-      config: { gateway: { port }, tools: { approvals: { owner: 'strict' } } },
-      pair: { [OWNER]: 'owner', [BEN]: 'trusted' },
-    });
-    browser = await launchChromium();
-    world.telegram.say(BEN, 'hello');
-    await world.hears(BEN, /^Seen/);
+    world().telegram.say(BEN, 'hello');
+    await world().hears(BEN, /^Seen/);
   });
 
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
-
-  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
   const people = async () => peopleView.parse((await api('/api/v1/people')).body);
-  const open = (options?: BrowserContextOptions) =>
-    openConsole(browser, world.gateway, HASH, options);
+  const open = (options?: BrowserContextOptions) => openConsole(world().gateway, HASH, options);
   const press = (page: Page, name: string, within = '.view') =>
     page.locator(within).getByRole('button', { name, exact: true }).click();
   const idOf = async (telegram: number) =>
@@ -74,13 +57,13 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
       channels.some(({ ids }) => ids.includes(`${telegram}`)),
     )?.id ?? '';
   const asks = (words: string) =>
-    world.telegram.say(OWNER, `RUN ${JSON.stringify({ argv: ['echo', words] })}`);
+    world().telegram.say(OWNER, `RUN ${JSON.stringify({ argv: ['echo', words] })}`);
 
   it('shows an unknown sender when they write, as text, and lets them in by a press', async () => {
     await using rig = await open();
     const { page, problems } = rig;
     await page.waitForSelector('text=Nobody is waiting.');
-    world.telegram.say(EVE, `Let me in ${HOSTILE} **now**`);
+    world().telegram.say(EVE, `Let me in ${HOSTILE} **now**`);
     await page.waitForSelector('[data-sender="666"]');
     const shown = await page.innerText('[data-sender="666"]');
     for (const part of [`Eve ${SHOWN}`, 'telegram', '666', `Let me in ${SHOWN} **now**`])
@@ -90,7 +73,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await page.waitForSelector('[role="status"] >> text=from now on');
     await page.waitForSelector('[data-sender]', { state: 'detached' });
     await page.waitForSelector('#pages .news', { state: 'detached' });
-    await world.hears(EVE.id, /^Seen: .*Let me in/s);
+    await world().hears(EVE.id, /^Seen: .*Let me in/s);
     await page.waitForSelector('[data-person] .badge >> text=trusted');
     expect(await page.locator('.view img').count()).toBe(0);
     expect(await page.evaluate('window.pwned')).toBeUndefined();
@@ -109,8 +92,8 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await press(page, 'Save', `form${form}`);
     await page.waitForSelector(`[data-admission="${ANN}"] .badge >> text=trusted`);
     expect(await page.inputValue(`${form} [name="userId"]`)).toBe('');
-    world.telegram.say(ANN, 'I was let in');
-    await world.hears(ANN, /^Seen: .*I was let in/s);
+    world().telegram.say(ANN, 'I was let in');
+    await world().hears(ANN, /^Seen: .*I was let in/s);
     await page.waitForSelector(`[data-admission="${ANN}"]`, { state: 'detached' });
     await page.fill(`${form} [name="userId"]`, '704');
     await press(page, 'Save', `form${form}`);
@@ -123,7 +106,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
   it('is decided about with the keyboard alone, and says when somebody else was faster', async () => {
     await using rig = await open();
     const { page } = rig;
-    world.telegram.say(MALLORY, 'Me too');
+    world().telegram.say(MALLORY, 'Me too');
     await page.waitForSelector('[data-sender="667"]');
     await page.locator('[data-sender="667"] button').first().focus();
     for (const _step of [1, 2]) await page.keyboard.press('Tab');
@@ -175,7 +158,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await expect
       .poll(async () => (await people()).persons.find((one) => one.id === id)?.limits)
       .toEqual({});
-    expect(await world.nanobot('audit', 'show', '--limit', '20')).toContain('settings');
+    expect(await world().nanobot('audit', 'show', '--limit', '20')).toContain('settings');
     await page.selectOption('[data-policy="trusted"] select', 'open');
     await page.waitForSelector('[role="status"] >> text=Approvals: open.');
     expect((await people()).policies).toContainEqual({
@@ -186,20 +169,20 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    world.telegram.say({ id: 669, first_name: LONG_WORD.slice(0, 60) }, LONG_WORD);
+    world().telegram.say({ id: 669, first_name: LONG_WORD.slice(0, 60) }, LONG_WORD);
     const waiting = async () => (await people()).questions;
     // The output of the program above is untrusted content: no longer rule is offered after it.
-    await world.asks(OWNER, '/new', /New conversation/);
-    const before = world.bot(OWNER).length;
+    await world().asks(OWNER, '/new', /New conversation/);
+    const before = world().bot(OWNER).length;
     asks('rule');
     await expect.poll(async () => (await waiting()).length).toBe(1);
     const [rule] = await waiting();
     const token = rule?.choices.find(({ label }) => label === 'Always allow')?.token;
     await api('/api/v1/people/answers', { token });
-    await world.hears(OWNER, /^Seen: .*It was run once/s, before);
+    await world().hears(OWNER, /^Seen: .*It was run once/s, before);
     asks(LONG_WORD);
     await expect.poll(async () => (await waiting()).length).toBe(1);
-    const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway, HASH);
+    const fitsIn = fitsEachScreen.bind(undefined, world().gateway, HASH);
     await fitsIn('people', async (page) => {
       await page.waitForSelector('[data-rule]');
     });
@@ -247,9 +230,9 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
   it('follows the gateway after it was killed and started again', async () => {
     await using rig = await open();
     const { page } = rig;
-    await world.restart();
+    await world().restart();
     await networkIsBack(page);
-    world.telegram.say({ id: 668, first_name: 'Carol' }, 'Anybody?');
+    world().telegram.say({ id: 668, first_name: 'Carol' }, 'Anybody?');
     await page.waitForSelector('[data-sender="668"]');
   });
 });

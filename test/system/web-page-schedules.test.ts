@@ -4,13 +4,13 @@
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { buildPage } from '../../scripts/page.ts';
 import { runList } from '../../src/features/conversations/rules/runs.ts';
 import { jobList, jobRuns } from '../../src/features/schedule/rules/views.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import {
   type ApiCall,
   callApi,
@@ -30,9 +30,6 @@ import {
   startLlmServer,
 } from '../support/llm-server.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: schedules on the web page (${absent})`);
 
 const WORKFLOW = `
 description: Sums a text up.
@@ -85,8 +82,7 @@ it('brings no code of the server into the browser', async () => {
 /** What the configuration says about it does not count. */
 const SET = { NANOBOT__heartbeat__everyMins: '45' };
 
-describe.skipIf(absent !== undefined)('schedules on the web page', () => {
-  let browser: Browser;
+describeInChromium('schedules on the web page', () => {
   let model: LlmServer;
   let home: TestHome;
   let gateway: GatewayProcess;
@@ -104,11 +100,10 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
       providers: { openai: { apiKey: 'sk-page', apiBase: model.openaiBase } },
       gateway: { port },
     });
-    [gateway, browser] = await Promise.all([home.start(SET), launchChromium()]);
+    gateway = await home.start(SET);
   });
 
   afterAll(async () => {
-    await browser?.close();
     await home?.[Symbol.asyncDispose]();
     await model?.[Symbol.asyncDispose]();
   });
@@ -122,8 +117,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
 
   const api = (...call: ApiCall) => callApi(gateway, ...call);
 
-  const open = (options?: BrowserContextOptions) =>
-    openConsole(browser, gateway, '#/schedules', options);
+  const open = (options?: BrowserContextOptions) => openConsole(gateway, '#/schedules', options);
 
   const press = (page: Page, name: string, within = '.view') =>
     page.locator(within).getByRole('button', { name, exact: true }).click();
@@ -234,7 +228,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     });
     const { id } = (await api('/api/v1/schedules')).body.jobs[0];
     await api(`/api/v1/schedules/${id}/disable`, {});
-    const fitsIn = fitsEachScreen.bind(undefined, browser, gateway, '#/schedules');
+    const fitsIn = fitsEachScreen.bind(undefined, gateway, '#/schedules');
     await fitsIn('schedules-list', async (page) => {
       await page.waitForSelector('[data-job]');
       await press(page, 'Other hours on some days', '[aria-label="Quiet hours"]');
@@ -369,7 +363,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
       await mkdir(join(home.path, 'workspace', folder), { recursive: true });
       await writeFile(join(home.path, 'workspace', folder, 'sum.yaml'), text);
     }
-    await using rig = await openConsole(browser, gateway, '#/schedules');
+    await using rig = await openConsole(gateway, '#/schedules');
     const { page, problems } = rig;
     await page.click('.tabs >> text=Runs');
     await page.waitForSelector('text=Nothing is running');
@@ -407,7 +401,7 @@ describe.skipIf(absent !== undefined)('schedules on the web page', () => {
     expect(await stop(named('Nest')?.id ?? '')).toBe(409);
     const audit = await nanobot('audit', 'show', '--json');
     expect(audit).toContain(`kill ${named('Nest')?.id}`);
-    await fitsEachScreen(browser, gateway, '#/runs', 'runs', async (opened) => {
+    await fitsEachScreen(gateway, '#/runs', 'runs', async (opened) => {
       await opened.waitForSelector('.branches h3 >> text=Line 1');
       for (const text of await opened.locator('.branch summary').all()) await text.click();
     });

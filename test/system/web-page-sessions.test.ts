@@ -1,70 +1,44 @@
 // The inbox of the web page: conversations of all channels, live; one with its tool calls, costs and the
 // life of its messages; search; hostile contents; a gateway that is killed and started again.
 
-import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import {
   messageTrace,
   sessionList,
   sessionTurns,
 } from '../../src/features/conversations/rules/views.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import {
-  type ApiCall,
-  callApi,
+  consoleWorld,
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   networkIsBack,
-  openConsole,
 } from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the inbox of the web page (${absent})`);
 
 const ADA = 1001;
 const WRITTEN = `Ada ${HOSTILE}`;
 
-describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
-
-  beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      respond: ({ lastUserText, toolResults }) =>
-        lastUserText.includes('read it') && toolResults.length === 0
-          ? { toolCalls: [{ name: 'read_file', arguments: { path: 'notes.md' } }] }
-          : { chunks: [`You said: ${lastUserText}`] },
-      config: {
-        gateway: { port },
-        models: { prices: [{ model: 'openai/sim-1', input: 1000, cached: 1000, output: 2000 }] },
-      },
-      files: { 'notes.md': `Notes ${HOSTILE}` },
-      pair: { [ADA]: 'owner' },
-    });
-    browser = await launchChromium();
+describeInChromium('the inbox of the web page', () => {
+  const { world, api, open } = consoleWorld({
+    respond: ({ lastUserText, toolResults }) =>
+      lastUserText.includes('read it') && toolResults.length === 0
+        ? { toolCalls: [{ name: 'read_file', arguments: { path: 'notes.md' } }] }
+        : { chunks: [`You said: ${lastUserText}`] },
+    config: {
+      models: { prices: [{ model: 'openai/sim-1', input: 1000, cached: 1000, output: 2000 }] },
+    },
+    files: { 'notes.md': `Notes ${HOSTILE}` },
+    pair: { [ADA]: 'owner' },
   });
-
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
-
-  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
-
-  const open = (hash: string, options?: BrowserContextOptions) =>
-    openConsole(browser, world.gateway, hash, options);
 
   it('shows a conversation as it happens, with its tools, costs and the life of a message', async () => {
     await using rig = await open('#/sessions');
     const { page, problems } = rig;
     await page.waitForSelector('text=No conversations yet');
-    world.telegram.say(ADA, `Please read it ${WRITTEN}`);
-    await world.hears(ADA, /^You said/);
+    world().telegram.say(ADA, `Please read it ${WRITTEN}`);
+    await world().hears(ADA, /^You said/);
     await page.click('.rows a >> text=telegram:1001');
     await page.waitForSelector('.spoken.agent >> text=You said');
     expect(page.url()).toContain('#/sessions/telegram%3A1001');
@@ -74,7 +48,7 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     expect(await page.innerText('.tool-call pre >> nth=0')).toContain('"path": "notes.md"');
     expect(await page.innerText('.tool-call pre >> nth=1')).toContain(`Notes ${HOSTILE}`);
     // It is read once, when it is opened.
-    await world.hasNo('outbound');
+    await world().hasNo('outbound');
     await page.click('summary >> text=What happened');
     await page.waitForSelector('.life >> text=Message: it was saved to disk');
     await page.waitForSelector('.life >> text=Answer: it was delivered');
@@ -89,9 +63,9 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
       'Waited to be sent',
       'Sent and confirmed',
     ]);
-    world.telegram.say(ADA, 'And now?');
+    world().telegram.say(ADA, 'And now?');
     await page.waitForSelector('.spoken.agent >> text=You said: And now?');
-    world.telegram.say(ADA, 'Is **this** drawn?');
+    world().telegram.say(ADA, 'Is **this** drawn?');
     await page.waitForSelector('.spoken.agent strong >> text=this');
     await page.waitForSelector('.spoken.person >> text=Is **this** drawn?');
     await page.goBack();
@@ -124,8 +98,8 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
 
   it('shows earlier messages, and goes on after the gateway was killed', async () => {
     for (const n of Array.from({ length: 35 }, (_, index) => index)) {
-      world.telegram.say(ADA, `number ${n}!`);
-      await world.hears(ADA, new RegExp(`You said: number ${n}!`));
+      world().telegram.say(ADA, `number ${n}!`);
+      await world().hears(ADA, new RegExp(`You said: number ${n}!`));
     }
     await using rig = await open(`#/sessions/telegram:${ADA}`);
     const { page } = rig;
@@ -136,27 +110,27 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
     await expect.poll(() => page.locator('.turn').count()).toBe(38);
     // Code that is missing then would make the page load itself again.
     await page.waitForSelector('#text', { state: 'attached' });
-    await world.gateway.kill();
+    await world().gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
-    await world.start();
+    await world().start();
     await networkIsBack(page);
-    world.telegram.say(ADA, 'after the start');
+    world().telegram.say(ADA, 'after the start');
     await page.waitForSelector('text=You said: after the start');
     await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
     await expect.poll(() => page.locator('.turn').count()).toBe(39);
   });
 
   it('shows what was said before the conversation began anew', async () => {
-    await world.asks(ADA, '/new', /new/i);
+    await world().asks(ADA, '/new', /new/i);
     await using rig = await open(`#/sessions/telegram:${ADA}`);
     const { page } = rig;
     await page.waitForSelector('text=Nothing was said since this conversation began anew.');
     await page.click('text=Show what was said before /new');
     await page.waitForSelector('.spoken >> text=after the start');
     await page.waitForSelector('.reset >> text=Began anew');
-    const heard = world.texts(ADA).length;
-    world.telegram.say(ADA, 'a new beginning');
-    await world.hears(ADA, /a new beginning/, heard);
+    const heard = world().texts(ADA).length;
+    world().telegram.say(ADA, 'a new beginning');
+    await world().hears(ADA, /a new beginning/, heard);
     await page.waitForSelector('.turn:last-child >> text=You said: a new beginning');
     await page.click('text=Show earlier messages');
     await page.waitForSelector('.spoken >> text=Please read it');
@@ -165,13 +139,13 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
   it('keeps an answer that was asked for again, or taken back, folded in its place', async () => {
     await using rig = await open('#/sessions');
     const { page } = rig;
-    await page.goto(`${world.gateway.address}/#redone`);
+    await page.goto(`${world().gateway.address}/#redone`);
     await page.fill('#text', 'What is it?');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Answer again' }).click();
     await page.waitForSelector('details.replaced');
     await page.waitForSelector('.said .agent:not(.replaced *) >> text=You said: What is it?');
-    await page.goto(`${world.gateway.address}/#/sessions/web:redone`);
+    await page.goto(`${world().gateway.address}/#/sessions/web:redone`);
     await page.waitForSelector('.turn > .spoken.agent >> text=You said: What is it?');
     await expect.poll(() => page.locator('.turn').count()).toBe(2);
     const earlier = page.locator('.turn > .undone');
@@ -182,10 +156,10 @@ describe.skipIf(absent !== undefined)('the inbox of the web page', () => {
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    const heard = world.texts(ADA).length;
-    world.telegram.say(ADA, `Please read it ${LONG_WORD}`);
-    await world.hears(ADA, /^You said/, heard);
-    const fitsIn = fitsEachScreen.bind(undefined, browser, world.gateway);
+    const heard = world().texts(ADA).length;
+    world().telegram.say(ADA, `Please read it ${LONG_WORD}`);
+    await world().hears(ADA, /^You said/, heard);
+    const fitsIn = fitsEachScreen.bind(undefined, world().gateway);
     await fitsIn('#/sessions', 'sessions-list', async (page) => {
       await page.waitForSelector('.rows a');
     });

@@ -7,10 +7,10 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BrowserContextOptions } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import {
   type ApiCall,
   callApi,
@@ -26,9 +26,6 @@ import { type McpOAuthServer, startMcpOAuthServer } from '../support/mcp-oauth-s
 import { readSvgQr } from '../support/qr-reader.ts';
 import { startVoiceServer, VOICE_KEY, type VoiceServer } from '../support/voice-server.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the setup on the web page (${absent})`);
 
 const ADA = 1001;
 const KEY = 'sk-right-key-of-this-test-1';
@@ -57,8 +54,7 @@ async function startSearchServer() {
   };
 }
 
-describe.skipIf(absent !== undefined)('the setup on the web page', () => {
-  let browser: Browser;
+describeInChromium('the setup on the web page', () => {
   let telegram: BotApi;
   let model: LlmServer;
   let voice: VoiceServer;
@@ -82,19 +78,16 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
       tools: { web: { search: { addresses: { tavily: search.address } } } },
     });
     gateway = await home.start();
-    browser = await launchChromium();
   });
 
   afterAll(async () => {
-    await browser?.close();
     await home?.[Symbol.asyncDispose]();
     await Promise.all([model, voice, search, hosted].map((one) => one?.[Symbol.asyncDispose]()));
     await telegram?.[Symbol.asyncDispose]();
   });
 
   const api = (...call: ApiCall) => callApi(gateway, ...call);
-  const open = (options?: BrowserContextOptions) =>
-    openConsole(browser, gateway, '#/setup', options);
+  const open = (options?: BrowserContextOptions) => openConsole(gateway, '#/setup', options);
   const configured = () => readFile(join(home.path, 'config.json'), 'utf8');
 
   it('connects a model with its key: refused keys are said and not saved', async () => {
@@ -317,7 +310,7 @@ describe.skipIf(absent !== undefined)('the setup on the web page', () => {
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    await fitsEachScreen(browser, gateway, '#/setup', 'setup', async (page) => {
+    await fitsEachScreen(gateway, '#/setup', 'setup', async (page) => {
       await page.click('text=Connect another model');
       await page.waitForSelector('form[aria-label="A provider, with an API key"]');
       const lark = page.locator('[data-channel="lark"]');

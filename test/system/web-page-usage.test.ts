@@ -3,25 +3,17 @@
 
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { usageReport, usageToday } from '../../src/features/spending/rules/usage.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import {
-  type ApiCall,
-  callApi,
+  consoleWorld,
   fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   networkIsBack,
-  openConsole,
 } from '../support/console-page.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 import { eventually } from '../support/web-page.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the usage page (${absent})`);
 
 const VIEWS = [
   ...['sessions', 'schedules', 'runs', 'memory', 'people', 'usage', 'operations', 'setup'],
@@ -58,41 +50,23 @@ const EXPECTED_STOPS = `(() => {
 const ADA = 1001;
 const LIMIT = 500;
 
-describe.skipIf(absent !== undefined)('the usage page', () => {
-  let browser: Browser;
-  let world: TelegramWorld;
-
-  beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    world = await startTelegramWorld({
-      respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
-      config: {
-        gateway: { port },
-        models: { prices: [{ model: 'openai/sim-1', input: 1000, cached: 1000, output: 2000 }] },
-        limits: { budget: { totalMoneyPerDay: LIMIT } },
-      },
-      pair: { [ADA]: 'owner' },
-    });
-    browser = await launchChromium();
+describeInChromium('the usage page', () => {
+  const { world, api, open } = consoleWorld({
+    respond: ({ lastUserText }) => ({ chunks: [`You said: ${lastUserText}`] }),
+    config: {
+      models: { prices: [{ model: 'openai/sim-1', input: 1000, cached: 1000, output: 2000 }] },
+      limits: { budget: { totalMoneyPerDay: LIMIT } },
+    },
+    pair: { [ADA]: 'owner' },
   });
-
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
-
-  const api = (...call: ApiCall) => callApi(world.gateway, ...call);
-
-  const open = (hash: string, options?: BrowserContextOptions) =>
-    openConsole(browser, world.gateway, hash, options);
 
   it('shows what an answer cost, what is left of the budget, and how fast it was, live', async () => {
     await using rig = await open('#/usage');
     const { page, problems } = rig;
     await page.waitForSelector('text=No model was used in the last 30 days');
     await page.waitForSelector('text=500.00 USD of 500.00 USD left');
-    world.telegram.say(ADA, 'What is the time?');
-    await world.hears(ADA, /^You said/);
+    world().telegram.say(ADA, 'What is the time?');
+    await world().hears(ADA, /^You said/);
     await page.waitForSelector('section[aria-label="Models"] th >> text=openai/sim-1');
     await page.waitForSelector('section[aria-label="Channels"] th >> text=telegram');
     await page.waitForSelector('section[aria-label="People"] th >> text=1001');
@@ -122,12 +96,12 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
     await using rig = await open('#/usage');
     const { page } = rig;
     await page.waitForSelector('.chart canvas');
-    await world.gateway.kill();
+    await world().gateway.kill();
     await page.waitForSelector('[role="alert"] >> text=Connection lost');
-    await world.restart();
+    await world().restart();
     await networkIsBack(page);
-    world.telegram.say(ADA, 'And now?');
-    await world.hears(ADA, /And now/);
+    world().telegram.say(ADA, 'And now?');
+    await world().hears(ADA, /And now/);
     await page.waitForSelector('section[aria-label="Models"] td >> text="2"');
     await eventually(async () => expect(await page.isHidden('.view-problem')).toBe(true));
   });
@@ -136,10 +110,10 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
     const line = { timestamp: new Date().toISOString(), status: 'ok', elapsed_ms: 12_345 };
     for (const model of [HOSTILE, LONG_WORD]) {
       const call = { ...line, model, session: `${model}:1`, prompt_tokens: 9_999_999_999 };
-      appendFileSync(join(world.home.path, 'metrics.jsonl'), `${JSON.stringify(call)}\n`);
+      appendFileSync(join(world().home.path, 'metrics.jsonl'), `${JSON.stringify(call)}\n`);
     }
-    appendFileSync(join(world.home.path, 'metrics.jsonl'), 'no JSON\n{}\n');
-    await fitsEachScreen(browser, world.gateway, '#/usage', 'usage', async (page) => {
+    appendFileSync(join(world().home.path, 'metrics.jsonl'), 'no JSON\n{}\n');
+    await fitsEachScreen(world().gateway, '#/usage', 'usage', async (page) => {
       await page.waitForSelector('.chart canvas');
       await page.click('summary >> text=Figures');
       expect(await page.innerText('section[aria-label="Models"]')).toContain(HOSTILE);
@@ -150,7 +124,7 @@ describe.skipIf(absent !== undefined)('the usage page', () => {
     await using rig = await open('#/usage');
     const { page } = rig;
     for (const view of VIEWS) {
-      await page.goto(`${world.gateway.address}/#/${view}`);
+      await page.goto(`${world().gateway.address}/#/${view}`);
       await page.waitForSelector(SHOWN);
       // Parts of a view that arrive late add stops, and the walk begins again.
       const walk = async () => {

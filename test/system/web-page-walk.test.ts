@@ -8,12 +8,9 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { startBotApi } from '../support/bot-api.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { chromium, describeInChromium } from '../support/chromium.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
-
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the walk by browser alone (${absent})`);
 
 const ADA = 1001;
 const GUIDE = join(import.meta.dirname, '../../docs/get-started.md');
@@ -42,9 +39,8 @@ async function takePictures(page: Page): Promise<void> {
   await take('schedules', 'console-phone', { width: 390, height: 760 });
 }
 
-it.skipIf(absent !== undefined)(
-  'model, Telegram, a reminder, the cost and a back-up need no shell, and as many clicks as the guide says',
-  async () => {
+describeInChromium('the walk by browser alone', () => {
+  it('model, Telegram, a reminder, the cost and a back-up need no shell, and as many clicks as the guide says', async () => {
     await using telegram = await startBotApi();
     await using model = await startLlmServer({ respond: () => say('Hello Ada') });
     // Only where the simulated services are.
@@ -55,8 +51,7 @@ it.skipIf(absent !== undefined)(
     });
     const gateway = await home.start();
     const backups = await mkdtemp(join(tmpdir(), 'nanobot-walk-'));
-    const browser = await launchChromium();
-    const page = await browser.newPage();
+    const page = await chromium().newPage();
     let clicks = 0;
     const click = async (selector: string) => {
       clicks += 1;
@@ -111,10 +106,10 @@ it.skipIf(absent !== undefined)(
       await page.waitForSelector('summary >> text=/Kept: 1/');
       await takePictures(page);
     } finally {
-      await browser.close();
+      await page.close();
       await rm(backups, { recursive: true, force: true });
     }
     expect(telegram.violations).toEqual([]);
     expect(readFileSync(GUIDE, 'utf8')).toContain(`${clicks} clicks`);
-  },
-);
+  });
+});

@@ -1,9 +1,9 @@
 // Linking WhatsApp on the web page: the real program, a real browser, and the simulated server with
 // the phone that scans what the browser shows.
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { chromium, describeInChromium } from '../support/chromium.ts';
 import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { readSvgQr } from '../support/qr-reader.ts';
 import { eventually } from '../support/web-page.ts';
@@ -11,23 +11,17 @@ import type { WhatsAppServer } from '../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../support/whatsapp-server/server.ts';
 import { trustVariables } from '../support/whatsapp-server/trust.ts';
 
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: linking WhatsApp on the web page (${absent})`);
-
 const CARD = '[data-channel="whatsapp"]';
 const LINK = `${CARD} button:text-is("Link")`;
 
-describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => {
-  let browser: Browser;
+describeInChromium('linking WhatsApp on the web page', () => {
   let server: WhatsAppServer;
 
   beforeAll(async () => {
-    browser = await launchChromium();
     server = await startWhatsAppServer();
   });
 
   afterAll(async () => {
-    await browser?.close();
     await server?.[Symbol.asyncDispose]();
   });
 
@@ -39,7 +33,7 @@ describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => 
 
   async function openLogin(home: TestHome): Promise<Page> {
     const gateway = await home.start(trustVariables(server));
-    const page = await browser.newPage();
+    const page = await chromium().newPage();
     await page.goto(gateway.link);
     await page.waitForSelector('.welcome');
     await page.goto(`${gateway.address}/#/setup`);

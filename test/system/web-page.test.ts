@@ -1,30 +1,16 @@
 // The web page in a real browser: what a person sees and does.
 
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { runningTool } from '../channels/local/local-rig.ts';
-import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
+import { describeInChromium } from '../support/chromium.ts';
 import { networkIsBack } from '../support/console-page.ts';
 import { eventually, openPage } from '../support/web-page.ts';
 
-const absent = chromiumAbsent();
-if (absent !== undefined) console.log(`skipped: the web page (${absent})`);
-
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
-describe.skipIf(absent !== undefined)('the web page', () => {
-  let browser: Browser;
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-  });
-
+describeInChromium('the web page', () => {
   it('sends with Enter, begins a line with Shift+Enter, and shows the answer as Markdown', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.page.fill('#text', 'first line');
     await rig.page.press('#text', 'Shift+Enter');
     await rig.page.keyboard.type('second line');
@@ -40,7 +26,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('shows the answer while it grows, what the agent does, and stops it with Esc', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.say('question');
     await rig.showsMessages('question');
     await rig.page.waitForSelector('.waiting .dots');
@@ -66,7 +52,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('changes nothing but the answer that grows, and keeps a step open when it is complete', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const { page } = rig;
     await rig.answer('web:a#1', 'An **older** answer');
     await rig.showsMessages('An older answer');
@@ -89,7 +75,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('keeps the steps of an answer, what was stopped and what waits for approval over a reload', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.say('question');
     await rig.showsMessages('question');
     const done = { ...runningTool('read_file'), detail: 'notes.md', status: 'ok' } as const;
@@ -126,7 +112,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('writes each paragraph in the direction of its script, and code from the left', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.say('مرحبا');
     await rig.answer('web:a#1', 'שלום\n\n- אחד\n\n> ציטוט\n\nEnglish\n\n```\nשלום\n```');
     await rig.page.waitForSelector('.agent pre');
@@ -141,7 +127,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('shows what an answer was when it is withdrawn and begun again', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     rig.show('web:a#1', 'A first try that');
     await rig.page.waitForSelector('.live >> text=A first try');
     rig.show('web:a#1', 'A second', { notice: 'The model is asked again.' });
@@ -150,7 +136,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('goes on in the middle of an answer after the connection was lost', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.say('question');
     await rig.showsMessages('question');
     rig.show('web:a#1', 'The answer is ');
@@ -168,7 +154,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('forgets a turn that ended while the connection was lost', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     rig.show('web:a#1', 'Never finished');
     await rig.page.waitForSelector('.live >> text=Never finished');
     await rig.proxy.set({ kind: 'refuse' });
@@ -178,7 +164,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('keeps a message that could not be sent, over a reload too, and sends it once', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.say('already there');
     await rig.showsMessages('already there');
     await rig.page.route('**/messages', (route) => route.abort());
@@ -193,7 +179,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('sends once what arrived although its confirmation was lost', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     let lost = 0;
     await rig.page.route('**/messages', async (route) => {
       if (lost > 0) return route.continue();
@@ -213,7 +199,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('waits with a message while the gateway has no room, and tells so', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     rig.http.host.isFull = true;
     await rig.say('patient');
     await rig.page.waitForSelector('.unsent >> text=Too many messages are waiting');
@@ -224,7 +210,6 @@ describe.skipIf(absent !== undefined)('the web page', () => {
 
   it('lists the chats, opens one, begins a new one, and shows long ones by and by', async () => {
     await using rig = await openPage({
-      browser,
       chat: 'long',
       async prepare(http) {
         for (const chat of ['other', ...Array.from({ length: 230 }, () => 'long')]) {
@@ -252,10 +237,10 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('tells which model answers, and how to connect one when it is the demo', async () => {
-    await using real = await openPage({ browser, model: 'anthropic/claude' });
+    await using real = await openPage({ model: 'anthropic/claude' });
     await real.page.waitForSelector('.welcome >> text=anthropic/claude');
     expect(await real.page.locator('.notice').count()).toBe(0);
-    await using demo = await openPage({ browser, model: 'demo/demo' });
+    await using demo = await openPage({ model: 'demo/demo' });
     await demo.page.waitForSelector('.notice >> text=not an AI model');
     await demo.page.click('.ideas >> text=what time is it');
     await demo.http.host.until((host) => host.texts().includes('what time is it'));
@@ -264,7 +249,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('asks for the setup once when it is opened, for the model and the navigation', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.page.goto('about:blank');
     const asked: string[] = [];
     rig.page.on('request', (request) => asked.push(new URL(request.url()).pathname));
@@ -277,7 +262,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('colours code and draws formulas, with chunks that are loaded then, and leaves money as text', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     const { page } = rig;
     const chunks = () =>
       page.evaluate(
@@ -315,7 +300,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('works on a phone: no sideways scrolling, the list of chats as a drawer', async () => {
-    await using rig = await openPage({ browser, context: PHONE });
+    await using rig = await openPage({ context: PHONE });
     await rig.say('x'.repeat(200));
     await rig.answer(
       'web:a#1',
@@ -334,7 +319,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('can be used with the keyboard alone', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.page.waitForSelector('.welcome');
     // The first stop of the Tab key.
     await rig.page.focus('body :is(a, button):first-child');
@@ -350,7 +335,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
   });
 
   it('leaves whoever reads further up where they are, and offers the way down', async () => {
-    await using rig = await openPage({ browser });
+    await using rig = await openPage();
     await rig.answer('web:a#1', 'line\n\n'.repeat(80));
     // It is followed to its end first.
     const position = () => rig.page.evaluate('document.getElementById("scroll").scrollTop');
