@@ -4,23 +4,21 @@
 import { existsSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
-import { AGENT, mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
+import { mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+import { mailboxAt } from '../support/mailbox-config.ts';
 import { laterBy } from '../support/shifted-clock.ts';
-
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: kill -9 with mail in flight (${absent})`);
 
 const ANSWER_TIMEOUT_MS = 60_000;
 /** So long a mail of which it is not known whether it was taken is looked for, and then sent again. */
 const IN_DOUBT_MS = 10 * 60_000;
 const CHAT = 901;
 
-describe.skipIf(absent !== undefined)('kill -9 with mail and Telegram in flight', () => {
+describeWithMail('kill -9 with mail and Telegram in flight', () => {
   let servers: MailServers;
   let telegram: BotApi;
   let model: LlmServer;
@@ -28,9 +26,7 @@ describe.skipIf(absent !== undefined)('kill -9 with mail and Telegram in flight'
   let gateway: GatewayProcess;
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
     telegram = await startBotApi();
     model = await startLlmServer({ respond: echo });
     home = await makeTestHome({
@@ -47,15 +43,7 @@ describe.skipIf(absent !== undefined)('kill -9 with mail and Telegram in flight'
           allowFrom: ['*'],
         },
         email: {
-          enabled: true,
-          imapHost: '127.0.0.1',
-          imapPort: servers.imapPort,
-          imapSecurity: 'none',
-          smtpHost: '127.0.0.1',
-          smtpPort: servers.smtpPort,
-          smtpSecurity: 'none',
-          username: AGENT,
-          password: servers.password,
+          ...mailboxAt(servers),
           allowFrom: ['*'],
           acceptUnverified: true,
           pollSecs: 5,

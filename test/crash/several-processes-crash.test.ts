@@ -9,7 +9,8 @@ import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { isFullCampaign } from '../support/campaign.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
-import { AGENT, mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+import { mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+import { mailboxAt } from '../support/mailbox-config.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import {
   type Member,
@@ -55,9 +56,7 @@ beforeAll(async () => {
   telegram = await startBotApi();
   whatsapp = await startWhatsAppServer();
   phone = await whatsapp.phone();
-  const started = await startMailServers();
-  if ('absent' in started) throw new Error(started.absent);
-  mail = started;
+  mail = await startMailServers();
   model = await startLlmServer({
     respond: (request) => ({ ...echo(request), gate: delay(THINKING_MS) }),
   });
@@ -76,10 +75,8 @@ beforeAll(async () => {
         pacing: { chatPerMinute: 1000, accountPerMinute: 1000, minGapMs: 0, maxGapMs: 0 },
       },
       email: {
-        ...{ enabled: true, imapHost: '127.0.0.1', imapPort: mail.imapPort, imapSecurity: 'none' },
-        ...{ smtpHost: '127.0.0.1', smtpPort: mail.smtpPort, smtpSecurity: 'none' },
-        ...{ username: AGENT, password: mail.password, allowFrom: ['*'] },
-        ...{ acceptUnverified: true, pollSecs: 5 },
+        ...mailboxAt(mail),
+        ...{ allowFrom: ['*'], acceptUnverified: true, pollSecs: 5 },
         limits: { perHour: 0, unprovenPerDay: 0, unprovenDomainPerHour: 5000 },
       },
     },

@@ -16,6 +16,7 @@ import { startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome } from '../support/gateway-process.ts';
 import { type LlmReply, type LlmRequest, startLlmServer } from '../support/llm-server.ts';
 import { startMailBox } from '../support/mail-box.ts';
+import { AGENT, mailboxAt } from '../support/mailbox-config.ts';
 import { linkByQr } from '../support/whatsapp-gateway.ts';
 import { startWhatsAppServer } from '../support/whatsapp-server/server.ts';
 import { trustVariables } from '../support/whatsapp-server/trust.ts';
@@ -23,7 +24,6 @@ import { shiftDate, shiftOption } from './shifted-date.ts';
 
 const OUT = process.argv[2] ?? '';
 const DAYS = [13, 14, 15].map((day) => Date.UTC(2026, 0, day, 12));
-const AGENT = 'agent@nanobot.test';
 const OWNER = 700;
 /** Is asked a question. */
 const MIA = 701;
@@ -109,9 +109,8 @@ await using home = await makeTestHome({
       pacing: { chatPerMinute: 1000, accountPerMinute: 1000, minGapMs: 0, maxGapMs: 0 },
     },
     email: {
-      ...{ enabled: true, username: AGENT, password: 'secret-of-the-box', bridge: 'unlisted' },
-      ...{ imapHost: '127.0.0.1', imapPort: box.imapPort, imapSecurity: 'none' },
-      ...{ smtpHost: '127.0.0.1', smtpPort: box.smtpPort, smtpSecurity: 'none' },
+      ...mailboxAt(box),
+      bridge: 'unlisted',
     },
   },
 });

@@ -25,6 +25,7 @@ import { isFullCampaign } from '../support/campaign.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { type MailBox, startMailBox } from '../support/mail-box.ts';
+import { mailboxAt } from '../support/mailbox-config.ts';
 import { createObedientModel, KNOWN, orderOf } from '../support/obedient-model.ts';
 import {
   ALL_ORDERS,
@@ -139,9 +140,8 @@ function campaignOf(first: number) {
           groups: everyCase.map((n) => String(GROUP - n)),
         },
         email: {
-          ...{ enabled: true, imapHost: '127.0.0.1', imapPort: box.imapPort, imapSecurity: 'none' },
-          ...{ smtpHost: '127.0.0.1', smtpPort: box.smtpPort, smtpSecurity: 'none' },
-          ...{ username: 'agent@nanobot.test', password: 'x', authservId: 'mx.test', pollSecs: 5 },
+          ...mailboxAt(box),
+          ...{ authservId: 'mx.test', pollSecs: 5 },
         },
       },
       tools: {

@@ -14,7 +14,8 @@ import { admit } from '../../src/kernel/access/admission.ts';
 import { channelName, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { watchStretches } from '../support/cpu-time.ts';
-import { AGENT, signingKey, testLookup } from '../support/mail-servers-host.ts';
+import { signingKey, testLookup } from '../support/mail-servers-host.ts';
+import { AGENT } from '../support/mailbox-config.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import {
   bombSamples,

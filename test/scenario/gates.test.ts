@@ -6,11 +6,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, expect, it } from 'vitest';
 import { startMailBox } from '../support/mail-box.ts';
+import { AGENT, mailboxAt } from '../support/mailbox-config.ts';
 import { laterBy } from '../support/shifted-clock.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 700;
-const AGENT = 'agent@nanobot.test';
 
 let page = '<p>Sold out.</p>';
 let visits = 0;
@@ -39,9 +39,8 @@ const world = await startTelegramWorld({
     tools: { web: { allowPrivateHosts: [host] } },
     channels: {
       email: {
-        ...{ enabled: true, username: AGENT, password: 'secret-of-the-box', pollSecs: 5 },
-        ...{ imapHost: '127.0.0.1', imapPort: box.imapPort, imapSecurity: 'none' },
-        ...{ smtpHost: '127.0.0.1', smtpPort: box.smtpPort, smtpSecurity: 'none' },
+        ...mailboxAt(box),
+        pollSecs: 5,
         ...{ allowFrom: [], strangers: 'closed' },
       },
     },

@@ -6,6 +6,7 @@ import { link, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { startMailBox } from '../support/mail-box.ts';
+import { mailboxAt } from '../support/mailbox-config.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 700;
@@ -27,9 +28,7 @@ const world = await startTelegramWorld({
     tools: { send: { email: 'first_contact' } },
     channels: {
       email: {
-        ...{ enabled: true, username: 'agent@nanobot.test', password: 'secret-of-the-box' },
-        ...{ imapHost: '127.0.0.1', imapPort: box.imapPort, imapSecurity: 'none' },
-        ...{ smtpHost: '127.0.0.1', smtpPort: box.smtpPort, smtpSecurity: 'none' },
+        ...mailboxAt(box),
         ...{ allowFrom: [], strangers: 'closed' },
       },
     },

@@ -9,10 +9,10 @@ import { callApi } from '../support/console-page.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { type MailBox, startMailBox } from '../support/mail-box.ts';
+import { AGENT, mailboxAt } from '../support/mailbox-config.ts';
 import { hasNone } from '../support/queue-states.ts';
 import { laterBy } from '../support/shifted-clock.ts';
 
-const AGENT = 'agent@nanobot.test';
 const ANNA = 'anna@person.test';
 const SERVER = 'mx.nanobot.test';
 const WAIT = { timeout: 45_000, interval: 50 };
@@ -35,15 +35,7 @@ const configWith = (limits: MailLimits): ConfigInput => ({
   providers: { openai: { apiKey: 'sk-mail-limits', apiBase: model.openaiBase } },
   channels: {
     email: {
-      enabled: true,
-      imapHost: '127.0.0.1',
-      imapPort: box.imapPort,
-      imapSecurity: 'none',
-      smtpHost: '127.0.0.1',
-      smtpPort: box.smtpPort,
-      smtpSecurity: 'none',
-      username: AGENT,
-      password: 'secret-of-the-box',
+      ...mailboxAt(box),
       allowFrom: [ANNA],
       authservId: SERVER,
       pollSecs: 5,

@@ -21,6 +21,7 @@ import type { LarkChat } from '../support/lark-server/contract.ts';
 import { startLarkServer } from '../support/lark-server/server.ts';
 import { echo, startLlmServer } from '../support/llm-server.ts';
 import { startMailBox } from '../support/mail-box.ts';
+import { AGENT, mailboxAt } from '../support/mailbox-config.ts';
 import { startWhatsAppWorld } from '../support/whatsapp-gateway.ts';
 
 const WAIT_MS = 45_000;
@@ -147,7 +148,6 @@ describe('an answer that Lark refuses for good', () => {
 });
 
 describe('an answer that the mail server refuses for good', () => {
-  const AGENT = 'agent@nanobot.test';
   const SERVER = 'mx.nanobot.test';
 
   it(
@@ -156,15 +156,7 @@ describe('an answer that the mail server refuses for good', () => {
       const box = stack.use(await startMailBox());
       const { home, gateway } = await startHome({
         email: {
-          enabled: true,
-          imapHost: '127.0.0.1',
-          imapPort: box.imapPort,
-          imapSecurity: 'none',
-          smtpHost: '127.0.0.1',
-          smtpPort: box.smtpPort,
-          smtpSecurity: 'none',
-          username: AGENT,
-          password: 'secret-of-the-box',
+          ...mailboxAt(box),
           allowFrom: ['anna@person.test', 'ben@person.test'],
           authservId: SERVER,
           pollSecs: 5,

@@ -14,6 +14,7 @@ import type { SentFile } from '../support/bot-api.ts';
 import type { SeenMessage } from '../support/bot-api-ledger.ts';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
 import { startMailBox } from '../support/mail-box.ts';
+import { mailboxAt } from '../support/mailbox-config.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = { id: 700, first_name: 'Olga' };
@@ -69,10 +70,7 @@ async function openWorld(approvals: Approvals, exec: Exec = {}, groups: Groups =
     config: {
       channels: {
         email: {
-          ...{ enabled: true, imapHost: '127.0.0.1', imapSecurity: 'none' },
-          ...{ smtpHost: '127.0.0.1', smtpSecurity: 'none' },
-          ...{ imapPort: mailBox.imapPort, smtpPort: mailBox.smtpPort },
-          ...{ username: 'agent@nanobot.test', password: 'password-of-the-week' },
+          ...mailboxAt(mailBox),
           allowFrom: ['anna@person.test'],
         },
       },

@@ -18,9 +18,9 @@ import {
 import type { InboundMessage, OutboundMessage } from '../../src/kernel/message/message.ts';
 import { type Clock, systemClock } from '../../src/lib/time/clock.ts';
 import type { MailServers } from './mail-servers.ts';
+import { AGENT } from './mailbox-config.ts';
 import type { MemoryHost } from './memory-host.ts';
 
-export const AGENT = 'agent@nanobot.test';
 const SIGNED_DOMAIN = 'person.test';
 const WAIT_MS = 45_000;
 const MAX_HASTY_WAIT_MS = 200;

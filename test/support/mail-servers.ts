@@ -1,6 +1,6 @@
 // Real Dovecot and Postfix for the system tests, as children of the test on loopback ports, with
-// their whole state in a temporary folder. Where Debian's packages are missing the reason is
-// returned, so that the tests can be reported as skipped by name.
+// their whole state in a temporary folder. Where Debian's packages are missing the tests are skipped by
+// name.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,6 +9,7 @@ import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from '
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { describe } from 'vitest';
 import { freePorts } from './free-ports.ts';
 import {
   dovecotConfig,
@@ -50,11 +51,16 @@ export function mailServersAbsent(): string | undefined {
   return undefined;
 }
 
+/** Tests with mail servers; skipped by name where they cannot run. */
+export function describeWithMail(about: string, tests: () => void): void {
+  const absent = mailServersAbsent();
+  if (absent !== undefined) console.log(`skipped: ${about} (${absent})`);
+  describe.skipIf(absent !== undefined)(about, tests);
+}
+
 export async function startMailServers(
   options: Pick<MailServerPlan, 'introspectionUrl'> = {},
-): Promise<MailServers | { readonly absent: string }> {
-  const absent = mailServersAbsent();
-  if (absent !== undefined) return { absent };
+): Promise<MailServers> {
   const plan = await makePlan(options);
   const { root } = plan;
   let dovecot = await startDovecot(plan);

@@ -1,21 +1,20 @@
 // An owner asks by Telegram for a mail, presses Send below it, and it lies in the mailbox of whom it is
 // for: once, under its subject. The whole program between a Bot API and a real mail server.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
-import { AGENT, mailsIn } from '../support/mail-servers-host.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
+import { mailsIn } from '../support/mail-servers-host.ts';
+import { mailboxAt } from '../support/mailbox-config.ts';
 
 const WAIT_MS = 45_000;
 const OWNER = 900;
 const ANNA = 'draft-anna@person.test';
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: drafts of mails (${absent})`);
 
-describe.skipIf(absent !== undefined)('a mail that an owner asks for by Telegram', () => {
+describeWithMail('a mail that an owner asks for by Telegram', () => {
   let servers: MailServers;
   let telegram: BotApi;
   let model: LlmServer;
@@ -32,9 +31,7 @@ describe.skipIf(absent !== undefined)('a mail that an owner asks for by Telegram
     );
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
     telegram = await startBotApi();
     model = await startLlmServer({
       respond({ lastUserText, toolResults }) {
@@ -44,7 +41,6 @@ describe.skipIf(absent !== undefined)('a mail that an owner asks for by Telegram
         return { toolCalls: [{ name: 'send_email', arguments: input }] };
       },
     });
-    const { imapPort, smtpPort, password } = servers;
     const { token, apiRoot } = telegram;
     home = await makeTestHome({
       agents: { defaults: { model: 'openai/sim-1' } },
@@ -52,9 +48,8 @@ describe.skipIf(absent !== undefined)('a mail that an owner asks for by Telegram
       channels: {
         telegram: { enabled: true, token, apiRoot },
         email: {
-          ...{ enabled: true, imapHost: '127.0.0.1', imapPort, imapSecurity: 'none' },
-          ...{ smtpHost: '127.0.0.1', smtpPort, smtpSecurity: 'none' },
-          ...{ username: AGENT, password, allowFrom: ['somebody@person.test'] },
+          ...mailboxAt(servers),
+          allowFrom: ['somebody@person.test'],
         },
       },
       gateway: { port: 0 },

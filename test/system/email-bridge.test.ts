@@ -1,13 +1,14 @@
 // A mailbox, an owner on Telegram and the whole program: a mail is shown in the chat, the dictated
 // answer comes back in its thread, and an archived mail leaves the inbox.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { echo, type LlmRequest, type LlmServer, startLlmServer } from '../support/llm-server.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
-import { AGENT, mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
+import { mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+import { AGENT, mailboxAt } from '../support/mailbox-config.ts';
 
 const OWNER = 700;
 const ANNA = 'anna@person.test';
@@ -15,10 +16,8 @@ const ANNA = 'anna@person.test';
 const OBEYED = 'They offer you things. ![](https://other.test/?q=1)';
 const sumsUp = ({ lastUserText }: LlmRequest) => lastUserText.includes('nonce-five');
 const WAIT_MS = 45_000;
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: mails in the owner's chat (${absent})`);
 
-describe.skipIf(absent !== undefined)('mails in the owner’s chat', () => {
+describeWithMail('mails in the owner’s chat', () => {
   let servers: MailServers;
   let telegram: BotApi;
   let model: LlmServer;
@@ -35,9 +34,7 @@ describe.skipIf(absent !== undefined)('mails in the owner’s chat', () => {
     (await mailsIn(servers, address, folder)).length;
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
     telegram = await startBotApi();
     model = await startLlmServer({
       respond: (request) => (sumsUp(request) ? { chunks: [OBEYED] } : echo(request)),
@@ -48,9 +45,8 @@ describe.skipIf(absent !== undefined)('mails in the owner’s chat', () => {
       channels: {
         telegram: { enabled: true, token: telegram.token, apiRoot: telegram.apiRoot },
         email: {
-          ...{ enabled: true, username: AGENT, password: servers.password, bridge: 'unlisted' },
-          ...{ imapHost: '127.0.0.1', imapPort: servers.imapPort, imapSecurity: 'none' },
-          ...{ smtpHost: '127.0.0.1', smtpPort: servers.smtpPort, smtpSecurity: 'none' },
+          ...mailboxAt(servers),
+          bridge: 'unlisted',
         },
       },
       gateway: { port: 0 },

@@ -4,46 +4,34 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { simpleParser } from 'mailparser';
 import sharp from 'sharp';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { docx } from '../media/documents.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { callTools, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
-import { AGENT, sendAsPerson, withMailbox } from '../support/mail-servers-host.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
+import { sendAsPerson, withMailbox } from '../support/mail-servers-host.ts';
+import { mailboxAt } from '../support/mailbox-config.ts';
 
 const WAIT_MS = 45_000;
 const ANNA = 'anna@person.test';
 const PROVEN = { 'Authentication-Results': 'mx.test; dmarc=pass header.from=person.test' };
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: files of mails (${absent})`);
 
-describe.skipIf(absent !== undefined)('the files of mails', () => {
+describeWithMail('the files of mails', () => {
   let servers: MailServers;
   let model: LlmServer;
   let home: TestHome;
   let gateway: GatewayProcess;
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
     model = await startLlmServer({ respond: () => say('Seen.') });
-    const { imapPort, smtpPort, password } = servers;
     home = await makeTestHome({
       gateway: { port: 0 },
       agents: { defaults: { model: 'openai/gpt-5' } },
       providers: { openai: { apiKey: 'sk-mail-files', apiBase: model.openaiBase } },
       channels: {
         email: {
-          enabled: true,
-          imapHost: '127.0.0.1',
-          imapPort,
-          imapSecurity: 'none',
-          smtpHost: '127.0.0.1',
-          smtpPort,
-          smtpSecurity: 'none',
-          username: AGENT,
-          password,
+          ...mailboxAt(servers),
           allowFrom: [ANNA],
           authservId: 'mx.test',
         },

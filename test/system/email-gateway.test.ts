@@ -1,28 +1,25 @@
 // A person, a mailbox and the whole program: a mail goes in, an answer comes back in its thread.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { startLlmServer } from '../support/llm-server.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
-import { AGENT, sendAsPerson, withMailbox } from '../support/mail-servers-host.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
+import { sendAsPerson, withMailbox } from '../support/mail-servers-host.ts';
+import { AGENT, mailboxAt } from '../support/mailbox-config.ts';
 
 const WAIT_MS = 45_000;
 const ANNA = 'anna@person.test';
 const BEN = 'ben@person.test';
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: the gateway with a mailbox (${absent})`);
 
-describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
+describeWithMail('the gateway with a mailbox', () => {
   let servers: MailServers;
   let home: TestHome;
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
     home = await makeTestHome({
       ...configFor(servers, ANNA),
       agents: { defaults: { model: 'demo/demo' } },
@@ -102,20 +99,12 @@ describe.skipIf(absent !== undefined)('the gateway with a mailbox', () => {
   });
 });
 
-function configFor({ imapPort, smtpPort, password }: MailServers, person: string): ConfigInput {
+function configFor(servers: MailServers, person: string): ConfigInput {
   return {
     gateway: { port: 0 },
     channels: {
       email: {
-        enabled: true,
-        imapHost: '127.0.0.1',
-        imapPort,
-        imapSecurity: 'none',
-        smtpHost: '127.0.0.1',
-        smtpPort,
-        smtpSecurity: 'none',
-        username: AGENT,
-        password,
+        ...mailboxAt(servers),
         allowFrom: [person],
         acceptUnverified: true,
       },

@@ -1,31 +1,28 @@
 // One owner, several mailboxes, the whole program: each answers from its own address, one that cannot
 // be opened is named and holds up no other, and what came to two of them is answered once.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
-import { AGENT, mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
+import { mailsIn, sendAsPerson } from '../support/mail-servers-host.ts';
+import { AGENT, mailboxAt } from '../support/mailbox-config.ts';
 
 const WAIT_MS = 45_000;
 const BOTH_READY = /"email","ready":true.*"email@work","ready":true/s;
 const WORK = 'work@nanobot.test';
 const ANNA = 'anna@person.test';
 const BEN = 'ben@person.test';
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: several mailboxes (${absent})`);
 
-describe.skipIf(absent !== undefined)('several mailboxes', () => {
+describeWithMail('several mailboxes', () => {
   let servers: MailServers;
   let model: LlmServer;
   let home: TestHome;
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
     model = await startLlmServer();
     let answers = 0;
     model.respond(() => {
@@ -94,16 +91,15 @@ const modelAt = (apiBase: string): ConfigInput => ({
   providers: { openai: { apiKey: 'mail-test-key', apiBase } },
 });
 
-function configFor({ imapPort, smtpPort, password }: MailServers): ConfigInput {
+function configFor(servers: MailServers): ConfigInput {
+  const { password } = servers;
   const own = (username: string, allowFrom: string[]) => ({ username, password, allowFrom });
   return {
     gateway: { port: 0 },
     channels: {
       email: {
-        enabled: true,
-        ...{ imapHost: '127.0.0.1', imapPort, imapSecurity: 'none' },
-        ...{ smtpHost: '127.0.0.1', smtpPort, smtpSecurity: 'none' },
-        ...own(AGENT, [ANNA]),
+        ...mailboxAt(servers),
+        allowFrom: [ANNA],
         authservId: 'mx.nanobot.test',
         strangers: 'closed',
         accounts: {

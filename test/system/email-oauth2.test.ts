@@ -1,15 +1,14 @@
 // A mailbox logged in to by OAuth2, against a real Dovecot and Postfix that ask a token server on
 // loopback about every token.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { keepGrant } from '../../src/channels/email/access-tokens.ts';
 import { proveMailbox } from '../../src/channels/email/servers.ts';
 import type { EmailConfig } from '../../src/channels/email/settings.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { sending } from '../contract/channel.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
 import {
-  AGENT,
   answerTo,
   emailConfig,
   firstOf,
@@ -21,24 +20,21 @@ import {
   startChannel,
   testLookup,
 } from '../support/mail-servers-host.ts';
+import { AGENT } from '../support/mailbox-config.ts';
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
 import { startTokenServer, type TokenServer } from '../support/token-server.ts';
 
 const WAIT_MS = 45_000;
 const REFRESH_TOKEN = 'first-refresh-token';
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: OAuth2 against Dovecot and Postfix (${absent})`);
 
-describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
+describeWithMail('a mailbox by OAuth2', () => {
   let tokens: TokenServer;
   let servers: MailServers;
   let running: RunningChannel | undefined;
 
   beforeAll(async () => {
     tokens = await startTokenServer(AGENT);
-    const started = await startMailServers({ introspectionUrl: tokens.introspectionUrl });
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers({ introspectionUrl: tokens.introspectionUrl });
   });
   afterEach(async () => {
     await running?.stop().catch(() => undefined);

@@ -3,10 +3,9 @@
 
 import { chmod, chown, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
 import {
-  AGENT,
   createLeapingClock,
   emailConfig,
   queued,
@@ -16,17 +15,16 @@ import {
   testLookup,
   withMailbox,
 } from '../support/mail-servers-host.ts';
+import { AGENT } from '../support/mailbox-config.ts';
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
 
 const WAIT_MS = 45_000;
 const HOUR_MS = 3_600_000;
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: the queue of a mailbox (${absent})`);
 
 let people = 0;
 const somebody = () => `carla${people++}@person.test`;
 
-describe.skipIf(absent !== undefined)('the mails of a mailbox', () => {
+describeWithMail('the mails of a mailbox', () => {
   let servers: MailServers;
   let host: MemoryHost;
   let clock: ReturnType<typeof createLeapingClock>;
@@ -64,9 +62,7 @@ describe.skipIf(absent !== undefined)('the mails of a mailbox', () => {
   };
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
     // Makes the folders.
     await sendAsPerson(servers, { from: somebody(), subject: 'first', text: 'first' });
     await servers.settle();

@@ -3,15 +3,14 @@
 
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { proveMailbox } from '../../src/channels/email/servers.ts';
 import type { EmailConfig } from '../../src/channels/email/settings.ts';
 import { DeliveryError } from '../../src/kernel/message/errors.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { sending } from '../contract/channel.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
 import {
-  AGENT,
   answerTo,
   emailConfig,
   firstOf,
@@ -25,17 +24,15 @@ import {
   startChannel,
   testLookup,
 } from '../support/mail-servers-host.ts';
+import { AGENT } from '../support/mailbox-config.ts';
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
 
 const WAIT_MS = 45_000;
-const absent = mailServersAbsent();
-if (absent !== undefined)
-  console.log(`skipped: mail trouble against Dovecot and Postfix (${absent})`);
 
 let people = 0;
 const somebody = () => `bob${people++}@person.test`;
 
-describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix', () => {
+describeWithMail('mail trouble against Dovecot and Postfix', () => {
   let servers: MailServers;
   let host: MemoryHost;
   let running: RunningChannel | undefined;
@@ -55,9 +52,7 @@ describe.skipIf(absent !== undefined)('mail trouble against Dovecot and Postfix'
   };
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
   });
   afterAll(async () => {
     await servers?.[Symbol.asyncDispose]();

@@ -6,9 +6,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { sending } from '../contract/channel.ts';
 import { channelContractOnBoth } from '../contract/channel-engines.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
 import {
-  AGENT,
   answerTo,
   emailConfig,
   firstOf,
@@ -21,16 +20,15 @@ import {
   testLookup,
   withMailbox,
 } from '../support/mail-servers-host.ts';
+import { AGENT } from '../support/mailbox-config.ts';
 import { createMemoryHost, type MemoryHost } from '../support/memory-host.ts';
 
 const WAIT_MS = 45_000;
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: mail against Dovecot and Postfix (${absent})`);
 
 let people = 0;
 const somebody = () => `anna${people++}@person.test`;
 
-describe.skipIf(absent !== undefined)('mail against Dovecot and Postfix', () => {
+describeWithMail('mail against Dovecot and Postfix', () => {
   let servers: MailServers;
   let host: MemoryHost;
   let running: RunningChannel | undefined;
@@ -46,9 +44,7 @@ describe.skipIf(absent !== undefined)('mail against Dovecot and Postfix', () => 
   };
 
   beforeAll(async () => {
-    const started = await startMailServers();
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers();
   });
   afterAll(async () => {
     await servers?.[Symbol.asyncDispose]();

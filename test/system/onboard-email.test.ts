@@ -4,23 +4,18 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runNanobot, type TemporaryHome, temporaryHome } from '../cli/run-nanobot.ts';
-import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
-import { AGENT } from '../support/mail-servers-host.ts';
+import { describeWithMail, type MailServers, startMailServers } from '../support/mail-servers.ts';
+import { AGENT } from '../support/mailbox-config.ts';
 import { CLIENT, startTokenServer, type TokenServer } from '../support/token-server.ts';
 
-const absent = mailServersAbsent();
-if (absent !== undefined) console.log(`skipped: onboarding a mailbox (${absent})`);
-
-describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
+describeWithMail('onboarding a mailbox', () => {
   let servers: MailServers;
   let tokens: TokenServer;
   let home: TemporaryHome;
 
   beforeAll(async () => {
     tokens = await startTokenServer(AGENT);
-    const started = await startMailServers({ introspectionUrl: tokens.introspectionUrl });
-    if ('absent' in started) throw new Error(started.absent);
-    servers = started;
+    servers = await startMailServers({ introspectionUrl: tokens.introspectionUrl });
     home = await temporaryHome();
   });
   afterAll(async () => {

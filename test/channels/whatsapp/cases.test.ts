@@ -1,28 +1,18 @@
 // Cases W03, W06, W08 and W13 from the server to the host and back, and frames that overtake: the
 // whole channel with real sessions.
 
-import { afterAll, afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { campaign } from '../../support/campaign.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { eventually } from '../../support/whatsapp-server/listener.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { type LiveRig, startLiveRig } from './live-rig.ts';
 import { answer, contextOf, OutboxRig, refOf } from './outbox-rig.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
+const server = await trustedWhatsAppServer();
 
-afterEach(() => {
-  vi.restoreAllMocks();
-  server.clearFaults();
-});
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
-
+afterEach(() => vi.restoreAllMocks());
 const HOUR_MS = 3_600_000;
 const STEP_MS = 250;
 /** What the disk and the sockets of a busy machine may take meanwhile. */

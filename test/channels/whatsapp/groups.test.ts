@@ -1,21 +1,14 @@
 // Groups on WhatsApp, from the server to the host and back: the whole channel with real sessions.
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/kernel/message/ids.ts';
 import type { OutboundMessage } from '../../../src/kernel/message/message.ts';
 import { sending } from '../../contract/channel.ts';
 import type { Contact, Group } from '../../support/whatsapp-server/contract.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { type LiveRig, startLiveRig } from './live-rig.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
-
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+const server = await trustedWhatsAppServer();
 
 type World = AsyncDisposable & {
   readonly rig: LiveRig;

@@ -1,27 +1,16 @@
 // What comes in, from the server to the host: the whole channel with real sessions.
 
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createUndecryptable } from '../../../src/channels/whatsapp/undecryptable.ts';
 import { createMemoryHost } from '../../support/memory-host.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { BaileysClient, linkedAuth } from '../../support/whatsapp-server/baileys-client.ts';
 import type { Addressing, Contact } from '../../support/whatsapp-server/contract.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { type LiveRig, startLiveRig } from './live-rig.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
+const server = await trustedWhatsAppServer();
 const HOUR_MS = 3_600_000;
-
-afterEach(() => {
-  server.clearFaults();
-  server.setTime(undefined);
-});
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
 
 const LID_ALONE: Addressing = { by: 'lid', withAlt: false };
 const NUMBER_ALONE: Addressing = { by: 'number', withAlt: false };

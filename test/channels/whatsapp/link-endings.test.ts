@@ -1,19 +1,12 @@
 // How connections end, and what follows: against the WhatsApp server.
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readLinkHealth, reconnectsOfLastDay } from '../../../src/channels/whatsapp/link-status.ts';
 import type { Ending } from '../../support/whatsapp-server/contract.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { createLinkBench, type LinkBench } from './link-bench.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
-
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+const server = await trustedWhatsAppServer();
 
 const HOUR_MS = 3_600_000;
 

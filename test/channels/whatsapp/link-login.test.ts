@@ -1,18 +1,10 @@
 // Logging in, against the WhatsApp server.
 
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { describe, expect, it } from 'vitest';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { createLinkBench, type LinkBench } from './link-bench.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
-
-afterEach(() => server.clearFaults());
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+const server = await trustedWhatsAppServer();
 
 const account = ({ phone }: LinkBench) => `+${phone.number}`;
 

@@ -3,22 +3,14 @@
 
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { readLinkHealth } from '../../../src/channels/whatsapp/link-status.ts';
 import { createSelfSigned } from '../../support/whatsapp-server/self-signed.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { createLinkBench, type LinkBench } from './link-bench.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
-
-afterEach(() => server.clearFaults());
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+const server = await trustedWhatsAppServer();
 
 const degraded = (bench: LinkBench, words: string) =>
   bench.host.until(({ statuses }) => {

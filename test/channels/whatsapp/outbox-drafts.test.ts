@@ -1,24 +1,15 @@
 // Answers that grow in the chat, typing and read marks, against the WhatsApp server.
 
-import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { NEVER } from '../../../src/kernel/message/errors.ts';
 import { messageId } from '../../../src/kernel/message/ids.ts';
 import type { ChatRef } from '../../../src/kernel/message/message.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import type { Contact } from '../../support/whatsapp-server/contract.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { answer, OutboxRig, partsNoted, refOf, refusalOf } from './outbox-rig.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
-
-afterEach(() => server.clearFaults());
-
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+const server = await trustedWhatsAppServer();
 
 const signal = new AbortController().signal;
 const eventually = (look: () => void) => vi.waitFor(look, { timeout: 45_000, interval: 5 });

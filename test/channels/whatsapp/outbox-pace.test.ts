@@ -1,26 +1,14 @@
 // The pace of messages against the WhatsApp server (case W14), and what outlives a restart of it.
 
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { DeliveryError } from '../../../src/kernel/message/errors.ts';
 import { messageId } from '../../../src/kernel/message/ids.ts';
 import type { ChatRef } from '../../../src/kernel/message/message.ts';
 import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { answer, OutboxRig, refOf, refusalOf } from './outbox-rig.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
-
-afterEach(() => {
-  server.clearFaults();
-  server.setTime(undefined);
-});
-
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+const server = await trustedWhatsAppServer();
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,23 +1,14 @@
 // The way out against the WhatsApp server: what arrives, what is believed to have arrived, and what
 // happens when the answer about it is lost. Pace, drafts and typing are tried in outbox-pace.test.ts.
 
-import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { after, BACKOFF, NEVER } from '../../../src/kernel/message/errors.ts';
 import { messageId, nativeId } from '../../../src/kernel/message/ids.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { answer, OutboxRig, partsNoted, refOf, refusalOf } from './outbox-rig.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
-
-afterEach(() => server.clearFaults());
-
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+const server = await trustedWhatsAppServer();
 
 const eventually = (look: () => void) => vi.waitFor(look, { timeout: 45_000, interval: 5 });
 

@@ -1,21 +1,12 @@
 // Each fault once, as an unmodified Baileys meets it.
 
 import type { BinaryNode } from '@whiskeysockets/baileys';
-import { afterAll, afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { BaileysClient, linkedAuth } from './baileys-client.ts';
 import type { Phone } from './contract.ts';
-import { startWhatsAppServer } from './server.ts';
-import { trustWhatsAppServer } from './trust.ts';
+import { trustedWhatsAppServer } from './trusted.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
-
-afterEach(() => server.clearFaults());
-
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+const server = await trustedWhatsAppServer();
 
 type Seen = AsyncDisposable & {
   readonly client: BaileysClient;

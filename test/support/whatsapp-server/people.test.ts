@@ -7,25 +7,19 @@ import {
   downloadContentFromMessage,
   type SocketConfig,
 } from '@whiskeysockets/baileys';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { BaileysClient, linkedAuth } from './baileys-client.ts';
 import type { Addressing } from './contract.ts';
 import { acquainted, chatWith, eventually, Listener, silenceConsole } from './listener.ts';
 import { startWhatsAppServer } from './server.ts';
 import { trustWhatsAppServer } from './trust.ts';
+import { trustedWhatsAppServer } from './trusted.ts';
 import { createTurns } from './turns.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
+const server = await trustedWhatsAppServer();
 const silence = silenceConsole();
 
-afterEach(() => server.clearFaults());
-
-afterAll(async () => {
-  silence[Symbol.dispose]();
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+afterAll(() => silence[Symbol.dispose]());
 
 describe('a chat of two', () => {
   const ways: readonly (Addressing & { readonly name: string })[] = [

@@ -1,23 +1,15 @@
 // Messages that one side could not read, or that come twice: an unmodified Baileys and the people of
 // the server ask each other again.
 
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { linkedAuth } from './baileys-client.ts';
 import { acquainted, chatWith, eventually, Listener, silenceConsole } from './listener.ts';
-import { startWhatsAppServer } from './server.ts';
-import { trustWhatsAppServer } from './trust.ts';
+import { trustedWhatsAppServer } from './trusted.ts';
 
-const server = await startWhatsAppServer();
-const trust = trustWhatsAppServer(server.rootKey);
+const server = await trustedWhatsAppServer();
 const silence = silenceConsole();
 
-afterEach(() => server.clearFaults());
-
-afterAll(async () => {
-  silence[Symbol.dispose]();
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+afterAll(() => silence[Symbol.dispose]());
 
 describe('messages that could not be read', () => {
   test('a contact who lost the session is read after the device asked again', async () => {

@@ -6,21 +6,14 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type BinaryNode, Curve, getBinaryNodeChild } from '@whiskeysockets/baileys';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { BaileysClient, linkedAuth, memoryAuth } from './baileys-client.ts';
 import type { Ending, WhatsAppServer } from './contract.ts';
 import { startWhatsAppServer } from './server.ts';
-import { trustVariables, trustWhatsAppServer } from './trust.ts';
+import { trustVariables } from './trust.ts';
+import { trustedWhatsAppServer } from './trusted.ts';
 
-const shared = await startWhatsAppServer();
-const trust = trustWhatsAppServer(shared.rootKey);
-
-afterEach(() => shared.clearFaults());
-
-afterAll(async () => {
-  trust[Symbol.dispose]();
-  await shared[Symbol.asyncDispose]();
-});
+const shared = await trustedWhatsAppServer();
 
 describe('linking', () => {
   test('a scanned QR links the device, which then logs in', async () => {
