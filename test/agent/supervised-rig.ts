@@ -1,10 +1,8 @@
 // A rig in the mode supervisor: a scripted model each for the main model, the supervisor and two specialists,
 // declared in files of a temporary folder.
 
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import { createAgentFiles } from '../../src/features/modes/agent-files.ts';
 import { createModes } from '../../src/features/modes/index.ts';
 import { createSupervisor } from '../../src/features/modes/mode-kinds.ts';
@@ -16,6 +14,7 @@ import { type Logger, silentLogger } from '../../src/lib/logger.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createScriptedModel } from '../support/scripted-model.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { createRig, type RigOptions } from './agent-rig.ts';
 import { answeredBy } from './shared-turns.ts';
 
@@ -42,8 +41,7 @@ export async function createSupervisedRig(
     readonly files?: Readonly<Record<string, string>>;
   } = {},
 ) {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-agents-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = await temporaryFolder();
   async function declare(path: string, text: string) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);

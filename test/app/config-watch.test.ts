@@ -1,8 +1,6 @@
 // A running gateway notices what becomes of its configuration file.
 
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ConfigChange } from '../../src/kernel/config/diff.ts';
 import { loadConfig, saveConfig } from '../../src/kernel/config/files/config-file.ts';
@@ -10,6 +8,7 @@ import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
 import { watchConfig } from '../../src/kernel/config/files/live-config.ts';
 import type { ConfigError } from '../../src/kernel/message/errors.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 type Seen = { readonly change?: ConfigChange; readonly error?: ConfigError };
 
@@ -20,7 +19,7 @@ let watching: Promise<void>;
 let next: () => Promise<Seen>;
 
 beforeEach(async () => {
-  home = homeOf({ NANOBOT_HOME: await mkdtemp(join(tmpdir(), 'nanobot-watch-')) });
+  home = homeOf({ NANOBOT_HOME: await temporaryFolder() });
   await put('{"version":1}');
   stop = new AbortController();
   const seen: Seen[] = [];
@@ -61,7 +60,6 @@ async function put(text: string): Promise<void> {
 afterEach(async () => {
   stop.abort();
   await watching;
-  await rm(home.root, { recursive: true, force: true });
 });
 
 test('a change is told once, with what it asks for, and an invalid or missing file keeps the old one', async () => {

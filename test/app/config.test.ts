@@ -1,9 +1,8 @@
 // The configuration on disk: loading, the copies that are kept, the first start, the shipped files.
 
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { checkConfig } from '../../src/kernel/config/check.ts';
 import { TOOL_NAMES } from '../../src/kernel/config/config.ts';
 import { loadConfig, saveConfig } from '../../src/kernel/config/files/config-file.ts';
@@ -11,15 +10,14 @@ import { configJsonSchema } from '../../src/kernel/config/files/config-schema.ts
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
 import { ConfigError } from '../../src/kernel/message/errors.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 let home: Home;
 
 beforeEach(async () => {
-  home = homeOf({ NANOBOT_HOME: await mkdtemp(join(tmpdir(), 'nanobot-config-')) });
+  home = homeOf({ NANOBOT_HOME: await temporaryFolder() });
 });
-afterEach(() => rm(home.root, { recursive: true, force: true }));
-
 const write = (config: unknown) => writeFile(home.config, JSON.stringify(config));
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 

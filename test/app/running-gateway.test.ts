@@ -1,20 +1,17 @@
 // How other processes find the gateway of a home, and are not led to another one.
 
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { beforeEach, expect, test } from 'vitest';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { announceGateway, findRunningGateway } from '../../src/kernel/home-state.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const SELF = { address: 'http://127.0.0.1:1', startedAt: 5 };
 let root: string;
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'nanobot-running-'));
+  root = await temporaryFolder();
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
-
 const home = (path = root) => homeOf({ NANOBOT_HOME: path });
 
 test('a gateway is found while it runs, and not behind its end', async () => {

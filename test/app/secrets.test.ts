@@ -1,26 +1,24 @@
 // Secrets that stand outside the configuration: found at load, never shown, and what is wrong with
 // them said in words.
 
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { checkSecrets } from '../../src/cli/doctor/gateway-checks.ts';
 import { loadConfig, saveConfig } from '../../src/kernel/config/files/config-file.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
 import { LiveConfig } from '../../src/kernel/config/files/live-config.ts';
 import { literalSecrets, maskSecrets } from '../../src/kernel/config/secrets.ts';
 import { ConfigError } from '../../src/kernel/message/errors.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const SECRET = 'sk-the-secret-itself-4711';
 
 let home: Home;
 
 beforeEach(async () => {
-  home = homeOf({ NANOBOT_HOME: await mkdtemp(join(tmpdir(), 'nanobot-secrets-')) });
+  home = homeOf({ NANOBOT_HOME: await temporaryFolder() });
 });
-afterEach(() => rm(home.root, { recursive: true }));
-
 async function load(apiKey: unknown, env: Readonly<Record<string, string>> = {}) {
   const path = process.env['PATH'] ?? '';
   await writeFile(home.config, JSON.stringify({ version: 1, providers: { openai: { apiKey } } }));

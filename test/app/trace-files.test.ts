@@ -1,7 +1,6 @@
 // traces/ in the home: what is written, how it is bounded, and that words can be forgotten there too.
 
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { TraceRecord } from '../../src/features/modes/trace-files.ts';
@@ -9,11 +8,12 @@ import { createTraceFiles } from '../../src/features/modes/trace-files.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const DAY_MS = 86_400_000;
 
 it('keeps traces by the day, without secrets, for as long as logs, and forgets in them', async () => {
-  const traces = await mkdtemp(join(tmpdir(), 'nanobot-traces-'));
+  const traces = await temporaryFolder();
   const clock = createMovableClock();
   const live = {
     redact: (text: string) => text.replaceAll('SECRET', '[redacted]'),
@@ -49,5 +49,4 @@ it('keeps traces by the day, without secrets, for as long as logs, and forgets i
   files.write(record('telegram:1', 'later'));
   await files.forget([], none);
   expect(await readdir(join(traces, 'new'))).toEqual(['2026-01-30.jsonl']);
-  await rm(traces, { recursive: true });
 });

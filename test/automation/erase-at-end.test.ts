@@ -16,8 +16,8 @@ import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { FORGOTTEN } from '../../src/kernel/sessions/rules/forgetting.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
 const RUN: SubagentRun = {

@@ -18,9 +18,9 @@ import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/mess
 import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
 const POLL = { timeout: 30_000, interval: 5 };

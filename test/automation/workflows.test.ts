@@ -1,8 +1,7 @@
 // The files of workflows as they stand in a workspace: those that are shipped can be used, a change counts
 // from the next time on, and one that is wrong says where.
 
-import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import type { TurnInput } from '../../src/agent/agent.ts';
@@ -39,14 +38,14 @@ import { silentLogger as log } from '../../src/lib/logger.ts';
 import type { BoundCall, Toolbox } from '../../src/tools/tool.ts';
 import { OWNER_RIGHTS } from '../gateway/approvals-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { CHAT } from './rig.ts';
 
 const TEMPLATE = join(import.meta.dirname, '../../workspace');
 const SAY = 'description: x\nsteps: [{id: a, kind: tool, tool: time}]\n';
 
 async function makeWorkspace() {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-workflows-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   await cp(TEMPLATE, folder, { recursive: true });
   return { folder, files: createWorkflowFiles(createGuardedFiles(), () => folder) };
 }

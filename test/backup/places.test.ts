@@ -7,14 +7,12 @@ import {
   appendFile,
   cp,
   mkdir,
-  mkdtemp,
   readdir,
   readFile,
   rm,
   truncate,
   writeFile,
 } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import fc from 'fast-check';
@@ -37,6 +35,7 @@ import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { readInstance } from '../../src/kernel/instance.ts';
 import { campaign } from '../support/campaign.ts';
 import { S3_BUCKET, S3_KEY, S3_SECRET, type S3Server, startS3 } from '../support/s3-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const NO_S3 = { endpoint: '', region: '', accessKeyId: '', secretAccessKey: '' };
 const { signal } = new AbortController();
@@ -46,15 +45,12 @@ let folder: string;
 let s3: S3Server;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-places-'));
+  folder = await temporaryFolder();
   s3 = await startS3();
   await mkdir(join(folder, 'home', 'workspace'), { recursive: true });
   await writeFile(join(folder, 'home', 'config.json'), '{"version":1}');
 });
-afterEach(async () => {
-  await s3[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
-});
+afterEach(() => s3[Symbol.asyncDispose]());
 
 const home = () => homeOf({ NANOBOT_HOME: join(folder, 'home') });
 const path = (name: string) => join(folder, 'home', 'workspace', name);

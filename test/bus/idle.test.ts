@@ -1,7 +1,5 @@
 // An idle bus costs nothing: no write, so no fsync, however long nobody writes to the agent.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
@@ -16,9 +14,10 @@ import {
   startWork,
 } from '../contract/bus-bench.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 it('writes nothing to the disk while nothing happens', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-idle-'));
+  const folder = await temporaryFolder();
   const clock = createMovableClock();
   const options = { path: join(folder, 'state.db'), clock, log: silentLogger };
   {
@@ -38,5 +37,4 @@ it('writes nothing to the disk while nothing happens', async () => {
     await work.stop();
     await delivery.stop();
   }
-  await rm(folder, { recursive: true });
 });

@@ -1,12 +1,11 @@
 // What a person reads whose machine does not play along: the home, the port, the disk, the key.
 
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { runCli } from '../../src/cli/cli.ts';
 import { checkAddress, checkModel, checkTelegram } from '../../src/cli/doctor/checks.ts';
 import { checkConfigFile, checkSecrets, checkState } from '../../src/cli/doctor/gateway-checks.ts';
@@ -19,6 +18,7 @@ import { saveConfig } from '../../src/kernel/config/files/config-file.ts';
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { hasStrace } from '../support/strace.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const canTrace = await hasStrace();
 if (!canTrace) console.log('skipped: a disk that fails (strace may not watch a process)');
@@ -26,10 +26,8 @@ if (!canTrace) console.log('skipped: a disk that fails (strace may not watch a p
 let folder: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-broken-'));
+  folder = await temporaryFolder();
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
-
 const terminalOf = (root: string) => ({
   ...createTerminal(process),
   env: {},

@@ -3,11 +3,10 @@
 
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { clockFinding, examine } from '../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../src/cli/doctor/machine-checks.ts';
 import { openDatabase } from '../../src/kernel/bus/store/database.ts';
@@ -25,6 +24,7 @@ import {
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { startBotApi } from '../support/bot-api.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { runNanobot } from './run-nanobot.ts';
 
 let root = '';
@@ -36,12 +36,10 @@ const writeConfig = (config: object) =>
   writeFile(join(root, 'config.json'), JSON.stringify({ version: 1, ...config }), { mode: 0o600 });
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'nanobot-doctor-'));
+  root = await temporaryFolder();
   await writeConfig({});
   await openHome(machine().home, machine().env);
 });
-afterEach(() => rm(root, { recursive: true }));
-
 async function found(check: string): Promise<Finding | undefined> {
   return (await examine(machine(), false)).find((finding) => finding.check === check);
 }

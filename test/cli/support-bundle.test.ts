@@ -2,8 +2,7 @@
 // stands in the home; and enough to find a problem.
 
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
@@ -14,6 +13,7 @@ import { openLogFile } from '../../src/lib/files/files.ts';
 import { createLogger, silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { outbound, queued } from '../contract/bus-bench.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { runNanobot } from './run-nanobot.ts';
 
 const SECRETS = ['sk-planted-key-AAAA1111', '4242:planted-token-BBBB', 'planted-mail-pass-CCCC'];
@@ -28,7 +28,7 @@ const PEOPLE = [
 ];
 
 test('the bundle has no secret, no text and nobody in it, and says what it has', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'nanobot-support-'));
+  const root = await temporaryFolder();
   const env = { NANOBOT_HOME: root };
   const home = homeOf(env);
   const mailbox = {
@@ -147,5 +147,4 @@ test('the bundle has no secret, no text and nobody in it, and says what it has',
     expect.objectContaining({ check: 'telegram', level: 'fail' }),
   );
   expect(JSON.parse(files.get('versions.json') ?? '')).toMatchObject({ schema: 8 });
-  await rm(root, { recursive: true });
 });

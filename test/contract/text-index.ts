@@ -17,8 +17,9 @@ import { createSessionIndexing } from '../../src/kernel/sessions/index-sessions.
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { parseName } from '../../src/kernel/sessions/rules/file.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEntryRows, ROOMY, temporaryFolder } from '../sessions/session-folder.ts';
+import { openEntryRows, ROOMY } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import type { IndexProcesses } from '../support/text-indexes.ts';
 
 const DAY = 86_400_000;

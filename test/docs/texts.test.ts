@@ -2,14 +2,14 @@
 
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { po } from 'gettext-parser';
 import { expect, it } from 'vitest';
 import { compiled, englishCatalogues } from '../../scripts/texts.ts';
 import { allTexts, textsIn } from '../../scripts/user-texts.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { ROOT } from './pages.ts';
 
 const execute = promisify(execFile);
@@ -47,33 +47,29 @@ it('the English catalogues are complete (otherwise: npm run texts)', () => {
 });
 
 it('the program shows a translation', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-texts-'));
-  try {
-    const translated = catalogues.map((text) => {
-      const table = po.parse(text);
-      for (const message of Object.values(table.translations[''] ?? {}))
-        if (message.msgid !== '')
-          message.msgstr = [message.msgid, message.msgid_plural ?? message.msgid]
-            .slice(0, message.msgstr.length)
-            .map((each) => `<<${each}>>`);
-      return po.compile(table).toString();
-    });
-    const path = join(folder, 'pseudo.json');
-    await writeFile(path, compiled(translated));
-    const run = async (translation: string) => {
-      const { stdout } = await execute(
-        process.execPath,
-        [join(ROOT, 'bin/nanobot.js'), 'help', 'all'],
-        { env: { ...process.env, NANOBOT_HOME: folder, NANOBOT_TRANSLATION: translation } },
-      );
-      return stdout.split('\n').filter((line) => /^ {2,}[a-z-]+ .* {2,}\S/.test(line));
-    };
-    const english = await run('');
-    const lines = await run(path);
-    expect(english.length).toBeGreaterThan(20);
-    expect(lines.length).toBe(english.length);
-    expect(lines.filter((line) => !line.includes('<<'))).toEqual([]);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  const folder = await temporaryFolder();
+  const translated = catalogues.map((text) => {
+    const table = po.parse(text);
+    for (const message of Object.values(table.translations[''] ?? {}))
+      if (message.msgid !== '')
+        message.msgstr = [message.msgid, message.msgid_plural ?? message.msgid]
+          .slice(0, message.msgstr.length)
+          .map((each) => `<<${each}>>`);
+    return po.compile(table).toString();
+  });
+  const path = join(folder, 'pseudo.json');
+  await writeFile(path, compiled(translated));
+  const run = async (translation: string) => {
+    const { stdout } = await execute(
+      process.execPath,
+      [join(ROOT, 'bin/nanobot.js'), 'help', 'all'],
+      { env: { ...process.env, NANOBOT_HOME: folder, NANOBOT_TRANSLATION: translation } },
+    );
+    return stdout.split('\n').filter((line) => /^ {2,}[a-z-]+ .* {2,}\S/.test(line));
+  };
+  const english = await run('');
+  const lines = await run(path);
+  expect(english.length).toBeGreaterThan(20);
+  expect(lines.length).toBe(english.length);
+  expect(lines.filter((line) => !line.includes('<<'))).toEqual([]);
 });

@@ -1,8 +1,6 @@
 // Questions to a person that nobody answers in time, and those a process left half asked.
 
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ASK_HOURS, createAsks } from '../../src/features/approvals/asks.ts';
@@ -23,6 +21,7 @@ import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { questionEdge } from '../support/question-edge.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { person } from './people-rig.ts';
 
 const CHAT = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
@@ -31,7 +30,7 @@ const SESSION = sessionKeyOf(CHAT);
 async function makeRig() {
   const clock = createMovableClock();
   const log = silentLogger;
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-asks-'));
+  const folder = await temporaryFolder();
   const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
   const limits = { maxPending: 100, maxPendingPerChat: 10 };
   const bus = createMessageBus({ store, clock, log, limits });
@@ -71,7 +70,6 @@ async function makeRig() {
     async [Symbol.asyncDispose]() {
       await bus[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -2,8 +2,6 @@
 // left of a draft when a process dies in the middle. Cases A09 and D5 of the catalogue.
 
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createAllowRules, openAllowRuleRows } from '../../src/features/approvals/allow-rules.ts';
@@ -28,6 +26,7 @@ import { silentLogger as log } from '../../src/lib/logger.ts';
 import { readHours } from '../../src/lib/time/zone-time.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { questionEdge } from '../support/question-edge.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { OWNER, OWNER_RIGHTS, placeOf } from './approvals-rig.ts';
 import { person } from './people-rig.ts';
 
@@ -41,7 +40,7 @@ const placeOfMail = (to: string) => ({ ...placeOf(to), channel: MAIL, chat: chat
 
 async function makeRig(policy: SendPolicy = 'first_contact') {
   const clock = createMovableClock();
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-drafts-'));
+  const folder = await temporaryFolder();
   const edge = { policy, minute: 12 * 60 };
   const outbox: OutboundMessage[] = [];
   const heard: InboundMessage[] = [];
@@ -170,7 +169,6 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
     },
     async [Symbol.asyncDispose]() {
       await close(opened);
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,8 +1,6 @@
 // Conversations that stay on one's own machines, over a real store: what is held with them, and that
 // nobody is asked on the way.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -41,6 +39,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { createLocalSites } from '../../src/providers/local-site.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const clock = createMovableClock();
 const signal = new AbortController().signal;
@@ -57,15 +56,12 @@ let asked: string[];
 let moved: Record<string, SessionKey>;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-test-'));
+  folder = await temporaryFolder();
   store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
   asked = [];
   moved = {};
 });
-afterEach(async () => {
-  await store[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
-});
+afterEach(() => store[Symbol.asyncDispose]());
 
 const inner: SpendingGuard = {
   modelFor: (_payer, model) => model,

@@ -2,8 +2,6 @@
 // holds over restarts. Time is moved by hand; what was sent is read from the outbox.
 
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ArchiveError } from '../../src/channels/channel.ts';
@@ -36,6 +34,7 @@ import { supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { questionEdge } from '../support/question-edge.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { person } from './people-rig.ts';
 
 const OWNER_CHAT: ChatRef = {
@@ -51,7 +50,7 @@ const UNKNOWN_SENDER: SettledVerdict = { kind: 'refuse', gate: 'not listed', isU
 
 async function makeRig() {
   const clock = createMovableClock();
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-bridge-'));
+  const folder = await temporaryFolder();
   const archived: string[] = [];
   const read: MailToSummarise[] = [];
   const edge: {
@@ -196,7 +195,6 @@ async function makeRig() {
     },
     async [Symbol.asyncDispose]() {
       await close();
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

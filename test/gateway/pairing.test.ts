@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
@@ -11,6 +9,7 @@ import { openPeopleRows } from '../../src/kernel/people/people-rows.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const clock = createMovableClock();
 let folder: string;
@@ -21,17 +20,14 @@ const person = (id: string, name = 'Ann') =>
   ({ kind: 'person', id: userId(id), name, verified: 'verified' }) as const;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-pairing-'));
+  folder = await temporaryFolder();
   store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
   const rows = createRows(store);
   const peopleRows = openPeopleRows(rows, store.scope('people'));
   pairing = createPairing({ rows, peopleRows, clock, randomBytes });
 });
 
-afterEach(async () => {
-  await store[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
-});
+afterEach(() => store[Symbol.asyncDispose]());
 
 describe('a pairing code', () => {
   it('makes its first sender the owner, and nobody after', async () => {

@@ -1,8 +1,6 @@
 // Persons over a store that two processes share, as the gateway and a command beside it do.
 
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
@@ -13,6 +11,7 @@ import { createPeople, type People } from '../../src/kernel/people/people.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { person } from './people-rig.ts';
 
 const CHANGES = 20;
@@ -41,12 +40,11 @@ function messageIn(chat: string): InboundMessage {
 }
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-persons-'));
+  folder = await temporaryFolder();
 });
 
 afterEach(async () => {
   for (const store of stores.splice(0)) await store[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 it('keeps both changes of a person that two processes make at once', async () => {

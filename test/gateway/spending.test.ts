@@ -1,8 +1,6 @@
 // The guard over a real store with time moved by hand: what runs side by side, what a dead process
 // leaves, midnight, and what is told about it.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Refusal, Reservation } from '../../src/agent/agent.ts';
@@ -24,6 +22,7 @@ import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/kernel/m
 import type { KnownAs } from '../../src/kernel/people/persons.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const NOON = Date.UTC(2026, 0, 15, 12);
 const signal = new AbortController().signal;
@@ -82,7 +81,7 @@ async function crash() {
 }
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-spending-'));
+  folder = await temporaryFolder();
   clock = createMovableClock(NOON);
   told = [];
   asked = [];
@@ -95,7 +94,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await spending[Symbol.asyncDispose]();
   await store[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 const chatOf = (chat: string) => ({

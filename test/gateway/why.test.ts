@@ -8,8 +8,8 @@ import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { accountId, channelName, chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionOf } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 async function create() {
   const clock = createMovableClock();

@@ -12,8 +12,8 @@ import { createPromptSources } from '../../src/agent/prepared.ts';
 import { writeAccessOf } from '../../src/agent/rules/taint.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createExec, createExecuteCode } from '../../src/tools/exec/exec.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createTestExecutor } from '../support/executor.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';
 import {

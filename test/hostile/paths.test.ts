@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { createWorkspace, SECRET } from '../tools/workspace-fixture.ts';
 
 const SWAPS = 2000;

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { mkdtemp, open, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Health, readinessOf } from '../../src/http/routes.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type GatewayStatus, startHttp } from './http-rig.ts';
 
 const NOW = 1_000_000_000;
@@ -74,7 +74,7 @@ describe('readiness', () => {
 
 it('health and readiness are answered while files hold every thread of the pool', async () => {
   await using rig = await startHttp();
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-health-'));
+  const folder = await temporaryFolder();
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
   // Opening a pipe for reading waits for a writer; more of them than the pool has threads.
@@ -90,5 +90,4 @@ it('health and readiness are answered while files hold every thread of the pool'
   for (const file of await Promise.all(held)) await file.close();
   await behind;
   closeSync(writer);
-  await rm(folder, { recursive: true });
 });

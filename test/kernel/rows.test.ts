@@ -8,10 +8,10 @@ import { BusFullError } from '../../src/kernel/message/errors.ts';
 import { createRows, RowsOpenError, type RowsSpec } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { queued } from '../contract/bus-bench.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { openAt } from '../support/open-store.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { COUNTS, type Count } from './counts.ts';
 
 const CHILD = fileURLToPath(new URL('rows-child.ts', import.meta.url));

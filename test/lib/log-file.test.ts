@@ -2,8 +2,7 @@
 // Lines are made and written behind the work that they are about.
 
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -11,10 +10,10 @@ import { createAfterwork } from '../../src/lib/async.ts';
 import { openLogFile } from '../../src/lib/files/files.ts';
 import { createLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('a program that stops at once leaves its last line', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-log-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = await temporaryFolder();
   const clock = createMovableClock(Date.UTC(2026, 0, 2));
   const afterwork = createAfterwork(clock);
   const log = openLogFile({ folder, clock, keepDays: () => 7, ...afterwork });
@@ -26,8 +25,7 @@ test('a program that stops at once leaves its last line', async () => {
 });
 
 test('lines that could not be written are written with the next one', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-log-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = await temporaryFolder();
   const clock = createMovableClock(Date.UTC(2026, 0, 2));
   using afterwork = createAfterwork(clock);
   const log = openLogFile({ folder, clock, keepDays: () => 7, ...afterwork });
@@ -60,8 +58,7 @@ test('a line that is made later tells when it happened', async () => {
 });
 
 test('a program that exits without closing its log leaves its last line', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-log-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = await temporaryFolder();
   const async = import.meta.resolve('../../src/lib/async.ts');
   const files = import.meta.resolve('../../src/lib/files/files.ts');
   const logger = import.meta.resolve('../../src/lib/logger.ts');

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Bucket, openBucket, type S3Settings } from '../../src/lib/net/s3.ts';
 import { S3_BUCKET, S3_KEY, S3_REGION, S3_SECRET, startS3 } from '../support/s3-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 type OtherServer = { run(): Promise<AddressInfo>; close(): Promise<void> };
 const S3rver: new (options: Readonly<Record<string, unknown>>) => OtherServer = createRequire(
@@ -67,7 +68,7 @@ describe.each([
   afterAll(() => service?.close());
 
   it('gives back what was written, as bytes or as a file, and knows what is not there', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'nanobot-s3-'));
+    const folder = await temporaryFolder();
     const large = randomBytes(300_000);
     await writeFile(join(folder, 'large'), large);
     await bucket.put('a/large', await openAsBlob(join(folder, 'large')), sha256(large));

@@ -19,10 +19,10 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import type { HostResolver } from '../../src/lib/net/checked-address.ts';
 import type { ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryHost } from '../support/memory-host.ts';
 import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const CHILD = fileURLToPath(new URL('../support/mcp-server-child.ts', import.meta.url));
 

@@ -1,8 +1,7 @@
 // Media in an S3 bucket, used by processes that share no folder: what is stored is there before its
 // id is known, and what is deleted is gone everywhere.
 
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configSchema } from '../../src/kernel/config/config.ts';
@@ -20,6 +19,7 @@ import {
   type S3Server,
   startS3,
 } from '../support/s3-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const LIMITS = { maxBytes: 1_000_000 };
 const HOUR_MS = 3_600_000;
@@ -31,15 +31,12 @@ let clock: MovableClock;
 let s3: S3Server;
 let needed = new Set<MediaId>();
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'nanobot-bucket-'));
+  root = await temporaryFolder();
   clock = createMovableClock();
   s3 = await startS3(() => clock.now());
   needed = new Set();
 });
-afterEach(async () => {
-  await s3[Symbol.asyncDispose]();
-  await rm(root, { recursive: true });
-});
+afterEach(() => s3[Symbol.asyncDispose]());
 
 type Changes = { readonly bucket?: string; readonly maxBytes?: number; readonly former?: string };
 

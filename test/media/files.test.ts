@@ -1,14 +1,14 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm, stat, symlink, utimes } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, rm, stat, symlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openMediaFiles } from '../../src/kernel/media/files.ts';
 import { type MediaId, mediaId } from '../../src/kernel/message/ids.ts';
 import { mediaContract } from '../contract/media.ts';
 import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const LIMITS = { maxBytes: 1_000_000 };
 const HOUR_MS = 3_600_000;
@@ -16,11 +16,9 @@ const HOUR_MS = 3_600_000;
 let folder = '';
 let needed = new Set<MediaId>();
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-media-'));
+  folder = await temporaryFolder();
   needed = new Set();
 });
-afterEach(() => rm(folder, { recursive: true }));
-
 const open = (clock: MovableClock, maxBytes = 1_000_000) =>
   openMediaFiles({ folder, clock, maxBytes: () => maxBytes, needed: async () => needed });
 const files = async () =>

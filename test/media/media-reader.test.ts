@@ -1,17 +1,17 @@
 // What models get of stored contents, over the real store in a folder.
 
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32, deflateSync } from 'node:zlib';
 import sharp from 'sharp';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { MediaReader, MediaStore } from '../../src/kernel/media/media.ts';
 import { createMediaReader } from '../../src/kernel/media/media-reader.ts';
 import { mediaId } from '../../src/kernel/message/ids.ts';
 import { createReaderMemory } from '../../src/lib/async.ts';
 import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { bytesOf, pdf, xlsx } from './documents.ts';
 
 const LIMITS = { maxBytes: 100_000_000 };
@@ -22,13 +22,11 @@ let clock: MovableClock;
 let store: MediaStore;
 let reader: MediaReader;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-read-'));
+  folder = await temporaryFolder();
   clock = createMovableClock();
   store = createMemoryMedia(clock);
   reader = createMediaReader({ store, folder: join(folder, 'derived'), clock });
 });
-afterEach(() => rm(folder, { recursive: true }));
-
 const signal = () => new AbortController().signal;
 const put = async (content: Uint8Array) => (await store.put(content, LIMITS)).id;
 const kept = () => readdir(join(folder, 'derived'));

@@ -16,7 +16,6 @@ import { configSchema } from '../../src/kernel/config/config.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { tellingWords } from '../../src/tools/search/rules/search-route.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import {
   EMBEDDING_KEY,
   type EmbeddingFault,
@@ -24,6 +23,7 @@ import {
   startEmbeddingServer,
 } from '../support/embedding-server.ts';
 import { FACTS, QUESTIONS } from '../support/plain-facts.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type IndexProcesses, onEachIndex } from '../support/text-indexes.ts';
 
 const { signal } = new AbortController();

@@ -9,8 +9,8 @@ import { keepServer } from '../../src/features/local-models/server-program.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { askLocal, isOk } from '../../src/providers/local-servers.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { freePorts } from '../support/free-ports.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Lists one model, writes down how it was started, and says so when it is told to end. */
 const SERVER = `

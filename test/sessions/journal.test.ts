@@ -26,8 +26,9 @@ import { type Clock, systemClock } from '../../src/lib/time/clock.ts';
 import { message } from '../contract/bus-bench.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { withUnreadable } from '../support/unreadable.ts';
-import { createSessionFolder, openEntryRows, ROOMY, temporaryFolder } from './session-folder.ts';
+import { createSessionFolder, openEntryRows, ROOMY } from './session-folder.ts';
 
 const KEY = sessionKey('telegram:42');
 const DURABLE = { durable: true };

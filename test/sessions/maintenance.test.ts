@@ -7,8 +7,9 @@ import { forgetInSessions } from '../../src/kernel/sessions/forget.ts';
 import { createSessionMaintenance } from '../../src/kernel/sessions/maintenance.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { userEntry } from '../contract/user-entry.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { withUnreadable } from '../support/unreadable.ts';
-import { createSessionFolder, temporaryFolder } from './session-folder.ts';
+import { createSessionFolder } from './session-folder.ts';
 
 const ANNA = sessionKey('telegram:1');
 const BERT = sessionKey('telegram:2');

@@ -12,7 +12,8 @@ import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
 import { recordedAsk } from '../../src/kernel/sessions/rules/request-records.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { userEntry } from '../contract/user-entry.ts';
-import { createSessionFolder, temporaryFolder } from './session-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { createSessionFolder } from './session-folder.ts';
 
 const ANNA = sessionKey('telegram:1');
 const BERT = sessionKey('telegram:2');

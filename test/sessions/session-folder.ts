@@ -1,7 +1,6 @@
 // A temporary sessions folder with a store over it and a clock to move.
 
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
@@ -16,6 +15,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import type { Clock } from '../../src/lib/time/clock.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { openAt } from '../support/open-store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 export const ROOMY: SessionPolicy = {
   rotationSizeBytes: 1_000_000,
@@ -24,12 +24,6 @@ export const ROOMY: SessionPolicy = {
   rotationCarryMessages: 10,
   timeZone: 'UTC',
 };
-
-export async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-test-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 /** In a file, or in a database by its URL. Closed with the test; what is open over it is closed before. */
 export async function openEntryRows(clock: Clock, given?: string): Promise<EmbeddedStore> {

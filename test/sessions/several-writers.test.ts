@@ -12,7 +12,8 @@ import { testSessionStore, turnEntries } from '../contract/session-store.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
-import { ROOMY, temporaryFolder } from './session-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { ROOMY } from './session-folder.ts';
 
 const KEY = sessionKey('telegram:42');
 const DURABLE = { durable: true };

@@ -2,19 +2,8 @@
 // behind the owner's back is no longer offered (cases X10, X17).
 
 import { execFileSync } from 'node:child_process';
-import {
-  chmod,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { create } from 'tar';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -27,6 +16,7 @@ import {
 import { archiveOf } from '../../src/features/skills/skills.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const SIGNAL = new AbortController().signal;
 const TEA = '---\nname: tea\ndescription: brews tea\n---\nBoil water. See https://tea.example/x.';
@@ -38,8 +28,7 @@ type World = {
 };
 
 async function makeWorld(): Promise<World> {
-  const folder = await mkdtemp(join(tmpdir(), 'nb-skills-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = await temporaryFolder();
   const env = { NANOBOT_HOME: join(folder, 'home'), PATH: join(folder, 'bin') };
   await mkdir(join(folder, 'home'), { recursive: true });
   await mkdir(join(folder, 'bin'));

@@ -1,13 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { Attachment } from '../../src/kernel/message/attachment.ts';
 import { mediaId, messageId } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { message, outbound } from '../contract/bus-bench.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const NO_LIMITS = {
   cursor: undefined,
@@ -24,10 +23,8 @@ describe('attachments of messages under way', () => {
   const open = () =>
     openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'nanobot-store-'));
+    folder = await temporaryFolder();
   });
-  afterEach(() => rm(folder, { recursive: true }));
-
   it('are known to every later try of the turn, once they were fetched', async () => {
     await using store = await open();
     const came = { ...message('a', '1'), attachments: [remote] };

@@ -1,14 +1,14 @@
-import { mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { StoreError } from '../../src/kernel/bus/store/store.ts';
 import { BusFullError } from '../../src/kernel/message/errors.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { outbound, queued } from '../contract/bus-bench.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const LIMITS = { maxPendingPerChat: 2, maxPending: 10 };
 const NO_CURSOR = { cursor: undefined, limits: LIMITS };
@@ -19,11 +19,9 @@ describe('the embedded store', () => {
   const clock = createMovableClock();
   const open = () => openEmbeddedStore({ path, clock, log: silentLogger });
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'nanobot-store-'));
+    folder = await temporaryFolder();
     path = join(folder, 'state.db');
   });
-  afterEach(() => rm(folder, { recursive: true }));
-
   describe('committing', () => {
     it('has what was written together on disk when any of it resolves', async () => {
       await using store = await open();

@@ -10,9 +10,9 @@ import { accountName, messageId } from '../../src/kernel/message/ids.ts';
 import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { outbound, session } from '../contract/bus-bench.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 it('leave the log of a page with its title, and the file that held them', async () => {
   const folder = await temporaryFolder();

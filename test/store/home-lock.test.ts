@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { holdHome } from '../../src/kernel/bus/store/home-lock.ts';
 import { HomeLockedError } from '../../src/kernel/bus/store/store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const CHILD = fileURLToPath(new URL('lock-child.ts', import.meta.url));
 
@@ -14,11 +14,9 @@ describe('the lock of a home', () => {
   let folder = '';
   let path = '';
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'nanobot-lock-'));
+    folder = await temporaryFolder();
     path = join(folder, 'nanobot.lock');
   });
-  afterEach(() => rm(folder, { recursive: true }));
-
   async function startHolder() {
     const child = spawn(process.execPath, [CHILD, path], { stdio: ['ignore', 'pipe', 'inherit'] });
     await once(child.stdout, 'data');

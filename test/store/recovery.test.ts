@@ -4,7 +4,6 @@
 import { existsSync, statSync } from 'node:fs';
 import {
   mkdir,
-  mkdtemp,
   open,
   readdir,
   readFile,
@@ -14,10 +13,9 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { copyDatabase, snapshotsOf, takeSnapshot } from '../../src/kernel/bus/store/snapshot.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
@@ -29,6 +27,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { outbound, queued } from '../contract/bus-bench.ts';
 import { campaign } from '../support/campaign.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const LIMITS = { maxPendingPerChat: 10_000, maxPending: 100_000 };
 const NO_CURSOR = { cursor: undefined, limits: LIMITS };
@@ -41,11 +40,9 @@ const homeAt = () => homeOf({ NANOBOT_HOME: folder });
 const path = () => homeAt().state;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-recovery-'));
+  folder = await temporaryFolder();
   await mkdir(homeAt().sessions);
 });
-afterEach(() => rm(folder, { recursive: true }));
-
 const opened = () => openEmbeddedStore({ path: path(), ...options });
 const recovered = (onDamage: 'recover' | 'stop' = 'recover') =>
   openGatewayStore(homeAt(), options, { engine: 'sqlite', url: '', onDamage });

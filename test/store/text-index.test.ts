@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createFileIndex } from '../../src/kernel/bus/store/file-index.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { anew, options, own, put, said, testTextIndex } from '../contract/text-index.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { inPostgres, onEachIndex } from '../support/text-indexes.ts';
 
 const again = { ...anew, from: anew.to };

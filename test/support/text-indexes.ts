@@ -6,7 +6,7 @@ import { createFileIndex } from '../../src/kernel/bus/store/file-index.ts';
 import { openPostgresStore } from '../../src/kernel/bus/store/postgres/store.ts';
 import type { TextIndex } from '../../src/kernel/bus/store/text-index.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { createMovableClock } from './movable-clock.ts';
 import { hasPgBouncer, type PgBouncer, startPgBouncer } from './pgbouncer.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from './postgres.ts';

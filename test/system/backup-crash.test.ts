@@ -5,11 +5,10 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream, existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createBackup, restoreBackup } from '../../src/features/backup/index.ts';
 import { openPlace, type Place, readPlace } from '../../src/features/backup/places.ts';
 import { prune, snapshots } from '../../src/features/backup/repository.ts';
@@ -22,6 +21,7 @@ import { makeTestHome } from '../support/gateway-process.ts';
 import { echo } from '../support/llm-server.ts';
 import { hasStrace } from '../support/strace.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MADE = join(ROOT, 'test/homes/v1/home');
@@ -39,10 +39,8 @@ if (!canTrace) console.log('kills at each step skipped: strace is not there or m
 let folder: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-backup-crash-'));
+  folder = await temporaryFolder();
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
-
 it('a back-up in the middle of traffic has each message that was acknowledged before, and none twice', async () => {
   const allowFrom = CHATS.map(String);
   await using world = await startTelegramWorld({ respond: echo, channel: { allowFrom } });

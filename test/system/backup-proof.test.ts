@@ -1,14 +1,14 @@
 // A home of every kind of data is backed up by the package, proved by a start and restored; what did not change is not
 // stored again. What is missing from a back-up is named.
 
-import { cp, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { openPlace } from '../../src/features/backup/index.ts';
 import { openHead, openReader, openWriter } from '../../src/features/backup/repository.ts';
 import { findSnapshot } from '../../src/features/backup/restore.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const MADE = join(import.meta.dirname, '../homes/v1/home');
 const S3 = { endpoint: '', region: '', accessKeyId: '', secretAccessKey: '' };
@@ -16,11 +16,9 @@ const S3 = { endpoint: '', region: '', accessKeyId: '', secretAccessKey: '' };
 let folder: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-backup-'));
+  folder = await temporaryFolder();
   await cp(MADE, join(folder, 'home'), { recursive: true });
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
-
 async function filesOf(root: string): Promise<ReadonlyMap<string, string>> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());

@@ -2,16 +2,16 @@
 // accounts that run in one place only. A trial contacts nothing.
 
 import { execFile } from 'node:child_process';
-import { chmod, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, cp, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { readInstance } from '../../src/kernel/instance.ts';
 import { MAIN, runNanobot } from '../cli/run-nanobot.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 import { hasStrace } from '../support/strace.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const canTrace = await hasStrace();
@@ -19,10 +19,8 @@ const canTrace = await hasStrace();
 let folder: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-move-'));
+  folder = await temporaryFolder();
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
-
 /** Runs what it is told on this machine, as another user with another home would. */
 async function fakeSsh(): Promise<Readonly<Record<string, string>>> {
   const path = join(folder, 'ssh');

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AuditFile, verifyAudit } from '../../src/kernel/observe/audit.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 async function createAudit(maxBytes?: number) {
   const path = join(await temporaryFolder(), 'audit.jsonl');

@@ -15,8 +15,8 @@ import { withOpenState } from '../../src/kernel/home-state.ts';
 import { verifyAudit } from '../../src/kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../src/kernel/observe/build-telemetry.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { callTools, fail, say, startLlmServer } from '../support/llm-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const TOKEN = 'the-token-of-this-test';
 const SAID = 'the-words-of-the-person';

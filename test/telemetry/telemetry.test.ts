@@ -14,9 +14,9 @@ import type { ModelCallRecord, TelemetryRecord } from '../../src/kernel/observe/
 import { createAfterwork } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { REDIRECTS, startElsewhere, startRedirector } from '../support/redirector.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const SILENT = { clock: systemClock, log: silentLogger };
 const AT = Date.UTC(2026, 0, 15, 12);

@@ -22,7 +22,6 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { createTools } from '../../src/tools/install.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox, type ToolboxSettings } from '../../src/tools/toolbox.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -31,6 +30,7 @@ import { noSchedules } from '../support/no-jobs.ts';
 import { noSubagents } from '../support/no-subagents.ts';
 import { NO_WORKFLOWS } from '../support/no-workflows.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
 

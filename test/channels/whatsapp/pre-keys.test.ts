@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
-import { makePreKeys, markLinked, openRig, type Rig, temporaryFolder } from './vault-rig.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { makePreKeys, markLinked, openRig, type Rig } from './vault-rig.ts';
 
 async function linked(folder: string): Promise<Rig> {
   const rig = await openRig(folder);
@@ -18,7 +19,6 @@ async function storedIds(rows: KeyValueStore): Promise<number[]> {
 
 describe('pre-keys', () => {
   it('are stored in the transaction that counts them', async () => {
-    await using folder = await temporaryFolder();
     const transactions: (readonly string[])[] = [];
     const wrap = (state: KeyValueStore): KeyValueStore => ({
       ...state,
@@ -27,7 +27,7 @@ describe('pre-keys', () => {
         await state.setMany(rows);
       },
     });
-    await using rig = await openRig(folder.path, { wrap });
+    await using rig = await openRig(await temporaryFolder(), { wrap });
     markLinked(rig.vault.auth.creds);
     await rig.vault.save();
     transactions.length = 0;
@@ -41,9 +41,8 @@ describe('pre-keys', () => {
   });
 
   it('are on disk before a retry receipt gives them away', async () => {
-    await using folder = await temporaryFolder();
     const ids: number[] = [];
-    await using rig = await linked(folder.path);
+    await using rig = await linked(await temporaryFolder());
     const connection = rig.connect();
     await makePreKeys(rig.vault, connection, 5);
     for (let receipt = 0; receipt < 3; receipt += 1) {
@@ -60,10 +59,10 @@ describe('pre-keys', () => {
   });
 
   it('given away as the process died stay readable and are given to nobody else', async () => {
-    await using folder = await temporaryFolder();
+    const folder = await temporaryFolder();
     const given: number[] = [];
     {
-      await using rig = await linked(folder.path);
+      await using rig = await linked(folder);
       const connection = rig.connect();
       await makePreKeys(rig.vault, connection, 5);
       // Handed out, and nothing committed any more.
@@ -74,26 +73,26 @@ describe('pre-keys', () => {
         }, 'me')
         .catch(() => {});
     }
-    await using rig = await openRig(folder.path);
+    await using rig = await openRig(folder);
     expect(await storedIds(rig.rows)).toEqual(expect.arrayContaining([1, 2, 3, 4, 5, ...given]));
     const next = Object.keys(await makePreKeys(rig.vault, rig.connect(), 3)).map(Number);
     expect(next.filter((id) => [1, 2, 3, 4, 5, ...given].includes(id))).toEqual([]);
   });
 
   it('are not counted again after going back to older credentials', async () => {
-    await using folder = await temporaryFolder();
+    const folder = await temporaryFolder();
     {
-      await using rig = await linked(folder.path);
+      await using rig = await linked(folder);
       await rig.vault.confirm();
       await makePreKeys(rig.vault, rig.connect(), 30);
     }
     {
-      await using rig = await openRig(folder.path);
+      await using rig = await openRig(folder);
       for (const { key } of await rig.rows.list('creds/', { newestFirst: true, limit: 2 })) {
         await rig.rows.set(key, 'damaged');
       }
     }
-    await using rig = await openRig(folder.path);
+    await using rig = await openRig(folder);
     expect(rig.vault.health().recoveredFrom).toBeDefined();
     const before = await storedIds(rig.rows);
     const made = Object.keys(await makePreKeys(rig.vault, rig.connect(), 5)).map(Number);
@@ -102,7 +101,6 @@ describe('pre-keys', () => {
   });
 
   it('are counted rightly although the disk was full for a while', async () => {
-    await using folder = await temporaryFolder();
     const disk = { isFull: false };
     const wrap = (state: KeyValueStore): KeyValueStore => ({
       ...state,
@@ -111,7 +109,7 @@ describe('pre-keys', () => {
         await state.setMany(rows);
       },
     });
-    await using rig = await openRig(folder.path, { wrap });
+    await using rig = await openRig(await temporaryFolder(), { wrap });
     markLinked(rig.vault.auth.creds);
     const connection = rig.connect();
     await makePreKeys(rig.vault, connection, 5);

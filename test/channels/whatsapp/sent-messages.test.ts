@@ -1,7 +1,5 @@
 // What we sent, in the store of the product: how long it is kept, and that the id never changes.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createSentMessages, sentId } from '../../../src/channels/whatsapp/sent-messages.ts';
@@ -10,11 +8,12 @@ import { chatId } from '../../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { createMemoryStore } from '../../support/memory-host.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const DAY = 86_400_000;
 
 test('a message is kept for seven days and more, then it goes', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'nanobot-sent-'));
+  const folder = await temporaryFolder();
   const clock = createMovableClock();
   await using store = await openEmbeddedStore({
     path: join(folder, 'state.db'),
@@ -43,7 +42,6 @@ test('a message is kept for seven days and more, then it goes', async () => {
   await sent.taken('NOBODY');
   expect((await sent.get('SECOND'))?.state).toBe('taken');
   expect(await sent.get('NOBODY')).toBeUndefined();
-  await rm(folder, { recursive: true });
 });
 
 const ROW = { chat: '+491511', jid: '1@lid', at: 1, state: 'taken', message: '' };

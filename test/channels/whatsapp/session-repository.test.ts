@@ -5,6 +5,7 @@ import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { campaign } from '../../support/campaign.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   type Sealed,
   SignalDevice,
@@ -21,7 +22,6 @@ import {
   receive,
   rowsOf,
   stanzaOf,
-  temporaryFolder,
 } from './vault-rig.ts';
 
 const BEN = '7000001@lid';
@@ -89,8 +89,7 @@ function createJitter(seed: number) {
 
 describe('the session repository', () => {
   it('reads hundreds of messages each way that cross in one chat, as Baileys sends them', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path, { wrap: slow });
+    await using rig = await linkedRig(await temporaryFolder(), { wrap: slow });
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -130,8 +129,7 @@ describe('the session repository', () => {
   });
 
   it('keeps a fresh session readable that a message of the session before was tried on', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -155,8 +153,7 @@ describe('the session repository', () => {
   });
 
   it('keeps a session small that has gone back and forth for long, and reads what was late, but nothing twice', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -180,9 +177,8 @@ describe('the session repository', () => {
   });
 
   it('writes the message, the ratchet and the used-up pre-key in one transaction', async () => {
-    await using folder = await temporaryFolder();
     const watch = watched();
-    await using rig = await linkedRig(folder.path, { wrap: watch.wrap });
+    await using rig = await linkedRig(await temporaryFolder(), { wrap: watch.wrap });
     const connection = rig.connect();
     const ben = new SignalDevice();
     const bundle = await bundleOf(rig.vault, connection);
@@ -203,8 +199,7 @@ describe('the session repository', () => {
   });
 
   it('leaves no trace of a message that cannot be decrypted', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -219,8 +214,7 @@ describe('the session repository', () => {
   });
 
   it('keeps a session although a stranger writes under the same address', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -238,9 +232,8 @@ describe('the session repository', () => {
   });
 
   it('shares one transaction among calls of many chats, each durable when it returns', async () => {
-    await using folder = await temporaryFolder();
     const watch = watched();
-    await using rig = await linkedRig(folder.path, { wrap: watch.wrap });
+    await using rig = await linkedRig(await temporaryFolder(), { wrap: watch.wrap });
     const connection = rig.connect();
     const chats = Array.from({ length: 40 }, (_, n) => `${7100000 + n}@lid`);
     const people = chats.map(() => new SignalDevice());
@@ -260,9 +253,8 @@ describe('the session repository', () => {
   });
 
   it('answers other chats while nobody says whose number a message came from', async () => {
-    await using folder = await temporaryFolder();
     const clock = createMovableClock();
-    await using rig = await linkedRig(folder.path, { clock });
+    await using rig = await linkedRig(await temporaryFolder(), { clock });
     const asked: string[][] = [];
     const connection = rig.connect((numbers) => {
       asked.push(numbers);
@@ -283,8 +275,7 @@ describe('the session repository', () => {
   });
 
   it('lets a session stay deleted that Baileys deletes while it is in use', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -298,8 +289,7 @@ describe('the session repository', () => {
   });
 
   it('heals a damaged session with the next message that opens a new one', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -317,9 +307,8 @@ describe('the session repository', () => {
   });
 
   it('leaves a message unanswered that cannot be stored, until the connection ends', async () => {
-    await using folder = await temporaryFolder();
     const watch = watched();
-    await using rig = await linkedRig(folder.path, { wrap: watch.wrap });
+    await using rig = await linkedRig(await temporaryFolder(), { wrap: watch.wrap });
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -340,8 +329,7 @@ describe('the session repository', () => {
   });
 
   it('reads and writes in groups', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const connection = rig.connect();
     const group = '120363@g.us';
     const ben = new SignalDevice();
@@ -379,8 +367,7 @@ describe('the session repository', () => {
   });
 
   it('uses no keys for a connection that has ended', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const connection = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, connection, ben, BEN);
@@ -394,8 +381,7 @@ describe('the session repository', () => {
   });
 
   it('writes nothing for credentials that were replaced', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await linkedRig(folder.path);
+    await using rig = await linkedRig(await temporaryFolder());
     const old = rig.connect();
     const ben = new SignalDevice();
     await acquaint(rig, old, ben, BEN);

@@ -7,10 +7,11 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { campaign } from '../../support/campaign.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import type { KeyBundle } from '../../support/whatsapp-server/seams.ts';
 import { SignalDevice } from '../../support/whatsapp-server/signal-device.ts';
 import type { ChildInput } from './vault-child.ts';
-import { OWN, openRig, temporaryFolder } from './vault-rig.ts';
+import { OWN, openRig } from './vault-rig.ts';
 
 const CHILD = fileURLToPath(new URL('vault-child.ts', import.meta.url));
 const KILLS = campaign({ short: 5, full: 360 });
@@ -112,14 +113,14 @@ function parse({ registrationId, identityKey, signedPreKey, preKey }: HexBundle)
 }
 
 it('loses no message, breaks no session and gives no pre-key twice', async () => {
-  await using folder = await temporaryFolder();
+  const folder = await temporaryFolder();
   const outside = new Outside();
   for (let kill = 0; kill < KILLS; kill += 1) {
-    await runProcess(folder.path, outside, deathAt(kill));
+    await runProcess(folder, outside, deathAt(kill));
   }
-  await runProcess(folder.path, outside, 0);
+  await runProcess(folder, outside, 0);
 
-  await using rig = await openRig(folder.path);
+  await using rig = await openRig(folder);
   const rows = await rig.ledger.list(10_000);
   const stored = new Set(rows.map(({ message }) => message.conversation ?? ''));
   expect(outside.sent.length).toBeGreaterThan(KILLS);

@@ -1,8 +1,6 @@
 // A vault on the real embedded store with what Baileys does around it: pairing, key upload, and the
 // stanzas whose messages are decrypted. The person on the other side is a Signal device in memory.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type AuthenticationCreds,
@@ -54,11 +52,6 @@ export type Connection = {
   readonly keys: SignalKeyStoreWithTransaction;
   readonly repository: SignalRepositoryWithLIDStore;
 };
-
-export async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
-  const path = await mkdtemp(join(tmpdir(), 'nanobot-vault-'));
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
-}
 
 export async function openRig(folder: string, options: RigOptions = {}): Promise<Rig> {
   const { clock = systemClock, log = silentLogger, wrap = (state) => state } = options;

@@ -3,11 +3,12 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { BaileysClient } from '../../support/whatsapp-server/baileys-client.ts';
 import type { WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
-import { openRig, type Rig, temporaryFolder } from './vault-rig.ts';
+import { openRig, type Rig } from './vault-rig.ts';
 
 const running = { end: async () => {}, server: undefined as WhatsAppServer | undefined };
 
@@ -55,10 +56,10 @@ async function textsIn({ ledger }: Rig): Promise<string[]> {
 
 describe('Baileys on the vault', () => {
   it('is linked once, and logs in from disk after each restart', async () => {
-    await using folder = await temporaryFolder();
-    const phone = await link(folder.path);
+    const folder = await temporaryFolder();
+    const phone = await link(folder);
     for (let start = 1; start <= 3; start += 1) {
-      await using rig = await openRig(folder.path);
+      await using rig = await openRig(folder);
       expect(rig.vault.account).toMatchObject({ number: phone.number, lid: phone.lid });
       await using client = await socketOn(rig).open();
       await phone.online();
@@ -72,11 +73,11 @@ describe('Baileys on the vault', () => {
   });
 
   it('stores a message before the other side sees it delivered, and a queued one as well', async () => {
-    await using folder = await temporaryFolder();
-    const phone = await link(folder.path);
+    const folder = await temporaryFolder();
+    const phone = await link(folder);
     const ben = await theServer().contact(phone, { name: 'Ben' });
     const first = await (async () => {
-      await using rig = await openRig(folder.path);
+      await using rig = await openRig(folder);
       await using client = await socketOn(rig).open();
       await phone.online();
       const id = await ben.writes('hello');
@@ -88,7 +89,7 @@ describe('Baileys on the vault', () => {
     await phone.offline();
     const second = await ben.writes('are you there?');
 
-    await using rig = await openRig(folder.path);
+    await using rig = await openRig(folder);
     await using client = await socketOn(rig).open();
     await client.readsText('are you there?');
     const rows = await rig.ledger.list(10);
@@ -102,10 +103,10 @@ describe('Baileys on the vault', () => {
   });
 
   it('understands everything when both sides write at once, 100 times', async () => {
-    await using folder = await temporaryFolder();
-    const phone = await link(folder.path);
+    const folder = await temporaryFolder();
+    const phone = await link(folder);
     const ben = await theServer().contact(phone, { name: 'Ben' });
-    await using rig = await openRig(folder.path);
+    await using rig = await openRig(folder);
     await using client = await socketOn(rig).open();
     await phone.online();
     const rounds = Array.from({ length: 100 }, (_, n) => n);

@@ -7,7 +7,8 @@ import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { ChannelError } from '../../../src/kernel/message/errors.ts';
 import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
-import { markLinked, openRig, type Rig, rowsOf, temporaryFolder } from './vault-rig.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { markLinked, openRig, type Rig, rowsOf } from './vault-rig.ts';
 
 const clock = createMovableClock();
 
@@ -39,8 +40,7 @@ async function credsKeys(rows: KeyValueStore): Promise<string[]> {
 
 describe('credentials', () => {
   it('are nothing but a fresh identity before the first pairing, and leave no row', async () => {
-    await using folder = await temporaryFolder();
-    await inOneRun(folder.path, async ({ vault, rows }) => {
+    await inOneRun(await temporaryFolder(), async ({ vault, rows }) => {
       expect(vault.account).toBeUndefined();
       await vault.save();
       expect(vault.health()).toEqual({ generation: 0, damagedRecords: 0 });
@@ -49,14 +49,14 @@ describe('credentials', () => {
   });
 
   it('survive a restart with everything Baileys put into them', async () => {
-    await using folder = await temporaryFolder();
-    const before = await inOneRun(folder.path, async ({ vault }) => {
+    const folder = await temporaryFolder();
+    const before = await inOneRun(folder, async ({ vault }) => {
       markLinked(vault.auth.creds);
       vault.auth.creds.routingInfo = Buffer.from('route');
       await vault.save();
       return vault.auth.creds;
     });
-    await inOneRun(folder.path, async ({ vault }) => {
+    await inOneRun(folder, async ({ vault }) => {
       const { creds } = vault.auth;
       expect(vault.account).toEqual({ number: '15550001', lid: '9000001', name: 'Ada' });
       expect(creds.noiseKey).toEqual({
@@ -70,8 +70,7 @@ describe('credentials', () => {
   });
 
   it('are written when their content changed and at no other time', async () => {
-    await using folder = await temporaryFolder();
-    await inOneRun(folder.path, async ({ vault }) => {
+    await inOneRun(await temporaryFolder(), async ({ vault }) => {
       markLinked(vault.auth.creds);
       await vault.save();
       await vault.save();
@@ -83,9 +82,9 @@ describe('credentials', () => {
   });
 
   it('are kept in three generations and the newest one that opened a connection', async () => {
-    await using folder = await temporaryFolder();
-    await link(folder.path, ['1', '2', '3', '4', '5', '6', '7'], ['2', '3']);
-    await inOneRun(folder.path, async ({ vault, rows }) => {
+    const folder = await temporaryFolder();
+    await link(folder, ['1', '2', '3', '4', '5', '6', '7'], ['2', '3']);
+    await inOneRun(folder, async ({ vault, rows }) => {
       const numbers = (await credsKeys(rows)).map((key) => Number(key.slice('creds/'.length)));
       expect(numbers).toEqual([3, 5, 6, 7]);
       expect(vault.health()).toMatchObject({ generation: 7, openedAt: clock.now() });
@@ -93,37 +92,37 @@ describe('credentials', () => {
   });
 
   it('come from the last generation that opened when the newest is damaged, and say so', async () => {
-    await using folder = await temporaryFolder();
-    await link(folder.path, ['first', 'opened', 'later', 'newest'], ['opened']);
-    await inOneRun(folder.path, ({ rows }) => damage(rows, 'creds/000000000004'));
-    await inOneRun(folder.path, async ({ vault, rows }) => {
+    const folder = await temporaryFolder();
+    await link(folder, ['first', 'opened', 'later', 'newest'], ['opened']);
+    await inOneRun(folder, ({ rows }) => damage(rows, 'creds/000000000004'));
+    await inOneRun(folder, async ({ vault, rows }) => {
       expect(vault.auth.creds.lastPropHash).toBe('opened');
       expect(vault.health()).toMatchObject({ recoveredFrom: 4, generation: 5 });
       expect(await rowsOf(rows, 'creds-damaged/')).toHaveProperty('size', 1);
     });
-    await inOneRun(folder.path, async ({ vault }) => {
+    await inOneRun(folder, async ({ vault }) => {
       expect(vault.auth.creds.lastPropHash).toBe('opened');
       expect(vault.health().recoveredFrom).toBeUndefined();
     });
   });
 
   it('are never replaced by new ones because all are damaged or gone', async () => {
-    await using folder = await temporaryFolder();
-    await link(folder.path, ['1', '2']);
-    await inOneRun(folder.path, async ({ rows }) => {
+    const folder = await temporaryFolder();
+    await link(folder, ['1', '2']);
+    await inOneRun(folder, async ({ rows }) => {
       await damage(rows, 'creds/000000000001');
       await rows.set('creds/000000000002', '');
     });
-    const before = await inOneRun(folder.path, async () => undefined).catch((error) => error);
+    const before = await inOneRun(folder, async () => undefined).catch((error) => error);
     expect(before).toBeInstanceOf(ChannelError);
     expect(before).toMatchObject({ code: 'whatsapp_link_damaged', remedy: { kind: 'never' } });
     expect(before.message).toContain('nanobot channels login whatsapp');
   });
 
   it('begin anew after damage only when a person links again, and the rest is set aside', async () => {
-    await using folder = await temporaryFolder();
-    await link(folder.path, ['1']);
-    const store = await openRig(folder.path, { clock });
+    const folder = await temporaryFolder();
+    await link(folder, ['1']);
+    const store = await openRig(folder, { clock });
     await damage(store.rows, 'creds/000000000001');
     const deps = { state: store.rows, clock, log: silentLogger };
     await expect(openVault(deps)).rejects.toMatchObject({ code: 'whatsapp_link_damaged' });
@@ -135,15 +134,15 @@ describe('credentials', () => {
   });
 
   it('of a pairing that was never completed are cleaned away at the next start', async () => {
-    await using folder = await temporaryFolder();
-    const halfMade = await inOneRun(folder.path, async ({ vault }) => {
+    const folder = await temporaryFolder();
+    const halfMade = await inOneRun(folder, async ({ vault }) => {
       vault.auth.creds.me = { id: '15550001@s.whatsapp.net', name: '~' };
       vault.auth.creds.pairingCode = 'ABCD1234';
       await vault.save();
       expect(vault.account).toBeUndefined();
       return vault.auth.creds;
     });
-    await inOneRun(folder.path, async ({ vault, rows }) => {
+    await inOneRun(folder, async ({ vault, rows }) => {
       expect(vault.auth.creds.me).toBeUndefined();
       expect(vault.auth.creds.registrationId).not.toBe(halfMade.registrationId);
       expect(await rowsOf(rows)).toEqual(new Map());
@@ -151,9 +150,9 @@ describe('credentials', () => {
   });
 
   it('are not written any more by a vault that was closed', async () => {
-    await using folder = await temporaryFolder();
-    await link(folder.path, ['1']);
-    await inOneRun(folder.path, async ({ vault, rows }) => {
+    const folder = await temporaryFolder();
+    await link(folder, ['1']);
+    await inOneRun(folder, async ({ vault, rows }) => {
       const { creds, keys } = vault.auth;
       creds.lastPropHash = 'still in time';
       await Promise.all([vault.save(), vault.close()]);
@@ -165,20 +164,20 @@ describe('credentials', () => {
       await expect(late).rejects.toMatchObject({ code: 'whatsapp_link_replaced' });
       expect(await rowsOf(rows)).toEqual(before);
     });
-    await inOneRun(folder.path, async ({ vault }) => {
+    await inOneRun(folder, async ({ vault }) => {
       expect(vault.auth.creds.lastPropHash).toBe('still in time');
     });
   });
 
   it('go back to the last generation that opened, once', async () => {
-    await using folder = await temporaryFolder();
-    await link(folder.path, ['opened', 'bad'], ['opened']);
-    await inOneRun(folder.path, async ({ vault }) => {
+    const folder = await temporaryFolder();
+    await link(folder, ['opened', 'bad'], ['opened']);
+    await inOneRun(folder, async ({ vault }) => {
       expect(await vault.rollBack()).toBe(true);
       expect(vault.auth.creds.lastPropHash).toBe('opened');
       expect(await vault.rollBack()).toBe(false);
     });
-    await inOneRun(folder.path, async ({ vault }) => {
+    await inOneRun(folder, async ({ vault }) => {
       expect(vault.auth.creds.lastPropHash).toBe('opened');
       expect(await vault.rollBack()).toBe(false);
     });
@@ -187,8 +186,7 @@ describe('credentials', () => {
 
 describe('a new link', () => {
   it('sets the old one aside whole, and keeps the newest three', async () => {
-    await using folder = await temporaryFolder();
-    await inOneRun(folder.path, async ({ vault, rows }) => {
+    await inOneRun(await temporaryFolder(), async ({ vault, rows }) => {
       for (let n = 1; n <= 5; n += 1) {
         markLinked(vault.auth.creds);
         await vault.auth.keys.set({ session: { [`person-${n}`]: Buffer.from('s') } });
@@ -207,9 +205,9 @@ describe('a new link', () => {
   });
 
   it('does not push a kept one out by attempts that were never completed', async () => {
-    await using folder = await temporaryFolder();
-    await link(folder.path, ['real']);
-    await inOneRun(folder.path, async ({ vault, rows }) => {
+    const folder = await temporaryFolder();
+    await link(folder, ['real']);
+    await inOneRun(folder, async ({ vault, rows }) => {
       await vault.reset();
       const kept = await rowsOf(rows);
       for (let n = 0; n < 5; n += 1) {
@@ -225,7 +223,7 @@ describe('a new link', () => {
 
 describe('keys', () => {
   it('of every kind come back as they were stored', async () => {
-    await using folder = await temporaryFolder();
+    const folder = await temporaryFolder();
     const pair = initAuthCreds().noiseKey;
     const stored = {
       'pre-key': { '7': pair },
@@ -241,8 +239,8 @@ describe('keys', () => {
       tctoken: { 'a@lid': { token: Buffer.from('t'), timestamp: '1' } },
       'identity-key': { '1.0': Buffer.from('identity') },
     };
-    await inOneRun(folder.path, ({ vault }) => Promise.resolve(vault.auth.keys.set(stored)));
-    await inOneRun(folder.path, async ({ vault }) => {
+    await inOneRun(folder, ({ vault }) => Promise.resolve(vault.auth.keys.set(stored)));
+    await inOneRun(folder, async ({ vault }) => {
       const { keys } = vault.auth;
       const plain = JSON.parse(JSON.stringify(stored));
       for (const type of Object.keys(stored) as (keyof typeof stored)[]) {
@@ -263,13 +261,12 @@ describe('keys', () => {
   });
 
   it('that are damaged are reported and logged once, without what is in them', async () => {
-    await using folder = await temporaryFolder();
     const lines: [string, LogFields][] = [];
     const log = {
       ...silentLogger,
       error: (...line: [string, LogFields?]) => void lines.push([line[0], line[1] ?? {}]),
     };
-    await using rig = await openRig(folder.path, { log });
+    await using rig = await openRig(await temporaryFolder(), { log });
     const { keys } = rig.vault.auth;
     await keys.set({
       session: { '1.0': Buffer.from('ratchet'), '2.0': Buffer.from('whole') },
@@ -292,8 +289,7 @@ describe('keys', () => {
   });
 
   it('are damage too when they stand under another name', async () => {
-    await using folder = await temporaryFolder();
-    await using rig = await openRig(folder.path);
+    await using rig = await openRig(await temporaryFolder());
     await rig.vault.auth.keys.set({ session: { '1.0': Buffer.from('one') } });
     await rig.rows.set('key/session/2.0', (await rig.rows.get('key/session/1.0')) ?? '');
     expect(await rig.vault.auth.keys.get('session', ['2.0'])).toEqual({});

@@ -1,7 +1,6 @@
 // Speaking at the terminal, with programs that stand in for the microphone and the loudspeaker.
 
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -12,6 +11,7 @@ import type { Terminal } from '../../../src/cli/terminal.ts';
 import { homeOf } from '../../../src/kernel/config/files/home.ts';
 import { messageId } from '../../../src/kernel/message/ids.ts';
 import { systemClock } from '../../../src/lib/time/clock.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { startVoiceServer, VOICE_KEY, type VoiceServer } from '../../support/voice-server.ts';
 
 const never = new AbortController().signal;
@@ -27,10 +27,9 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nanobot-terminal-voice-'));
+  folder = await temporaryFolder();
   input = new PassThrough();
   shown = '';
-  return () => rm(folder, { recursive: true, force: true });
 });
 
 /** It begins its file at once and ends with the words when it is stopped, as recorders do. */
