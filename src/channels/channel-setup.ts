@@ -85,31 +85,27 @@ async function* linkChannel(
   { home, env, clock, login }: LinkOptions,
   signal: AbortSignal,
 ): AsyncGenerator<LoginStep, void, void> {
-  const resources = new AsyncDisposableStack();
-  try {
-    const holder = { pid: process.pid, startedAt: new Date(clock.now()).toISOString() };
-    resources.use(await holdHome(home.lock, holder));
-    const live = new LiveConfig(await loadConfig(home, env), env);
-    const { level, keepDays } = live.config.logging;
-    const { later } = resources.use(createAfterwork(clock));
-    const destination = openLogFile({ folder: home.logs, clock, keepDays: () => keepDays, later });
-    const log = createLogger({ level, destination, redact: (line) => live.redact(line), later });
-    const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
-    const channel = await createChannel(name, live, clock);
-    const media = await openMedia({ live, clock, store, env }, home);
-    const parts = { store, media, clock, log: log.child({ channel: name }) };
-    const host = hostFor(channel, parts);
-    const over = new AbortController();
-    // Not `signal`: the channel, which still runs, cleans up an aborted login.
-    const run = channel.run(host, over.signal);
-    resources.defer(async () => {
-      over.abort();
-      await run.catch(() => undefined);
-    });
-    yield* loginWhile(run, channel, login, signal);
-  } finally {
-    await resources.disposeAsync();
-  }
+  await using resources = new AsyncDisposableStack();
+  const holder = { pid: process.pid, startedAt: new Date(clock.now()).toISOString() };
+  resources.use(await holdHome(home.lock, holder));
+  const live = new LiveConfig(await loadConfig(home, env), env);
+  const { level, keepDays } = live.config.logging;
+  const { later } = resources.use(createAfterwork(clock));
+  const destination = openLogFile({ folder: home.logs, clock, keepDays: () => keepDays, later });
+  const log = createLogger({ level, destination, redact: (line) => live.redact(line), later });
+  const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
+  const channel = await createChannel(name, live, clock);
+  const media = await openMedia({ live, clock, store, env }, home);
+  const parts = { store, media, clock, log: log.child({ channel: name }) };
+  const host = hostFor(channel, parts);
+  const over = new AbortController();
+  // Not `signal`: the channel, which still runs, cleans up an aborted login.
+  const run = channel.run(host, over.signal);
+  resources.defer(async () => {
+    over.abort();
+    await run.catch(() => undefined);
+  });
+  yield* loginWhile(run, channel, login, signal);
 }
 
 async function createChannel(name: string, live: LiveConfig, clock: Clock): Promise<Channel> {

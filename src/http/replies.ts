@@ -306,12 +306,8 @@ async function firstWithin<T>(
   ms: number,
 ): Promise<T | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = clock.timer(ms, () => resolve(undefined));
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    timer[Symbol.dispose]();
-  }
+  using _timer = clock.timer(ms, () => resolve(undefined));
+  return await Promise.race([promise, late]);
 }
 
 // Answers a request with server-sent events until they end, the reader leaves, its credential is

@@ -93,14 +93,10 @@ export class MailFiles implements AsyncDisposable {
   }
 
   async #read(place: MailPlace): Promise<MailContents> {
-    const mail = await this.#fetch(place);
-    try {
-      // Frees memory for the thread that reads files.
-      await this.#reader.rest();
-      return await extractFiles(mail.raw, this.#mailbox.clock, this.#stop.signal);
-    } finally {
-      await mail[Symbol.asyncDispose]();
-    }
+    await using mail = await this.#fetch(place);
+    // Frees memory for the thread that reads files.
+    await this.#reader.rest();
+    return await extractFiles(mail.raw, this.#mailbox.clock, this.#stop.signal);
   }
 
   #fetch({ uidValidity, uid }: MailPlace): Promise<SpooledMail> {

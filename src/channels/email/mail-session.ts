@@ -165,17 +165,13 @@ export class MailSession {
       signal,
     );
     yield 'sent';
-    const connection = await ImapConnection.connect(this.mailbox, signal);
-    try {
-      const uid = await arrivalOf(connection, this.mailbox, id, signal);
-      yield 'arrived';
-      const trash = await folderFor(connection, '\\Trash');
-      if (trash === undefined || trash === this.mailbox.folder) return;
-      await connection.open(this.mailbox.folder, false);
-      if (await connection.move(uid, trash)) yield 'removed';
-    } finally {
-      await connection[Symbol.asyncDispose]();
-    }
+    await using connection = await ImapConnection.connect(this.mailbox, signal);
+    const uid = await arrivalOf(connection, this.mailbox, id, signal);
+    yield 'arrived';
+    const trash = await folderFor(connection, '\\Trash');
+    if (trash === undefined || trash === this.mailbox.folder) return;
+    await connection.open(this.mailbox.folder, false);
+    if (await connection.move(uid, trash)) yield 'removed';
   }
 
   send(message: OutboundMessage, context: SendContext): Promise<Receipt> {

@@ -275,16 +275,12 @@ export class MailboxWatch {
     turn: Pick<MailArrival, 'tries' | 'isLast'>,
   ) {
     const receivedAt = this.#context.host.clock.now();
-    const mail = await fetchMail(connection, summary);
+    await using mail = await fetchMail(connection, summary);
     if (mail === undefined) return undefined;
-    try {
-      const headers = parseHeaderBlock(splitHeader(mail.raw).block);
-      const reading = await this.#parse(summary, mail.raw);
-      const arrival = { uidValidity, summary, headers, reading, receivedAt, ...turn };
-      return await readIncoming(arrival, this.#context);
-    } finally {
-      await mail[Symbol.asyncDispose]();
-    }
+    const headers = parseHeaderBlock(splitHeader(mail.raw).block);
+    const reading = await this.#parse(summary, mail.raw);
+    const arrival = { uidValidity, summary, headers, reading, receivedAt, ...turn };
+    return await readIncoming(arrival, this.#context);
   }
 
   async #parse(summary: MailSummary, raw: RawMail): Promise<MailReading> {

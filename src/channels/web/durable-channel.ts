@@ -180,27 +180,23 @@ class DurableLocalChannel implements Channel, LocalChannel {
   async *events(chat: string, afterSeq: number, signal: AbortSignal): AsyncGenerator<LocalEvent> {
     checkNames(chat);
     const { log } = await this.#whenOpened(signal);
-    const reader = this.#readers.open(chat, signal);
-    try {
-      let seen = Math.min(afterSeq, await log.lastSeq(chat));
-      while (!signal.aborted) {
-        const isGrown = reader.takeGrowth();
-        const { said, through } = isGrown
-          ? await log.read(chat, seen, PAGE_MESSAGES)
-          : { said: [], through: seen };
-        // Taken after reading: an ending is shown before the answer it announces is logged.
-        for (const update of reader.takeEndings()) yield { type: 'live', update };
-        for (const one of said) yield { type: 'said', ...one };
-        if (through > seen) {
-          seen = through;
-          reader.logHasGrown();
-          continue;
-        }
-        for (const update of reader.takeRunning()) yield { type: 'live', update };
-        await reader.arrival();
+    using reader = this.#readers.open(chat, signal);
+    let seen = Math.min(afterSeq, await log.lastSeq(chat));
+    while (!signal.aborted) {
+      const isGrown = reader.takeGrowth();
+      const { said, through } = isGrown
+        ? await log.read(chat, seen, PAGE_MESSAGES)
+        : { said: [], through: seen };
+      // Taken after reading: an ending is shown before the answer it announces is logged.
+      for (const update of reader.takeEndings()) yield { type: 'live', update };
+      for (const one of said) yield { type: 'said', ...one };
+      if (through > seen) {
+        seen = through;
+        reader.logHasGrown();
+        continue;
       }
-    } finally {
-      reader[Symbol.dispose]();
+      for (const update of reader.takeRunning()) yield { type: 'live', update };
+      await reader.arrival();
     }
   }
 
@@ -288,12 +284,8 @@ class DurableLocalChannel implements Channel, LocalChannel {
 
   async #openedSoon(): Promise<Opened> {
     const waited = new AbortController();
-    const timer = this.#clock.timer(OPENING_WAIT_MS, () => waited.abort());
-    try {
-      return await this.#whenOpened(waited.signal);
-    } finally {
-      timer[Symbol.dispose]();
-    }
+    using _timer = this.#clock.timer(OPENING_WAIT_MS, () => waited.abort());
+    return await this.#whenOpened(waited.signal);
   }
 
   async #whenOpened(signal: AbortSignal): Promise<Opened> {

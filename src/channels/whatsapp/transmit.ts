@@ -103,27 +103,23 @@ export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDe
     message: proto.IMessage,
     { signal, isFresh = false }: { readonly signal: AbortSignal; readonly isFresh?: boolean },
   ): Promise<string | undefined> {
-    const expected = acks.expect(socket, id);
-    try {
-      const relayed = socket.relayMessage(jid, message, {
-        messageId: id,
-        additionalAttributes: attributesOf(content),
-        useUserDevicesCache: !isFresh,
-        useCachedGroupMetadata: !isFresh,
-      });
-      const left = relayed.then(() => 'left' as const);
-      const either = () => Promise.race([left, expected.answer]).catch(translate);
-      const first = await until(PREPARE_MS, signal, either, UNSURE);
-      if (first !== 'left' && first.kind === 'lost') {
-        await until(LAST_WORD_MS, signal, () => left.catch(translate), UNSURE);
-      }
-      const ack =
-        first === 'left' ? await until(ACK_MS, signal, () => expected.answer, UNACKED) : first;
-      if (ack.kind === 'lost') throw failure(UNSURE);
-      return ack.kind === 'refused' ? ack.code : undefined;
-    } finally {
-      expected[Symbol.dispose]();
+    using expected = acks.expect(socket, id);
+    const relayed = socket.relayMessage(jid, message, {
+      messageId: id,
+      additionalAttributes: attributesOf(content),
+      useUserDevicesCache: !isFresh,
+      useCachedGroupMetadata: !isFresh,
+    });
+    const left = relayed.then(() => 'left' as const);
+    const either = () => Promise.race([left, expected.answer]).catch(translate);
+    const first = await until(PREPARE_MS, signal, either, UNSURE);
+    if (first !== 'left' && first.kind === 'lost') {
+      await until(LAST_WORD_MS, signal, () => left.catch(translate), UNSURE);
     }
+    const ack =
+      first === 'left' ? await until(ACK_MS, signal, () => expected.answer, UNACKED) : first;
+    if (ack.kind === 'lost') throw failure(UNSURE);
+    return ack.kind === 'refused' ? ack.code : undefined;
   }
 
   function until<T>(

@@ -48,12 +48,8 @@ const NOT_CHECKED = t`Not checked. Fix this first, then run "nanobot doctor" aga
 
 /** @param isLive also sends a test request to the model and to the voice servers */
 export async function examine(machine: Machine, isLive: boolean): Promise<readonly Finding[]> {
-  const stack = new AsyncDisposableStack();
-  try {
-    return await look(machine, isLive, stack);
-  } finally {
-    await stack.disposeAsync();
-  }
+  await using stack = new AsyncDisposableStack();
+  return await look(machine, isLive, stack);
 }
 
 /** The configuration, the store and the gateway first: without a valid configuration nothing else. */

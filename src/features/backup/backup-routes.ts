@@ -82,15 +82,11 @@ export function backupRoutes(kernel: Kernel, runs: BackupRuns) {
     const from = await placeNow();
     if (from === '') return { place: '', backups: [] };
     const { backup, network } = live.config;
-    const place = await readPlace(from, { env, s3: backup.s3, proxy: network.proxy });
-    try {
-      const found = (await snapshots(place)).map(({ id, at, files, bytes }) => ({
-        ...{ id, at: Date.parse(at), files, bytes },
-      }));
-      return { place: place.name, backups: found.toSorted((one, other) => other.at - one.at) };
-    } finally {
-      await place[Symbol.asyncDispose]();
-    }
+    await using place = await readPlace(from, { env, s3: backup.s3, proxy: network.proxy });
+    const found = (await snapshots(place)).map(({ id, at, files, bytes }) => ({
+      ...{ id, at: Date.parse(at), files, bytes },
+    }));
+    return { place: place.name, backups: found.toSorted((one, other) => other.at - one.at) };
   }
 
   function start(

@@ -238,33 +238,29 @@ export async function create(terminal: Terminal, flags: CreateFlags): Promise<vo
   const isScheduled = ![NEVER, ''].includes(flags.every ?? settings.every);
   const keep = await keepFor(flags, isScheduled ? settings.keep : '');
   const who = flags.encrypt ?? settings.encrypt.split(/\s+/).filter((each) => each !== '');
-  const place = await openPlace(to, options);
-  try {
-    const made = await work(async (signal) => {
-      const encrypt = await encryptionOf(terminal, who, place, flags.passphraseFile);
-      const onProgress = progressOf(t`Reading`);
-      const created = await createBackup({ home, place, encrypt, signal, onProgress });
-      if (!place.isStream && keep !== undefined) await pruneAfter(home, place, keep, signal);
-      return created;
-    });
-    if (flags.every !== undefined) await keepSchedule(terminal, { ...flags, to });
-    if (to === '-') return;
-    const at = terminal.clock.now();
-    const { id, bytes } = made;
-    await writeRecord(home, { made: { id, at, to, bytes }, failing: undefined });
+  await using place = await openPlace(to, options);
+  const made = await work(async (signal) => {
+    const encrypt = await encryptionOf(terminal, who, place, flags.passphraseFile);
+    const onProgress = progressOf(t`Reading`);
+    const created = await createBackup({ home, place, encrypt, signal, onProgress });
+    if (!place.isStream && keep !== undefined) await pruneAfter(home, place, keep, signal);
+    return created;
+  });
+  if (flags.every !== undefined) await keepSchedule(terminal, { ...flags, to });
+  if (to === '-') return;
+  const at = terminal.clock.now();
+  const { id, bytes } = made;
+  await writeRecord(home, { made: { id, at, to, bytes }, failing: undefined });
+  terminal.tell(
+    t`Back-up ${id} in ${place.name}: ${made.files} files, ${sizeText(bytes)}; ${sizeText(made.storedBytes)} new.`,
+  );
+  if ((await storeSetting(home, terminal.env)).engine === 'postgres') {
     terminal.tell(
-      t`Back-up ${id} in ${place.name}: ${made.files} files, ${sizeText(bytes)}; ${sizeText(made.storedBytes)} new.`,
+      t`The store is on PostgreSQL and is not in it: back it up with pg_dump before the files.`,
     );
-    if ((await storeSetting(home, terminal.env)).engine === 'postgres') {
-      terminal.tell(
-        t`The store is on PostgreSQL and is not in it: back it up with pg_dump before the files.`,
-      );
-    }
-    if (flags.every !== undefined && flags.every !== NEVER) {
-      terminal.tell(t`The gateway makes the next ones by itself, every ${flags.every}.`);
-    }
-  } finally {
-    await place[Symbol.asyncDispose]();
+  }
+  if (flags.every !== undefined && flags.every !== NEVER) {
+    terminal.tell(t`The gateway makes the next ones by itself, every ${flags.every}.`);
   }
 }
 
@@ -319,23 +315,19 @@ async function list(terminal: Terminal, flags: FromFlags & { readonly json?: boo
   const { readPlace } = await import('./places.ts');
   const { snapshots } = await import('./repository.ts');
   const { settings, options } = await placeOptions(terminal, flags.from === undefined);
-  const place = await readPlace(needPlace(flags.from ?? settings.to, '--from'), options);
-  try {
-    const all = await snapshots(place);
-    if (flags.json === true) {
-      return terminal.printJson(all.map(({ list: _list, chunks: _chunks, ...one }) => one));
-    }
-    if (all.length === 0) return terminal.tell(t`There are no back-ups in ${place.name}.`);
-    const rows = all.map((one) => [
-      one.id,
-      momentText(Date.parse(one.at)),
-      t`${one.files} files`,
-      sizeText(one.bytes),
-    ]);
-    for (const line of textTable(rows)) terminal.print(line);
-  } finally {
-    await place[Symbol.asyncDispose]();
+  await using place = await readPlace(needPlace(flags.from ?? settings.to, '--from'), options);
+  const all = await snapshots(place);
+  if (flags.json === true) {
+    return terminal.printJson(all.map(({ list: _list, chunks: _chunks, ...one }) => one));
   }
+  if (all.length === 0) return terminal.tell(t`There are no back-ups in ${place.name}.`);
+  const rows = all.map((one) => [
+    one.id,
+    momentText(Date.parse(one.at)),
+    t`${one.files} files`,
+    sizeText(one.bytes),
+  ]);
+  for (const line of textTable(rows)) terminal.print(line);
 }
 
 // Verifying.
@@ -350,33 +342,29 @@ export async function verify(
   const { writeRecord } = await import('./index.ts');
   const { home, env } = terminal;
   const { settings, options } = await placeOptions(terminal, flags.from === undefined);
-  const place = await readPlace(needPlace(flags.from ?? settings.to, '--from'), options);
-  try {
-    const verified = await work((signal) =>
-      verifyBackup({
-        ...{ place, id, env, signal, unlock: unlockOf(terminal, flags) },
-        temp: flags.temp === undefined ? dirname(home.root) : resolve(flags.temp),
-        command: [process.execPath, PROGRAM],
-        onProgress: progressOf(t`Restoring`),
-      }),
-    );
-    const at = terminal.clock.now();
-    if (existsSync(home.root)) {
-      await writeRecord(home, { verified: { id: verified.id, at, ok: verified.ok } });
-    }
-    if (!verified.ok) {
-      for (const problem of verified.problems) terminal.note(problem);
-      throw new CommandFailure(EXIT.failure, t`Back-up ${verified.id} did not stand the test.`);
-    }
-    const { messages, sessions, rows } = verified.counts;
-    const count = Object.values(rows).reduce((sum, each) => sum + each, 0);
-    terminal.tell(
-      t`Back-up ${verified.id} is good: a gateway started on it and answered. ` +
-        t`Messages: ${messages}, sessions: ${sessions}, rows: ${count}; none is missing.`,
-    );
-  } finally {
-    await place[Symbol.asyncDispose]();
+  await using place = await readPlace(needPlace(flags.from ?? settings.to, '--from'), options);
+  const verified = await work((signal) =>
+    verifyBackup({
+      ...{ place, id, env, signal, unlock: unlockOf(terminal, flags) },
+      temp: flags.temp === undefined ? dirname(home.root) : resolve(flags.temp),
+      command: [process.execPath, PROGRAM],
+      onProgress: progressOf(t`Restoring`),
+    }),
+  );
+  const at = terminal.clock.now();
+  if (existsSync(home.root)) {
+    await writeRecord(home, { verified: { id: verified.id, at, ok: verified.ok } });
   }
+  if (!verified.ok) {
+    for (const problem of verified.problems) terminal.note(problem);
+    throw new CommandFailure(EXIT.failure, t`Back-up ${verified.id} did not stand the test.`);
+  }
+  const { messages, sessions, rows } = verified.counts;
+  const count = Object.values(rows).reduce((sum, each) => sum + each, 0);
+  terminal.tell(
+    t`Back-up ${verified.id} is good: a gateway started on it and answered. ` +
+      t`Messages: ${messages}, sessions: ${sessions}, rows: ${count}; none is missing.`,
+  );
 }
 
 // Restoring.
@@ -390,16 +378,12 @@ async function restore(terminal: Terminal, what: string | undefined, flags: Rest
   const { settings, options } = await placeOptions(terminal, false);
   const restored = await work(async (signal) => {
     const from = what === '-' ? await spool(terminal, into, signal) : isPlace ? what : flags.from;
-    const place = await readPlace(needPlace(from ?? settings.to, '--from'), options);
-    try {
-      return await restoreBackup({
-        ...{ place, into, signal, unlock: unlockOf(terminal, flags) },
-        ...{ id: isPlace ? undefined : what, force: flags.force, takesOver: flags.takesOver },
-        onProgress: progressOf(t`Restoring`),
-      });
-    } finally {
-      await place[Symbol.asyncDispose]();
-    }
+    await using place = await readPlace(needPlace(from ?? settings.to, '--from'), options);
+    return await restoreBackup({
+      ...{ place, into, signal, unlock: unlockOf(terminal, flags) },
+      ...{ id: isPlace ? undefined : what, force: flags.force, takesOver: flags.takesOver },
+      onProgress: progressOf(t`Restoring`),
+    });
   }).catch(async (error: unknown) => {
     await discardStaged(into);
     throw error;

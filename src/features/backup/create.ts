@@ -79,12 +79,8 @@ const STORE_FILES = /^state\.db(-wal|-shm|-journal)?$/;
 
 /** @throws NanobotError, or the error of the file system; nothing of it is listed then */
 export async function createBackup(options: CreateOptions): Promise<Created> {
-  const cleanup = new AsyncDisposableStack();
-  try {
-    return await create(options, cleanup);
-  } finally {
-    await cleanup.disposeAsync();
-  }
+  await using cleanup = new AsyncDisposableStack();
+  return await create(options, cleanup);
 }
 
 async function create(options: CreateOptions, cleanup: AsyncDisposableStack): Promise<Created> {

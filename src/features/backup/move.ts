@@ -114,14 +114,10 @@ async function stream(
   const { openPlace } = await import('./places.ts');
   const { createBackup } = await import('./create.ts');
   const { options } = await placeOptions(terminal, false);
-  const place = await openPlace(to, { ...options, ...(output && { stream: output }) });
-  try {
-    const who = await encryptionOf(terminal, encrypt, place, passphraseFile);
-    const onProgress = progressOf(t`Sending`);
-    await createBackup({ home: terminal.home, place, encrypt: who, signal, onProgress });
-  } finally {
-    await place[Symbol.asyncDispose]();
-  }
+  await using place = await openPlace(to, { ...options, ...(output && { stream: output }) });
+  const who = await encryptionOf(terminal, encrypt, place, passphraseFile);
+  const onProgress = progressOf(t`Sending`);
+  await createBackup({ home: terminal.home, place, encrypt: who, signal, onProgress });
 }
 
 /** What ssh says when it is the connection that failed, or a signal that ended the other side. */

@@ -110,13 +110,9 @@ export class Packer {
     const { path, info, link } = found;
     if (link !== undefined) return { kind: 'link', path, to: link };
     if (info.isDirectory()) return { kind: 'folder', path, mode: info.mode & MODE_BITS };
-    const file = await open(found.from, 'r').catch(orMissing);
+    await using file = await open(found.from, 'r').catch(orMissing);
     if (file === undefined) return undefined;
-    try {
-      return await this.#addFile(found, file, end);
-    } finally {
-      await file.close();
-    }
+    return await this.#addFile(found, file, end);
   }
 
   async #addFile({ path, isStore }: Found, file: FileHandle, end: FileEnd | undefined) {

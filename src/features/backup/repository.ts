@@ -382,33 +382,29 @@ export async function prune(
   keep: Keep,
   signal: AbortSignal,
 ): Promise<Pruned | undefined> {
-  const lock = await lockRepository(place, 'prune', signal);
+  await using lock = await lockRepository(place, 'prune', signal);
   if (lock === undefined) return undefined;
-  try {
-    const all = await snapshots(place);
-    const kept = keptIds(
-      all.filter((one) => one.home === home),
-      keep,
-    );
-    const gone = all.filter((one) => one.home === home && !kept.has(one.id));
-    for (const { id } of gone) await place.remove(snapshotKey(id));
-    // Read again: a snapshot that cannot be read now must not lose its chunks.
-    const needed = new Set<string>();
-    for await (const { key } of place.list(SNAPSHOTS)) {
-      const content = await place.read(key);
-      const parsed = snapshotShape.safeParse(parseJson(Buffer.from(content ?? []).toString()));
-      if (!parsed.success) return { snapshots: gone.length, chunks: 0 };
-      for (const name of parsed.data.chunks) needed.add(name);
-    }
-    let chunks = 0;
-    for await (const { key } of place.list(CHUNKS)) {
-      signal.throwIfAborted();
-      if (needed.has(key.slice(key.lastIndexOf('/') + 1))) continue;
-      await place.remove(key);
-      chunks += 1;
-    }
-    return { snapshots: gone.length, chunks };
-  } finally {
-    await lock[Symbol.asyncDispose]();
+  const all = await snapshots(place);
+  const kept = keptIds(
+    all.filter((one) => one.home === home),
+    keep,
+  );
+  const gone = all.filter((one) => one.home === home && !kept.has(one.id));
+  for (const { id } of gone) await place.remove(snapshotKey(id));
+  // Read again: a snapshot that cannot be read now must not lose its chunks.
+  const needed = new Set<string>();
+  for await (const { key } of place.list(SNAPSHOTS)) {
+    const content = await place.read(key);
+    const parsed = snapshotShape.safeParse(parseJson(Buffer.from(content ?? []).toString()));
+    if (!parsed.success) return { snapshots: gone.length, chunks: 0 };
+    for (const name of parsed.data.chunks) needed.add(name);
   }
+  let chunks = 0;
+  for await (const { key } of place.list(CHUNKS)) {
+    signal.throwIfAborted();
+    if (needed.has(key.slice(key.lastIndexOf('/') + 1))) continue;
+    await place.remove(key);
+    chunks += 1;
+  }
+  return { snapshots: gone.length, chunks };
 }

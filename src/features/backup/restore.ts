@@ -115,16 +115,12 @@ type Plan = Readonly<z.infer<typeof planShape>>;
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { into } = options;
   await mkdir(into.root, { recursive: true, mode: FOLDER_MODE });
-  const held = await holdHome(into.lock, { pid: process.pid });
-  try {
-    const snapshot = await findSnapshot(options.place, options.id);
-    const begun = await readPlan(into);
-    // What was begun with another back-up would bring back an earlier state.
-    const isSame = begun?.facts.id === snapshot.id;
-    return await carryOut(into, isSame ? begun : await stage(options, snapshot));
-  } finally {
-    await held[Symbol.asyncDispose]();
-  }
+  await using _held = await holdHome(into.lock, { pid: process.pid });
+  const snapshot = await findSnapshot(options.place, options.id);
+  const begun = await readPlan(into);
+  // What was begun with another back-up would bring back an earlier state.
+  const isSame = begun?.facts.id === snapshot.id;
+  return await carryOut(into, isSame ? begun : await stage(options, snapshot));
 }
 
 async function readPlan({ restoring }: Home): Promise<Plan | undefined> {

@@ -42,12 +42,8 @@ export function storeCommand(terminal: Terminal): Command {
 }
 
 async function migrate(terminal: Terminal, flags: Flags): Promise<void> {
-  const held = await holdHome(terminal.home.lock, { pid: process.pid });
-  try {
-    await migrateHeld(terminal, flags);
-  } finally {
-    await held[Symbol.asyncDispose]();
-  }
+  await using _held = await holdHome(terminal.home.lock, { pid: process.pid });
+  await migrateHeld(terminal, flags);
 }
 
 async function migrateHeld(terminal: Terminal, flags: Flags): Promise<void> {
@@ -116,12 +112,8 @@ async function transferring<Result>(
   const { openTransfer } = await import('../../kernel/bus/store/postgres/transfer.ts');
   const { refuseOlder } = await import('../../kernel/home-state.ts');
   if (plan.path === home.state) await refuseOlder(home);
-  const transfer = await openTransfer(plan);
-  try {
-    return await work(transfer);
-  } finally {
-    await transfer[Symbol.asyncDispose]();
-  }
+  await using transfer = await openTransfer(plan);
+  return await work(transfer);
 }
 
 async function backUp(terminal: Terminal, given: string | undefined): Promise<void> {

@@ -56,12 +56,8 @@ export async function* logParts(
 }
 
 async function reading<T>(path: string, run: (file: FileHandle) => Promise<T>): Promise<T> {
-  const file = await open(path, 'r');
-  try {
-    return await run(file);
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, 'r');
+  return await run(file);
 }
 
 async function block(path: string, from: number, to: number): Promise<Buffer> {

@@ -200,12 +200,8 @@ async function inOwnTime(
   task: (signal: AbortSignal) => Promise<void> | undefined,
 ): Promise<void> {
   const late = new AbortController();
-  const timer = clock.timer(CLEAR_MS, () => late.abort());
-  try {
-    await task(late.signal);
-  } finally {
-    timer[Symbol.dispose]();
-  }
+  using _timer = clock.timer(CLEAR_MS, () => late.abort());
+  await task(late.signal);
 }
 
 /** Rejects when the signal aborts first, so that a channel that hangs blocks nothing. */

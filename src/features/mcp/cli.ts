@@ -85,27 +85,23 @@ async function logIn(terminal: Terminal, name: string): Promise<void> {
   const running = await findRunningGateway(terminal.home);
   const asker = createAsker(terminal, terminal.interactive);
   const { state } = consentSecrets();
-  const listener = await listenForRedirect(REDIRECT_PATH, state);
-  try {
-    await withOpenState(terminal.home, terminal.clock, async ({ store }) => {
-      const { LOGIN_SCOPE, ServerLogin } = await import('./login.ts');
-      const rows = store.scope(LOGIN_SCOPE);
-      const parts = { name, config, rows, clock: terminal.clock, proxy: () => network.proxy };
-      const login = new ServerLogin(parts);
-      const own = `http://127.0.0.1:${listener.port}${REDIRECT_PATH}`;
-      const isOutside = running !== undefined && gateway.publicUrl !== '';
-      const redirectUrl = isOutside ? `${new URL(GATEWAY_PATH, gateway.publicUrl)}` : own;
-      const link = await login.begin(redirectUrl, state);
-      const where = isOutside ? 'a browser' : t`a browser on this machine`;
-      const { clock } = terminal;
-      const { redirect } = listener;
-      await followConsent(asker, { login, link, state, where, clock, redirect });
-    });
-    await connectRunning(terminal, name);
-    asker.say(t`Logged in to ${name}.`);
-  } finally {
-    await listener[Symbol.asyncDispose]();
-  }
+  await using listener = await listenForRedirect(REDIRECT_PATH, state);
+  await withOpenState(terminal.home, terminal.clock, async ({ store }) => {
+    const { LOGIN_SCOPE, ServerLogin } = await import('./login.ts');
+    const rows = store.scope(LOGIN_SCOPE);
+    const parts = { name, config, rows, clock: terminal.clock, proxy: () => network.proxy };
+    const login = new ServerLogin(parts);
+    const own = `http://127.0.0.1:${listener.port}${REDIRECT_PATH}`;
+    const isOutside = running !== undefined && gateway.publicUrl !== '';
+    const redirectUrl = isOutside ? `${new URL(GATEWAY_PATH, gateway.publicUrl)}` : own;
+    const link = await login.begin(redirectUrl, state);
+    const where = isOutside ? 'a browser' : t`a browser on this machine`;
+    const { clock } = terminal;
+    const { redirect } = listener;
+    await followConsent(asker, { login, link, state, where, clock, redirect });
+  });
+  await connectRunning(terminal, name);
+  asker.say(t`Logged in to ${name}.`);
 }
 
 async function logOut(terminal: Terminal, name: string): Promise<void> {

@@ -114,14 +114,10 @@ async function modelSpans(path: string, turn: TurnId): Promise<readonly Span[]> 
 
 /** Empty where metrics are switched off. */
 async function tailOf(path: string): Promise<string> {
-  const file = await open(path).catch(() => undefined);
+  await using file = await open(path).catch(() => undefined);
   if (file === undefined) return '';
-  try {
-    const { size } = await file.stat();
-    const from = Math.max(0, size - TAIL_BYTES);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
-    return buffer.toString('utf8', 0, bytesRead);
-  } finally {
-    await file.close();
-  }
+  const { size } = await file.stat();
+  const from = Math.max(0, size - TAIL_BYTES);
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+  return buffer.toString('utf8', 0, bytesRead);
 }

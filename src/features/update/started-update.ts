@@ -137,21 +137,17 @@ async function startOutside(home: Home, env: Environment): Promise<void> {
     '--',
   ];
   const [program = '', ...args] = [...(isSystemd ? unit : []), ...command];
-  const file = await open(log, 'a');
-  try {
-    const child = spawn(program, args, {
-      env: outside,
-      detached: true,
-      stdio: ['ignore', file.fd, file.fd],
-    });
-    child.unref();
-    await once(child, 'spawn');
-    if (!isSystemd) return;
-    const [code] = await once(child, 'exit');
-    if (code === 0) return;
-    const said = (await linesOf(home)).join(' ');
-    throw new NanobotError('update_not_started', t`The update could not be started: ${said}`);
-  } finally {
-    await file.close();
-  }
+  await using file = await open(log, 'a');
+  const child = spawn(program, args, {
+    env: outside,
+    detached: true,
+    stdio: ['ignore', file.fd, file.fd],
+  });
+  child.unref();
+  await once(child, 'spawn');
+  if (!isSystemd) return;
+  const [code] = await once(child, 'exit');
+  if (code === 0) return;
+  const said = (await linesOf(home)).join(' ');
+  throw new NanobotError('update_not_started', t`The update could not be started: ${said}`);
 }

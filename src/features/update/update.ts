@@ -117,12 +117,8 @@ export async function backupsIn(folder: string, env: Environment): Promise<reado
 async function prepare(deps: UpdateDeps, versions: Versions) {
   const { home, env } = deps;
   const folder = updateBackups(home);
-  const place = await placeIn(folder, env);
-  try {
-    return { place: folder, id: await proved(deps, versions, place) };
-  } finally {
-    await place[Symbol.asyncDispose]();
-  }
+  await using place = await placeIn(folder, env);
+  return { place: folder, id: await proved(deps, versions, place) };
 }
 
 /** The id of a back-up from which both versions start. */

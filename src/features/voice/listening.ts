@@ -113,29 +113,25 @@ async function listen(
   const key = `${content.media} ${transcriber.id}`;
   const before = await known.get(key);
   if (before !== undefined) return spokenOf(JSON.parse(before));
-  const permit = await deps.permits.acquire(signal);
-  try {
-    const sound = await deps.media.read(content.media);
-    if (sound === undefined) return { kind: 'unheard', reason: t`it is no longer stored` };
-    const startedAt = clock.monotonic();
-    const { price, isElsewhere } = transcriber;
-    const worstMs = longestMs(sound.length, durationMs, maxMs);
-    const costOf = ({ durationMs: tookMs }: SpokenWords) =>
-      listeningCost(price, believedMs(tookMs, durationMs, worstMs));
-    const words = await charged(
-      { payer, micros: listeningCost(price, worstMs), isElsewhere, costOf },
-      () => transcriber.transcribe({ content: sound, mimeType }, signal),
-      { spending: deps.spending, signal },
-    );
-    const tookMs = Math.round(clock.monotonic() - startedAt);
-    const { language } = words;
-    log.info('voice message transcribed', { bytes: sound.length, durationMs, tookMs, language });
-    await known.set(key, JSON.stringify(words));
-    await known.expire('', clock.now() - KEPT_MS);
-    return spokenOf(words);
-  } finally {
-    permit[Symbol.dispose]();
-  }
+  using _permit = await deps.permits.acquire(signal);
+  const sound = await deps.media.read(content.media);
+  if (sound === undefined) return { kind: 'unheard', reason: t`it is no longer stored` };
+  const startedAt = clock.monotonic();
+  const { price, isElsewhere } = transcriber;
+  const worstMs = longestMs(sound.length, durationMs, maxMs);
+  const costOf = ({ durationMs: tookMs }: SpokenWords) =>
+    listeningCost(price, believedMs(tookMs, durationMs, worstMs));
+  const words = await charged(
+    { payer, micros: listeningCost(price, worstMs), isElsewhere, costOf },
+    () => transcriber.transcribe({ content: sound, mimeType }, signal),
+    { spending: deps.spending, signal },
+  );
+  const tookMs = Math.round(clock.monotonic() - startedAt);
+  const { language } = words;
+  log.info('voice message transcribed', { bytes: sound.length, durationMs, tookMs, language });
+  await known.set(key, JSON.stringify(words));
+  await known.expire('', clock.now() - KEPT_MS);
+  return spokenOf(words);
 }
 
 const spokenOf = ({ text, language }: SpokenWords): Spoken =>

@@ -65,14 +65,10 @@ function byProgram(
 }
 
 async function soundIn(path: string): Promise<Uint8Array> {
-  const file = await open(path, 'r').catch((cause: unknown) => {
+  await using file = await open(path, 'r').catch((cause: unknown) => {
     throw new VoiceError('voice_malformed', t`the program wrote no audio`, { cause });
   });
-  try {
-    const { size } = await file.stat();
-    if (size <= MAX_SOUND_BYTES) return await file.readFile();
-    throw new VoiceError('voice_malformed', t`the program wrote too much`);
-  } finally {
-    await file.close();
-  }
+  const { size } = await file.stat();
+  if (size <= MAX_SOUND_BYTES) return await file.readFile();
+  throw new VoiceError('voice_malformed', t`the program wrote too much`);
 }

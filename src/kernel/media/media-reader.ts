@@ -242,15 +242,11 @@ export function createMediaReader({
     signal: AbortSignal,
     read: () => Promise<Reading>,
   ): Promise<Reading | Unreadable> {
-    const permit = await memory.acquire(signal);
-    try {
-      const ended = (await derived.read(id, 'reading'))?.length ?? 0;
-      if (ended > maxEnded) return { kind: 'unreadable', reason: ENDED };
-      await derived.keep(id, 'reading', new Uint8Array(ended + 1));
-      return await read().finally(() => derived.drop(id, 'reading'));
-    } finally {
-      permit[Symbol.dispose]();
-    }
+    using _permit = await memory.acquire(signal);
+    const ended = (await derived.read(id, 'reading'))?.length ?? 0;
+    if (ended > maxEnded) return { kind: 'unreadable', reason: ENDED };
+    await derived.keep(id, 'reading', new Uint8Array(ended + 1));
+    return await read().finally(() => derived.drop(id, 'reading'));
   }
 
   const extracted = (id: MediaId, content: Uint8Array, signal: AbortSignal) =>

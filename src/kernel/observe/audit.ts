@@ -91,14 +91,10 @@ const keepHead = (state: KeyValueStore, head: AuditHead) =>
 
 /** `isSynced`: it survives a power cut too, not only the end of the process. */
 export async function append(path: string, text: string, isSynced: boolean): Promise<void> {
-  const file = await open(path, 'a+', FILE_MODE);
-  try {
-    await cutTornLine(file);
-    await file.appendFile(text);
-    if (isSynced) await file.sync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, 'a+', FILE_MODE);
+  await cutTornLine(file);
+  await file.appendFile(text);
+  if (isSynced) await file.sync();
 }
 
 /** An incomplete line left by a kill was never counted. */
@@ -143,14 +139,10 @@ async function olderFiles(path: string): Promise<readonly string[]> {
 const keptHead = async (state: KeyValueStore) => readHead(await state.get(HEAD_KEY));
 
 async function lastLine(path: string): Promise<AuditLine | undefined> {
-  const file = await open(path, 'r').catch(() => undefined);
+  await using file = await open(path, 'r').catch(() => undefined);
   if (file === undefined) return undefined;
-  try {
-    const lines = (await tailOf(file)).buffer.toString('utf8').split('\n').map(readLine);
-    return lines.findLast((line) => line !== undefined);
-  } finally {
-    await file.close();
-  }
+  const lines = (await tailOf(file)).buffer.toString('utf8').split('\n').map(readLine);
+  return lines.findLast((line) => line !== undefined);
 }
 
 // audit.jsonl: every effect, as a chain. Its end is stored in the store too, written after the

@@ -148,12 +148,8 @@ const OVERLAP_BYTES = Math.max(...COUNTED_STARTS.map((start) => start.length)) -
 
 /** Counts by the start of lines, without parsing them. */
 async function countMessages({ path, bytes }: StoredFile): Promise<number> {
-  const file = await open(path, 'r');
-  try {
-    return await countLineStarts(file, Math.min(bytes, MAX_COUNT_CHUNK_BYTES));
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, 'r');
+  return await countLineStarts(file, Math.min(bytes, MAX_COUNT_CHUNK_BYTES));
 }
 
 async function countLineStarts(file: FileHandle, chunkBytes: number): Promise<number> {

@@ -241,15 +241,11 @@ export async function repairFile(path: string, scan: FileScan): Promise<Repair> 
 
 /** Whether the last line has no end; of a file that a process is writing for a moment. */
 export async function isCutOff(path: string): Promise<boolean> {
-  const file = await open(path, 'r');
-  try {
-    const { size } = await file.stat();
-    if (size === 0) return false;
-    const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
-    return buffer[0] !== NEWLINE;
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, 'r');
+  const { size } = await file.stat();
+  if (size === 0) return false;
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+  return buffer[0] !== NEWLINE;
 }
 
 async function noteDamage(path: string, lines: readonly FileLine[]): Promise<number> {
@@ -274,13 +270,9 @@ function appendSynced(path: string, text: string): Promise<void> {
 }
 
 async function truncateSynced(path: string, size: number): Promise<void> {
-  const file = await open(path, 'r+');
-  try {
-    await file.truncate(size);
-    await file.datasync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, 'r+');
+  await file.truncate(size);
+  await file.datasync();
 }
 
 function describeLine(line: FileLine): string {

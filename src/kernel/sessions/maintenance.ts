@@ -208,18 +208,14 @@ async function filterOld(
 
 /** Time of the last entry; undefined if the end of the file contains none. */
 async function lastEntryAt(file: StoredFile): Promise<number | undefined> {
-  const handle = await open(file.path, 'r');
-  try {
-    const buffer = Buffer.alloc(Math.min(TAIL_BYTES, file.bytes));
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, file.bytes - buffer.length);
-    const lines = buffer.subarray(0, bytesRead).toString('utf8').split('\n');
-    return lines
-      .reverse()
-      .map(decodeLine)
-      .find((decoded) => decoded.kind === 'entry')?.entry.at;
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(file.path, 'r');
+  const buffer = Buffer.alloc(Math.min(TAIL_BYTES, file.bytes));
+  const { bytesRead } = await handle.read(buffer, 0, buffer.length, file.bytes - buffer.length);
+  const lines = buffer.subarray(0, bytesRead).toString('utf8').split('\n');
+  return lines
+    .reverse()
+    .map(decodeLine)
+    .find((decoded) => decoded.kind === 'entry')?.entry.at;
 }
 
 // Deletes old files of conversations that are not used again. The gateway may be running: a file in

@@ -89,14 +89,10 @@ function createSubject(deps: SubjectDeps): Subject {
     maxTokens,
     async ask(question, signal) {
       const late = new AbortController();
-      const deadline = clock.timer(DEADLINE_MS, () =>
+      using _deadline = clock.timer(DEADLINE_MS, () =>
         late.abort(failed(handle, { kind: 'timeout', stage: 'whole_call' }, 'timeout')),
       );
-      try {
-        return await ask(question, AbortSignal.any([signal, late.signal]));
-      } finally {
-        deadline[Symbol.dispose]();
-      }
+      return await ask(question, AbortSignal.any([signal, late.signal]));
     },
   };
 }

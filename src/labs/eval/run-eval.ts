@@ -245,43 +245,39 @@ export async function runEval(terminal: Terminal, benchmark: Benchmark, flags: E
   const { keepResult, resultLines } = await import('./report-text.ts');
   const { home, env } = terminal;
   const { loaded } = await openHome(home, env);
-  const resources = new AsyncDisposableStack();
-  try {
-    const { model, maxCost, maxTokens } = flags;
-    const wish = { home, env, loaded, model, maxCost, maxTokens, name: benchmark.benchmark };
-    const { trial, cost } = await openEval(wish, resources);
-    terminal.note(
-      `${benchmark.benchmark} (${benchmark.variant}) with ${trial.subject.model}, ${benchmark.planned} items`,
-    );
-    let path = '';
-    const result = await untilStopped(
-      () => terminal.note('Stopping. The results so far are saved.'),
-      (signal) =>
-        runBenchmark(
-          benchmark,
-          {
-            ...{ trial, cost },
-            async keep(kept) {
-              path = await keepResult(home.eval, kept);
-            },
-            progress: (item, items) =>
-              terminal.note(progressLine(item, items, benchmark.planned, cost.total().money)),
+  await using resources = new AsyncDisposableStack();
+  const { model, maxCost, maxTokens } = flags;
+  const wish = { home, env, loaded, model, maxCost, maxTokens, name: benchmark.benchmark };
+  const { trial, cost } = await openEval(wish, resources);
+  terminal.note(
+    `${benchmark.benchmark} (${benchmark.variant}) with ${trial.subject.model}, ${benchmark.planned} items`,
+  );
+  let path = '';
+  const result = await untilStopped(
+    () => terminal.note('Stopping. The results so far are saved.'),
+    (signal) =>
+      runBenchmark(
+        benchmark,
+        {
+          ...{ trial, cost },
+          async keep(kept) {
+            path = await keepResult(home.eval, kept);
           },
-          signal,
-        ),
+          progress: (item, items) =>
+            terminal.note(progressLine(item, items, benchmark.planned, cost.total().money)),
+        },
+        signal,
+      ),
+  );
+  if (flags.json === true) terminal.printJson(result);
+  else for (const line of resultLines(result)) terminal.print(printable(line));
+  terminal.note(path);
+  if (result.status === 'partial') {
+    const stopped = result.because === 'stopped';
+    throw new CommandFailure(
+      stopped ? EXIT.interrupted : EXIT.failure,
+      `partial: ${result.because}`,
     );
-    if (flags.json === true) terminal.printJson(result);
-    else for (const line of resultLines(result)) terminal.print(printable(line));
-    terminal.note(path);
-    if (result.status === 'partial') {
-      const stopped = result.because === 'stopped';
-      throw new CommandFailure(
-        stopped ? EXIT.interrupted : EXIT.failure,
-        `partial: ${result.because}`,
-      );
-    }
-  } finally {
-    await resources.disposeAsync();
   }
 }
 

@@ -294,26 +294,22 @@ async function personOf({ home, session }: ReplayWish, live: LiveConfig): Promis
   if (chat === undefined || !(await hasState(home))) return { notes: NOBODYS };
   if (LOCAL_CHANNELS.some(({ channel }) => channel === chat.channel)) return OWNER_TURN;
   const clock = systemClock;
-  const store = await openStore(home, { clock, log: silentLogger });
-  try {
-    const { persons } = createPeople({
-      rows: createRows(store),
-      state: store.scope(PAIRING_SCOPE),
-      localChannels: LOCAL_CHANNELS,
-      policy: (channel, account) => gateOf(channel, live.config, account),
-      ...{ clock, randomBytes, release: async () => undefined, settled: async () => false },
-    });
-    const probe: InboundMessage = {
-      id: messageId('replay'),
-      chat,
-      sender: { kind: 'system', source: 'webhook' },
-      addressing: 'direct',
-      ...{ text: '', sentAt: 0, receivedAt: 0 },
-    };
-    return await createTurnPersonOf(persons)(probe);
-  } finally {
-    await store[Symbol.asyncDispose]();
-  }
+  await using store = await openStore(home, { clock, log: silentLogger });
+  const { persons } = createPeople({
+    rows: createRows(store),
+    state: store.scope(PAIRING_SCOPE),
+    localChannels: LOCAL_CHANNELS,
+    policy: (channel, account) => gateOf(channel, live.config, account),
+    ...{ clock, randomBytes, release: async () => undefined, settled: async () => false },
+  });
+  const probe: InboundMessage = {
+    id: messageId('replay'),
+    chat,
+    sender: { kind: 'system', source: 'webhook' },
+    addressing: 'direct',
+    ...{ text: '', sentAt: 0, receivedAt: 0 },
+  };
+  return await createTurnPersonOf(persons)(probe);
 }
 
 const NOBODYS = 'groups/replay/';

@@ -115,24 +115,15 @@ async function replay(terminal: Terminal, session: string, flags: Flags) {
   if (known.length === 0)
     throw new CommandFailure(EXIT.notFound, t`there are no recorded turns of ${session}`);
   const chosen = chosenTurns(known, flags.turn);
-  const resources = new AsyncDisposableStack();
-  try {
-    const opened = await openReplay(
-      { home, env, session: key, ...(await wishOf(flags)) },
-      resources,
-    );
-    terminal.note(
-      t`${session}: ${chosen.length} of ${known.length} turns, with ${opened.modelName}`,
-    );
-    const played = await untilStopped(
-      () => terminal.note(t`Stopping.`),
-      (signal) => playAll(terminal, opened, chosen, flags.json === true, signal),
-    );
-    if (flags.json === true) terminal.printJson(played);
-    await conclude(terminal, opened, played, chosen.length);
-  } finally {
-    await resources.disposeAsync();
-  }
+  await using resources = new AsyncDisposableStack();
+  const opened = await openReplay({ home, env, session: key, ...(await wishOf(flags)) }, resources);
+  terminal.note(t`${session}: ${chosen.length} of ${known.length} turns, with ${opened.modelName}`);
+  const played = await untilStopped(
+    () => terminal.note(t`Stopping.`),
+    (signal) => playAll(terminal, opened, chosen, flags.json === true, signal),
+  );
+  if (flags.json === true) terminal.printJson(played);
+  await conclude(terminal, opened, played, chosen.length);
 }
 
 /** In the order of the conversation. @throws CommandFailure where a turn does not exist */

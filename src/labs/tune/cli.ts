@@ -102,20 +102,16 @@ async function measureAll(terminal: Terminal, { model }: Flags): Promise<Measure
   const { openTuning } = await import('./build-tune.ts');
   const { home, env } = terminal;
   const { loaded } = await openHome(home, env);
-  const resources = new AsyncDisposableStack();
-  try {
-    const tuning = await openTuning({ home, env, loaded, maxCost: undefined }, resources);
-    return await untilStopped(
-      () => terminal.note(t`Stopping.`),
-      async (signal) => {
-        const names = model ?? (await tuning.localModels(signal));
-        if (names.length === 0) throw new CommandFailure(EXIT.notFound, NO_MODELS);
-        return measureEach(terminal, tuning, names, signal);
-      },
-    );
-  } finally {
-    await resources.disposeAsync();
-  }
+  await using resources = new AsyncDisposableStack();
+  const tuning = await openTuning({ home, env, loaded, maxCost: undefined }, resources);
+  return await untilStopped(
+    () => terminal.note(t`Stopping.`),
+    async (signal) => {
+      const names = model ?? (await tuning.localModels(signal));
+      if (names.length === 0) throw new CommandFailure(EXIT.notFound, NO_MODELS);
+      return measureEach(terminal, tuning, names, signal);
+    },
+  );
 }
 
 const NO_MODELS =

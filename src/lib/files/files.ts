@@ -69,13 +69,11 @@ export const systemCode = (error: unknown): unknown =>
 
 /** Makes a rename or a new file in the folder durable. */
 export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
+  await using folder = await open(path, 'r');
   try {
     await folder.sync();
   } catch (error) {
     throw named(error, path);
-  } finally {
-    await folder.close();
   }
 }
 

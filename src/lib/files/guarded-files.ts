@@ -66,18 +66,14 @@ async function readEntry(
 ): Promise<Buffer> {
   mustBeFile(await statEntry(folder, name));
   const path = folder.at(name);
-  const file = await open(path, OPEN_TO_READ).catch((cause: unknown) => explain(path, cause));
-  try {
-    const info = mustBeFile(await file.stat());
-    if (onlyName && info.nlink > 1) {
-      throw new GuardedFileError('hard_link', 'the file has further names (hard links)');
-    }
-    if (info.size > maxBytes) throw tooLarge(info.size, maxBytes);
-    if (!folder.byHandle) await mustStandAt(path, info);
-    return await readUpTo(file, info.size, maxBytes);
-  } finally {
-    await file.close();
+  await using file = await open(path, OPEN_TO_READ).catch((cause: unknown) => explain(path, cause));
+  const info = mustBeFile(await file.stat());
+  if (onlyName && info.nlink > 1) {
+    throw new GuardedFileError('hard_link', 'the file has further names (hard links)');
   }
+  if (info.size > maxBytes) throw tooLarge(info.size, maxBytes);
+  if (!folder.byHandle) await mustStandAt(path, info);
+  return await readUpTo(file, info.size, maxBytes);
 }
 
 /** Writes a temporary file, then replaces in one step; keeps the mode of an existing file. */
@@ -109,13 +105,9 @@ async function writeNew(
   content: string | AsyncIterable<Uint8Array>,
   mode: number,
 ): Promise<void> {
-  const file = await open(path, OPEN_NEW, mode);
-  try {
-    await file.writeFile(content);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, OPEN_NEW, mode);
+  await file.writeFile(content);
+  await file.sync();
 }
 
 async function statEntry(folder: GuardedFolder, name: string): Promise<Stats> {

@@ -229,19 +229,17 @@ async function allowedCopies(
 }
 
 async function copyOf(file: SealedFile, to: string): Promise<SealedFile> {
-  const source = await open(file.path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => {
-    throw new ToolError('blocked', 'the file to be run is a link, or gone');
-  });
-  try {
-    const { size, mode } = await source.stat();
-    if (size > MAX_COPIED_BYTES) return file;
-    const content = await source.readFile();
-    const copy = await open(to, 'wx', mode & 0o700);
-    await copy.writeFile(content).finally(() => copy.close());
-    return { ...file, hash: createHash('sha256').update(content).digest('hex') };
-  } finally {
-    await source.close();
-  }
+  await using source = await open(file.path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(
+    () => {
+      throw new ToolError('blocked', 'the file to be run is a link, or gone');
+    },
+  );
+  const { size, mode } = await source.stat();
+  if (size > MAX_COPIED_BYTES) return file;
+  const content = await source.readFile();
+  const copy = await open(to, 'wx', mode & 0o700);
+  await copy.writeFile(content).finally(() => copy.close());
+  return { ...file, hash: createHash('sha256').update(content).digest('hex') };
 }
 
 // Turns the model's request into a confined run: folder, program file, visible paths. Compares what
