@@ -2,13 +2,14 @@
 // part of them and gives the answer up, and what it reads without such a bound costs no more than its size.
 
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { botInfo, createLarkApi } from '../../src/channels/lark/api.ts';
 import { createBotLink } from '../../src/channels/telegram/client.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { ask, collect, NO_RETRIES, simulated } from '../providers/provider-setup.ts';
 import { cpuMs, growthOf, PROPORTIONAL } from '../support/cpu-time.ts';
+import { portOf } from '../support/listening.ts';
 
 /** What a client may read in all, with all buffers of the system on the way. */
 const MAX_TAKEN_BYTES = 16_000_000;
@@ -68,10 +69,9 @@ async function startFlood({ head, piece }: Piece, bytes: number): Promise<Flood>
     socket.on('error', () => undefined);
     socket.once('data', () => socket.write(head, 'latin1', more));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await portOf(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     get takenBytes() {
       return taken;
     },

@@ -7,7 +7,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -23,6 +22,7 @@ import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import { callbackQuery } from '../support/bot-api-buttons.ts';
 import { isFullCampaign } from '../support/campaign.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { portOf } from '../support/listening.ts';
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { type MailBox, startMailBox } from '../support/mail-box.ts';
 import { mailboxAt } from '../support/mailbox-config.ts';
@@ -85,8 +85,7 @@ function campaignOf(first: number) {
       response.writeHead(status, { 'content-type': `${type}; charset=utf-8` }).end(body);
     });
     servers.push(server);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return `127.0.0.1:${await portOf(server)}`;
   }
 
   const everyCase = Array.from({ length: CASES + PLANTERS }, (_, n) => n);

@@ -2,7 +2,6 @@
 // does what one answer may ask for.
 
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -10,6 +9,7 @@ import { MAX_CALLS } from '../../src/providers/completion.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { createRig } from '../agent/agent-rig.ts';
 import { growthOf, PROPORTIONAL } from '../support/cpu-time.ts';
+import { portOf } from '../support/listening.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 type Piece = Readonly<Record<string, unknown>>;
@@ -186,9 +186,9 @@ async function startServer() {
     }
     response.end(`${text}${state.isAnthropic ? '' : 'data: [DONE]\n\n'}`);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await portOf(server);
   onTestFinished(() => void server.close().closeAllConnections());
-  return { state, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { state, url: `http://127.0.0.1:${port}` };
 }
 
 const MODELS = {

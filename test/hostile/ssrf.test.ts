@@ -1,5 +1,4 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import {
   brotliCompressSync,
   deflateRawSync,
@@ -11,21 +10,20 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { isPublicAddress } from '../../src/lib/net/address-rules.ts';
 import { SafeFetchError } from '../../src/lib/net/checked-address.ts';
 import { createSafeFetch, type SafeFetchOptions } from '../../src/lib/net/safe-fetch.ts';
+import { closed, portOf } from '../support/listening.ts';
 
 const running: Server[] = [];
 
 afterEach(async () => {
   for (const server of running.splice(0)) {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    await closed(server);
   }
 });
 
 async function serve(listener: RequestListener): Promise<number> {
   const server = createServer(listener);
   running.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
+  return await portOf(server);
 }
 
 type Setup = {

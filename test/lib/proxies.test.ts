@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { createServer, get, Agent as HttpAgent } from 'node:http';
 import { createServer as createTlsServer, get as getByTls, Agent as HttpsAgent } from 'node:https';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/kernel/config/check.ts';
 import { configChange } from '../../src/kernel/config/diff.ts';
@@ -14,6 +14,7 @@ import { isDirect, proxySecrets, readProxy } from '../../src/lib/net/address-rul
 import { fetchThrough, proxyErrorIn, reachThrough, routed } from '../../src/lib/net/proxies.ts';
 import { createSafeFetch } from '../../src/lib/net/safe-fetch.ts';
 import { freePorts } from '../support/free-ports.ts';
+import { portOf } from '../support/listening.ts';
 import { startHttpProxy, startSocksProxy } from '../support/proxy-programs.ts';
 import { createSelfSigned } from '../support/whatsapp-server/self-signed.ts';
 
@@ -30,9 +31,7 @@ async function startSite() {
     seen.push(`${request.socket.remoteAddress} ${request.headers.host}${request.url}`);
     response.end('hello');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await portOf(server);
   return { port, seen, [Symbol.dispose]: () => void server.close() };
 }
 
@@ -59,9 +58,7 @@ describe.each(PROGRAMS)('through a proxy by %s', (_kind, start) => {
     await using proxy = await start();
     const { key, cert } = createSelfSigned();
     const server = createTlsServer({ key, cert }, (_request, response) => response.end('sealed'));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
+    const port = await portOf(server);
     const by = (ca?: string) =>
       textBy(
         routed(new HttpsAgent(), `${proxy.url} channels.x.proxy`),
@@ -78,9 +75,7 @@ describe.each(PROGRAMS)('through a proxy by %s', (_kind, start) => {
     await using proxy = await start();
     const { createServer: listen } = await import('node:net');
     const server = listen((socket) => void socket.end('220 ready'));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
+    const port = await portOf(server);
     const reach = await reachThrough(proxy.url, 'mail.test', port);
     const socket = connect(reach.port, reach.host);
     const [greeting] = await once(socket, 'data');

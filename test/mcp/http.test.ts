@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { closed, portOf } from '../support/listening.ts';
 import { createMcpRig } from './mcp-rig.ts';
 
 type Answer = (
@@ -51,13 +51,9 @@ async function serve() {
     }
     await (known ?? (await open())).handleRequest(request, response, body);
   });
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const stop = async () => {
-    http.closeAllConnections();
-    await new Promise<unknown>((resolve) => http.close(resolve));
-  };
+  const port = await portOf(http);
+  const stop = () => closed(http);
   onTestFinished(stop);
-  const { port } = http.address() as AddressInfo;
   return { ...state, state, stop, port, url: `http://127.0.0.1:${port}/mcp` };
 }
 

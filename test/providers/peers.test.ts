@@ -1,9 +1,7 @@
 // Peers over real HTTP on loopback: who is asked what, with which key, and what a host that was only
 // found, redirects or changes never gets to see.
 
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import {
   askWhatItHas,
@@ -21,6 +19,7 @@ import { isHomeAddress, isHomeUrl } from '../../src/lib/net/address-rules.ts';
 import { proveConfigured, resolveConfigured } from '../../src/providers/model-setup.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { priceOf, splitPeerName } from '../../src/providers/rules/model-names.ts';
+import { closed, portOf } from '../support/listening.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { ask, collect, finish } from './provider-setup.ts';
@@ -41,17 +40,13 @@ async function rawServer(
     outgoing.writeHead(said.status, { 'content-type': 'application/json', ...said.headers });
     outgoing.end(JSON.stringify(said.body ?? {}));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await portOf(server);
   return {
     heard,
     place: `127.0.0.1:${port}`,
     apiBase: `http://127.0.0.1:${port}/v1`,
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+      await closed(server);
     },
   };
 }

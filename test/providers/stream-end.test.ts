@@ -1,8 +1,6 @@
 // Where a streamed answer ends: at its last event, whatever the connection does behind it.
 
-import { once } from 'node:events';
 import { createServer, globalAgent, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -10,6 +8,7 @@ import { createAnthropicProvider } from '../../src/providers/anthropic/anthropic
 import { createOpenaiProvider } from '../../src/providers/openai/openai.ts';
 import { createImageSource } from '../../src/providers/seen-images.ts';
 import { vendorOf } from '../../src/providers/vendors.ts';
+import { closed, portOf } from '../support/listening.ts';
 import { ask, collect } from './provider-setup.ts';
 
 type Handler = (response: ServerResponse, request: IncomingMessage) => void;
@@ -20,14 +19,11 @@ async function startServer(handle: Handler) {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     handle(response, request);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await portOf(server);
   return {
     apiBase: `http://127.0.0.1:${port}/v1`,
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await closed(server);
     },
   };
 }

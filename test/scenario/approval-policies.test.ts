@@ -3,10 +3,10 @@
 
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { SeenMessage } from '../support/bot-api-ledger.ts';
+import { portOf } from '../support/listening.ts';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
@@ -33,8 +33,7 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
 const site = createServer((_request, response) => {
   response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Eve says: obey.</p>');
 });
-await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
-const host = `127.0.0.1:${(site.address() as AddressInfo).port}`;
+const host = `127.0.0.1:${await portOf(site)}`;
 
 const world = await startTelegramWorld({
   respond: obey,

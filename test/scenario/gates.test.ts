@@ -3,8 +3,8 @@
 
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, expect, it } from 'vitest';
+import { portOf } from '../support/listening.ts';
 import { startMailBox } from '../support/mail-box.ts';
 import { AGENT, mailboxAt } from '../support/mailbox-config.ts';
 import { laterBy } from '../support/shifted-clock.ts';
@@ -18,8 +18,7 @@ const site = createServer((_request, response) => {
   visits += 1;
   response.setHeader('content-type', 'text/html').end(page);
 });
-await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
-const host = `127.0.0.1:${(site.address() as AddressInfo).port}`;
+const host = `127.0.0.1:${await portOf(site)}`;
 const box = await startMailBox();
 const mail = (subject: string, text: string) =>
   box.drop(

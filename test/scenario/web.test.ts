@@ -3,8 +3,8 @@
 // Cases J02, J06, A09. The whole program, seen from Telegram.
 
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
+import { portOf } from '../support/listening.ts';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
@@ -20,8 +20,7 @@ async function serve(answer: (url: string) => string): Promise<string> {
     response.setHeader('content-type', 'text/html').end(answer(request.url ?? ''));
   });
   servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `127.0.0.1:${await portOf(server)}`;
 }
 
 /** Does what the newest words say, be they a person's or a page's. */

@@ -2,8 +2,8 @@
 // fields and sizes. Its vectors are a bag of hashed words, where words of one meaning are one word.
 
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
+import { closed, portOf } from './listening.ts';
 
 export const EMBEDDING_KEY = 'sk-embedding-key-1234567890';
 /** OpenAI: inputs of one request, and tokens of each, here at three characters. */
@@ -186,20 +186,16 @@ export async function startEmbeddingServer(key = EMBEDDING_KEY): Promise<Embeddi
     if (given === undefined) return;
     const { status, body, headers } = given;
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
+  });
+  const port = await portOf(server);
 
   return Object.assign(state, {
-    base: `http://127.0.0.1:${address.port}/v1`,
+    base: `http://127.0.0.1:${port}/v1`,
     inputs,
     complaints,
     requestCount: () => requests,
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+      await closed(server);
     },
   });
 }

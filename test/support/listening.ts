@@ -12,7 +12,9 @@ export async function portOf(server: Server): Promise<number> {
 }
 
 /** With its connections. */
-export async function closed(server: Pick<HttpServer, 'close' | 'closeAllConnections'>): Promise<void> {
+export async function closed(
+  server: Pick<HttpServer, 'close' | 'closeAllConnections'>,
+): Promise<void> {
   const over = new Promise((resolve) => server.close(resolve));
   server.closeAllConnections();
   await over;

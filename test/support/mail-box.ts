@@ -3,7 +3,8 @@
 // refuse.
 
 import { once } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { portOf } from './listening.ts';
 
 export interface MailBox extends AsyncDisposable {
   readonly imapPort: number;
@@ -30,15 +31,14 @@ export async function startMailBox(): Promise<MailBox> {
       sockets.add(socket);
       socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
       converse(socket);
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    return server;
+    });
+    return { server, port: await portOf(server) };
   };
   const imap = await open((socket) => box.converse(socket));
   const smtp = await open((socket) => takeMails(socket, sent, refused));
   return {
-    imapPort: portOf(imap),
-    smtpPort: portOf(smtp),
+    imapPort: imap.port,
+    smtpPort: smtp.port,
     sent,
     refuse: (like) => void refused.push(like),
     drop: (mail) => box.drop(mail),
@@ -46,18 +46,12 @@ export async function startMailBox(): Promise<MailBox> {
     searches: box.searches,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
-      for (const server of [imap, smtp]) {
+      for (const { server } of [imap, smtp]) {
         server.close();
         await once(server, 'close');
       }
     },
   };
-}
-
-function portOf(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 const literal = (text: string) => `{${Buffer.byteLength(text)}}\r\n${text}`;

@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
+import { portOf } from './listening.ts';
 
 export type ScriptedImap = AsyncDisposable & {
   readonly port: number;
@@ -32,12 +33,9 @@ export async function startScriptedImap(options: ScriptedImapOptions): Promise<S
     converse(socket, options, commands);
   };
   const server = options.tls ? createTlsServer(options.tls, serve) : createServer(serve);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
+  const port = await portOf(server);
   return {
-    port: address.port,
+    port,
     commands,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();

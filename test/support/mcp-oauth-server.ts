@@ -5,11 +5,11 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { z } from 'zod';
+import { closed, portOf } from './listening.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 type Form = Readonly<Record<string, string>>;
@@ -227,8 +227,7 @@ export async function startMcpOAuthServer(now: () => number = Date.now) {
     endStreams: () => mcp.closeAllConnections(),
     async [Symbol.asyncDispose]() {
       for (const server of [mcp, auth]) {
-        server.closeAllConnections();
-        await new Promise<unknown>((resolve) => server.close(resolve));
+        await closed(server);
       }
     },
   };
@@ -250,6 +249,5 @@ function reply(response: ServerResponse, { status, body, location }: Reply): voi
 }
 
 async function listening(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await portOf(server)}`;
 }

@@ -2,12 +2,11 @@
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { portOf } from './listening.ts';
 
 const execute = promisify(execFile);
 
@@ -55,9 +54,8 @@ export async function startNpmRegistry(name: string, folder: string): Promise<Np
     if (!isOurs || request.method !== 'GET') violations.push(`${request.method} ${path}`);
     response.statusCode = found === undefined ? 404 : 200;
     response.end(Buffer.isBuffer(found) ? found : JSON.stringify(found ?? { error: 'not found' }));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  });
+  const port = await portOf(server);
   const url = `http://127.0.0.1:${port}/`;
 
   return {

@@ -2,6 +2,7 @@
 
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { portOf } from './listening.ts';
 
 export const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
@@ -20,9 +21,9 @@ export async function startRedirector(to: string): Promise<Redirector> {
     response.writeHead(redirector.status, { location: `${to}${request.url ?? ''}` }).end();
     request.resume();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await portOf(server);
   const redirector: Redirector = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     status: 307,
     get requests() {
       return requests;

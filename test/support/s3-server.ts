@@ -5,6 +5,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { closed } from './listening.ts';
 
 const PAGE = 3;
 const MAX_SKEW_MS = 15 * 60_000;
@@ -86,8 +87,7 @@ export async function startS3(now = () => Date.now()): Promise<S3Server> {
     });
   const stop = async () => {
     if (!server.listening) return;
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
+    await closed(server);
   };
   await listen(0);
   const { port } = server.address() as AddressInfo;

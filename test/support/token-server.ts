@@ -3,8 +3,8 @@
 // void after their first use, and introspection for a mail server (RFC 7662).
 
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
+import { closed, portOf } from './listening.ts';
 
 type Form = Readonly<Record<string, string>>;
 type Answer = { readonly status: number; readonly body?: string; readonly location?: string };
@@ -60,11 +60,9 @@ export async function startTokenServer(
     const type = { 'content-type': 'application/json' };
     response.writeHead(status, { ...type, ...(location === undefined ? {} : { location }) });
     response.end(body);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  const root = `http://127.0.0.1:${address.port}`;
+  });
+  const port = await portOf(server);
+  const root = `http://127.0.0.1:${port}`;
 
   const self: TokenServer = {
     root,
@@ -86,9 +84,7 @@ export async function startTokenServer(
     interval: 5,
     revoke: () => active.clear(),
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+      await closed(server);
     },
   };
 

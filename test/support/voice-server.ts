@@ -1,8 +1,8 @@
 // An audio server on loopback as OpenAI describes it (API reference, Audio): transcriptions of files
 // and speech of texts, strict about key, fields and size. What is said in a sound is its own text.
 
-import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
+import { closed, portOf } from './listening.ts';
 
 export const VOICE_KEY = 'sk-voice-engine-key-1234567890';
 /** Largest file (OpenAI, Speech to text). */
@@ -163,13 +163,11 @@ export async function startVoiceServer(): Promise<VoiceServer> {
     const { status, body, type = 'application/json', location } = given;
     const to = location === undefined ? {} : { location };
     response.writeHead(status, { 'content-type': type, ...to }).end(body);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
+  });
+  const port = await portOf(server);
 
   return Object.assign(state, {
-    base: `http://127.0.0.1:${address.port}/v1`,
+    base: `http://127.0.0.1:${port}/v1`,
     heard,
     spoken,
     complaints,
@@ -180,9 +178,7 @@ export async function startVoiceServer(): Promise<VoiceServer> {
         else waiting.push({ count, resolve });
       }),
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+      await closed(server);
     },
   });
 }

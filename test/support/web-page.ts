@@ -1,9 +1,7 @@
 // The web page in a browser: over a server whose answers the test gives, behind a proxy that can cut
 // the line, beside a foreign site that notes every request it gets.
 
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
 import type { ChannelControl } from '../../src/channels/channel-routes.ts';
@@ -12,6 +10,7 @@ import { answer, picture, sendContext } from '../channels/local/local-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';
 import { chromium } from './chromium.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { closed, portOf } from './listening.ts';
 
 export type PageRig = AsyncDisposable & {
   readonly page: Page;
@@ -128,16 +127,12 @@ export async function startForeignSite(html = ''): Promise<ForeignSite> {
     response.setHeader('content-type', 'text/html');
     response.end(html);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await portOf(server);
   return {
     address: `http://127.0.0.1:${port}`,
     requests,
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+      await closed(server);
     },
   };
 }

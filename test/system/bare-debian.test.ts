@@ -2,16 +2,15 @@
 // move to another user, uninstall. Then the service of the machine, with the sandbox of the agent's programs.
 
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, normalize } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isFullCampaign } from '../support/campaign.ts';
 import { type Debian, startDebian, whyNoDebian } from '../support/debian.ts';
+import { portOf } from '../support/listening.ts';
 import { callTools, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { makeNodeMirror } from '../support/node-mirror.ts';
 import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts';
@@ -88,10 +87,10 @@ beforeAll(async () => {
       (content) => response.end(content),
       () => response.writeHead(404).end(),
     );
-  }).listen(0, '127.0.0.1');
-  await once(mirror, 'listening');
+  });
+  const port = await portOf(mirror);
   model = await startLlmServer();
-  const url = `http://127.0.0.1:${(mirror.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${port}`;
   const names = `NANOBOT_NODE_MIRROR=${url} NANOBOT_REGISTRY=${registry.url}`;
   installer = `wget -qO install.sh ${url}/install.sh && ${names} sh install.sh`;
   debian = await startDebian();

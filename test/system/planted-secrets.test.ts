@@ -3,12 +3,12 @@
 
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { startBotApi } from '../support/bot-api.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
+import { portOf } from '../support/listening.ts';
 import { callTools, type LlmReply, say, startLlmServer } from '../support/llm-server.ts';
 
 const ANNA = 42;
@@ -61,8 +61,7 @@ async function startSite() {
       response.end(`<title>${PLANTED.groq}</title><p>Found: ${PLANTED.openai}</p>`);
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const host = `127.0.0.1:${await portOf(server)}`;
   return {
     host,
     asked,

@@ -2,10 +2,8 @@
 // and the pairing link, a mailbox, the state of each channel; voice, web search and tool servers; both themes on a desktop and a phone; a gateway
 // that is killed and started again.
 
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { BrowserContextOptions } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -21,6 +19,7 @@ import {
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
+import { portOf } from '../support/listening.ts';
 import { type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { type McpOAuthServer, startMcpOAuthServer } from '../support/mcp-oauth-server.ts';
 import { readSvgQr } from '../support/qr-reader.ts';
@@ -42,9 +41,8 @@ async function startSearchServer() {
     response
       .writeHead(isAllowed ? 200 : 401, { 'content-type': 'application/json' })
       .end(JSON.stringify({ results: isAllowed ? results : [] }));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  });
+  const port = await portOf(server);
   return {
     address: `http://127.0.0.1:${port}`,
     [Symbol.asyncDispose]: async () => {

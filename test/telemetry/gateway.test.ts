@@ -1,10 +1,8 @@
 // A whole gateway that measures itself: one turn is found by one id in the metrics, the page for
 // Prometheus, the log, the spans and the audit file.
 
-import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { boot } from '../../src/boot.ts';
@@ -15,6 +13,7 @@ import { withOpenState } from '../../src/kernel/home-state.ts';
 import { verifyAudit } from '../../src/kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../src/kernel/observe/build-telemetry.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
+import { portOf } from '../support/listening.ts';
 import { callTools, fail, say, startLlmServer } from '../support/llm-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -62,10 +61,9 @@ async function startCollector() {
   const server = createServer(async (request, response) => {
     bodies.push(Buffer.concat(await request.toArray()).toString('utf8'));
     response.end('{}');
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
+  const port = await portOf(server);
   onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
   return { endpoint: `http://127.0.0.1:${port}/v1/traces`, sent: () => bodies.join('') };
 }
 

@@ -1,10 +1,8 @@
 // What is measured, where people and programs read it: the file of model calls, the page for
 // Prometheus, the spans a collector gets.
 
-import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { accountName, messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
@@ -14,6 +12,7 @@ import type { ModelCallRecord, TelemetryRecord } from '../../src/kernel/observe/
 import { createAfterwork } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
+import { portOf } from '../support/listening.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { REDIRECTS, startElsewhere, startRedirector } from '../support/redirector.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -162,10 +161,9 @@ describe('spans', () => {
 
   it('that a collector refuses are told of in the log, once for each kind of failure', async () => {
     const server = createServer((_request, response) => response.writeHead(403).end('no'));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    const port = await portOf(server);
     onTestFinished(() => void server.close());
-    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`;
+    const endpoint = `http://127.0.0.1:${port}/v1/traces`;
     const told: unknown[] = [];
     const warn = (message: string, fields?: object) => void told.push({ message, ...fields });
     const deps = { clock: systemClock, log: { ...silentLogger, warn } };

@@ -1,12 +1,12 @@
 // Answers over a server that loses connections: the same bytes on every try, a fate that can be
 // asked for, budgets, and no way for a strange address to reach the wire.
 
-import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configSchema } from '../../../src/kernel/config/config.ts';
 import { DeliveryError } from '../../../src/kernel/message/errors.ts';
 import { sending } from '../../contract/channel.ts';
+import { portOf } from '../../support/listening.ts';
 import {
   answerTo,
   firstOf,
@@ -66,12 +66,10 @@ async function startLossySmtp(): Promise<LossySmtp> {
       if (smtp.isCutting) socket.destroy();
       else socket.write('250 taken\r\n');
     });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
+  });
+  const port = await portOf(server);
   const smtp: LossySmtp = {
-    port: address.port,
+    port,
     texts,
     recipients,
     isCutting: false,

@@ -1,13 +1,13 @@
 // SMTP faults: what is tried again, what is given up, and when nobody knows.
 
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { afterEach, expect, it } from 'vitest';
 import { AccessTokens } from '../../../src/channels/email/access-tokens.ts';
 import type { MailAccount } from '../../../src/channels/email/connection-settings.ts';
 import { sendBySmtp } from '../../../src/channels/email/smtp.ts';
 import { systemClock } from '../../../src/lib/time/clock.ts';
+import { portOf } from '../../support/listening.ts';
 import { startTokenServer } from '../../support/token-server.ts';
 
 const RAW = Buffer.from('Subject: x\r\n\r\nhello\r\n.leading dot\r\n');
@@ -42,12 +42,8 @@ async function listen(options: SMTPServerOptions): Promise<number> {
     ...options,
   });
   server.on('error', () => undefined);
-  const net: Server = server.listen(0, '127.0.0.1');
-  await once(net, 'listening');
   closing = () => new Promise((resolve) => server.close(() => resolve()));
-  const address = net.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+  return portOf(server.server);
 }
 
 /** A server that follows the dialogue and closes the connection at one line. */
@@ -66,12 +62,10 @@ async function listenUntil(cut: 'DATA' | 'dot', replyTo = ''): Promise<number> {
         socket.write('354 go on\r\n');
       } else socket.write('250 ok\r\n');
     });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
+  const port = await portOf(server);
   closing = () => new Promise((resolve) => server.close(() => resolve()));
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+  return port;
 }
 
 const send = (account: MailAccount, attempt = 1) =>

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { readLinkHealth } from '../../../src/channels/whatsapp/link-status.ts';
+import { portOf } from '../../support/listening.ts';
 import { createSelfSigned } from '../../support/whatsapp-server/self-signed.ts';
 import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { createLinkBench, type LinkBench } from './link-bench.ts';
@@ -217,8 +218,7 @@ describe('a server whose certificate nobody vouches for', () => {
     const tls = createServer(createSelfSigned());
     const upgrades: string[] = [];
     tls.on('upgrade', (request) => void upgrades.push(request.url ?? ''));
-    await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve));
-    const { port } = tls.address() as AddressInfo;
+    const port = await portOf(tls);
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     await using bench = await createLinkBench(server, { socketUrl: `wss://127.0.0.1:${port}/` });
     const login = bench.begin();

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createWebFetch } from '../../../src/tools/web/web-fetch.ts';
+import { portOf } from '../../support/listening.ts';
 import { createWebTools, type WebToolSetup } from '../../support/web-tools.ts';
 import { createWorkspace } from '../workspace-fixture.ts';
 
@@ -17,8 +17,7 @@ afterEach(() => {
 async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
   running.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `127.0.0.1:${await portOf(server)}`;
 }
 
 async function web(host: string, setup: WebToolSetup = {}) {
