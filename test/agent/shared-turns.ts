@@ -39,24 +39,7 @@ export async function createSharedRig(
     specialist: createScriptedModel(),
     runner: createScriptedModel(),
   };
-  const asked: string[] = [];
-  const models: ModelRegistry = {
-    defaultModel: 'main',
-    fast: (model) => model,
-    resolve(name) {
-      const found = Object.entries(scripted).find(([key]) => key === name);
-      if (found === undefined) throw notServed(name);
-      const handle = found[1].models.resolve(name);
-      return {
-        ...handle,
-        name,
-        stream(...call) {
-          asked.push(name);
-          return answeredBy(name, handle.stream(...call));
-        },
-      };
-    },
-  };
+  const { models, asked } = sharedModels(scripted);
   const clock = createMovableClock();
   const told: string[] = [];
   const traces: TraceRecord[] = [];
@@ -81,6 +64,31 @@ export async function createSharedRig(
     ),
   });
   return { rig, ...scripted, kinds, health, clock, asked, told, traces };
+}
+
+/** The scripted models by name, and the names in the order in which they were asked. */
+export function sharedModels(
+  scripted: Readonly<Record<string, ReturnType<typeof createScriptedModel>>>,
+) {
+  const asked: string[] = [];
+  const models: ModelRegistry = {
+    defaultModel: 'main',
+    fast: (model) => model,
+    resolve(name) {
+      const found = scripted[name];
+      if (found === undefined) throw notServed(name);
+      const handle = found.models.resolve(name);
+      return {
+        ...handle,
+        name,
+        stream(...call) {
+          asked.push(name);
+          return answeredBy(name, handle.stream(...call));
+        },
+      };
+    },
+  };
+  return { models, asked };
 }
 
 const notServed = (model: string) =>
@@ -109,7 +117,7 @@ export const doesNotAnswer: ScriptedCall = async function* () {
 };
 
 /** As a provider names the model that answered. */
-export async function* answeredBy(
+async function* answeredBy(
   model: string,
   events: AsyncIterable<ModelEvent>,
 ): AsyncGenerator<ModelEvent, void, void> {

@@ -8,15 +8,13 @@ import { createModes } from '../../src/features/modes/index.ts';
 import { createSupervisor } from '../../src/features/modes/mode-kinds.ts';
 import { RoleHealth } from '../../src/features/modes/role-health.ts';
 import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
-import { ProviderError } from '../../src/kernel/message/errors.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
-import type { ModelRegistry } from '../../src/providers/provider.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createScriptedModel } from '../support/scripted-model.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { createRig, type RigOptions } from './agent-rig.ts';
-import { answeredBy } from './shared-turns.ts';
+import { sharedModels } from './shared-turns.ts';
 
 type Supervisor = NonNullable<NonNullable<ConfigInput['agents']>['supervisor']>;
 
@@ -58,24 +56,7 @@ export async function createSupervisedRig(
     guardian: createScriptedModel(options.guardian),
     scout: createScriptedModel(),
   };
-  const asked: string[] = [];
-  const models: ModelRegistry = {
-    defaultModel: 'main',
-    fast: (model) => model,
-    resolve(name) {
-      const found = Object.entries(scripted).find(([key]) => key === name);
-      if (found === undefined) throw notServed(name);
-      const handle = found[1].models.resolve(name);
-      return {
-        ...handle,
-        name,
-        stream(...call) {
-          asked.push(name);
-          return answeredBy(name, handle.stream(...call));
-        },
-      };
-    },
-  };
+  const { models, asked } = sharedModels(scripted);
   const told: string[] = [];
   const health = new RoleHealth({
     clock: createMovableClock(),
@@ -103,9 +84,6 @@ export async function createSupervisedRig(
   const rig = await createRig({ ...options, models, modes, log });
   return { rig, ...scripted, kind, asked, told, warnings, declare };
 }
-
-const notServed = (model: string) =>
-  new ProviderError('unknown', { failure: { kind: 'unknown_model' }, provider: 'test', model });
 
 /** What a supervisor writes. */
 export const routes = (next: string, instructions = '', reasoning = 'because') =>

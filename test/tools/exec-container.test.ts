@@ -9,13 +9,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { createExec, createExecuteCode } from '../../src/tools/exec/exec.ts';
 import { createKnownSandbox, thisSystem } from '../../src/tools/exec/find-sandbox.ts';
 import { execSchema } from '../../src/tools/exec/settings.ts';
-import type { Tool, ToolContext } from '../../src/tools/tool.ts';
-import { createToolbox } from '../../src/tools/toolbox.ts';
 import { IMAGE, type StandInEngine, startContainerEngine } from '../support/container-engine.ts';
 import { createTestExecutor } from '../support/executor.ts';
+import { execTools } from './exec-tools.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 
 const env = { GREETING: 'hello', API_KEY: 'sk-live-secret', DOCKER_HOST: 'unix:///run/d.sock' };
@@ -34,23 +32,7 @@ async function setUp(config: object = {}) {
     system: { path: engine.path },
     config: { container: { image: IMAGE }, env: ['GREETING'], ...config },
   });
-  const tools = [createExec(executor), createExecuteCode(executor)] as readonly Tool[];
-  const toolbox = createToolbox({
-    tools: () => tools,
-    settings: () => ({ disabled: [], maxResultChars: 20_000, timeoutMs: 60_000 }),
-    clock: systemClock,
-    log: silentLogger,
-  });
-  const base = { ...fixture.context, clock: systemClock };
-  async function call(name: string, input: object, context: Partial<ToolContext> = {}) {
-    const bound = toolbox.bind(name, JSON.stringify(input));
-    return bound.kind === 'refused' ? bound.outcome : bound.run({ ...base, ...context });
-  }
-  const seal = async (input: object) => {
-    const bound = toolbox.bind('exec', JSON.stringify(input));
-    return bound.kind === 'ready' ? bound.seal(base) : undefined;
-  };
-  return { ...fixture, executor, call, seal };
+  return { ...fixture, executor, ...execTools(executor, fixture.context) };
 }
 
 const lastRun = async () => (await engine.calls()).findLast(({ args }) => args[0] === 'run');

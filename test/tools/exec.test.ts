@@ -10,17 +10,13 @@ import { describe, expect, test } from 'vitest';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { verifyAudit } from '../../src/kernel/observe/audit.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { systemClock } from '../../src/lib/time/clock.ts';
-import { createExec, createExecuteCode } from '../../src/tools/exec/exec.ts';
 import { seatbeltProfile } from '../../src/tools/exec/os-sandboxes.ts';
 import { NO_SHIELDS } from '../../src/tools/exec/sandbox.ts';
 import { removeOldFolders } from '../../src/tools/exec/scripts.ts';
 import { isLoaderVariable } from '../../src/tools/exec/settings.ts';
-import type { Tool, ToolContext } from '../../src/tools/tool.ts';
-import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createIdleExecutor, createTestExecutor } from '../support/executor.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
+import { execTools } from './exec-tools.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 
 const idle = createIdleExecutor();
@@ -29,23 +25,7 @@ async function setUp(config: object = {}, env: Record<string, string> = {}) {
   const fixture = await createWorkspace();
   const redact = (text: string) => text.replaceAll('sk-live-secret', '[secret]');
   const executor = await createTestExecutor({ home: fixture.home, config, env, redact });
-  const tools = [createExec(executor), createExecuteCode(executor)] as readonly Tool[];
-  const toolbox = createToolbox({
-    tools: () => tools,
-    settings: () => ({ disabled: [], maxResultChars: 20_000, timeoutMs: 60_000 }),
-    clock: systemClock,
-    log: silentLogger,
-  });
-  const base = { ...fixture.context, clock: systemClock };
-  async function call(name: string, input: object, context: Partial<ToolContext> = {}) {
-    const bound = toolbox.bind(name, JSON.stringify(input));
-    return bound.kind === 'refused' ? bound.outcome : bound.run({ ...base, ...context });
-  }
-  const seal = async (input: object) => {
-    const bound = toolbox.bind('exec', JSON.stringify(input));
-    return bound.kind === 'ready' ? bound.seal(base) : undefined;
-  };
-  return { ...fixture, executor, toolbox, call, seal };
+  return { ...fixture, executor, ...execTools(executor, fixture.context) };
 }
 
 /** Processes of this machine whose command line holds the word. */
