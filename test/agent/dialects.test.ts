@@ -3,54 +3,18 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { configSchema } from '../../src/kernel/config/config.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { createModelRegistry } from '../../src/providers/registry.ts';
-import {
-  callTools,
-  type LlmReply,
-  type LlmRequest,
-  say,
-  startLlmServer,
-} from '../support/llm-server.ts';
-import { createMovableClock } from '../support/movable-clock.ts';
+import { describe, expect, it } from 'vitest';
+import { callTools, type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
 import { createRig } from './agent-rig.ts';
+import { DIALECTS, notingTools, type WireDialect, wireModels } from './wire-models.ts';
 
-const MODELS = { openai: 'openai/sim-1', anthropic: 'anthropic/claude-sonnet-4-5' };
-const DIALECTS = ['openai', 'anthropic'] as const;
-
-async function createWireRig(dialect: (typeof DIALECTS)[number]) {
-  const server = await startLlmServer();
-  onTestFinished(() => server[Symbol.asyncDispose]());
-  const config = configSchema.parse({
-    agents: { defaults: { model: MODELS[dialect] } },
-    providers: {
-      openai: { apiKey: 'k', apiBase: server.openaiBase },
-      anthropic: { apiKey: 'k', apiBase: server.url },
-    },
-    retry: { providerAttempts: 0 },
-  });
-  const models = createModelRegistry({
-    config,
-    env: {},
-    clock: createMovableClock(),
-    log: silentLogger,
-    random: () => 0.5,
-  });
-  const ran: string[] = [];
-  const tool = (name: string, access: 'read' | 'write') => ({
-    name,
-    access,
-    async run() {
-      ran.push(name);
-      return `${name} done`;
-    },
-  });
+async function createWireRig(dialect: WireDialect) {
+  const { server, models } = await wireModels(dialect);
+  const { ran, tools } = notingTools();
   const rig = await createRig({
     models,
     tools: [
-      ...[tool('look', 'read'), tool('pay', 'write'), tool('post', 'write')],
+      ...tools,
       { name: 'long', access: 'read', run: async ({ page }) => `page ${page} `.repeat(700) },
     ],
     readsResults: true,

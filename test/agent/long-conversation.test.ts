@@ -1,25 +1,14 @@
 // Hundreds of turns over the wire with a window of a few thousand tokens. The model knows nothing but what a
 // request shows it: it can tell what was said in turn 1 only where that reaches it.
 
-import { expect, it, onTestFinished } from 'vitest';
-import { configSchema } from '../../src/kernel/config/config.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { createModelRegistry } from '../../src/providers/registry.ts';
+import { expect, it } from 'vitest';
 import { campaign } from '../support/campaign.ts';
-import {
-  callTools,
-  fail,
-  type LlmReply,
-  type LlmRequest,
-  say,
-  startLlmServer,
-} from '../support/llm-server.ts';
-import { createMovableClock } from '../support/movable-clock.ts';
+import { callTools, fail, type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
 import { createRig } from './agent-rig.ts';
+import { type WireDialect, wireModels } from './wire-models.ts';
 
 const TURNS = campaign({ short: 60, full: 300 });
 const CONTEXT_TOKENS = 8000;
-const MODELS = { openai: 'openai/sim-1', anthropic: 'anthropic/claude-sonnet-4-5' };
 const CHATTER = 'I saw a heron by the canal and two boats, and it rained. '.repeat(3);
 
 const isForSummary = ({ system }: LlmRequest) => system.startsWith('You keep the notes');
@@ -41,29 +30,12 @@ function honest(request: LlmRequest, sumsUp: boolean): LlmReply {
   return callTools({ name: 'read_earlier', arguments: { words: `my ${wanted} is` } });
 }
 
-async function create(dialect: keyof typeof MODELS, sumsUp: boolean) {
-  const server = await startLlmServer({
+async function create(dialect: WireDialect, sumsUp: boolean) {
+  const { server, models } = await wireModels(dialect, {
     respond: (request) => ({
       ...honest(request, sumsUp),
       usage: { input: tokensOf(request), output: 60 },
     }),
-  });
-  onTestFinished(() => server[Symbol.asyncDispose]());
-  const config = configSchema.parse({
-    agents: { defaults: { model: MODELS[dialect] } },
-    providers: {
-      openai: { apiKey: 'k', apiBase: server.openaiBase },
-      anthropic: { apiKey: 'k', apiBase: server.url },
-    },
-    retry: { providerAttempts: 0 },
-  });
-  const clock = createMovableClock();
-  const models = createModelRegistry({
-    config,
-    env: {},
-    clock,
-    log: silentLogger,
-    random: () => 0,
   });
   const settings = { maxContextTokens: CONTEXT_TOKENS, maxTokens: 500 };
   const rig = await createRig({ models, settings, compaction: {}, readsEarlier: true });

@@ -1,34 +1,18 @@
 // What a call costs where the vendor keeps what it has seen: from the second call on nearly all of the
 // call before it is read from the cache, as the vendor counts it, in both dialects.
 
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { configSchema } from '../../src/kernel/config/config.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { createModelRegistry } from '../../src/providers/registry.ts';
-import { callTools, type LlmRequest, say, startLlmServer } from '../support/llm-server.ts';
-import { createMovableClock } from '../support/movable-clock.ts';
+import { describe, expect, it } from 'vitest';
+import { callTools, type LlmRequest, say } from '../support/llm-server.ts';
 import { createRig, type RigOptions } from './agent-rig.ts';
+import { DIALECTS, type WireDialect, wireModels } from './wire-models.ts';
 
-const MODELS = { openai: 'openai/sim-1', anthropic: 'anthropic/claude-sonnet-4-5' } as const;
-const DIALECTS = ['openai', 'anthropic'] as const;
 const PAGES_PER_ROUND = 12;
 /** One less than allowed, so that the last call of a turn has a note on the rounds that remain. */
 const ROUNDS = 4;
 const SHARE = 0.9;
 
-async function createCachedRig(dialect: (typeof DIALECTS)[number], options: RigOptions = {}) {
-  const server = await startLlmServer({ countsInput: true });
-  onTestFinished(() => server[Symbol.asyncDispose]());
-  const config = configSchema.parse({
-    agents: { defaults: { model: MODELS[dialect] } },
-    providers: {
-      openai: { apiKey: 'k', apiBase: server.openaiBase },
-      anthropic: { apiKey: 'k', apiBase: server.url },
-    },
-    retry: { providerAttempts: 0 },
-  });
-  const common = { config, env: {}, log: silentLogger, random: () => 0.5 };
-  const models = createModelRegistry({ ...common, clock: createMovableClock() });
+async function createCachedRig(dialect: WireDialect, options: RigOptions = {}) {
+  const { server, models } = await wireModels(dialect, { countsInput: true });
   const look = {
     name: 'look',
     access: 'read' as const,

@@ -6,22 +6,10 @@ import { TurnCancelled } from '../../src/kernel/bus/bus.ts';
 import type { AgentEvent } from '../../src/kernel/message/message.ts';
 import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig, messageOf } from './agent-rig.ts';
+import { notingTools } from './wire-models.ts';
 
 class ShuttingDown extends Error {
   override readonly name = 'ShuttingDown';
-}
-
-function counters() {
-  const ran: string[] = [];
-  const tool = (name: string, access: 'read' | 'write') => ({
-    name,
-    access,
-    async run() {
-      ran.push(name);
-      return `${name} done`;
-    },
-  });
-  return { ran, tools: [tool('look', 'read'), tool('pay', 'write'), tool('post', 'write')] };
 }
 
 /** Kills the process at the first event for which `when` holds: nothing after it happens. */
@@ -41,7 +29,7 @@ async function runUntil(
 }
 
 it('a call with effects is on the disk before it begins, and its result before anything follows', async () => {
-  const { tools } = counters();
+  const { tools } = notingTools();
   const rig = await createRig({ tools });
   const { sessions } = rig;
   const append = sessions.append.bind(sessions);
@@ -79,7 +67,7 @@ describe('a turn that runs again after a kill', () => {
   });
 
   it('after a tool had its effect does not run it again', async () => {
-    const { ran, tools } = counters();
+    const { ran, tools } = notingTools();
     const rig = await createRig({ tools });
     rig.model.script(calls([{ name: 'pay' }], 'Paying.'), says('Paid.'));
     await runUntil(rig, ['pay'], ({ type }) => type === 'tool_finished');
@@ -89,7 +77,7 @@ describe('a turn that runs again after a kill', () => {
   });
 
   it('while a tool with effects ran tells the model that the outcome is unknown', async () => {
-    const { ran, tools } = counters();
+    const { ran, tools } = notingTools();
     const pay = {
       name: 'pay',
       access: 'write' as const,
@@ -153,7 +141,7 @@ describe('a turn that runs again after a kill', () => {
   });
 
   it('before a read began simply reads', async () => {
-    const { ran, tools } = counters();
+    const { ran, tools } = notingTools();
     const rig = await createRig({ tools });
     rig.model.script(calls([{ name: 'look' }]), says('Seen.'));
     await runUntil(rig, ['look'], ({ type }) => type === 'model_called');
@@ -175,7 +163,7 @@ describe('a turn that runs again after a kill', () => {
   });
 
   it('with a follower that came meanwhile answers both', async () => {
-    const { ran, tools } = counters();
+    const { ran, tools } = notingTools();
     const rig = await createRig({ tools });
     rig.model.script(calls([{ name: 'pay' }]), says('Both.'));
     await runUntil(rig, ['pay'], ({ type }) => type === 'tool_finished');
@@ -197,7 +185,7 @@ describe('a turn that runs again after a kill', () => {
   });
 
   it('with its first message alone goes on with the tools its followers led to', async () => {
-    const { ran, tools } = counters();
+    const { ran, tools } = notingTools();
     const rig = await createRig({ tools });
     rig.model.script(calls([{ name: 'pay' }]), says('To both.'));
     await runUntil(rig, ['one', 'pay two'], ({ type }) => type === 'tool_finished');
@@ -217,7 +205,7 @@ describe('a turn that runs again after a kill', () => {
   });
 
   it('with its first message alone does nothing more of what its followers might have had done', async () => {
-    const { ran, tools } = counters();
+    const { ran, tools } = notingTools();
     const rig = await createRig({ tools });
     rig.model.script(calls([{ name: 'pay' }]), calls([{ name: 'post' }]), says('To both.'));
     await runUntil(rig, ['one', 'pay two'], ({ type }) => type === 'tool_finished');
@@ -255,7 +243,7 @@ describe('a turn that runs again after a kill', () => {
   });
 
   it('counts the rounds it had used before', async () => {
-    const { tools } = counters();
+    const { tools } = notingTools();
     const rig = await createRig({ tools, settings: { maxToolIterations: 2 } });
     const look = calls([{ name: 'look' }]);
     rig.model.script(look, look, says('Enough.'));
@@ -318,7 +306,7 @@ describe('a stop', () => {
   });
 
   it('while a tool runs lets no further tool begin', async () => {
-    const { ran, tools } = counters();
+    const { ran, tools } = notingTools();
     const rig = await createRig({ tools });
     const { signal, now } = stop();
     rig.model.script(calls([{ name: 'pay' }, { name: 'post' }]), says('Hm.'));
@@ -337,7 +325,7 @@ describe('a stop', () => {
   });
 
   it('between two rounds asks the model no more', async () => {
-    const { tools } = counters();
+    const { tools } = notingTools();
     const rig = await createRig({ tools });
     const { signal, now } = stop();
     rig.model.script(calls([{ name: 'look' }]));
@@ -391,7 +379,7 @@ describe('a shutdown', () => {
   });
 
   it('after steering loses no message', async () => {
-    const { tools } = counters();
+    const { tools } = notingTools();
     const rig = await createRig({ tools });
     const controller = new AbortController();
     rig.model.script(calls([{ name: 'look' }]), breaksOff('half', 'hangs'), says('All.'));

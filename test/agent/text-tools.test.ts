@@ -9,6 +9,7 @@ import { createModelRegistry } from '../../src/providers/registry.ts';
 import { type LlmReply, type LlmRequest, say, startLlmServer } from '../support/llm-server.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createRig } from './agent-rig.ts';
+import { notingTools } from './wire-models.ts';
 
 const MODEL = 'ollama/gemma3:4b';
 
@@ -26,15 +27,7 @@ async function createTextRig() {
     // A call that was killed in this process keeps its place.
     sites: createLocalSites({ clock, places: () => 9 }),
   });
-  const ran: string[] = [];
-  const tool = (name: string, access: 'read' | 'write') => ({
-    ...{ name, access },
-    async run() {
-      ran.push(name);
-      return `${name} done`;
-    },
-  });
-  const tools = [tool('look', 'read'), tool('pay', 'write'), tool('post', 'write')];
+  const { ran, tools } = notingTools();
   return { rig: await createRig({ models, tools }), server, ran };
 }
 

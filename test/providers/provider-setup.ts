@@ -62,7 +62,6 @@ export function simulated(
 }
 
 export const NO_RETRIES: ConfigInput = { retry: { providerAttempts: 0 } };
-export const FAST_RETRIES: ConfigInput = { retry: { providerMinSecs: 0, providerMaxSecs: 0 } };
 
 export async function collect(events: AsyncIterable<ModelEvent>): Promise<readonly ModelEvent[]> {
   const all: ModelEvent[] = [];
