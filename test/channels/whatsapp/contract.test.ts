@@ -1,34 +1,16 @@
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll } from 'vitest';
 import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import { channelContractOnBoth } from '../../contract/channel-engines.ts';
-import type { WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { startLiveRig } from './live-rig.ts';
+import { UNPACED } from './outbox-rig.ts';
 import { filesSeenBy } from './seen-files.ts';
 
-let server: WhatsAppServer;
-let trust: Disposable;
+const server = await trustedWhatsAppServer();
 const quiet = quietConsole();
 
-beforeAll(async () => {
-  server = await startWhatsAppServer();
-  trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
-});
+afterAll(() => quiet[Symbol.dispose]());
 
-afterAll(async () => {
-  quiet[Symbol.dispose]();
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
-
-const UNPACED = {
-  chatPerMinute: 1000,
-  accountPerMinute: 1000,
-  minGapMs: 0,
-  maxGapMs: 0,
-  identicalTexts: 1000,
-};
 /** WhatsApp's marks, as far as the contract's texts have any. */
 const withoutMarks = (text: string) => text.replaceAll('*', '');
 

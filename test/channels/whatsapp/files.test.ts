@@ -1,7 +1,7 @@
 // Files by WhatsApp: what people send, fetched and decrypted, and what goes out.
 
 import type { proto } from '@whiskeysockets/baileys';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import type { Attachment } from '../../../src/kernel/message/attachment.ts';
 import { messageId } from '../../../src/kernel/message/ids.ts';
@@ -10,37 +10,21 @@ import { fileOf } from '../../contract/channel-files.ts';
 import { PNG } from '../../contract/media.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { startElsewhere } from '../../support/redirector.ts';
-import type { Contact, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import type { Contact } from '../../support/whatsapp-server/contract.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { type LiveRig, startLiveRig } from './live-rig.ts';
+import { UNPACED } from './outbox-rig.ts';
 import { fileMessage, filesSeenBy } from './seen-files.ts';
 
-const UNPACED = {
-  chatPerMinute: 1000,
-  accountPerMinute: 1000,
-  minGapMs: 0,
-  maxGapMs: 0,
-  identicalTexts: 1000,
-};
 const LARGE = Buffer.alloc(200_003, 'film');
 const NO_PREVIEW = { jpegThumbnail: '' } as const;
 
-let server: WhatsAppServer;
-let trust: Disposable;
+const server = await trustedWhatsAppServer();
 let rig: LiveRig;
 let anna: Contact;
 const quiet = quietConsole();
 
-beforeAll(async () => {
-  server = await startWhatsAppServer();
-  trust = trustWhatsAppServer(server.rootKey, server.mediaCertificate);
-});
-afterAll(async () => {
-  quiet[Symbol.dispose]();
-  trust[Symbol.dispose]();
-  await server[Symbol.asyncDispose]();
-});
+afterAll(() => quiet[Symbol.dispose]());
 beforeEach(async () => {
   rig = await startLiveRig(server, { allowFrom: ['*'], pacing: UNPACED });
   anna = await server.contact(rig.phone, { name: 'Anna' });

@@ -29,7 +29,8 @@ import type { Contact, Phone, WhatsAppServer } from '../../support/whatsapp-serv
 
 type WhatsAppInput = NonNullable<NonNullable<ConfigInput['channels']>['whatsapp']>;
 
-const UNPACED = {
+/** No wait before a message. */
+export const UNPACED = {
   chatPerMinute: 1000,
   accountPerMinute: 1000,
   minGapMs: 0,

@@ -1,46 +1,28 @@
 // An unmodified Baileys on the vault, against the server: linked, restarted from disk, and written to
 // from both sides at once.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { BaileysClient } from '../../support/whatsapp-server/baileys-client.ts';
-import type { WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
-import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
-import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
+import { trustedWhatsAppServer } from '../../support/whatsapp-server/trusted.ts';
 import { openRig, type Rig } from './vault-rig.ts';
 
-const running = { end: async () => {}, server: undefined as WhatsAppServer | undefined };
-
-beforeAll(async () => {
-  const quiet = quietConsole();
-  const server = await startWhatsAppServer();
-  const trust = trustWhatsAppServer(server.rootKey);
-  running.server = server;
-  running.end = async () => {
-    trust[Symbol.dispose]();
-    await server[Symbol.asyncDispose]();
-    quiet[Symbol.dispose]();
-  };
-});
-afterAll(() => running.end());
-
-function theServer(): WhatsAppServer {
-  if (running.server === undefined) throw new Error('the server did not start');
-  return running.server;
-}
+const server = await trustedWhatsAppServer();
+const quiet = quietConsole();
+afterAll(() => quiet[Symbol.dispose]());
 
 /** A socket as the link makes it: raw stanzas observed, changed credentials saved. */
 function socketOn({ vault, ledger, makeRepository }: Rig): BaileysClient {
   const options = { makeSignalRepository: makeRepository };
-  const client = new BaileysClient(theServer(), vault.auth, options);
+  const client = new BaileysClient(server, vault.auth, options);
   client.socket.ws.prependListener('CB:message', (stanza) => ledger.observe(stanza));
   client.socket.ev.on('creds.update', () => void vault.save());
   return client;
 }
 
 async function link(folder: string) {
-  const phone = await theServer().phone({ name: 'Ada' });
+  const phone = await server.phone({ name: 'Ada' });
   await using rig = await openRig(folder);
   await using client = socketOn(rig);
   await phone.scan(await client.qr());
@@ -75,7 +57,7 @@ describe('Baileys on the vault', () => {
   it('stores a message before the other side sees it delivered, and a queued one as well', async () => {
     const folder = await temporaryFolder();
     const phone = await link(folder);
-    const ben = await theServer().contact(phone, { name: 'Ben' });
+    const ben = await server.contact(phone, { name: 'Ben' });
     const first = await (async () => {
       await using rig = await openRig(folder);
       await using client = await socketOn(rig).open();
@@ -105,7 +87,7 @@ describe('Baileys on the vault', () => {
   it('understands everything when both sides write at once, 100 times', async () => {
     const folder = await temporaryFolder();
     const phone = await link(folder);
-    const ben = await theServer().contact(phone, { name: 'Ben' });
+    const ben = await server.contact(phone, { name: 'Ben' });
     await using rig = await openRig(folder);
     await using client = await socketOn(rig).open();
     await phone.online();
