@@ -53,7 +53,8 @@ export async function sendParts(
   deps: PartsDeps,
 ): Promise<Receipt> {
   const sent: NativeId[] = [...context.sentParts];
-  for (const [index, post] of postsOf(message).entries()) {
+  const posts = postsOf(message);
+  for (const [index, post] of posts.entries()) {
     if (index < context.sentParts.length) continue;
     if (index - context.sentParts.length >= PARTS_AT_ONCE)
       await pauseBetweenParts(PART_PAUSE_MS, context.signal, deps.clock);
@@ -61,7 +62,7 @@ export async function sendParts(
     const id = await deps.doubts.during(message.id, index, context, (isRepeat) =>
       sendPost(post, { message, index, context, target, isRepeat }, deps),
     );
-    await context.partSent(id);
+    await context.partSent(id, index === posts.length - 1);
     sent.push(id);
   }
   return { nativeIds: sent };

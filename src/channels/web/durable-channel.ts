@@ -153,7 +153,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
     );
     this.#readers.logHasGrown(chat);
     const part = nativeId(String(seq));
-    if (!context.sentParts.includes(part)) await context.partSent(part);
+    if (!context.sentParts.includes(part)) await context.partSent(part, true);
     return { nativeIds: [part] };
   }
 

@@ -95,8 +95,9 @@ async function sendParts(
   for (const [index, unit] of units.entries()) {
     if (index < context.sentParts.length) continue;
     const id = await sendPart(message, { index, unit }, context, deps);
-    await context.partSent(id);
     ids.push(id);
+    const isEnd = index === units.length - 1 && (draft === undefined || ids.includes(draft));
+    await context.partSent(id, isEnd);
   }
   if (draft !== undefined && !ids.includes(draft)) await removeDraft(message, draft, signal, deps);
   return { nativeIds: ids };

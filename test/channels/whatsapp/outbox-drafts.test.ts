@@ -42,6 +42,7 @@ describe('a draft', () => {
     await eventually(() => expect(ben.seen).toHaveLength(2));
     expect(nativeIds).toEqual(ben.seen.map(({ id }) => id));
     expect(noted.parts).toEqual(nativeIds);
+    expect(noted.ends).toEqual(nativeIds.slice(-1));
     const [first, second] = ben.seen;
     expect(first).toMatchObject({
       id: draft,
@@ -74,7 +75,10 @@ describe('a draft', () => {
     const draft = await rig.outbox.edits.place(chat, 'The answer is', { signal });
     await clock.advance(15 * MINUTE);
     await rig.outbox.edits.edit(chat, draft, 'The answer is about', signal);
-    const { nativeIds } = await rig.send(answer(chat, 'The answer is 42'), { draft });
+    const noted = partsNoted();
+    const { nativeIds } = await rig.send(answer(chat, 'The answer is 42'), { draft, ...noted });
+    // What is left to do, removing the draft, must not repeat the answer.
+    expect(noted).toMatchObject({ parts: nativeIds, ends: [] });
     await eventually(() => expect(ben.seen.map(({ revoked }) => revoked)).toEqual([true, false]));
     expect(ben.seen[1]).toMatchObject({ id: nativeIds[0], text: 'The answer is 42' });
   });

@@ -213,10 +213,18 @@ export function contextOf(rest: Partial<SendContext> = {}): SendContext {
   };
 }
 
-/** Notes what was reported as sent. */
+/** Notes what was reported as sent, and of this what as the end. */
 export function partsNoted() {
   const parts: NativeId[] = [];
-  return { parts, partSent: async (id: NativeId) => void parts.push(id) };
+  const ends: NativeId[] = [];
+  return {
+    parts,
+    ends,
+    async partSent(id: NativeId, isLast?: boolean) {
+      parts.push(id);
+      if (isLast === true) ends.push(id);
+    },
+  };
 }
 
 /** What a send was refused with. */

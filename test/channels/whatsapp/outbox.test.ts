@@ -40,6 +40,7 @@ describe('an answer', () => {
     expect(noted.parts.length).toBeGreaterThan(3);
     const texts = ben.seen.map(({ text }) => text);
     for (const text of texts) expect(text.length).toBeLessThanOrEqual(4000);
+    expect(noted.ends).toEqual(noted.parts.slice(-1));
     expect(texts.join('\n\n')).toBe(paragraphs.join('\n\n').replaceAll('**', '*'));
   });
 
