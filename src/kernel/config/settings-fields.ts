@@ -5,9 +5,16 @@ import { t } from '../../lib/texts.ts';
 import { isCallName, UNKNOWN_SENDER_POLICIES } from '../access/admission.ts';
 import type { ConfigProblem } from '../message/errors.ts';
 
-export const flag = (usual: boolean) => z.boolean().default(usual);
-export const text = (usual = '') => z.string().default(usual);
-export const texts = () => z.array(z.string()).default([]);
+// Types without limits are the same for all settings; each schema takes 1 to 3 KB.
+const BOOLEAN = z.boolean();
+const NUMBER = z.number();
+const INT = z.int();
+const STRING = z.string();
+const STRINGS = z.array(STRING);
+
+export const flag = (usual: boolean) => BOOLEAN.default(usual);
+export const text = (usual = '') => STRING.default(usual);
+export const texts = () => STRINGS.default([]);
 
 export function choice<const Choice extends string>(
   choices: readonly Choice[],
@@ -26,7 +33,7 @@ export function section<Fields extends z.ZodRawShape>(fields: Fields) {
 export function seconds(minimum: number, maximum: number): z.ZodNumber;
 export function seconds(minimum: number, maximum: number, usual: number): z.ZodDefault<z.ZodNumber>;
 export function seconds(minimum: number, maximum: number, usual?: number) {
-  const bounded = z.number().min(minimum).max(maximum);
+  const bounded = NUMBER.check(z.gte(minimum), z.lte(maximum));
   return usual === undefined ? bounded : bounded.default(usual);
 }
 
@@ -34,12 +41,12 @@ export function seconds(minimum: number, maximum: number, usual?: number) {
 export function count(minimum: number, maximum: number): z.ZodInt;
 export function count(minimum: number, maximum: number, usual: number): z.ZodDefault<z.ZodInt>;
 export function count(minimum: number, maximum: number, usual?: number) {
-  const bounded = z.int().min(minimum).max(maximum);
+  const bounded = INT.check(z.gte(minimum), z.lte(maximum));
   return usual === undefined ? bounded : bounded.default(usual);
 }
 
 export const port = z.int().min(1).max(65_535);
-export const secret = () => z.string().meta({ secret: true });
+export const secret = () => STRING.meta({ secret: true });
 /** Of one channel or provider. Secret, because it may contain a password. */
 export const proxy = secret()
   .default('')
