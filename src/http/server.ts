@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { type TokenProblem, tokenProblem } from '../kernel/config/environment.ts';
 import { ConfigError, NanobotError } from '../kernel/message/errors.ts';
 import { readOnce } from '../lib/async.ts';
+import { systemCode } from '../lib/files/files.ts';
 import { nodeHttp } from '../lib/net/safe-fetch.ts';
 import { t } from '../lib/texts.ts';
 import { limitUnproven } from './authentication.ts';
@@ -84,7 +85,7 @@ async function listen(server: Server, { host, port }: HttpServerOptions) {
 }
 
 function listenProblem(error: unknown, where: string): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const code = systemCode(error);
   const remedy = t`Set gateway.port to another one, or 0 for any free port.`;
   if (code === 'EADDRINUSE') return t`${where} is taken by another program. ${remedy}`;
   if (code === 'EACCES') return t`${where} needs more rights than this account has. ${remedy}`;

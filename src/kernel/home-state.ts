@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { z } from 'zod';
-import { textIfThere, writeAtomic } from '../lib/files/files.ts';
+import { systemCode, textIfThere, writeAtomic } from '../lib/files/files.ts';
 import { parseJson } from '../lib/json/json.ts';
 import { type Logger, silentLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
@@ -445,6 +445,6 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return systemCode(error) === 'EPERM';
   }
 }

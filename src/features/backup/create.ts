@@ -14,7 +14,7 @@ import { valueAt } from '../../kernel/config/json-paths.ts';
 import { isAlive } from '../../kernel/home-state.ts';
 import { ensureInstance } from '../../kernel/instance.ts';
 import { parseName } from '../../kernel/sessions/rules/file.ts';
-import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
+import { textIfThere, undefinedIfMissing, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import {
@@ -25,7 +25,6 @@ import {
   type FileEntry,
   type Found,
   type ListHead,
-  orMissing,
   Packer,
 } from './pack.ts';
 import { type Place, requireRoom } from './places.ts';
@@ -207,7 +206,7 @@ async function removeLeftovers({ backups }: Home): Promise<void> {
     const pid = /^state-(\d+)-.*\.tmp/.exec(name)?.[1];
     if (pid === undefined) continue;
     const path = join(backups, name);
-    const info = await stat(path).catch(orMissing);
+    const info = await stat(path).catch(undefinedIfMissing);
     const isOld = info !== undefined && Date.now() - info.mtimeMs > DAY_MS;
     if (isOld || !isAlive(Number(pid))) await rm(path, { force: true });
   }
@@ -305,7 +304,7 @@ async function* below(
   try {
     entries = await readdir(folder, { withFileTypes: true });
   } catch (error) {
-    return orMissing(error);
+    return undefinedIfMissing(error);
   }
   const names = entries.map(({ name }) => name).sort();
   for (const name of names) {
@@ -314,7 +313,7 @@ async function* below(
     if (from === skipped || isSkipped(path)) continue;
     // In the workspace links belong to what people and programs keep there.
     const isWorkspace = path.startsWith('workspace/');
-    const info = await (isWorkspace ? lstat(from) : stat(from)).catch(orMissing);
+    const info = await (isWorkspace ? lstat(from) : stat(from)).catch(undefinedIfMissing);
     if (info === undefined) continue;
     if (info.isSymbolicLink()) yield { path, from, info, link: await readlink(from) };
     else if (info.isFile()) yield { path, from, info };

@@ -7,6 +7,7 @@ import { Command } from 'commander';
 import { CommandFailure, confirmOrStop, EXIT, type Terminal } from '../../cli/terminal.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { markMoved, readInstance, unmarkMoved } from '../../kernel/instance.ts';
+import { systemCode } from '../../lib/files/files.ts';
 import { t } from '../../lib/texts.ts';
 import { encryptionOf, type KeyFlags, placeOptions, progressOf, work } from './cli.ts';
 import type { PlaceOptions } from './places.ts';
@@ -179,7 +180,7 @@ function sshTarget(flags: MoveFlags, to: string, terminal: Terminal): Target {
       );
       const [code, failure] = await Promise.all([ended, sent]);
       if (code === 0) return;
-      if (failure !== undefined && !isBrokenPipe(failure)) throw failure;
+      if (failure !== undefined && systemCode(failure) !== 'EPIPE') throw failure;
       // A part of the stream is refused there; after all of it only a code of its own means "no".
       if (failure === undefined && code > LAST_OWN_CODE) {
         throw new ConnectionLost(
@@ -213,9 +214,6 @@ function sshTarget(flags: MoveFlags, to: string, terminal: Terminal): Target {
     },
   };
 }
-
-const isBrokenPipe = (error: unknown) =>
-  error instanceof Error && 'code' in error && error.code === 'EPIPE';
 
 /** For the shell at the other end; a folder below the home of its user stays one. */
 function quoted(text: string): string {

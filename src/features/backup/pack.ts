@@ -7,7 +7,7 @@ import { chmod, type FileHandle, mkdir, open, symlink, utimes } from 'node:fs/pr
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { StoreCounts } from '../../kernel/bus/store/store-copy.ts';
-import { systemCode } from '../../lib/files/files.ts';
+import { undefinedIfMissing } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Place } from './places.ts';
@@ -110,7 +110,7 @@ export class Packer {
     const { path, info, link } = found;
     if (link !== undefined) return { kind: 'link', path, to: link };
     if (info.isDirectory()) return { kind: 'folder', path, mode: info.mode & MODE_BITS };
-    await using file = await open(found.from, 'r').catch(orMissing);
+    await using file = await open(found.from, 'r').catch(undefinedIfMissing);
     if (file === undefined) return undefined;
     return await this.#addFile(found, file, end);
   }
@@ -223,11 +223,6 @@ async function readFully(file: FileHandle, length: number, at: number): Promise<
     filled += bytesRead;
   }
   return content;
-}
-
-export function orMissing(error: unknown): undefined {
-  if (systemCode(error) !== 'ENOENT') throw error;
-  return undefined;
 }
 
 // And files again.

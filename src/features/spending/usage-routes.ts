@@ -6,6 +6,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { endpoint, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import type { Durations } from '../../kernel/observe/metrics.ts';
+import { systemCode } from '../../lib/files/files.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -137,7 +138,7 @@ async function callsSince(from: number, path: string, sums: CallSums) {
         if (call !== undefined && Date.parse(call.timestamp) >= from) sums.add(call);
       }
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+      if (systemCode(error) !== 'ENOENT') throw error;
     }
   }
   return sums.view;

@@ -6,7 +6,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createLanes } from '../../lib/async.ts';
-import { syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
+import { syncFolder, textIfThere, undefinedIfMissing, writeAtomic } from '../../lib/files/files.ts';
 import { decodeMarked } from '../../lib/text/decode-text.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { LoadedImage } from '../../providers/seen-images.ts';
@@ -380,11 +380,6 @@ function notKept(cause: unknown): never {
 }
 
 const sizeOf = async (path: string) => (await stat(path).catch(undefinedIfMissing))?.size;
-
-function undefinedIfMissing(error: unknown): undefined {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-  throw error;
-}
 
 // Inspects a media store without owning it: nothing is written, deleted or counted as used, so it
 // is safe beside a running gateway.

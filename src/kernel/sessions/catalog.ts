@@ -4,9 +4,10 @@
 import { type FileHandle, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mapLimited } from '../../lib/async.ts';
+import { systemCode, undefinedIfMissing } from '../../lib/files/files.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import { hasErrorCode, orUndefined, readDecoded, reasonOf } from './file-lines.ts';
+import { readDecoded, reasonOf } from './file-lines.ts';
 import {
   compareAge,
   decodeStem,
@@ -45,7 +46,7 @@ export async function sessionNames(
   accepts: (name: SessionFileName) => boolean = () => true,
 ): Promise<readonly SessionFileName[]> {
   const names: SessionFileName[] = [];
-  const entries = await opendir(folder, { bufferSize: 1024 }).catch(orUndefined('ENOENT'));
+  const entries = await opendir(folder, { bufferSize: 1024 }).catch(undefinedIfMissing);
   if (entries === undefined) return names;
   for await (const entry of entries) {
     // A link to a file elsewhere is appended to like any other, so it is listed and erased too.
@@ -64,7 +65,7 @@ export async function storedFiles(
   const names = await sessionNames(folder, accepts);
   const found = await mapLimited(names, MAX_OPEN_AT_ONCE, async (name) => {
     const path = join(folder, formatName(name));
-    const info = await stat(path).catch(orUndefined('ENOENT'));
+    const info = await stat(path).catch(undefinedIfMissing);
     return info?.isFile() && { path, name, bytes: info.size, modifiedAt: info.mtimeMs };
   });
   return found.filter((file) => typeof file === 'object');
@@ -113,7 +114,7 @@ async function describe(stem: string, files: readonly StoredFile[]): Promise<Ses
   // A file that cannot be read is listed without its messages, one that was deleted as empty.
   let problem: string | undefined;
   const unreadable = (error: unknown) => {
-    if (!hasErrorCode(error, 'ENOENT')) problem ??= reasonOf(error);
+    if (systemCode(error) !== 'ENOENT') problem ??= reasonOf(error);
   };
   const header = first && (await readHeader(first.path).catch(unreadable));
   let messages = 0;

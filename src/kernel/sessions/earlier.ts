@@ -2,11 +2,12 @@
 // the requested turns, and the number of files opened for one question is bounded.
 
 import { join } from 'node:path';
+import { systemCode } from '../../lib/files/files.ts';
 import { findSnippet } from '../../lib/text/cut.ts';
 import { firstSeqOf, type ResultId, type SessionKey, type TurnId } from '../message/ids.ts';
 import type { ToolEntry, TranscriptEntry } from '../message/transcript.ts';
 import { ARCHIVE_FOLDER, allFiles, type FilePlace, keyOfFile } from './catalog.ts';
-import { hasErrorCode, readDecoded, readLines } from './file-lines.ts';
+import { readDecoded, readLines } from './file-lines.ts';
 import { resetPoint, turnOf, undoPoint } from './rules/carry.ts';
 import {
   type EarlierQuestion,
@@ -92,7 +93,7 @@ async function readTurns(
     try {
       return await scan(join(place, formatName(name)), question, taken);
     } catch (error) {
-      if (!hasErrorCode(error, 'ENOENT')) throw error;
+      if (systemCode(error) !== 'ENOENT') throw error;
     }
   }
   return undefined;
@@ -270,7 +271,7 @@ export async function* searchSessions(
         left -= 1;
       }
     } catch (error) {
-      if (!hasErrorCode(error, 'ENOENT')) unreadable(error);
+      if (systemCode(error) !== 'ENOENT') unreadable(error);
     }
   }
 }

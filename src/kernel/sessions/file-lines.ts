@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, openSync, read, readSync } from 'node:fs';
 import { appendFile, open, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { undefinedIfMissing } from '../../lib/files/files.ts';
 import { fieldsOf, parseJson } from '../../lib/json/json.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
@@ -181,23 +182,9 @@ export function isUnbegun(scan: FileScan): boolean {
 
 // The few file system errors that are answers, not failures.
 
-type SystemErrorCode = 'ENOENT' | 'EEXIST' | 'EXDEV';
-
 /** For a person; the error of a file system names the file. */
 export const reasonOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
-
-export function hasErrorCode(error: unknown, code: SystemErrorCode): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
-}
-
-/** For `catch`: the expected error becomes undefined, any other is rethrown. */
-export function orUndefined(code: SystemErrorCode): (error: unknown) => undefined {
-  return (error) => {
-    if (hasErrorCode(error, code)) return undefined;
-    throw error;
-  };
-}
 
 // The part of a file name that represents the session. A key too long for a file name is shortened
 // and distinguished by a hash; `~` marks that, and never occurs in a complete one.
@@ -250,7 +237,7 @@ export async function isCutOff(path: string): Promise<boolean> {
 
 async function noteDamage(path: string, lines: readonly FileLine[]): Promise<number> {
   const notePath = `${path}${DAMAGED_SUFFIX}`;
-  const noted = (await readFile(notePath, 'utf8').catch(orUndefined('ENOENT'))) ?? '';
+  const noted = (await readFile(notePath, 'utf8').catch(undefinedIfMissing)) ?? '';
   const known = new Set(noted.split('\n'));
   const fresh = lines.map(describeLine).filter((note) => !known.has(note));
   if (fresh.length === 0) return 0;

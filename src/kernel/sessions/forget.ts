@@ -3,10 +3,10 @@
 
 import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeAtomic } from '../../lib/files/files.ts';
+import { undefinedIfMissing, writeAtomic } from '../../lib/files/files.ts';
 import { firstSeqOf, type SessionKey, sessionKey } from '../message/ids.ts';
 import { ARCHIVE_FOLDER, allFiles, keyOfFile, sessionNames } from './catalog.ts';
-import { DAMAGED_SUFFIX, orUndefined, readDecoded, stemOf, textOfDamage } from './file-lines.ts';
+import { DAMAGED_SUFFIX, readDecoded, stemOf, textOfDamage } from './file-lines.ts';
 import { chatOfSession } from './index-file.ts';
 import type { Unwritten } from './journal.ts';
 import { turnOf } from './rules/carry.ts';
@@ -72,7 +72,7 @@ export async function* findToForget(
 
 /** The unreadable lines of a session; an empty last one is left out. */
 async function notedDamage(path: string): Promise<readonly string[]> {
-  const text = await readFile(path + DAMAGED_SUFFIX, 'utf8').catch(orUndefined('ENOENT'));
+  const text = await readFile(path + DAMAGED_SUFFIX, 'utf8').catch(undefinedIfMissing);
   return (text ?? '').split('\n').filter((line) => line !== '');
 }
 
@@ -138,7 +138,7 @@ async function forgetInNodes(
 }
 
 async function rewriteNodes(path: string, turns: readonly number[]): Promise<void> {
-  const text = await readFile(path, 'utf8').catch(orUndefined('ENOENT'));
+  const text = await readFile(path, 'utf8').catch(undefinedIfMissing);
   const lines = text?.split('\n') ?? [];
   const after = lines.map((line) => {
     const decoded = decodeLine(line);
@@ -179,7 +179,7 @@ const TORN = /^\.(.+\.jsonl)\.[0-9a-f-]{36}\.tmp$/;
 async function removeTorn(folder: string, chats: readonly string[]): Promise<void> {
   const isTheirs = ofChats(chats);
   for (const place of [join(folder, ARCHIVE_FOLDER), folder]) {
-    for (const torn of (await readdir(place).catch(orUndefined('ENOENT'))) ?? []) {
+    for (const torn of (await readdir(place).catch(undefinedIfMissing)) ?? []) {
       const name = parseName(TORN.exec(torn)?.[1] ?? '');
       if (name !== undefined && isTheirs(name)) await rm(join(place, torn), { force: true });
     }
@@ -198,7 +198,7 @@ const filesOf = (folder: string, chats: readonly string[]) => allFiles(folder, o
 
 /** How many of its entries contained the words; carried entries are not counted. */
 async function rewrite(path: string, holds: Holds): Promise<number> {
-  if ((await stat(path).catch(orUndefined('ENOENT'))) === undefined) return 0;
+  if ((await stat(path).catch(undefinedIfMissing)) === undefined) return 0;
   let changed = 0;
   let isTouched = false;
   const lines = (await readFile(path, 'utf8')).split('\n').map((line) => {

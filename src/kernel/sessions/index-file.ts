@@ -6,12 +6,13 @@ import { lstatSync, readlinkSync, renameSync, statSync, symlinkSync } from 'node
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { systemCode, undefinedIfMissing } from '../../lib/files/files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { IndexChange, IndexedPart, IndexState, TextIndex } from '../bus/store/text-index.ts';
 import { firstSeqOf } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { keyOfFile, sessionNames } from './catalog.ts';
-import { hasErrorCode, orUndefined, readDecoded } from './file-lines.ts';
+import { readDecoded } from './file-lines.ts';
 import { turnBrought, turnOf } from './rules/carry.ts';
 import { daysBack, formatName, parseName, type SessionFileName } from './rules/file.ts';
 
@@ -202,11 +203,11 @@ async function link(root: string, name: SessionFileName): Promise<void> {
   try {
     symlinkSync(target, path);
   } catch (error) {
-    if (hasErrorCode(error, 'ENOENT')) {
+    if (systemCode(error) === 'ENOENT') {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       return link(root, name);
     }
-    if (!hasErrorCode(error, 'EEXIST')) throw error;
+    if (systemCode(error) !== 'EEXIST') throw error;
     const temporary = `${path}.${randomUUID()}.tmp`;
     symlinkSync(target, temporary);
     renameSync(temporary, path);
@@ -221,7 +222,7 @@ function readLink(root: string, stem: string): SessionFileName | undefined {
     const name = parseName(readlinkSync(path).split('/').at(-1) ?? '');
     return name?.stem === stem ? name : undefined;
   } catch (error) {
-    return orUndefined('ENOENT')(error);
+    return undefinedIfMissing(error);
   }
 }
 

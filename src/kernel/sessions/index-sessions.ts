@@ -6,6 +6,7 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createLanes, inTime } from '../../lib/async.ts';
+import { undefinedIfMissing } from '../../lib/files/files.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -20,7 +21,7 @@ import {
   type StoredFile,
   storedFiles,
 } from './catalog.ts';
-import { orUndefined, stemOf, stemStart } from './file-lines.ts';
+import { stemOf, stemStart } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
 import { exists, indexFile, PARTS_AT_ONCE, SESSION_SOURCES, sourceOf } from './index-file.ts';
 import { extractHeader, extractLine } from './rules/earlier.ts';
@@ -252,7 +253,7 @@ export async function writeExtracts(
   let present = 0;
   for (const file of await storedFiles(folder)) {
     const path = extractPath(file.name);
-    const existing = await stat(join(workspace, path)).catch(orUndefined('ENOENT'));
+    const existing = await stat(join(workspace, path)).catch(undefinedIfMissing);
     if (existing !== undefined && existing.mtimeMs >= file.modifiedAt) present += 1;
     else {
       await files.write(workspace, path, await extract(file));
@@ -269,7 +270,7 @@ export async function removeExtract(workspace: string, name: SessionFileName): P
 
 export async function removeAllExtracts(workspace: string): Promise<void> {
   const folder = join(workspace, EXTRACT_FOLDER);
-  const names = (await readdir(folder).catch(orUndefined('ENOENT'))) ?? [];
+  const names = (await readdir(folder).catch(undefinedIfMissing)) ?? [];
   for (const name of names) {
     if (EXTRACT_NAME.test(name)) await rm(join(folder, name), { force: true });
   }

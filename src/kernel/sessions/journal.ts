@@ -16,13 +16,12 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createLanes, mapLimited } from '../../lib/async.ts';
-import { syncFolder } from '../../lib/files/files.ts';
+import { syncFolder, systemCode } from '../../lib/files/files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { EntryRow, EntryRows } from '../bus/store/store.ts';
 import type { SessionKey } from '../message/ids.ts';
 import { sessionNames } from './catalog.ts';
-import { hasErrorCode } from './file-lines.ts';
 import { createNewestIndex, type NewestIndex } from './index-file.ts';
 import { encodeHeader, formatName, parseName, type SessionFileName } from './rules/file.ts';
 
@@ -225,7 +224,7 @@ export class SessionJournal implements AsyncDisposable {
       const flags = place === 0 ? constants.O_RDWR | constants.O_CREAT : constants.O_RDWR;
       return openSync(path, flags, FILE_MODE);
     } catch (error) {
-      if (hasErrorCode(error, 'ENOENT')) return undefined;
+      if (systemCode(error) === 'ENOENT') return undefined;
       throw error;
     }
   }
@@ -283,7 +282,7 @@ export function unwritableOf(folder: string, rows: readonly EntryRow[]): Unwritt
     try {
       closeSync(openSync(join(folder, file), constants.O_RDWR));
     } catch (error) {
-      if (row !== undefined && !hasErrorCode(error, 'ENOENT')) unwritten.set(row.session, error);
+      if (row !== undefined && systemCode(error) !== 'ENOENT') unwritten.set(row.session, error);
     }
   }
   return unwritten;

@@ -6,6 +6,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createLanes } from '../../lib/async.ts';
+import { undefinedIfMissing } from '../../lib/files/files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
@@ -21,7 +22,7 @@ import { SessionError } from '../message/errors.ts';
 import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { readEarlier } from './earlier.ts';
-import { type FileScan, orUndefined, scanFile, stemOf } from './file-lines.ts';
+import { type FileScan, scanFile, stemOf } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
 import { createNewestIndex, type NewestIndex } from './index-file.ts';
 import { SessionJournal, type Unwritten } from './journal.ts';
@@ -368,7 +369,7 @@ async function findPoints(
   let name = newest;
   for (let files = 0; name !== undefined && files < MAX_FILES; files += 1) {
     const path = join(folder, formatName(name));
-    const scan: FileScan | undefined = await scanFile(path).catch(orUndefined('ENOENT'));
+    const scan: FileScan | undefined = await scanFile(path).catch(undefinedIfMissing);
     if (scan === undefined) break;
     const { carried, own, header } = scan;
     for (const entry of [...carried, ...own]) if (entry.role === 'restore') back.add(entry.brings);

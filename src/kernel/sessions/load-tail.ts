@@ -3,18 +3,12 @@
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { undefinedIfMissing } from '../../lib/files/files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { EntryEnd, EntryRow, NewEntryRow } from '../bus/store/store.ts';
 import type { SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import {
-  type FileScan,
-  isUnbegun,
-  orUndefined,
-  repairFile,
-  scanFile,
-  scanText,
-} from './file-lines.ts';
+import { type FileScan, isUnbegun, repairFile, scanFile, scanText } from './file-lines.ts';
 import type { NewestIndex } from './index-file.ts';
 import { changesWindow, type Growth, tokensOfBytes, turnOf, windowOf } from './rules/carry.ts';
 import { withoutWhole } from './rules/earlier.ts';
@@ -84,7 +78,7 @@ async function toTail(
 /** A retry after a crash may concern the last turn of the previous file. */
 async function lastTurnOf(folder: string, fileName: string): Promise<TurnRecord | undefined> {
   if (parseName(fileName) === undefined) return undefined;
-  const scan = await scanFile(join(folder, fileName)).catch(orUndefined('ENOENT'));
+  const scan = await scanFile(join(folder, fileName)).catch(undefinedIfMissing);
   const own: readonly TranscriptEntry[] = scan?.own ?? [];
   const id = own.map(turnOf).findLast((turn) => turn !== undefined);
   if (id === undefined) return undefined;

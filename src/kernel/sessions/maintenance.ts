@@ -3,6 +3,7 @@
 
 import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { undefinedIfMissing } from '../../lib/files/files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import {
@@ -16,7 +17,7 @@ import {
   storedFiles,
 } from './catalog.ts';
 import { type SessionSearch, searchSessions } from './earlier.ts';
-import { DAMAGED_SUFFIX, orUndefined, stemOf } from './file-lines.ts';
+import { DAMAGED_SUFFIX, stemOf } from './file-lines.ts';
 import { ofChats, type SessionFiles } from './forget.ts';
 import { INDEX_FOLDER } from './index-file.ts';
 import { removeAllExtracts, removeExtract, writeExtracts } from './index-sessions.ts';
@@ -154,7 +155,7 @@ async function archiveFiles(
     const target = join(archive, formatName(name));
     await rename(path, target);
     await rename(`${path}${DAMAGED_SUFFIX}`, `${target}${DAMAGED_SUFFIX}`).catch(
-      orUndefined('ENOENT'),
+      undefinedIfMissing,
     );
   }
   return {

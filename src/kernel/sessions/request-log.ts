@@ -6,7 +6,7 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fingerprintOf } from '../../agent/fingerprints.ts';
 import { createLanes, rememberedFor } from '../../lib/async.ts';
-import { writeAtomic } from '../../lib/files/files.ts';
+import { systemCode, undefinedIfMissing, writeAtomic } from '../../lib/files/files.ts';
 import { fieldsOf, isObject, parseJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
@@ -14,7 +14,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { type Config, configSchema } from '../config/config.ts';
 import type { SessionKey } from '../message/ids.ts';
 import { ARCHIVE_FOLDER, readSession, sessionNames } from './catalog.ts';
-import { hasErrorCode, orUndefined, readLines, stemOf } from './file-lines.ts';
+import { readLines, stemOf } from './file-lines.ts';
 import { ofChats } from './forget.ts';
 import { isoTime } from './rules/file.ts';
 import { FORGOTTEN, type Holds } from './rules/forgetting.ts';
@@ -90,7 +90,7 @@ export class RequestFiles implements RequestLog, AsyncDisposable {
     const folder = join(this.#deps.folder, REQUEST_LOG_FOLDER);
     const isTheirs = ofChats(chats);
     let changed = 0;
-    for (const name of (await readdir(folder).catch(orUndefined('ENOENT'))) ?? []) {
+    for (const name of (await readdir(folder).catch(undefinedIfMissing)) ?? []) {
       const torn = TORN.exec(name)?.[1];
       if (torn !== undefined && isTheirs({ stem: torn })) await rm(join(folder, name));
       const stem = name.endsWith(REQUEST_LOG_SUFFIX)
@@ -190,7 +190,7 @@ function appendTo(path: string, data: string): void {
   try {
     write();
   } catch (error) {
-    if (!hasErrorCode(error, 'ENOENT')) throw error;
+    if (systemCode(error) !== 'ENOENT') throw error;
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     write();
   }
@@ -216,7 +216,7 @@ function halved(
 
 /** Idempotent. */
 async function forgetIn(path: string, holds: Holds): Promise<number> {
-  const all = await readFile(path, 'utf8').catch(orUndefined('ENOENT'));
+  const all = await readFile(path, 'utf8').catch(undefinedIfMissing);
   // Includes incomplete lines; rewriting removes them.
   if (all === undefined || !holds(all)) return 0;
   const before = (await readRequestLines(path)) ?? [];
@@ -258,7 +258,7 @@ async function readRequestLines(path: string): Promise<readonly RequestLine[] | 
   try {
     for await (const { bytes } of readLines(path)) lines.push(...decoded(bytes.toString('utf8')));
   } catch (error) {
-    return orUndefined('ENOENT')(error);
+    return undefinedIfMissing(error);
   }
   return lines;
 }
@@ -292,8 +292,7 @@ export async function purgeRequests(
   stems: ReadonlySet<string>,
   before: number,
 ): Promise<void> {
-  const names =
-    (await readdir(join(sessions, REQUEST_LOG_FOLDER)).catch(orUndefined('ENOENT'))) ?? [];
+  const names = (await readdir(join(sessions, REQUEST_LOG_FOLDER)).catch(undefinedIfMissing)) ?? [];
   if (names.length === 0) return;
   const left = await stemsIn(sessions);
   for (const name of names.filter((each) => each.endsWith(REQUEST_LOG_SUFFIX))) {

@@ -67,6 +67,12 @@ export async function isOnPath(
 export const systemCode = (error: unknown): unknown =>
   error instanceof Error && 'code' in error ? error.code : undefined;
 
+/** For `catch`: what is not there becomes undefined, any other error is rethrown. */
+export function undefinedIfMissing(error: unknown): undefined {
+  if (systemCode(error) === 'ENOENT') return undefined;
+  throw error;
+}
+
 /** Makes a rename or a new file in the folder durable. */
 export async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path, 'r');

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Kernel } from '../../kernel/feature.ts';
+import { systemCode } from '../../lib/files/files.ts';
 import { isContained } from '../../lib/process-group.ts';
 import { t } from '../../lib/texts.ts';
 import { systemClock } from '../../lib/time/clock.ts';
@@ -134,8 +135,7 @@ function trial(sandbox: Sandbox): Promise<string | undefined> {
 }
 
 function failureOf(name: EngineName, error: unknown): string {
-  const isAbsent = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-  return isAbsent ? t`${name} is not installed` : t`${name} does not answer`;
+  return systemCode(error) === 'ENOENT' ? t`${name} is not installed` : t`${name} does not answer`;
 }
 
 // Finds the sandbox that the configuration asks for and this system has, and tests it: inside many

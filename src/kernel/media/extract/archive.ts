@@ -2,6 +2,7 @@
 // stated in the archive are not trusted, its names are never paths, nested archives stay closed.
 
 import { inflateRawSync } from 'node:zlib';
+import { systemCode } from '../../../lib/files/files.ts';
 import { t } from '../../../lib/texts.ts';
 import {
   DAMAGED,
@@ -130,8 +131,7 @@ function inflated(packed: Buffer, maxOutputLength: number): Uint8Array {
   try {
     return inflateRawSync(packed, { maxOutputLength });
   } catch (error) {
-    const isBomb =
-      error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+    const isBomb = systemCode(error) === 'ERR_BUFFER_TOO_LARGE';
     throw new DocumentProblem(isBomb ? BOMB : DAMAGED);
   }
 }

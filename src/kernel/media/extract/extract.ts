@@ -4,6 +4,7 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { ReaderMemory } from '../../../lib/async.ts';
+import { systemCode } from '../../../lib/files/files.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 import { t } from '../../../lib/texts.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
@@ -84,8 +85,7 @@ async function memoryOf(worker: Worker): Promise<number> {
   }
 }
 
-const isOutOfMemory = (error: unknown) =>
-  error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+const isOutOfMemory = (error: unknown) => systemCode(error) === 'ERR_WORKER_OUT_OF_MEMORY';
 
 // Limits and errors of document extraction (cases E19 to E21 and X10), and the sections collected
 // up to the limit.
