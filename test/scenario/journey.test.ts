@@ -14,8 +14,11 @@ const ADA = 1001;
 /** Run instead of the package: its bundle does not tell which source a function is from. */
 const SOURCES = join(import.meta.dirname, '../..');
 const PRELOAD = join(import.meta.dirname, '../support/coverage-preload.ts');
-/** Of a gateway with Telegram alone and defaults otherwise, which may read its configuration again. */
-const MAX_LOADED = 355;
+/**
+ * Of a gateway with Telegram alone and defaults otherwise. Four of them are loaded by work in the
+ * background within the first minute, on a slow machine before the files are counted.
+ */
+const MAX_LOADED = 359;
 const MAX_RUN = 172;
 
 it(`loads at most ${MAX_LOADED} source files, and runs at most ${MAX_RUN} between a message and its reply`, async () => {
