@@ -65,21 +65,21 @@ type CallFingerprints = {
    * In the order in which they are sent to providers: tools, then the stable parts of the prompt.
    */
   readonly parts: readonly NamedFingerprint[];
-  /** Of the messages, as JSON, which those of the next call should begin with. */
-  readonly thread: { readonly chars: number; readonly print: string };
+  /** Of the first `messages` messages, which the next call should begin with. */
+  readonly thread: { readonly messages: number; readonly chars: number; readonly print: string };
 };
 
 const CONVERSATION = 'conversation';
 
 /**
- * The first part that changed. `place`: the print of the text at the place of the old thread in the
- * new call; undefined where the new one is shorter. A shorter conversation is intended: it was
- * summarised, trimmed or reset.
+ * The first part that changed. `place`: the text at the place of the old thread in the new call;
+ * undefined where the new one is shorter. A shorter conversation is intended: it was summarised,
+ * trimmed or reset.
  */
 function firstChange(
   before: CallFingerprints,
   parts: readonly NamedFingerprint[],
-  place: string | undefined,
+  place: { readonly chars: number; readonly print: string } | undefined,
 ): NamedFingerprint | undefined {
   for (let index = 0; index < Math.max(before.parts.length, parts.length); index += 1) {
     const [old, now] = [before.parts[index], parts[index]];
@@ -88,8 +88,9 @@ function firstChange(
     const isGone = old !== undefined && !parts.some(({ name }) => name === old.name);
     return isGone ? { name: old.name, print: '' } : (now ?? old);
   }
-  if (place === undefined || place === before.thread.print) return undefined;
-  return { name: CONVERSATION, print: place };
+  if (place === undefined || place.chars < before.thread.chars) return undefined;
+  if (place.print === before.thread.print) return undefined;
+  return { name: CONVERSATION, print: place.print };
 }
 
 type WatchedCall = {
@@ -143,11 +144,11 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       ];
       const given = fingerprintOf(rights);
       const before = sessions.get(session);
-      // Without the last message, which may still grow by notes and joined messages.
-      const text = JSON.stringify(messages.slice(0, -1)).slice(0, -1);
-      const thread = { chars: text.length, print: fingerprintOf(text) };
-      const { chars } = before?.thread ?? thread;
-      const place = text.length < chars ? undefined : fingerprintOf(text.slice(0, chars));
+      // The last message may still grow by notes and joined messages.
+      const texts = messages.map((message) => JSON.stringify(message));
+      const thread = threadOf(texts, messages.length - 1);
+      const count = before?.thread.messages ?? 0;
+      const place = messages.length < count ? undefined : threadOf(texts, count);
       return ({ model, usage }) => {
         const cache = `${given} ${model}`;
         sessions.set(session, { cache, parts, thread });
@@ -162,4 +163,10 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       };
     },
   };
+}
+
+/** `texts`: of each message. */
+function threadOf(texts: readonly string[], count: number): CallFingerprints['thread'] {
+  const text = texts.slice(0, Math.max(0, count)).join();
+  return { messages: Math.max(0, count), chars: text.length, print: fingerprintOf(text) };
 }

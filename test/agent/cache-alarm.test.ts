@@ -2,6 +2,9 @@
 // whoever breaks that is named in the log.
 
 import { describe, expect, it } from 'vitest';
+import { createCacheAlarm, createFingerprints } from '../../src/agent/fingerprints.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { sessionKey } from '../../src/kernel/message/ids.ts';
 import type { Logger } from '../../src/lib/logger.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';
@@ -81,5 +84,20 @@ describe('the beginning of a call', () => {
     await ask();
     await ask();
     expect(lines).toEqual([]);
+  });
+
+  it('of a conversation that was summed up in longer messages is no alarm, and of a changed one is', () => {
+    const { log, lines } = listening();
+    const alarm = createCacheAlarm(createFingerprints());
+    const call = (...texts: string[]) => {
+      const messages = texts.map((text) => ({ role: 'user', text }) as const);
+      const prompt = { session: sessionKey('cli:a'), rights: ALL_RIGHTS, tools: [], system: [] };
+      alarm.asked({ ...prompt, messages }, log)({ model: 'm' });
+    };
+    call('a', 'b', 'c', 'd');
+    call('a summary '.repeat(50), 'd');
+    expect(lines).toEqual([]);
+    call('another summary '.repeat(50), 'd', 'e');
+    expect(lines).toMatchObject([{ level: 'warn', section: 'conversation' }]);
   });
 });

@@ -118,7 +118,8 @@ export function forgetTexts(tx: Transaction, chats: readonly string[], holds: Ho
       );
       for (const row of rows.filter(({ body }) => holds(body))) {
         if (UNDER_WAY.includes(row.state)) {
-          underWay.push(JSON.parse(row.body).chat);
+          const { chat }: OutboundMessage = JSON.parse(row.body);
+          underWay.push(chat);
           continue;
         }
         tx.run(
