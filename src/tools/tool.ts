@@ -128,12 +128,13 @@ export type Tool<Input = unknown> = {
   readonly alwaysAsks?: true;
   /**
    * What the call depends on besides its arguments, e.g. the content of a program, a line each. An
-   * approval covers that as well, and `run` compares it as late as possible. @throws ToolError
+   * approval covers that as well, and `run` compares it as late as possible. @throws ToolError,
+   * RequestError
    */
   sealOf?(input: Input, context: Pick<ToolContext, 'workspace'>): Promise<string>;
   /** Short text for people that says what a call is about, e.g. the path. */
   describe(input: Input): string;
-  /** The result text for the model. @throws ToolError */
+  /** The result text for the model. @throws ToolError, RequestError */
   run(input: Input, context: ToolContext): Promise<string>;
 };
 
@@ -209,6 +210,25 @@ export interface Toolbox {
   /** `argumentsJson` is the model's text, verbatim. */
   bind(name: string, argumentsJson: string): BoundCall;
   missing(): readonly MissingTool[];
+}
+
+/** `isForeign`: the text contains untrusted content. */
+export type MarkedAnswer = { readonly text: string; readonly isForeign: boolean };
+
+/** For a tool that taints with some of its answers, but not with a failure. */
+export function markedAnswers<Input extends object>(
+  answer: (input: Input, context: ToolContext) => Promise<MarkedAnswer>,
+): Required<Pick<Tool<Input>, 'taints' | 'isOwn' | 'run'>> {
+  const foreign = new WeakSet<Input>();
+  return {
+    taints: true,
+    isOwn: (input) => !foreign.has(input),
+    async run(input, context) {
+      const { text, isForeign } = await answer(input, context);
+      if (isForeign) foreign.add(input);
+      return text;
+    },
+  };
 }
 
 // The description of a tool for the model, from descriptions/<tool>.md: the first paragraph is part

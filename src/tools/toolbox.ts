@@ -6,7 +6,12 @@ import { sized } from '../agent/rules/tokens.ts';
 import { isRepeatable, type Rights } from '../kernel/access/rights.ts';
 import type { Config } from '../kernel/config/config.ts';
 import type { Kernel } from '../kernel/feature.ts';
-import { NanobotError, ToolError, type ToolFailureKind } from '../kernel/message/errors.ts';
+import {
+  NanobotError,
+  RequestError,
+  ToolError,
+  type ToolFailureKind,
+} from '../kernel/message/errors.ts';
 import { wrapUntrusted } from '../kernel/message/untrusted.ts';
 import { within } from '../lib/async.ts';
 import { newBoundary } from '../lib/boundary.ts';
@@ -396,6 +401,7 @@ export function describeFailure(error: unknown): ToolFailure {
     const isTransient = TRANSIENT.includes(error.reason);
     return { ...failureOf(KIND_BY_FETCH[error.reason], error.message), isTransient };
   }
+  if (error instanceof RequestError) return failureOf('invalid_arguments', error.message);
   if (error instanceof NanobotError) return failureOf('execution', error.message);
   const text = 'the tool failed; another try may fail too';
   return { ...failureOf('execution', text), isExpected: false };

@@ -8,7 +8,7 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
-import type { ChatRef, InboundMessage, PersonSender } from '../../kernel/message/message.ts';
+import { type ChatRef, type PersonSender, writtenNow } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { EffectLog } from '../../kernel/observe/telemetry.ts';
 import { shownText } from '../../kernel/questions/rules/question-text.ts';
@@ -296,7 +296,5 @@ function untilOf(term: Term, now: number, timeZone: string): number | undefined 
 }
 
 /** A message as if they wrote there now, in a private chat. */
-function asMessage(sender: PersonSender, chat: ChatRef, now: number): InboundMessage {
-  const times = { sentAt: now, receivedAt: now };
-  return { id: messageId('standing'), chat, sender, addressing: 'direct', text: '', ...times };
-}
+const asMessage = (sender: PersonSender, chat: ChatRef, now: number) =>
+  writtenNow({ id: messageId('standing'), chat, sender, text: '' }, now);

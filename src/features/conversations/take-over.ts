@@ -12,7 +12,7 @@ import {
   messageId,
   type SessionKey,
 } from '../../kernel/message/ids.ts';
-import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
+import { chatRefOf, type InboundMessage, writtenNow } from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { verbatim, wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
@@ -81,14 +81,12 @@ export function createTakeOver(deps: TakeOverDeps) {
     if (taken === undefined || chat === undefined) {
       throw new Refusal(409, 'not_taken_over', t`Take the conversation over first.`);
     }
-    const now = clock.now();
-    const message: InboundMessage = {
+    const message = {
       ...{ id: messageId(`${OWNERS_ID}${session}/${id}`), chat, session, text },
       sender: { kind: 'system', source: 'owner' },
       announces: { attachments: [] },
-      ...{ addressing: 'direct', sentAt: now, receivedAt: now },
-    };
-    await bus.accept([{ kind: 'queue', message }]);
+    } as const;
+    await bus.accept([{ kind: 'queue', message: writtenNow(message, clock.now()) }]);
   }
 
   return {

@@ -6,7 +6,12 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
-import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  sessionKeyOf,
+  writtenNow,
+} from '../../kernel/message/message.ts';
 import type { KeepNote } from '../../kernel/owners.ts';
 import { jsonRows, MARKS } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -164,16 +169,12 @@ function messageOf(
   const [first] = announcements;
   const attachments = announcements.flatMap((each) => each.attachments ?? []);
   const isForeign = announcements.some((each) => each.isForeign);
-  return {
-    id,
-    chat: first.chat,
-    sender: { kind: 'system', source: 'cron', ...(isForeign ? { isTainted: true } : {}) },
-    addressing: 'direct',
+  const message = {
+    ...{ id, chat: first.chat, announces: { attachments } },
+    sender: { kind: 'system', source: 'cron', ...(isForeign ? { isTainted: isForeign } : {}) },
     text: announcements.map(spoken).join('\n\n'),
-    announces: { attachments },
-    sentAt: now,
-    receivedAt: now,
-  };
+  } as const;
+  return writtenNow(message, now);
 }
 
 /** A title that is derived from the text is not repeated. */

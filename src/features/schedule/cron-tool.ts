@@ -17,7 +17,6 @@ import {
   type InboundMessage,
   idsOf,
   type PersonSender,
-  sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
@@ -36,7 +35,7 @@ import type { JobAsker, JobChange, JobService, ShownJob } from './jobs.ts';
 import { type Gate, gateNeeds, readGate } from './rules/gate.ts';
 import { type Job, type JobWish, jobWords, parseHead } from './rules/job.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
-import { jobChat } from './settings.ts';
+import { jobSession } from './settings.ts';
 
 const HINT =
   'Usage:\n' +
@@ -154,7 +153,7 @@ export async function stopJob(
   service: Pick<JobService, 'endRun'>,
   { subagentService, workflows }: StartedWork,
 ): Promise<boolean> {
-  const session = sessionKeyOf(jobChat(id));
+  const session = jobSession(id);
   const wasAtWork = await service.endRun(id);
   const helped = await subagentService.stopAll(session);
   const ended = (await workflows?.stopAll(session)) ?? 0;
@@ -310,16 +309,14 @@ export function createCron(schedules: Schedules, programs?: Programs): Tool<Inpu
     },
     // No approval is requested for a job that could not be made.
     async sealOf(asked, { workspace }) {
-      return explained(async () => {
-        const todo = todoOf(asked);
-        if (todo.kind !== 'add') return '';
-        await schedules.check(todo.wish);
-        const gate = asked.when === undefined ? undefined : readGate(asked.when);
-        if (gate?.kind !== 'program' || programs === undefined) return '';
-        const timeoutMs = programs.defaultTimeoutMs();
-        const work = { kind: 'argv', argv: gate.argv } as const;
-        return programs.seal({ work, folder: '.', timeoutMs }, workspace);
-      });
+      const todo = todoOf(asked);
+      if (todo.kind !== 'add') return '';
+      await schedules.check(todo.wish);
+      const gate = asked.when === undefined ? undefined : readGate(asked.when);
+      if (gate?.kind !== 'program' || programs === undefined) return '';
+      const timeoutMs = programs.defaultTimeoutMs();
+      const work = { kind: 'argv', argv: gate.argv } as const;
+      return programs.seal({ work, folder: '.', timeoutMs }, workspace);
     },
     requestOf: (asked, { now, timeZone }) =>
       asked.action === 'add'
@@ -329,7 +326,7 @@ export function createCron(schedules: Schedules, programs?: Programs): Tool<Inpu
           },
     describe: ({ action, id, name, text = '' }) =>
       `${action} ${id ?? name ?? headOf(text, DETAIL_CHARS)}`.trim(),
-    run: (asked, context) => explained(() => run(asked, context)),
+    run,
   };
 }
 
@@ -367,15 +364,6 @@ function todoOf(asked: Input): Todo {
     kind: action,
     wish: { text, kind, name, at, every, cron, timeZone: time_zone, to, when },
   };
-}
-
-async function explained(task: () => string | Promise<string>): Promise<string> {
-  try {
-    return await task();
-  } catch (error) {
-    if (error instanceof JobError) throw new ToolError('invalid_arguments', error.message);
-    throw error;
-  }
 }
 
 // Determines who asks for a job: from a message, or from the chat whose turn calls the tool. Jobs

@@ -6,7 +6,6 @@ import { hash, randomUUID } from 'node:crypto';
 import { permissionOf, type Rights } from '../../kernel/access/rights.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts';
-import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { BEGUN } from '../../kernel/observe/telemetry.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
@@ -23,7 +22,7 @@ import { buildWeb, loadPage } from '../../tools/web/web-fetch.ts';
 import { openInboxes } from '../mail-bridge/index.ts';
 import { type Gate, gateNeeds, gateText, type Look } from './rules/gate.ts';
 import type { Job } from './rules/job.ts';
-import { jobChat } from './settings.ts';
+import { jobSession } from './settings.ts';
 
 /** Whose job it is, with their rights now. */
 export type GateStanding = { readonly rights: Rights; readonly person: TurnPerson };
@@ -95,7 +94,7 @@ export function openGates(kernel: Kernel): LookAtGate {
     const about = gateText(gate);
     const fields = {
       ...{ call: randomUUID(), tool: 'exec', access: 'execute', about },
-      ...{ session: sessionKeyOf(jobChat(job.id)), wasTainted: job.isTainted === true },
+      ...{ session: jobSession(job.id), wasTainted: job.isTainted === true },
       argumentsSha256: hashOf(about),
     };
     const note = (status: string) =>

@@ -6,6 +6,7 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { messageId } from '../../kernel/message/ids.ts';
+import { writtenNow } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import { createDayText, isWithinHours, readHours } from '../../lib/time/zone-time.ts';
 import { asksForSomething, HEARTBEAT, heartbeatText } from './rules/job.ts';
@@ -76,16 +77,11 @@ export function createHeartbeat(deps: HeartbeatDeps) {
     await beginDay(now);
     const rights = narrowed(deps.ownerRights(), NARROWER);
     const message = {
-      id: nameOf(now),
-      chat: jobChat(HEARTBEAT),
+      ...{ id: nameOf(now), chat: jobChat(HEARTBEAT), text: heartbeatText(file) },
       sender: { kind: 'system', source: 'heartbeat', rights, person: OWNER_TURN },
-      addressing: 'direct',
-      text: heartbeatText(file),
-      sentAt: now,
-      receivedAt: now,
     } as const;
     await state.set(BEGUN, `${now}`);
-    await bus.accept([{ kind: 'queue', message }]);
+    await bus.accept([{ kind: 'queue', message: writtenNow(message, now) }]);
     return 'begun';
   }
 

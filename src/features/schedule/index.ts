@@ -7,7 +7,7 @@ import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
-import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
+import { type ChatRef, chatRefOf } from '../../kernel/message/message.ts';
 import { createUndo, undoHandler } from '../../kernel/questions/undo.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { readOnce } from '../../lib/async.ts';
@@ -39,7 +39,7 @@ import { createJobCourier, createJobStart, type JobPlace, scheduleStage } from '
 import { createJobService, createNextSlot } from './jobs.ts';
 import { HEARTBEAT, type Job } from './rules/job.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
-import { HEARTBEAT_FILE, JOB_CHANNEL, jobChat } from './settings.ts';
+import { HEARTBEAT_FILE, JOB_CHANNEL, jobSession } from './settings.ts';
 
 /** Jobs as `/stop` and the page of runs see them. */
 export const JOBS = port<{
@@ -103,7 +103,7 @@ export function install(kernel: Kernel): void {
     ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights },
     settings: () => ({ ...live.config.heartbeat, timeZone: timeZone() }),
     readFile: file.read,
-    beginAnew: () => agent.reset(sessionKeyOf(jobChat(HEARTBEAT))),
+    beginAnew: () => agent.reset(jobSession(HEARTBEAT)),
   });
   const asked = createJobAskers({
     ...{ service, persons, origins, offerUndo: createUndo(kernel) },

@@ -20,7 +20,7 @@ import {
 } from '../subagents/index.ts';
 import { gateText } from './rules/gate.ts';
 import { HEARTBEAT, type Job, type JobEnding } from './rules/job.ts';
-import { JOB_CHANNEL, jobChat } from './settings.ts';
+import { JOB_CHANNEL, jobSession } from './settings.ts';
 
 const JOB = rowShape<Job>({
   ...{ id: text, name: text, kind: text, text, schedule: kind, target: object, maker: object },
@@ -88,7 +88,7 @@ async function jobsHolding(
   const jobs = await all.list();
   return jobs.filter(
     ({ id, name, text, last, when, gate }) =>
-      chats.includes(sessionKeyOf(jobChat(id))) &&
+      chats.includes(jobSession(id)) &&
       holds([name, text, last?.detail, when && gateText(when), gate?.reason].join('\n')),
   );
 }
@@ -108,8 +108,7 @@ export function createJobForgetting(jobs: JobRows, removed: () => void): Persona
       for (const { id } of theirs) await jobs.remove(id);
       if (theirs.length > 0) removed();
       const details = await jobs.history.erase(
-        ({ id, runs }) =>
-          chats.includes(sessionKeyOf(jobChat(id))) && holds(runs.map(detailOf).join('\n')),
+        ({ id, runs }) => chats.includes(jobSession(id)) && holds(runs.map(detailOf).join('\n')),
       );
       return theirs.length + details;
     },
@@ -131,7 +130,7 @@ export async function chatsOfJobs(
     return chats.includes(sessionKeyOf(chat));
   });
   const ids = [...theirs.map(({ id }) => id), ...(isOwner ? [HEARTBEAT] : [])];
-  return ids.map((id) => sessionKeyOf(jobChat(id)));
+  return ids.map((id) => jobSession(id));
 }
 
 /** The session that the job was made in. */
@@ -159,8 +158,6 @@ type WorkLeftoversDeps = Pick<Kernel, 'clock' | 'log'> & {
 
 const DAY_MS = 86_400_000;
 const EVERY_MS = 3_600_000;
-
-const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
 
 /** Deletes old conversations of finished work, and tells which of them an owner may erase. */
 export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: JobRows): void {
@@ -206,10 +203,10 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
     const open = new Set<string>(
       (await subagents.runs.list()).map(({ id }) => subagentSession(id)),
     );
-    const over = new Set<string>((await jobs.removed.list()).map(({ id }) => sessionOfJob(id)));
+    const over = new Set<string>((await jobs.removed.list()).map(({ id }) => jobSession(id)));
     return (
       (await deleteOf(SUBAGENT_CHANNEL, subagents, subagentSession, (chat) => open.has(chat))) +
-      (await deleteOf(JOB_CHANNEL, jobs, sessionOfJob, (chat) => !over.has(chat)))
+      (await deleteOf(JOB_CHANNEL, jobs, jobSession, (chat) => !over.has(chat)))
     );
   }
 
@@ -232,8 +229,8 @@ export async function chatsOfNobody(
 ): Promise<readonly string[]> {
   const known = new Set<string>([
     ...(await subagents.known()).map(({ id }) => subagentSession(id)),
-    ...(await jobs.known()).map(({ id }) => sessionOfJob(id)),
-    sessionOfJob(HEARTBEAT),
+    ...(await jobs.known()).map(({ id }) => jobSession(id)),
+    jobSession(HEARTBEAT),
   ]);
   const found = [...(await onDisk(SUBAGENT_CHANNEL)), ...(await onDisk(JOB_CHANNEL))];
   return found.filter((chat) => !known.has(chat));

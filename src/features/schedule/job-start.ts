@@ -21,6 +21,7 @@ import {
   type OutboundMessage,
   type SystemSender,
   sessionKeyOf,
+  writtenNow,
 } from '../../kernel/message/message.ts';
 import { OWNER_TURN, type TurnPerson, wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
@@ -78,11 +79,7 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     if (maker.kind === 'operator')
       return { kind: 'may', rights: ownerRights(), person: OWNER_TURN };
     const { sender, chat } = maker;
-    const now = clock.now();
-    const asked: InboundMessage = {
-      ...{ id: messageId('cron/asked'), chat, sender, addressing: 'direct', text: '' },
-      ...{ sentAt: now, receivedAt: now },
-    };
+    const asked = writtenNow({ id: messageId('cron/asked'), chat, sender, text: '' }, clock.now());
     const verdict = withoutCode(await judge(asked));
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
       return {
@@ -125,16 +122,8 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
       }
       return { kind: 'asked', mark };
     }
-    const now = clock.now();
-    const message: InboundMessage = {
-      id,
-      chat: jobChat(job.id),
-      sender,
-      addressing: 'direct',
-      text: [runText(job, due), ...foundText(found)].join('\n\n'),
-      sentAt: now,
-      receivedAt: now,
-    };
+    const text = [runText(job, due), ...foundText(found)].join('\n\n');
+    const message = writtenNow({ id, chat: jobChat(job.id), sender, text }, clock.now());
     await bus.accept([{ kind: 'queue', message }]);
     return { kind: 'asked', mark };
   };

@@ -6,12 +6,7 @@ import { LOCAL_CHANNELS } from '../../channels/local-channel.ts';
 import { isSameChat, type Person, personChannelOf } from '../../kernel/access/person.ts';
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
-import {
-  type ChatRef,
-  chatRefOf,
-  type PersonSender,
-  sessionKeyOf,
-} from '../../kernel/message/message.ts';
+import { type ChatRef, chatRefOf, type PersonSender } from '../../kernel/message/message.ts';
 import { t } from '../../lib/texts.ts';
 import { WorkflowError, workflowSession } from '../workflows/index.ts';
 import type { JobRows } from './job-rows.ts';
@@ -33,7 +28,7 @@ import {
   slotText,
   zoneOf,
 } from './rules/schedule.ts';
-import { jobChat } from './settings.ts';
+import { jobSession } from './settings.ts';
 
 export type JobAsker =
   /** At the command line of the machine. */
@@ -112,7 +107,7 @@ export function createJobService(deps: JobServiceDeps) {
 
   /** Ends the runs of a job. */
   async function stop(id: string): Promise<void> {
-    await bus.cancel(sessionKeyOf(jobChat(id)), 'the job was stopped');
+    await bus.cancel(jobSession(id), 'the job was stopped');
     for (const run of await deps.workflowsOf(id)) {
       await bus.cancel(workflowSession(run), 'the job was stopped');
     }

@@ -3,7 +3,6 @@
 
 import type { Config } from '../../kernel/config/config.ts';
 import type { TurnId } from '../../kernel/message/ids.ts';
-import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { spanWords } from '../../kernel/message/message-limits.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { readSession } from '../../kernel/sessions/catalog.ts';
@@ -13,7 +12,7 @@ import { t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import type { JobRows, JobRun } from './job-rows.ts';
 import { type Job, readReport } from './rules/job.ts';
-import { jobChat } from './settings.ts';
+import { jobSession } from './settings.ts';
 
 export type RunReport = JobRun & {
   /** Of its model calls; without the money where no price is known. */
@@ -53,7 +52,7 @@ async function turnsOf(job: Job, runs: readonly JobRun[], folder: string) {
   const wanted = new Set<string>(runs.map(({ run }) => run));
   const begun = new Map<TurnId, string>();
   const turns = new Map<string, TranscriptEntry[]>();
-  for await (const entry of readSession(folder, stemOf(sessionKeyOf(jobChat(job.id))))) {
+  for await (const entry of readSession(folder, stemOf(jobSession(job.id)))) {
     if (!('turnId' in entry)) continue;
     if (entry.role === 'user' && entry.messageId !== undefined && wanted.has(entry.messageId)) {
       begun.set(entry.turnId, entry.messageId);

@@ -3,21 +3,13 @@
 
 import { z } from 'zod';
 import { count, flag, section } from '../../kernel/config/settings-fields.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
+import { workChannel } from '../../kernel/message/message.ts';
 import { HOURS_PATTERN, QUIET_PATTERN } from '../../lib/time/zone-time.ts';
 
 /** At the top of the workspace. */
 export const HEARTBEAT_FILE = 'HEARTBEAT.md';
 
-/** The channel of jobs; each job has a chat of its own. */
-export const JOB_CHANNEL = channelName('cron');
-
-export const jobChat = (id: string): ChatRef => ({
-  channel: JOB_CHANNEL,
-  account: DEFAULT_ACCOUNT,
-  chat: chatId(id),
-});
+export const { channel: JOB_CHANNEL, chatOf: jobChat, sessionOf: jobSession } = workChannel('cron');
 
 const OPTIONAL_HOURS = new RegExp(`^$|${HOURS_PATTERN.source}`);
 const hours = () =>

@@ -39,10 +39,16 @@ export type { SubagentView } from './agents-commands.ts';
 export type { Votes } from './learnt.ts';
 export { type SubagentRows, withoutTopic } from './personal-data.ts';
 export { type Execution, taskTypeOf, voteTermsOf } from './rules/calibration.ts';
-export { SUBAGENT_CHANNEL, type SubagentRun, subagentSession } from './rules/subagent.ts';
+export {
+  type Commission,
+  commissionOf,
+  SUBAGENT_CHANNEL,
+  type SubagentRun,
+  senderOf,
+  subagentSession,
+} from './rules/subagent.ts';
 export { type Ballot, undecidedText, type Verdict, valueKey, verdictOf } from './rules/vote.ts';
 export { isTaintedTurn } from './subagent-service.ts';
-export { payerOf } from './subagent-starts.ts';
 
 export type Subagents = {
   readonly rows: SubagentRows;

@@ -4,14 +4,14 @@
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import {
-  type Step,
-  type SubagentAnswer,
-  SubagentError,
-  type SubagentRequest,
-  type Until,
-} from './rules/subagent.ts';
+  type MarkedAnswer,
+  markedAnswers,
+  readDescription,
+  type Tool,
+  type ToolContext,
+} from '../../tools/tool.ts';
+import type { Step, SubagentRequest, Until } from './rules/subagent.ts';
 import type { SubagentStarts } from './subagent-starts.ts';
 
 /** All answers are texts for the model. */
@@ -88,10 +88,7 @@ const input = z.object({
 type Input = z.infer<typeof input>;
 
 export function createSpawn(subagents: SpawnSubagents): Tool<Input> {
-  /** Untrusted content that subagents read taints the turn that reads their results. */
-  const foreign = new WeakMap<Input, boolean>();
-
-  async function run(asked: Input, context: ToolContext): Promise<SubagentAnswer> {
+  async function run(asked: Input, context: ToolContext): Promise<MarkedAnswer> {
     const { action, id } = asked;
     if (action === 'list') return subagents.list(context);
     if (action === 'wait') {
@@ -122,8 +119,6 @@ export function createSpawn(subagents: SpawnSubagents): Tool<Input> {
       rounds: ['max_rounds'],
     },
     access: 'read',
-    taints: true,
-    isOwn: (asked) => foreign.get(asked) !== true,
     isVerbatim: true,
     isAvailable: () => subagents.isEnabled(),
     unavailableBecause: () => 'agents.subagents.enabled is false',
@@ -132,16 +127,8 @@ export function createSpawn(subagents: SpawnSubagents): Tool<Input> {
       (action === 'wait' ? seconds * 1000 : 0) + WAIT_SLACK_MS,
     describe: ({ action, id, label, profile, task = '' }) =>
       [action, id ?? label ?? profile ?? headOf(task, DETAIL_CHARS)].join(' ').trim(),
-    async run(asked, context) {
-      try {
-        const answer = await run(asked, context);
-        foreign.set(asked, answer.isForeign);
-        return answer.text;
-      } catch (error) {
-        if (error instanceof SubagentError) throw new ToolError('invalid_arguments', error.message);
-        throw error;
-      }
-    },
+    // Untrusted content that subagents read taints the turn that reads their results.
+    ...markedAnswers(run),
   };
 }
 

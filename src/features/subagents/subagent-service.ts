@@ -11,7 +11,7 @@ import {
   type SessionKey,
   type TurnId,
 } from '../../kernel/message/ids.ts';
-import type { InboundMessage, SystemSender } from '../../kernel/message/message.ts';
+import { type InboundMessage, writtenNow } from '../../kernel/message/message.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { newBoundary } from '../../lib/boundary.ts';
@@ -26,6 +26,7 @@ import {
   type SubagentParent,
   type SubagentRequest,
   type SubagentRun,
+  senderOf,
   signalText,
   subagentChat,
   subagentRights,
@@ -246,25 +247,19 @@ const MAX_TOLD_CHARS = 12_000;
 export const taskMessageId = (id: string): MessageId => messageId(`subagent/${id}/task`);
 
 function taskMessage(run: SubagentRun, now: number): InboundMessage {
-  return {
-    ...{ id: taskMessageId(run.id), chat: subagentChat(run.id), addressing: 'direct' },
-    sender: { ...senderFor(run), rights: subagentRights(run), ...tainted(run.parent.isTainted) },
-    text: taskText(run),
-    ...{ sentAt: now, receivedAt: now },
-  };
+  const rights = subagentRights(run);
+  const sender = { ...senderFor(run), rights, ...tainted(run.parent.isTainted) };
+  const { id } = run;
+  return writtenNow(
+    { id: taskMessageId(id), chat: subagentChat(id), sender, text: taskText(run) },
+    now,
+  );
 }
 
 /** `name`: of the event, stable over repetitions. */
 function endMessage(run: SubagentRun, name: string, now: number): InboundMessage {
-  const { parent, isForeign } = run;
-  const isTainted = parent.isTainted || isForeign === true;
-  return {
-    ...{ id: messageId(`subagent/${run.id}/${name}`), addressing: 'direct' },
-    ...{ chat: parent.chat, session: parent.session },
-    sender: { ...senderFor(run), rights: parent.rights, ...tainted(isTainted) },
-    text: `${endText(run, now)}\n\n${resultText(run)}`,
-    ...{ sentAt: now, receivedAt: now },
-  };
+  const text = `${endText(run, now)}\n\n${resultText(run)}`;
+  return toldParent(run, { name, text, isForeign: run.isForeign === true }, now);
 }
 
 /** `name`: of the signal, stable over repetitions. */
@@ -273,29 +268,28 @@ export function signalMessage(
   { name, said, isForeign }: { name: string; said: string; isForeign: boolean },
   now: number,
 ): InboundMessage {
-  const { parent, id } = run;
-  const isTainted = parent.isTainted || isForeign;
   const words = wrapUntrusted('report of a subagent', [{ text: said }], newBoundary());
-  return {
-    ...{ id: messageId(`subagent/${id}/critical-${name}`), addressing: 'direct' },
-    ...{ chat: parent.chat, session: parent.session },
-    sender: { ...senderFor(run), rights: parent.rights, ...tainted(isTainted) },
-    text: `${signalText(run)}\n\n${words}`,
-    ...{ sentAt: now, receivedAt: now },
-  };
+  const text = `${signalText(run)}\n\n${words}`;
+  return toldParent(run, { name: `critical-${name}`, text, isForeign }, now);
 }
 
 /** Shown in the chat as it is; needs no answer. */
 function killMessage(run: SubagentRun, now: number): InboundMessage {
-  const { parent, label, id } = run;
-  return {
-    ...{ id: messageId(`subagent/${id}/killed-${run.attempt}`), addressing: 'direct' },
-    ...{ chat: parent.chat, session: parent.session },
-    sender: { ...senderFor(run), ...tainted(parent.isTainted) },
-    text: t`The subagent "${label}" (${id}) was stopped by a person.`,
-    announces: { attachments: [] },
-    ...{ sentAt: now, receivedAt: now },
-  };
+  const text = t`The subagent "${run.label}" (${run.id}) was stopped by a person.`;
+  const told = toldParent(run, { name: `killed-${run.attempt}`, text, isForeign: false }, now);
+  const sender = { ...senderFor(run), ...tainted(run.parent.isTainted) };
+  return { ...told, sender, announces: { attachments: [] } };
+}
+
+function toldParent(
+  run: SubagentRun,
+  { name, text, isForeign }: { name: string; text: string; isForeign: boolean },
+  now: number,
+): InboundMessage {
+  const { chat, session, rights, isTainted } = run.parent;
+  const sender = { ...senderFor(run), rights, ...tainted(isTainted || isForeign) };
+  const id = messageId(`subagent/${run.id}/${name}`);
+  return writtenNow({ id, chat, session, sender, text }, now);
 }
 
 /** The result, marked as a report and not as an instruction. */
@@ -305,9 +299,7 @@ export function resultText({ result = '' }: Pick<SubagentRun, 'result'>): string
   return wrapUntrusted('result of a subagent', [{ text }], newBoundary());
 }
 
-function senderFor({ parent }: SubagentRun): SystemSender {
-  return { kind: 'system', source: 'subagent', person: parent.person, ...parent.payer };
-}
+const senderFor = ({ parent }: SubagentRun) => senderOf('subagent', parent);
 
 const tainted = (isTainted: boolean) => (isTainted ? ({ isTainted } as const) : {});
 

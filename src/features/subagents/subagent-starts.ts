@@ -2,17 +2,15 @@
 // answers.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import type { Payer, SystemSender } from '../../kernel/message/message.ts';
-import { personNames } from '../../kernel/message/message-limits.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
-import type { ToolContext } from '../../tools/tool.ts';
+import type { MarkedAnswer, ToolContext } from '../../tools/tool.ts';
 import { subagentKind } from './rules/calibration.ts';
 import {
+  commissionOf,
   narrowedTerms,
   SUBAGENT_CHANNEL,
-  type SubagentAnswer,
   SubagentError,
   type SubagentParent,
   type SubagentRequest,
@@ -52,7 +50,7 @@ export function createSubagentStarts({
   const line = (run: SubagentRun) => subagentLine(run, clock.now());
 
   /** Repeating the request in the same turn starts nothing new. @throws SubagentError */
-  function start(wish: SubagentRequest, asker: SubagentAsker): Promise<SubagentAnswer> {
+  function start(wish: SubagentRequest, asker: SubagentAsker): Promise<MarkedAnswer> {
     return lanes.run('start', async () => {
       const id = idOf(wish, asker);
       const known = await runs.get(id);
@@ -94,7 +92,7 @@ export function createSubagentStarts({
     };
   }
 
-  async function list(asker: Pick<SubagentAsker, 'session'>): Promise<SubagentAnswer> {
+  async function list(asker: Pick<SubagentAsker, 'session'>): Promise<MarkedAnswer> {
     const profiles = await terms.described();
     const lines = (await ownOf(asker.session)).map(line);
     const subagents = lines.length === 0 ? ['There are no subagents.'] : lines;
@@ -104,7 +102,7 @@ export function createSubagentStarts({
   }
 
   /** @throws SubagentError */
-  async function check(id: string, asker: Pick<SubagentAsker, 'session'>): Promise<SubagentAnswer> {
+  async function check(id: string, asker: Pick<SubagentAsker, 'session'>): Promise<MarkedAnswer> {
     const run = await found(id, asker.session);
     if (run.state !== 'running') await service.read(run.id);
     return shown([run]);
@@ -119,7 +117,7 @@ export function createSubagentStarts({
     ms: number,
     asker: Pick<SubagentAsker, 'session'>,
     signal: AbortSignal,
-  ): Promise<SubagentAnswer> {
+  ): Promise<MarkedAnswer> {
     const isOpen = ({ state, telling }: SubagentRun) => state === 'running' || telling === 'due';
     const awaited =
       id === undefined
@@ -140,10 +138,7 @@ export function createSubagentStarts({
   }
 
   /** @throws SubagentError */
-  async function cancel(
-    id: string,
-    asker: Pick<SubagentAsker, 'session'>,
-  ): Promise<SubagentAnswer> {
+  async function cancel(id: string, asker: Pick<SubagentAsker, 'session'>): Promise<MarkedAnswer> {
     const run = await found(id, asker.session);
     const ran = await service.cancel(run, 'by the agent');
     const now = (await runs.get(run.id)) ?? run;
@@ -199,14 +194,14 @@ export function createSubagentStarts({
     throw new SubagentError(`${which}. Wait for one, cancel one, or do it yourself.`);
   }
 
-  function knownAnswer(known: SubagentRun, wish: SubagentRequest): SubagentAnswer {
+  function knownAnswer(known: SubagentRun, wish: SubagentRequest): MarkedAnswer {
     checkSame(known, wish);
     const answer = shown([known]);
     const how = known.state === 'running' ? 'It is already running' : 'It is already done';
     return { ...answer, text: `${how}: ${answer.text}` };
   }
 
-  function shown(those: readonly SubagentRun[]): SubagentAnswer {
+  function shown(those: readonly SubagentRun[]): MarkedAnswer {
     const texts = those.map((run) =>
       run.state === 'running' ? line(run) : `${line(run)}\n${resultText(run)}`,
     );
@@ -238,7 +233,7 @@ export function createSubagentStarts({
   return { isEnabled: () => settings().enabled, start, childOf, list, check, wait, cancel };
 }
 
-const own = (text: string): SubagentAnswer => ({ text, isForeign: false });
+const own = (text: string): MarkedAnswer => ({ text, isForeign: false });
 
 /** An undecided vote is repeated. */
 function keptOf({ state, answers, isForeign }: SubagentRun): Partial<SubagentRun> {
@@ -250,28 +245,7 @@ function keptOf({ state, answers, isForeign }: SubagentRun): Partial<SubagentRun
 // The turn that starts a subagent: its rights at that moment, and who pays.
 
 /** @throws SubagentError outside of a turn, where nobody would pay */
-function parentOf({
-  session,
-  chat,
-  rights,
-  isTainted,
-  person,
-  payer,
-}: SubagentAsker): SubagentParent {
+function parentOf({ session, chat, payer, ...asking }: SubagentAsker): SubagentParent {
   if (payer === undefined) throw new SubagentError('Subagents are started only within a turn.');
-  return {
-    ...{ session, chat, rights, isTainted, person },
-    payingChat: payer.chat,
-    payer: payerOf(payer),
-  };
-}
-
-export function payerOf(payer: Payer): Pick<SystemSender, 'paidBy' | 'limits'> {
-  const { sender } = payer;
-  if (sender.kind === 'person') return { paidBy: personNames(payer) };
-  const { paidBy, limits } = sender;
-  return {
-    ...(paidBy === undefined ? {} : { paidBy }),
-    ...(limits === undefined ? {} : { limits }),
-  };
+  return { session, chat, ...commissionOf(asking, payer) };
 }

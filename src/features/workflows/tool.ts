@@ -5,11 +5,16 @@ import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
-import { payerOf, SUBAGENT_CHANNEL } from '../subagents/index.ts';
+import {
+  type MarkedAnswer,
+  markedAnswers,
+  readDescription,
+  type Tool,
+  type ToolContext,
+} from '../../tools/tool.ts';
+import { commissionOf, SUBAGENT_CHANNEL } from '../subagents/index.ts';
 import {
   WORKFLOW_CHANNEL,
-  type WorkflowAnswer,
   WorkflowError,
   type WorkflowStarter,
   type WorkflowWish,
@@ -38,7 +43,7 @@ export interface Workflows {
   /** One line per run, newest first. */
   runs(asker: WorkflowAsker): Promise<readonly string[]>;
   /** A run with its state as JSON, or what a workflow does. */
-  show(name: string, asker: WorkflowAsker): Promise<WorkflowAnswer>;
+  show(name: string, asker: WorkflowAsker): Promise<MarkedAnswer>;
   cancel(id: string, asker: Pick<WorkflowAsker, 'notes'>): Promise<string>;
 }
 
@@ -63,10 +68,7 @@ const input = z.object({
 type Input = z.infer<typeof input>;
 
 export function createWorkflow(workflows: Workflows): Tool<Input> {
-  /** Untrusted content in a run taints the turn that reads it. */
-  const foreign = new WeakMap<Input, boolean>();
-
-  async function run(asked: Input, context: ToolContext): Promise<WorkflowAnswer> {
+  async function run(asked: Input, context: ToolContext): Promise<MarkedAnswer> {
     const { action, name } = asked;
     const asker = askerOf(context);
     if (action === 'list') return own(await workflows.list(), 'There are no workflows.');
@@ -87,30 +89,20 @@ export function createWorkflow(workflows: Workflows): Tool<Input> {
     aliases: ['workflows', 'run_workflow'],
     parameterAliases: { name: ['workflow', 'id', 'run'], input: ['inputs', 'arguments'] },
     access: 'read',
-    taints: true,
-    isOwn: (asked) => foreign.get(asked) !== true,
     input,
     describe: ({ action, name = '' }) => `${action} ${headOf(name, DETAIL_CHARS)}`.trim(),
-    async run(asked, context) {
-      try {
-        const answer = await run(asked, context);
-        foreign.set(asked, answer.isForeign);
-        return answer.text;
-      } catch (error) {
-        if (error instanceof WorkflowError) throw new ToolError('invalid_arguments', error.message);
-        throw error;
-      }
-    },
+    // Untrusted content in a run taints the turn that reads it.
+    ...markedAnswers(run),
   };
 }
 
-const own = (lines: readonly string[], none = ''): WorkflowAnswer => ({
+const own = (lines: readonly string[], none = ''): MarkedAnswer => ({
   text: lines.length === 0 ? none : lines.join('\n'),
   isForeign: false,
 });
 
 function askerOf(context: ToolContext): WorkflowAsker {
-  const { session, chat, rights, person, payer, isTainted } = context;
+  const { session, chat, person, payer } = context;
   return {
     session,
     notes: person.notes,
@@ -120,9 +112,7 @@ function askerOf(context: ToolContext): WorkflowAsker {
       if (payer === undefined || isNoPlace) {
         throw new WorkflowError('Workflows are started only within a turn of a person or a job.');
       }
-      const home = { kind: 'chat', session, chat } as const;
-      const as = { rights, person, isTainted, payingChat: payer.chat };
-      return { home, ...as, payer: payerOf(payer) };
+      return { home: { kind: 'chat', session, chat }, ...commissionOf(context, payer) };
     },
   };
 }

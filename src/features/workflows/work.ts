@@ -15,7 +15,7 @@ import { APPROVED_CALLS } from '../approvals/index.ts';
 import { MEMORY } from '../memory/index.ts';
 import { JOB_CHANNEL, jobChat } from '../schedule/settings.ts';
 import { chargedCost, knownCost } from '../spending/index.ts';
-import { type Execution, SUBAGENTS, taskTypeOf } from '../subagents/index.ts';
+import { commissionOf, type Execution, SUBAGENTS, taskTypeOf } from '../subagents/index.ts';
 import type { Workflows } from './index.ts';
 import { type Definition, namedAs, type WorkflowLimits } from './rules/definition.ts';
 import { isOver, type WorkflowRun } from './rules/workflow.ts';
@@ -105,17 +105,11 @@ export function openWork(kernel: Kernel) {
     whenJobEnds: (ended: Parameters<WorkflowRuns['whenJobEnds']>[0]) => runs.whenJobEnds(ended),
     check: (typed: string) => checkTyped(files, typed),
     ofJob: (job: string) => runsOfJob(rows, job),
-    startForJob: (async (
-      { job, id },
-      { rights, person = OWNER_TURN, isTainted, paidBy, limits },
-    ) => {
-      const payer = {
-        ...(paidBy === undefined ? {} : { paidBy }),
-        ...(limits === undefined ? {} : { limits }),
-      };
+    startForJob: (async ({ job, id }, sender) => {
+      const { rights, person = OWNER_TURN, isTainted = false } = sender;
       const home = { kind: 'job', job: job.id } as const;
-      const as = { home, rights, person, payer, payingChat: jobChat(job.id) };
-      const starter = { ...as, isTainted: isTainted === true };
+      const asking = { rights, person, isTainted };
+      const starter = { home, ...commissionOf(asking, { chat: jobChat(job.id), sender }) };
       await runs.start({ ...namedAs(job.text), key: id, begunBy: id, starter });
     }) satisfies Workflows['startForJob'] as Workflows['startForJob'],
   };

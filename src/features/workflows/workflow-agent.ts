@@ -11,6 +11,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import {
   type Ballot,
+  senderOf,
   undecidedText,
   type Verdict,
   valueKey,
@@ -50,7 +51,6 @@ import {
   withSkill,
 } from './workflow-ask.ts';
 import { changeRun, type WorkflowRows } from './workflow-rows.ts';
-import { senderFor } from './workflow-runs.ts';
 
 export type WorkflowAgentDeps = SkillDeps &
   ToolDeps & {
@@ -216,7 +216,7 @@ async function skillResult(
     return { kind: 'failed', error: t`there is no capability ${step.capability}`, mayRetry: false };
   }
   const { session, turnId } = input;
-  const payer = { chat: starter.payingChat, sender: senderFor(starter), session };
+  const payer = { chat: starter.payingChat, sender: senderOf('workflow', starter), session };
   const call = {
     ...{ capability, step, state, payer, turnId, model: starter.model },
     hasMoneyLimit: workflow.limits.money !== undefined,

@@ -8,7 +8,7 @@ import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import { payerOf } from '../subagents/index.ts';
+import { commissionOf } from '../subagents/index.ts';
 import { namedAs } from './rules/definition.ts';
 import type { WorkflowAsker } from './tool.ts';
 import type { WorkflowService } from './workflow-people.ts';
@@ -77,6 +77,6 @@ async function askerOf(
   const home = { kind: 'chat', session, chat } as const;
   return {
     ...{ session, key, notes: role === 'owner' && isAlone ? undefined : standing.person.notes },
-    starter: () => ({ home, ...standing, payingChat: chat, payer: payerOf(message) }),
+    starter: () => ({ home, ...commissionOf(standing, message) }),
   };
 }

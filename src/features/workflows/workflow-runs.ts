@@ -5,18 +5,15 @@ import { createHash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
-import {
-  type InboundMessage,
-  type SystemSender,
-  sessionKeyOf,
-} from '../../kernel/message/message.ts';
+import { type InboundMessage, writtenNow } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { broken, type ReadFile } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { jobChat } from '../schedule/settings.ts';
+import { jobChat, jobSession } from '../schedule/settings.ts';
+import { senderOf } from '../subagents/index.ts';
 import {
   type Capability,
   type Definition,
@@ -185,7 +182,7 @@ export function forgetRuns(rows: WorkflowRows): NonNullable<PersonalData['forget
 
 /** The session that the run belongs to. */
 export const sessionOfHome = ({ home }: Pick<WorkflowStarter, 'home'>): SessionKey =>
-  home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
+  home.kind === 'chat' ? home.session : jobSession(home.job);
 
 /**
  * The same for repetitions of a request, so that a call or command resumed after a crash starts one
@@ -251,15 +248,9 @@ export function wakeMessage(run: WorkflowRun, why: MessageId, now: number): Inbo
 }
 
 function inOwnChat(run: WorkflowRun, id: MessageId, now: number): InboundMessage {
-  return {
-    ...{ id, chat: workflowChat(run.id), addressing: 'direct', text: `[workflow ${run.workflow}]` },
-    sender: { ...senderFor(run.starter), rights: workflowRights(run.starter) },
-    ...{ sentAt: now, receivedAt: now },
-  };
-}
-
-export function senderFor({ person, payer }: WorkflowStarter): SystemSender {
-  return { kind: 'system', source: 'workflow', person, ...payer };
+  const sender = { ...senderOf('workflow', run.starter), rights: workflowRights(run.starter) };
+  const text = `[workflow ${run.workflow}]`;
+  return writtenNow({ id, chat: workflowChat(run.id), sender, text }, now);
 }
 
 /** Sends it to where the run belongs, once under this name; durable when it resolves. */
@@ -276,13 +267,13 @@ export async function tellHome(
     return;
   }
   const { isTainted: isForeign } = state;
-  const message: InboundMessage = {
-    ...{ id: said, chat: home.chat, session: home.session, addressing: 'direct', text },
-    sender: { ...senderFor(starter), ...(isForeign ? { isTainted: true } : {}) },
-    announces: { attachments: [] },
-    ...{ sentAt: now, receivedAt: now },
+  const { chat, session } = home;
+  const sender = senderOf('workflow', starter);
+  const message = {
+    ...{ id: said, chat, session, text, announces: { attachments: [] } },
+    sender: isForeign ? { ...sender, isTainted: isForeign } : sender,
   };
-  await bus.accept([{ kind: 'queue', message }]);
+  await bus.accept([{ kind: 'queue', message: writtenNow(message, now) }]);
 }
 
 // The workflows and capabilities in the workspace, read at each use, so that a change applies from

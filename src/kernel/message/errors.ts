@@ -37,6 +37,14 @@ export class NanobotError extends Error {
   }
 }
 
+/** A request that cannot be met; `message`, for people and models, says what to do instead. */
+export class RequestError extends NanobotError {
+  override readonly name: string = 'RequestError';
+  constructor(code: string, message: string) {
+    super(code, message, { userText: message });
+  }
+}
+
 /** Ends the gateway as a failure, so that its service starts it again. */
 export class GatewayMustEnd extends NanobotError {
   override readonly name = 'GatewayMustEnd';

@@ -239,6 +239,21 @@ export function chatRefOf(key: string): ChatRef | undefined {
   };
 }
 
+// Messages and conversations that the gateway begins by itself.
+
+/** A message that is written at this moment, as in a private chat. */
+export const writtenNow = (
+  message: Omit<InboundMessage, 'addressing' | 'sentAt' | 'receivedAt'>,
+  now: number,
+): InboundMessage => ({ ...message, addressing: 'direct', sentAt: now, receivedAt: now });
+
+/** A channel without people: each of its chats is the conversation of one piece of work. */
+export function workChannel(name: string) {
+  const channel = channelName(name);
+  const chatOf = (id: string): ChatRef => ({ channel, account: DEFAULT_ACCOUNT, chat: chatId(id) });
+  return { channel, chatOf, sessionOf: (id: string): SessionKey => sessionKeyOf(chatOf(id)) };
+}
+
 // Events of a running turn. They feed live previews, the terminal and the log; what must survive a
 // crash is in the session file and on the bus, never only here.
 

@@ -7,6 +7,7 @@ import { t } from '../../lib/texts.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { Rights } from '../access/rights.ts';
 import type { AskingTurn } from '../guards.ts';
+import { writtenNow } from '../message/message.ts';
 import type { OutboundAttachment } from '../message/attachment.ts';
 import { type MessageId, messageId, type SessionKey, type UserId } from '../message/ids.ts';
 import {
@@ -370,23 +371,16 @@ export function outcomeMessage(
   now: number,
 ): InboundMessage {
   const { chat, session, person, paidBy, replyTo } = turn;
-  return {
-    ...{
-      id: messageId(id),
-      chat,
-      session,
-      text,
-      addressing: 'direct',
-      sentAt: now,
-      receivedAt: now,
-    },
+  const message = {
+    ...{ id: messageId(id), chat, session, text },
     sender: {
       ...{ kind: 'system', source, rights, person },
       ...(paidBy === undefined ? {} : { paidBy }),
       ...(isTainted ? { isTainted } : {}),
-    },
+    } as const,
     ...(replyTo === undefined ? {} : { replyTo }),
   };
+  return writtenNow(message, now);
 }
 
 type Decided = {

@@ -12,8 +12,13 @@ import {
   messageId,
   turnId,
 } from '../../kernel/message/ids.ts';
-import type { AgentEvent } from '../../kernel/message/message.ts';
-import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
+import {
+  type AgentEvent,
+  type ChatRef,
+  type InboundMessage,
+  sessionKeyOf,
+  writtenNow,
+} from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { TurnReport, Workbench } from './run-eval.ts';
@@ -120,12 +125,7 @@ function inputOf(
 export const labMessage = (
   about: Pick<InboundMessage, 'id' | 'chat' | 'text'>,
   now: number,
-): InboundMessage => ({
-  ...about,
-  sender: { kind: 'system', source: 'webhook' },
-  addressing: 'direct',
-  ...{ sentAt: now, receivedAt: now },
-});
+): InboundMessage => writtenNow({ ...about, sender: { kind: 'system', source: 'webhook' } }, now);
 
 /**
  * The actions of a turn without a person: the text that the model gets where it asks or writes to

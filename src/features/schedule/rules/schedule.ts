@@ -1,7 +1,7 @@
 // When a job runs, and the notations for it. createNextSlot evaluates cron expressions; their time
 // zone is always explicit, so that a slot does not depend on the machine.
 
-import { NanobotError } from '../../../kernel/message/errors.ts';
+import { RequestError } from '../../../kernel/message/errors.ts';
 import { t } from '../../../lib/texts.ts';
 import { describeTime, zoneInForce } from '../../../lib/time/zone-names.ts';
 import { createMinuteText, isTimeZone, wallMoment } from '../../../lib/time/zone-time.ts';
@@ -22,10 +22,10 @@ export type ScheduleWish = {
 };
 
 /** A job that is invalid or unknown; the message says what to write instead. */
-export class JobError extends NanobotError {
+export class JobError extends RequestError {
   override readonly name = 'JobError';
   constructor(message: string, code: 'job_invalid' | 'job_unknown' = 'job_invalid') {
-    super(code, message, { userText: message });
+    super(code, message);
   }
 }
 

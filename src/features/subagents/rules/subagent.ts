@@ -3,23 +3,24 @@
 
 import { z } from 'zod';
 import { NO_RIGHTS, narrowed, type Rights, UNRESTRICTED } from '../../../kernel/access/rights.ts';
-import { NanobotError } from '../../../kernel/message/errors.ts';
+import { RequestError } from '../../../kernel/message/errors.ts';
+import type { SessionKey } from '../../../kernel/message/ids.ts';
 import {
-  channelName,
-  chatId,
-  DEFAULT_ACCOUNT,
-  type SessionKey,
-} from '../../../kernel/message/ids.ts';
-import { type ChatRef, type SystemSender, sessionKeyOf } from '../../../kernel/message/message.ts';
+  type ChatRef,
+  type Payer,
+  type SystemSender,
+  workChannel,
+} from '../../../kernel/message/message.ts';
+import { personNames } from '../../../kernel/message/message-limits.ts';
 import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
-import { valueProblem } from '../../../lib/json/json.ts';
+import { defined, valueProblem } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 
 /** A request for subagents that cannot be met; `message` says what to do instead. */
-export class SubagentError extends NanobotError {
+export class SubagentError extends RequestError {
   override readonly name = 'SubagentError';
   constructor(message: string) {
-    super('subagent_refused', message, { userText: message });
+    super('subagent_refused', message);
   }
 }
 
@@ -65,17 +66,34 @@ export type SubagentRequest = {
   readonly id?: string;
 };
 
-/** The turn that started it, and the rights of that turn at that moment. */
-export type SubagentParent = {
-  readonly session: SessionKey;
-  readonly chat: ChatRef;
+/** On whose behalf work runs in a session of its own, with their rights when it started. */
+export type Commission = {
   readonly rights: Rights;
   readonly isTainted: boolean;
   readonly person: TurnPerson;
-  /** Who pays: the chat, and the person in it. */
+  /** Who pays: the chat or the job, and the person. */
   readonly payingChat: ChatRef;
   readonly payer: Pick<SystemSender, 'paidBy' | 'limits'>;
 };
+
+export const commissionOf = (
+  { rights, isTainted, person }: Pick<Commission, 'rights' | 'isTainted' | 'person'>,
+  payer: Payer,
+): Commission => ({
+  ...{ rights, isTainted, person, payingChat: payer.chat },
+  payer:
+    payer.sender.kind === 'person'
+      ? { paidBy: personNames(payer) }
+      : defined({ paidBy: payer.sender.paidBy, limits: payer.sender.limits }),
+});
+
+export const senderOf = (
+  source: SystemSender['source'],
+  { person, payer }: Pick<Commission, 'person' | 'payer'>,
+): SystemSender => ({ kind: 'system', source, person, ...payer });
+
+/** The turn that started it. */
+export type SubagentParent = Commission & { readonly session: SessionKey; readonly chat: ChatRef };
 
 /** The limits of a subagent: the stricter of its profile's and its parent's. */
 export type Terms = {
@@ -131,18 +149,11 @@ export type SubagentRun = {
   readonly telling: 'due' | 'over';
 };
 
-/** For the model. Untrusted content in it is wrapped. */
-export type SubagentAnswer = { readonly text: string; readonly isForeign: boolean };
-
-export const SUBAGENT_CHANNEL = channelName('subagent');
-
-export const subagentChat = (id: string): ChatRef => ({
+export const {
   channel: SUBAGENT_CHANNEL,
-  account: DEFAULT_ACCOUNT,
-  chat: chatId(id),
-});
-
-export const subagentSession = (id: string): SessionKey => sessionKeyOf(subagentChat(id));
+  chatOf: subagentChat,
+  sessionOf: subagentSession,
+} = workChannel('subagent');
 
 /** A subagent sends nothing, and makes no rules and no jobs; the turn that asked does that. */
 const SUBAGENT_RIGHTS: Rights = {

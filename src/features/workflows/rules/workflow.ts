@@ -3,24 +3,18 @@
 
 import { narrowed, type Rights, UNRESTRICTED } from '../../../kernel/access/rights.ts';
 import type { JsonObject } from '../../../kernel/config/json.ts';
-import { NanobotError } from '../../../kernel/message/errors.ts';
-import {
-  channelName,
-  chatId,
-  DEFAULT_ACCOUNT,
-  type MessageId,
-  type SessionKey,
-} from '../../../kernel/message/ids.ts';
-import { type ChatRef, type SystemSender, sessionKeyOf } from '../../../kernel/message/message.ts';
-import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
+import { RequestError } from '../../../kernel/message/errors.ts';
+import type { MessageId, SessionKey } from '../../../kernel/message/ids.ts';
+import { type ChatRef, workChannel } from '../../../kernel/message/message.ts';
 import { msgid, ngettext, t } from '../../../lib/texts.ts';
+import type { Commission } from '../../subagents/rules/subagent.ts';
 import type { WorkflowState } from './state.ts';
 
 /** A request that cannot be met; `message` says what to do instead. */
-export class WorkflowError extends NanobotError {
+export class WorkflowError extends RequestError {
   override readonly name = 'WorkflowError';
   constructor(message: string) {
-    super('workflow_refused', message, { userText: message });
+    super('workflow_refused', message);
   }
 }
 
@@ -29,15 +23,9 @@ type WorkflowHome =
   | { readonly kind: 'chat'; readonly session: SessionKey; readonly chat: ChatRef }
   | { readonly kind: 'job'; readonly job: string };
 
-/** Who started it, and their rights at that moment. */
-export type WorkflowStarter = {
+/** Who started it. */
+export type WorkflowStarter = Commission & {
   readonly home: WorkflowHome;
-  readonly rights: Rights;
-  readonly isTainted: boolean;
-  readonly person: TurnPerson;
-  /** Who pays: the chat or the job, and the person. */
-  readonly payingChat: ChatRef;
-  readonly payer: Pick<SystemSender, 'paidBy' | 'limits'>;
   /** The model of the session; left out: the default. */
   readonly model?: string;
 };
@@ -64,18 +52,11 @@ export type WorkflowRun = {
 /** `input`: by name, or as typed. */
 export type WorkflowWish = { readonly workflow: string; readonly input: JsonObject | string };
 
-/** For the model. Untrusted content in it is marked. */
-export type WorkflowAnswer = { readonly text: string; readonly isForeign: boolean };
-
-export const WORKFLOW_CHANNEL = channelName('workflow');
-
-export const workflowChat = (id: string): ChatRef => ({
+export const {
   channel: WORKFLOW_CHANNEL,
-  account: DEFAULT_ACCOUNT,
-  chat: chatId(id),
-});
-
-export const workflowSession = (id: string): SessionKey => sessionKeyOf(workflowChat(id));
+  chatOf: workflowChat,
+  sessionOf: workflowSession,
+} = workChannel('workflow');
 
 /** Steps make no jobs, and send only what the workflow declares. */
 const STEP_RIGHTS: Rights = {
