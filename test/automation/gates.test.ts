@@ -80,7 +80,7 @@ describe('a check before each run', () => {
     const rig = await makeJobsRig(START);
     const { job } = await rig.service.add(JOB, asker());
     await rig.clock.advance(0);
-    await rig.service.runNow(job.id, asker());
+    await rig.service.change(job.id, 'run', asker());
     await rig.clock.advance(1000);
     expect(rig.runs).toHaveLength(1);
   });
@@ -138,7 +138,7 @@ test('the history keeps the last 50 runs, with what went wrong', async () => {
   const { runs = [] } = (await rig.history.get(job.id)) ?? {};
   expect(runs).toHaveLength(50);
   expect(new Date(runs[0]?.at ?? 0).toISOString()).toContain('12:55');
-  await rig.service.remove(job.id, asker());
+  await rig.service.change(job.id, 'remove', asker());
   expect(await rig.history.get(job.id)).toBeUndefined();
 });
 

@@ -192,7 +192,7 @@ describe('a job for the agent', () => {
     await rig.until('2026-01-15T13:00:00Z');
     expect(rig.runs).toHaveLength(3);
     rig.edge.answer = () => 'fine again';
-    await rig.service.setEnabled(job.id, true, asker());
+    await rig.service.change(job.id, 'enable', asker());
     await rig.until('2026-01-15T13:01:00Z');
     expect(rig.heard()).toHaveLength(1);
   });
@@ -222,7 +222,7 @@ describe('a job for the agent', () => {
     held.resolve('done at last');
     await rig.until('2026-01-15T12:31:00Z');
     rig.edge.answer = () => 'asked for';
-    await rig.service.runNow(job.id, asker());
+    await rig.service.change(job.id, 'run', asker());
     await rig.clock.advance(10);
     expect(rig.runs).toHaveLength(2);
     expect(await rig.service.list(asker())).toMatchObject([
@@ -235,11 +235,11 @@ describe('a job for the agent', () => {
     rig.edge.answer = () => new Promise(() => undefined);
     const { job } = await rig.service.add(ask({ every: '10m' }), asker());
     await rig.until('2026-01-15T12:10:00Z');
-    await rig.service.setEnabled(job.id, false, asker());
+    await rig.service.change(job.id, 'disable', asker());
     await rig.clock.advance(10);
     expect(rig.runs.map(({ signal }) => signal.aborted)).toEqual([true]);
     rig.edge.answer = () => 'done';
-    await rig.service.setEnabled(job.id, true, asker());
+    await rig.service.change(job.id, 'enable', asker());
     await rig.until('2026-01-15T12:20:00Z');
     expect(rig.heard()).toHaveLength(1);
   });
@@ -324,7 +324,7 @@ describe('quiet hours', () => {
     await rig.away('2026-01-16T04:45:00Z');
     expect(rig.heard()).toEqual([expect.stringMatching(/^2026-01-16T04:45 .*Bake the bread/s)]);
     const { job } = await rig.service.add(say({ every: '1d' }, 'Drink water'), asker());
-    await rig.service.runNow(job.id, asker());
+    await rig.service.change(job.id, 'run', asker());
     await rig.until('2026-01-16T04:46:00Z');
     expect(rig.heard()).toEqual(['2026-01-16T04:45 Drink water']);
   });
@@ -398,10 +398,10 @@ test('others than an owner see and change only their own jobs', async () => {
   if (owner.kind !== 'person') throw new Error('no person');
   const guest = { ...owner, person: { ...owner.person, role: 'trusted' as const } };
   expect(await rig.service.list(guest)).toEqual([]);
-  await expect(rig.service.remove(job.id, guest)).rejects.toThrow(/no job/);
+  await expect(rig.service.change(job.id, 'remove', guest)).rejects.toThrow(/no job/);
   await rig.service.add(say(DAILY, 'Mine'), guest);
   expect(await rig.service.list(guest)).toHaveLength(1);
   expect(await rig.service.list(owner)).toHaveLength(2);
-  await rig.service.remove(job.id, owner);
+  await rig.service.change(job.id, 'remove', owner);
   expect(await rig.service.list({ kind: 'operator' })).toHaveLength(1);
 });

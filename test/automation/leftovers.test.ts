@@ -98,9 +98,10 @@ it('is known by whose it was until its files go, those in use never', async () =
   await jobs.remove('j1');
   await clean();
   const forgetting = createSubagentErasure(subagents);
-  expect(await forgetting.chatsBelow(['telegram:1'], false)).toEqual([
-    'subagent:z1',
+  expect(await forgetting.chatsBelow(['telegram:1'])).toEqual(['subagent:z1']);
+  expect(await forgetting.chatsBelow(['telegram:1', 'subagent:z1'])).toEqual([
     'subagent:a2',
+    'subagent:z1',
   ]);
   expect(await chatsOfJobs(jobs, ['telegram:1'], false)).toEqual(['cron:j2', 'cron:j1']);
   const onDisk = (channel: string) => chatsOfChannel(store, channel);

@@ -115,7 +115,7 @@ test('a loop is over at its condition and at nothing that only looks like it', (
 
 test('a profile says field, value and remedy where it does not fit, and writing one is a rule', () => {
   const good = { description: 'Reads', prompt: 'Read.', tools: ['read_file'], readOnly: true };
-  expect(readProfile(good, 'reader')).toMatchObject({ kind: 'valid', profile: { name: 'reader' } });
+  expect(readProfile(good, 'reader')).toMatchObject({ kind: 'valid', value: { name: 'reader' } });
   const problems: readonly (readonly [unknown, string])[] = [
     [
       { ...good, prompt: undefined },

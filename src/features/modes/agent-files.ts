@@ -3,7 +3,7 @@
 
 import type { Home } from '../../kernel/config/files/home.ts';
 import { SHIPPED_AGENTS } from '../../kernel/config/files/home.ts';
-import { declaredPaths, MAX_DECLARED_BYTES, readDeclared } from '../../lib/files/declared-files.ts';
+import { declaredPaths, MAX_DECLARED_BYTES, readWithPath } from '../../lib/files/declared-files.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { broken, type ReadFile } from '../../lib/json/json.ts';
@@ -53,7 +53,7 @@ export function createAgentFiles(files: GuardedFiles, folders: readonly string[]
   }
 
   async function declared(name: string, root: string, path: string) {
-    const read = await readDeclared(files, { root, path, name }, readAgentFile);
+    const read = await readWithPath(files, { root, path, name }, readAgentFile);
     if (read.kind === 'broken') return [read];
     const { enabled, prompt, ...rest } = read.value;
     if (!enabled) return [];

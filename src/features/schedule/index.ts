@@ -119,7 +119,7 @@ export function install(kernel: Kernel): void {
     JOB_UNDO,
     undoHandler(async (id) => {
       const isThere = (await jobs.all.get(id)) !== undefined;
-      if (isThere) await service.remove(id, { kind: 'operator' });
+      if (isThere) await service.change(id, 'remove', { kind: 'operator' });
       return isThere;
     }),
   );

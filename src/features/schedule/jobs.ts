@@ -245,7 +245,6 @@ export function createJobService(deps: JobServiceDeps) {
       if (isOne) await stop(id);
       return isOne;
     },
-    ...{ remove, setEnabled, runNow },
   };
 }
 

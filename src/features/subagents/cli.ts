@@ -24,11 +24,16 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
   const { profiles, runs, figures } = await withState(terminal, ({ rows }) =>
     stored(rows, terminal, config),
   );
-  if (json) return terminal.printJson({ profiles, runs: runs.map(runJson), figures });
+  if (json) {
+    const read = profiles.map((each) =>
+      each.kind === 'valid' ? { kind: each.kind, profile: each.value } : each,
+    );
+    return terminal.printJson({ profiles: read, runs: runs.map(runJson), figures });
+  }
   for (const profile of profiles) {
     const { name, description } =
       profile.kind === 'valid'
-        ? profile.profile
+        ? profile.value
         : { name: profile.name, description: t`cannot be used: ${profile.problem}` };
     terminal.print(t`profile ${printable(name)}: ${printable(description)}`);
   }

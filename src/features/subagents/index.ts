@@ -38,7 +38,7 @@ import { createProfileFiles, createSubagentTerms } from './terms.ts';
 export type { SubagentView } from './agents-commands.ts';
 export type { Votes } from './learnt.ts';
 export { type SubagentRows, withoutTopic } from './personal-data.ts';
-export { type Execution, taskTypeOf, voteTermsOf } from './rules/calibration.ts';
+export { type Execution, nextVoters, taskTypeOf, voteTermsOf } from './rules/calibration.ts';
 export {
   type Commission,
   commissionOf,

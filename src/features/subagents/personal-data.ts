@@ -4,30 +4,21 @@
 import type { StartedFrom } from '../../kernel/contributions.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import { type OpenRows, openWork } from '../../kernel/rows.ts';
-import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
+import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { number, object, objects, rowShape, text } from '../../lib/json/json.ts';
 import { type SubagentRun, subagentSession } from './rules/subagent.ts';
 
 /** A running subagent keeps its task until it has ended. */
-export function createSubagentErasure({
-  runs,
-  known,
-}: SubagentRows): Required<Pick<PersonalData, 'chatsBelow' | 'forget'>> {
+export function createSubagentErasure({ runs, known }: SubagentRows) {
   return {
-    async chatsBelow(chats) {
+    async chatsBelow(chats: readonly string[]): Promise<readonly string[]> {
       const above = new Set(chats);
-      const below: string[] = [];
-      let left = await known();
-      for (let found = -1; found !== below.length; ) {
-        found = below.length;
-        const theirs = left.filter(({ parent }) => above.has(withoutTopic(parent.session)));
-        left = left.filter((run) => !theirs.includes(run));
-        for (const { id } of theirs) above.add(subagentSession(id));
-        below.push(...theirs.map(({ id }) => subagentSession(id)));
-      }
-      return below;
+      const theirs = (await known()).filter(({ parent }) =>
+        above.has(withoutTopic(parent.session)),
+      );
+      return theirs.map(({ id }) => subagentSession(id));
     },
-    async forget(chats, holds) {
+    async forget(chats: readonly string[], holds: Holds): Promise<number> {
       const isMeant = (run: SubagentRun) =>
         run.state !== 'running' && chats.includes(subagentSession(run.id)) && holds(textsOf(run));
       const theirs = (await runs.list()).filter(isMeant);
@@ -36,7 +27,7 @@ export function createSubagentErasure({
       );
       return (await Promise.all(changed)).filter((run) => run !== undefined).length;
     },
-  };
+  } satisfies PersonalData;
 }
 
 const textsOf = ({ name, label, plan, result, answers }: SubagentRun) =>

@@ -4,18 +4,15 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SessionKey } from '../../kernel/message/ids.ts';
+import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
-import { GuardedFileError } from '../../lib/files/guarded-path.ts';
+import type { ReadFile } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { parseYaml, YamlError } from '../../lib/yaml.ts';
 import type { Advice, SubagentKind } from './rules/calibration.ts';
 import {
-  isProfileName,
   narrowedTerms,
-  PROFILE_ENDING,
   type Profile,
-  type ReadProfile,
   readProfile,
   SubagentError,
   type Terms,
@@ -51,12 +48,12 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
 
   async function profileOf(name: string): Promise<Profile> {
     const found = await profiles.get(name);
-    if (found?.kind === 'valid') return found.profile;
+    if (found?.kind === 'valid') return found.value;
     if (found !== undefined) {
       throw new SubagentError(t`The profile ${name} cannot be used: ${found.problem}.`);
     }
     const names = (await profiles.list()).map(
-      (each) => (each.kind === 'valid' ? each.profile : each).name,
+      (each) => (each.kind === 'valid' ? each.value : each).name,
     );
     const there =
       names.length === 0 ? t`there are none; leave it out` : t`there are ${names.join(', ')}`;
@@ -89,7 +86,7 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
       if (found.length === 0) return ['- none'];
       return found.map((each) =>
         each.kind === 'valid'
-          ? profileLine(each.profile)
+          ? profileLine(each.value)
           : t`- ${each.name} cannot be used: ${each.problem}`,
       );
     },
@@ -110,38 +107,14 @@ const profileLine = ({ name, description }: Profile) => `- ${name}: ${descriptio
 
 type ProfileFiles = ReturnType<typeof createProfileFiles>;
 
-const MAX_PROFILES = 100;
-const MAX_BYTES = 65_536;
-
 export function createProfileFiles(files: GuardedFiles, workspace: () => string) {
   let known: { readonly stamps: string; readonly lines: string } | undefined;
 
-  async function names(): Promise<readonly string[]> {
-    try {
-      const { entries } = await files.list(workspace(), PROFILES_FOLDER, {
-        maxEntries: MAX_PROFILES,
-      });
-      const found = entries.filter(
-        ({ name, kind }) => kind === 'file' && name.endsWith(PROFILE_ENDING),
-      );
-      return found.map(({ name }) => name.slice(0, -PROFILE_ENDING.length)).sort();
-    } catch (error) {
-      if (error instanceof GuardedFileError) return [];
-      throw error;
-    }
-  }
-
-  async function read(name: string): Promise<ReadProfile> {
-    try {
-      const path = `${PROFILES_FOLDER}/${name}${PROFILE_ENDING}`;
-      const bytes = await files.read(workspace(), path, { maxBytes: MAX_BYTES });
-      return readProfile(await parseYaml(bytes.toString('utf8')), name);
-    } catch (error) {
-      const isKnown = error instanceof YamlError || error instanceof GuardedFileError;
-      if (isKnown) return { kind: 'broken', name, problem: error.message };
-      throw error;
-    }
-  }
+  const paths = () => declaredPaths(files, workspace(), PROFILES_FOLDER);
+  const read = (name: string, path: string) =>
+    readDeclared(files, { root: workspace(), path, name }, readProfile);
+  const list = async () =>
+    Promise.all([...(await paths())].map(([name, path]) => read(name, path)));
 
   function stamps(): string {
     const folder = join(workspace(), PROFILES_FOLDER);
@@ -152,22 +125,20 @@ export function createProfileFiles(files: GuardedFiles, workspace: () => string)
 
   return {
     /** By name. */
-    list: async () => Promise.all((await names()).map(read)),
+    list,
     /** One line per valid profile; the files are read again when one of them changed. */
     async lines(): Promise<string> {
       const now = stamps();
       if (now === '') return '';
       if (known?.stamps === now) return known.lines;
-      const found = await Promise.all((await names()).map(read));
-      const lines = found.flatMap((each) =>
-        each.kind === 'valid' ? [profileLine(each.profile)] : [],
-      );
-      known = { stamps: now, lines: lines.join('\n') };
+      const valid = (await list()).filter((each) => each.kind === 'valid');
+      known = { stamps: now, lines: valid.map(({ value }) => profileLine(value)).join('\n') };
       return known.lines;
     },
     /** Undefined where no profile has this name. */
-    async get(name: string): Promise<ReadProfile | undefined> {
-      return isProfileName(name) && (await names()).includes(name) ? read(name) : undefined;
+    async get(name: string): Promise<ReadFile<Profile> | undefined> {
+      const path = (await paths()).get(name);
+      return path === undefined ? undefined : read(name, path);
     },
   };
 }
@@ -175,7 +146,7 @@ export function createProfileFiles(files: GuardedFiles, workspace: () => string)
 /** Synchronous, like file stamps: it runs at every turn. */
 function namesIn(folder: string): readonly string[] {
   try {
-    return readdirSync(folder).filter((name) => name.endsWith(PROFILE_ENDING));
+    return readdirSync(folder).filter((name) => /\.ya?ml$/.test(name));
   } catch {
     return [];
   }

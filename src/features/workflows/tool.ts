@@ -13,12 +13,8 @@ import {
   type ToolContext,
 } from '../../tools/tool.ts';
 import { commissionOf, SUBAGENT_CHANNEL } from '../subagents/index.ts';
-import {
-  WORKFLOW_CHANNEL,
-  WorkflowError,
-  type WorkflowStarter,
-  type WorkflowWish,
-} from './rules/workflow.ts';
+import { WORKFLOW_CHANNEL, WorkflowError, type WorkflowStarter } from './rules/workflow.ts';
+import type { WorkflowService } from './workflow-people.ts';
 
 /** Who asks: a turn of the model, or a command of a person. */
 export type WorkflowAsker = {
@@ -31,21 +27,7 @@ export type WorkflowAsker = {
   starter(): Omit<WorkflowStarter, 'model'>;
 };
 
-/** The workflows and their runs. What cannot be done throws a WorkflowError. */
-export interface Workflows {
-  /** One line per workflow, with its problem if it is invalid. */
-  list(): Promise<readonly string[]>;
-  /** Repeating the request starts nothing new. `line`: about the run. */
-  start(
-    wish: WorkflowWish,
-    asker: WorkflowAsker,
-  ): Promise<{ readonly id: string; readonly line: string }>;
-  /** One line per run, newest first. */
-  runs(asker: WorkflowAsker): Promise<readonly string[]>;
-  /** A run with its state as JSON, or what a workflow does. */
-  show(name: string, asker: WorkflowAsker): Promise<MarkedAnswer>;
-  cancel(id: string, asker: Pick<WorkflowAsker, 'notes'>): Promise<string>;
-}
+type Workflows = Pick<WorkflowService, 'list' | 'start' | 'runs' | 'show' | 'cancel'>;
 
 const MAX_NAME_CHARS = 80;
 const DETAIL_CHARS = 60;

@@ -11,6 +11,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import {
   type Ballot,
+  nextVoters,
   senderOf,
   undecidedText,
   type Verdict,
@@ -304,7 +305,8 @@ async function count(skill: PreparedSkill, aheadBy: number): Promise<Counted> {
     if (verdict.kind !== 'ask') return { kind: 'over', verdict, casts };
     const over = usedUp(spent, call);
     if (over !== undefined) return { kind: 'broken', error: over };
-    const voters = nextVoters(casts, verdict.more);
+    const heard = casts.map(({ voter }) => voter);
+    const voters = nextVoters(heard, verdict.more);
     const answered = await Promise.allSettled(voters.map((voter) => castOf(skill, voter)));
     const made = answered.map((each) => {
       if (each.status === 'rejected') throw each.reason;
@@ -317,12 +319,6 @@ async function count(skill: PreparedSkill, aheadBy: number): Promise<Counted> {
     spent = made.reduce((sum, { answer }) => sumOf(sum, answer), spent);
     casts = [...casts, ...made.map(({ cast }) => cast)];
   }
-}
-
-/** After a crash includes voters whose ballot is missing. */
-function nextVoters(casts: readonly Cast[], more: number): readonly number[] {
-  const all = Array.from({ length: casts.length + more }, (_, at) => at + 1);
-  return all.filter((each) => !casts.some(({ voter }) => voter === each)).slice(0, more);
 }
 
 async function castOf(skill: PreparedSkill, voter: number) {

@@ -5,21 +5,21 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ReadFile } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { MarkedAnswer } from '../../tools/tool.ts';
 import type { Definition, SkillStep } from './rules/definition.ts';
-import { inspected, WorkflowError, type WorkflowRun, workflowLine } from './rules/workflow.ts';
-import type { Workflows } from './tool.ts';
+import {
+  inspected,
+  WorkflowError,
+  type WorkflowRun,
+  type WorkflowWish,
+  workflowLine,
+} from './rules/workflow.ts';
+import type { WorkflowAsker } from './tool.ts';
 import { openRuns, type WorkflowRows } from './workflow-rows.ts';
 import type { WorkflowFiles } from './workflow-runs.ts';
 import { sessionOfHome, type WorkflowRuns } from './workflow-runs.ts';
 
-export interface WorkflowService extends Workflows {
-  /** Oldest first. */
-  all(): Promise<readonly WorkflowRun[]>;
-  /** Runs of this session or job that have not ended. */
-  atWork(session: SessionKey): Promise<readonly { readonly id: string; readonly name: string }[]>;
-  /** Ends all of them; returns their number. */
-  stopAll(session: SessionKey): Promise<number>;
-}
+export type WorkflowService = ReturnType<typeof createWorkflowService>;
 
 type WorkflowPeopleDeps = {
   readonly rows: WorkflowRows;
@@ -29,10 +29,13 @@ type WorkflowPeopleDeps = {
   modelOf(session: SessionKey): Promise<string | undefined>;
 };
 
+type RunsOf = Pick<WorkflowAsker, 'notes'>;
+
 const MAX_LINES = 30;
 const MAX_NAMED = 5;
 
-export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService {
+/** What cannot be done throws a WorkflowError. */
+export function createWorkflowService(deps: WorkflowPeopleDeps) {
   const { rows, files, runs, clock } = deps;
 
   const line = (run: WorkflowRun) => workflowLine(run, clock.now());
@@ -60,16 +63,22 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
   }
 
   return {
+    /** Oldest first. */
     all: () => rows.runs.list(),
-    list: async () => (await files.workflows()).map(definitionLine),
-    async start(wish, { session, key, starter: asked }) {
+    /** One line per workflow, with its problem if it is invalid. */
+    list: async (): Promise<readonly string[]> => (await files.workflows()).map(definitionLine),
+    /** Repeating the request starts nothing new. `line`: about the run. */
+    async start(wish: WorkflowWish, { session, key, starter: asked }: WorkflowAsker) {
       const model = await deps.modelOf(session);
       const starter = { ...asked(), ...(model === undefined ? {} : { model }) };
       const run = await runs.start({ ...wish, key: t`started by ${key}`, starter });
       return { id: run.id, line: line(run) };
     },
-    runs: async ({ notes }) => (await visible(notes)).slice(0, MAX_LINES).map(line),
-    async show(name, { notes }) {
+    /** One line per run, newest first. */
+    runs: async ({ notes }: RunsOf): Promise<readonly string[]> =>
+      (await visible(notes)).slice(0, MAX_LINES).map(line),
+    /** A run with its state as JSON, or what a workflow does. */
+    async show(name: string, { notes }: RunsOf): Promise<MarkedAnswer> {
       const definition = await files.workflow(name);
       if (definition !== undefined)
         return { text: definitionDetails(definition), isForeign: false };
@@ -77,15 +86,16 @@ export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService
       const { isTainted: isForeign } = run.state;
       return { text: JSON.stringify(inspected(run), undefined, 1), isForeign };
     },
-    async cancel(id, { notes }) {
+    async cancel(id: string, { notes }: RunsOf): Promise<string> {
       const run = await found(id, notes);
       const ran = await runs.cancel(run);
       return `${ran ? t`Ended` : t`It had already ended`}: ${line((await rows.runs.get(id)) ?? run)}`;
     },
-    async atWork(session) {
-      return (await openOf(session)).map(({ id, workflow: name }) => ({ id, name }));
-    },
-    async stopAll(session) {
+    /** Runs of this session or job that have not ended. */
+    atWork: async (session: SessionKey) =>
+      (await openOf(session)).map(({ id, workflow: name }) => ({ id, name })),
+    /** Ends all of them; returns their number. */
+    async stopAll(session: SessionKey): Promise<number> {
       const open = await openOf(session);
       for (const run of open) await runs.cancel(run);
       return open.length;

@@ -8,7 +8,7 @@ import { type MessageId, messageId, type SessionKey } from '../../kernel/message
 import { type InboundMessage, writtenNow } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
-import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
+import { declaredPaths, readWithPath } from '../../lib/files/declared-files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { broken, type ReadFile } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
@@ -290,10 +290,10 @@ export type WorkflowFiles = {
 export function createWorkflowFiles(files: GuardedFiles, workspace: () => string): WorkflowFiles {
   const paths = (folder: string) => declaredPaths(files, workspace(), folder);
   const capabilityAt = (name: string, path: string) =>
-    readDeclared(files, { root: workspace(), path, name }, readCapability);
+    readWithPath(files, { root: workspace(), path, name }, readCapability);
 
   async function workflowAt(name: string, path: string): Promise<ReadFile<Definition>> {
-    const found = await readDeclared(files, { root: workspace(), path, name }, readWorkflow);
+    const found = await readWithPath(files, { root: workspace(), path, name }, readWorkflow);
     if (found.kind === 'broken') return found;
     const workflow = found.value;
     const capabilities: Record<string, Capability> = {};

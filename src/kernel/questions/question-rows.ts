@@ -7,7 +7,6 @@ import { t } from '../../lib/texts.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { Rights } from '../access/rights.ts';
 import type { AskingTurn } from '../guards.ts';
-import { writtenNow } from '../message/message.ts';
 import type { OutboundAttachment } from '../message/attachment.ts';
 import { type MessageId, messageId, type SessionKey, type UserId } from '../message/ids.ts';
 import {
@@ -17,6 +16,7 @@ import {
   type PersonSender,
   type SystemSender,
   sessionKeyOf,
+  writtenNow,
 } from '../message/message.ts';
 import { jsonRows, type OpenRows, type Rows } from '../rows.ts';
 import type { Matter } from './rules/question-text.ts';
@@ -371,16 +371,13 @@ export function outcomeMessage(
   now: number,
 ): InboundMessage {
   const { chat, session, person, paidBy, replyTo } = turn;
-  const message = {
-    ...{ id: messageId(id), chat, session, text },
-    sender: {
-      ...{ kind: 'system', source, rights, person },
-      ...(paidBy === undefined ? {} : { paidBy }),
-      ...(isTainted ? { isTainted } : {}),
-    } as const,
-    ...(replyTo === undefined ? {} : { replyTo }),
+  const sender: SystemSender = {
+    ...{ kind: 'system', source, rights, person },
+    ...(paidBy === undefined ? {} : { paidBy }),
+    ...(isTainted ? { isTainted } : {}),
   };
-  return writtenNow(message, now);
+  const message = { id: messageId(id), chat, session, text, sender };
+  return writtenNow({ ...message, ...(replyTo === undefined ? {} : { replyTo }) }, now);
 }
 
 type Decided = {

@@ -32,21 +32,34 @@ export async function declaredPaths(
   }
 }
 
-/** `check` parses the values of the file; every problem names the path. */
+type DeclaredAt = { readonly root: string; readonly path: string; readonly name: string };
+type Check<T> = (values: unknown, name: string) => ReadFile<T>;
+
+/** `check` parses the values of the file. */
 export async function readDeclared<T>(
   files: GuardedFiles,
-  { root, path, name }: { readonly root: string; readonly path: string; readonly name: string },
-  check: (values: unknown, name: string) => ReadFile<T>,
+  { root, path, name }: DeclaredAt,
+  check: Check<T>,
 ): Promise<ReadFile<T>> {
   try {
     const bytes = await files.read(root, path, { maxBytes: MAX_DECLARED_BYTES });
-    const found = check(await parseYaml(bytes.toString('utf8')), name);
-    if (found.kind === 'valid') return found;
-    const more = found.more?.map((each) => `${path}: ${each}`) ?? [];
-    return { ...found, problem: `${path}: ${found.problem}`, more };
+    return check(await parseYaml(bytes.toString('utf8')), name);
   } catch (error) {
     const isKnown = error instanceof YamlError || error instanceof GuardedFileError;
-    if (isKnown) return { kind: 'broken', name, problem: `${path}: ${error.message}` };
+    if (isKnown) return { kind: 'broken', name, problem: error.message };
     throw error;
   }
+}
+
+/** The same; every problem names the path. */
+export async function readWithPath<T>(
+  files: GuardedFiles,
+  at: DeclaredAt,
+  check: Check<T>,
+): Promise<ReadFile<T>> {
+  const found = await readDeclared(files, at, check);
+  if (found.kind === 'valid') return found;
+  const named = (problem: string) => `${at.path}: ${problem}`;
+  const more = found.more === undefined ? {} : { more: found.more.map(named) };
+  return { ...found, problem: named(found.problem), ...more };
 }

@@ -158,9 +158,6 @@ type Known = readonly [
   fields: readonly string[],
 ];
 
-export const valueProblem = (error: z.ZodError, values: unknown, ...known: Known) =>
-  problemOf(error.issues[0], values, ...known);
-
 /** All problems, in the order in which they were found. */
 export const valueProblems = (error: z.ZodError, values: unknown, ...known: Known) =>
   eachIssue(error).map((issue) => problemOf(issue, values, ...known));

@@ -231,7 +231,8 @@ function nextStep(
     const more = isVote ? (verdict?.kind === 'ask' ? verdict.more : 0) : 1 - votes.length;
     if (more > 0) {
       const prompt = stepPrompt(step, part, steps.length, results);
-      return { kind: 'ask', part, voters: nextVoters(given, more), isVote, prompt, profile };
+      const heard = given.map(({ vote }, at) => vote ?? at + 1);
+      return { kind: 'ask', part, voters: nextVoters(heard, more), isVote, prompt, profile };
     }
     results.push(verdict?.kind === 'won' ? winner(votes, verdict.key, voting) : (votes[0] ?? ''));
   }
@@ -239,9 +240,8 @@ function nextStep(
 }
 
 /** After a crash the second voter's answer may be stored without the first one's. */
-function nextVoters(given: readonly PartAnswer[], more: number): readonly number[] {
-  const heard = given.map(({ vote }, at) => vote ?? at + 1);
-  const all = Array.from({ length: given.length + more }, (_, at) => at + 1);
+export function nextVoters(heard: readonly number[], more: number): readonly number[] {
+  const all = Array.from({ length: heard.length + more }, (_, at) => at + 1);
   return all.filter((voter) => !heard.includes(voter)).slice(0, more);
 }
 

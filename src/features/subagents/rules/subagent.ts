@@ -13,7 +13,7 @@ import {
 } from '../../../kernel/message/message.ts';
 import { personNames } from '../../../kernel/message/message-limits.ts';
 import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
-import { defined, valueProblem } from '../../../lib/json/json.ts';
+import { broken, defined, type ReadFile, valueProblems } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 
 /** A request for subagents that cannot be met; `message` says what to do instead. */
@@ -259,8 +259,6 @@ export const signalText = ({ label, id }: Pick<SubagentRun, 'label' | 'id'>) =>
 
 // The profile of subagents: validation of a YAML file of the workspace. terms.ts reads the files.
 
-export const PROFILE_ENDING = '.yaml';
-
 const MAX_PROMPT_CHARS = 20_000;
 
 const whole = (most: number) => z.int().min(1).max(most);
@@ -283,11 +281,6 @@ const profileSchema = z.strictObject({
 
 export type Profile = Readonly<z.infer<typeof profileSchema>> & { readonly name: string };
 
-export type ReadProfile =
-  | { readonly kind: 'valid'; readonly profile: Profile }
-  /** `problem` names field, value and remedy. */
-  | { readonly kind: 'broken'; readonly name: string; readonly problem: string };
-
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const FIELDS = Object.keys(profileSchema.shape);
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -302,15 +295,12 @@ const REMEDIES: Readonly<Record<string, string>> = {
   prompt: `write the instructions for every subagent of this kind, at most ${MAX_PROMPT_CHARS} characters`,
 };
 
-export const isProfileName = (name: string) => NAME.test(name) && name.length <= 60;
-
 /** `values`: the parsed YAML; `name`: the file name without its ending. */
-export function readProfile(values: unknown, name: string): ReadProfile {
-  const broken = (problem: string) => ({ kind: 'broken', name, problem }) as const;
-  if (!isProfileName(name)) {
-    return broken('the name of the file: use small letters, digits and single hyphens');
+export function readProfile(values: unknown, name: string): ReadFile<Profile> {
+  if (!NAME.test(name) || name.length > 60) {
+    return broken(name, 'the name of the file: use small letters, digits and single hyphens');
   }
   const parsed = profileSchema.safeParse(values);
-  if (parsed.success) return { kind: 'valid', profile: { ...parsed.data, name } };
-  return broken(valueProblem(parsed.error, values, REMEDIES, FIELDS));
+  if (parsed.success) return { kind: 'valid', value: { ...parsed.data, name } };
+  return broken(name, ...valueProblems(parsed.error, values, REMEDIES, FIELDS));
 }
