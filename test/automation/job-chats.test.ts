@@ -1,7 +1,7 @@
 // Whose the conversations of jobs are.
 
 import { expect, it } from 'vitest';
-import { chatsOfJobs, openJobRows } from '../../src/features/schedule/job-rows.ts';
+import { createJobForgetting, openJobRows } from '../../src/features/schedule/job-rows.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, threadId } from '../../src/kernel/message/ids.ts';
 import { memoryRows } from '../support/memory-host.ts';
@@ -22,9 +22,10 @@ it('are theirs who made the job, and an owner has those made at the machine', as
   const jobs = openJobRows(memoryRows());
   for (const job of [madeIn('j1', '1'), madeIn('j2', '2'), operator])
     await jobs.all.change(job.id, () => job);
-  expect(await chatsOfJobs(jobs, ['telegram:1'], false)).toEqual(['cron:j1']);
-  expect(await chatsOfJobs(jobs, ['telegram:2'], true)).toEqual([
+  const erasing = createJobForgetting(jobs, () => undefined);
+  expect(await erasing.chatsBelow(['telegram:1'], false)).toEqual(['cron:j1']);
+  expect(await erasing.chatsBelow(['telegram:2'], true)).toEqual([
     ...['cron:j2', 'cron:j3', 'cron:heartbeat'],
   ]);
-  expect(await chatsOfJobs(jobs, [], false)).toEqual([]);
+  expect(await erasing.chatsBelow([], false)).toEqual([]);
 });

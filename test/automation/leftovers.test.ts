@@ -5,8 +5,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import {
-  chatsOfJobs,
   chatsOfNobody,
+  createJobForgetting,
   createWorkLeftovers,
   openJobRows,
 } from '../../src/features/schedule/job-rows.ts';
@@ -17,10 +17,10 @@ import {
   removeEndedRuns,
 } from '../../src/features/subagents/personal-data.ts';
 import type { SubagentRun } from '../../src/features/subagents/rules/subagent.ts';
+import type { LiveConfig } from '../../src/kernel/config/files/live-config.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { chatsOfChannel } from '../../src/kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
-import { deleteLeftovers } from '../../src/kernel/sessions/maintenance.ts';
 import { createRequestFiles } from '../../src/kernel/sessions/request-log.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -55,10 +55,9 @@ async function createWork() {
   async function clean() {
     const stop = new AbortController();
     const sleep = async () => stop.abort();
-    const once = createWorkLeftovers({
-      ...{ subagents, jobs, clock: { ...clock, sleep }, log: silentLogger, keepDays: () => 30 },
-      deleteFiles: (rule) => deleteLeftovers(store, rule),
-    });
+    const live = { config: { sessions: { keepWorkDays: 30 } } } as LiveConfig;
+    const kernel = { live, clock: { ...clock, sleep }, log: silentLogger, sessionFiles: store };
+    const once = createWorkLeftovers(kernel, { subagents, jobs });
     await once.run(stop.signal);
   }
   return { folder, fileNames, time, store, subagents, jobs, say, clean };
@@ -103,7 +102,8 @@ it('is known by whose it was until its files go, those in use never', async () =
     'subagent:a2',
     'subagent:z1',
   ]);
-  expect(await chatsOfJobs(jobs, ['telegram:1'], false)).toEqual(['cron:j2', 'cron:j1']);
+  const erasing = createJobForgetting(jobs, () => undefined);
+  expect(await erasing.chatsBelow(['telegram:1'], false)).toEqual(['cron:j2', 'cron:j1']);
   const onDisk = (channel: string) => chatsOfChannel(store, channel);
   expect(await chatsOfNobody({ subagents, jobs }, onDisk)).toEqual(['subagent:lost']);
   time.now += 31 * DAY;

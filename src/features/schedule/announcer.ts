@@ -35,6 +35,8 @@ type Announcement = {
   readonly chosenAt?: number;
 };
 
+type Announcements = readonly [Announcement, ...Announcement[]];
+
 type AnnouncerDeps = Pick<Kernel, 'rows' | 'clock'> & {
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
   sessionOf(chat: ChatRef): Promise<SessionKey>;
@@ -77,7 +79,7 @@ export function createAnnouncer(deps: AnnouncerDeps) {
   const minuteText = createMinuteText();
   let changed = Promise.withResolvers<void>();
 
-  async function say(id: MessageId, announcements: readonly [Announcement, ...Announcement[]]) {
+  async function say(id: MessageId, announcements: Announcements) {
     const message = messageOf(id, announcements, clock.now());
     const session = await deps.sessionOf(message.chat);
     await bus.accept([{ kind: 'queue', message: { ...message, session } }]);
@@ -161,11 +163,7 @@ export function createAnnouncer(deps: AnnouncerDeps) {
   };
 }
 
-function messageOf(
-  id: MessageId,
-  announcements: readonly [Announcement, ...Announcement[]],
-  now: number,
-): InboundMessage {
+function messageOf(id: MessageId, announcements: Announcements, now: number): InboundMessage {
   const [first] = announcements;
   const attachments = announcements.flatMap((each) => each.attachments ?? []);
   const isForeign = announcements.some((each) => each.isForeign);

@@ -2,6 +2,7 @@
 // person.
 
 import { z } from 'zod';
+import { LOCAL_CHANNELS, LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { type Person, personChannelOf, withChoice } from '../../kernel/access/person.ts';
 import { permissionOf, type Rights } from '../../kernel/access/rights.ts';
 import {
@@ -29,13 +30,10 @@ import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/quiet-hours.ts';
 import type { Executor } from '../../tools/exec/executor.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { withPerson } from '../people/index.ts';
-import type { SubagentView } from '../subagents/index.ts';
-import type { WorkflowService } from '../workflows/index.ts';
 import type { JobAsker, JobChange, JobService, ShownJob } from './jobs.ts';
 import { type Gate, gateNeeds, readGate } from './rules/gate.ts';
 import { type Job, type JobWish, jobWords, parseHead } from './rules/job.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
-import { jobSession } from './settings.ts';
 
 const HINT =
   'Usage:\n' +
@@ -139,26 +137,6 @@ const CHANGED: Readonly<Record<JobChange, string>> = {
   disable: t`Disabled`,
   run: t`Started now; the schedule stays as it is`,
 };
-
-/** What the run of a job may have started. */
-type StartedWork = {
-  readonly subagentService: Pick<SubagentView, 'stopAll'>;
-  /** Undefined where workflows are switched off. */
-  readonly workflows: Pick<WorkflowService, 'stopAll'> | undefined;
-};
-
-/** Also ends what its run started; returns whether there was anything. */
-export async function stopJob(
-  id: string,
-  service: Pick<JobService, 'endRun'>,
-  { subagentService, workflows }: StartedWork,
-): Promise<boolean> {
-  const session = jobSession(id);
-  const wasAtWork = await service.endRun(id);
-  const helped = await subagentService.stopAll(session);
-  const ended = (await workflows?.stopAll(session)) ?? 0;
-  return wasAtWork || helped + ended > 0;
-}
 
 function listText(jobs: readonly ShownJob[]): string {
   if (jobs.length === 0) return t`There are no scheduled jobs. ${HINT}`;
@@ -373,8 +351,6 @@ type JobAskersDeps = {
   readonly service: JobService;
   readonly persons: Pick<Persons, 'author' | 'inChat' | 'of'>;
   readonly origins: Origins;
-  /** The sender on a local channel, in any chat there. */
-  ownerAt(chat: ChatRef): PersonSender | undefined;
   readonly offerUndo: OfferUndo;
 };
 
@@ -385,10 +361,12 @@ export const JOB_UNDO = 'undo-job';
 
 type JobAskers = ReturnType<typeof createJobAskers>;
 
-export function createJobAskers({ service, persons, origins, ownerAt, offerUndo }: JobAskersDeps) {
+export function createJobAskers({ service, persons, origins, offerUndo }: JobAskersDeps) {
   /** @throws JobError */
   async function askerIn({ chat, rights, isTainted }: ScheduleAsker): Promise<JobAsker> {
-    const own = ownerAt(chat);
+    // Whoever writes on a local channel, in any chat there.
+    const isLocal = LOCAL_CHANNELS.some(({ channel }) => channel === chat.channel);
+    const own = isLocal ? LOCAL_OWNER : undefined;
     const person = await (own === undefined
       ? persons.inChat(chat)
       : persons.of(chat.channel, idsOf(own)));

@@ -20,7 +20,7 @@ import { PROVENANCE } from '../../tools/files/provenance.ts';
 import { describeFailure } from '../../tools/toolbox.ts';
 import { buildWeb, loadPage } from '../../tools/web/web-fetch.ts';
 import { openInboxes } from '../mail-bridge/index.ts';
-import { type Gate, gateNeeds, gateText, type Look } from './rules/gate.ts';
+import { type Finding, type Gate, gateNeeds, gateText, type Look } from './rules/gate.ts';
 import type { Job } from './rules/job.ts';
 import { jobSession } from './settings.ts';
 
@@ -77,12 +77,8 @@ export function openGates(kernel: Kernel): LookAtGate {
     const seen = !executor.isIsolated() || executor.seesMore();
     const run = () => own.running(() => executor.run(request, context), marked, seen);
     try {
-      const text = await audited(job, gate, run);
-      const found = {
-        what: 'output of the program',
-        text: live.redact(headOf(text, MAX_FOUND_CHARS)),
-      };
-      return { kind: 'open', found: { ...found, isForeign } };
+      const text = live.redact(headOf(await audited(job, gate, run), MAX_FOUND_CHARS));
+      return { kind: 'open', found: { what: 'output of the program', text, isForeign } };
     } catch (error) {
       if (error instanceof ProgramError && error.exitCode === CLOSED_EXIT)
         return { kind: 'closed' };
@@ -116,9 +112,8 @@ export function openGates(kernel: Kernel): LookAtGate {
     }
     const { text } = await loadPage(gate.url, { signal }, web);
     const shown = headOf(`Address: ${gate.url}\n\n${text}`, MAX_FOUND_CHARS);
-    return compared(mark, hashOf(text), {
-      ...{ what: 'a page changed', text: live.redact(shown), isForeign: true },
-    });
+    const found = { what: 'a page changed', text: live.redact(shown), isForeign: true };
+    return compared(mark, hashOf(text), found);
   }
 
   async function file({ gate, mark, standing }: Check<'file'>): Promise<Look> {
@@ -213,11 +208,7 @@ const MAIL_MARK = rowShape<MailMark>({ at: number, ids: texts });
 const hashOf = (content: string | Uint8Array) => hash('sha256', content);
 
 /** The first check only takes the mark. */
-function compared(
-  before: string | undefined,
-  mark: string,
-  found: Extract<Look, { readonly kind: 'open' }>['found'],
-): Look {
+function compared(before: string | undefined, mark: string, found: Finding): Look {
   if (before === undefined || before === mark) return { kind: 'closed', mark };
-  return { kind: 'open', mark, ...(found === undefined ? {} : { found }) };
+  return { kind: 'open', mark, found };
 }

@@ -4,6 +4,7 @@
 import { narrowed, type Rights, UNRESTRICTED } from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { Config } from '../../kernel/config/config.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { writtenNow } from '../../kernel/message/message.ts';
@@ -12,20 +13,12 @@ import { createDayText, isWithinHours, readHours } from '../../lib/time/zone-tim
 import { asksForSomething, HEARTBEAT, heartbeatText } from './rules/job.ts';
 import { jobChat } from './settings.ts';
 
-type HeartbeatSettings = {
-  readonly enabled: boolean;
-  readonly everyMins: number;
-  /** `08:00-22:00`; empty: at any time. */
-  readonly activeHours: string;
-  readonly timeZone: string;
-};
-
 type HeartbeatDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
   /** The rights of an owner in a private chat. */
   ownerRights(): Rights;
-  settings(): HeartbeatSettings;
+  settings(): Omit<Config['heartbeat'], 'chat'> & { readonly timeZone: string };
   /** Resets its conversation. */
   beginAnew(): Promise<void>;
   /** Undefined where the file does not exist. */

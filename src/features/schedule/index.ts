@@ -2,7 +2,6 @@
 
 import { AGENT } from '../../agent/install.ts';
 import { SIDE_MODEL } from '../../agent/side-model.ts';
-import { LOCAL_CHANNELS, LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
@@ -18,14 +17,7 @@ import { EXECUTOR } from '../../tools/exec/exec.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS, WORKFLOWS_OFF, WorkflowError } from '../workflows/index.ts';
 import { createAnnouncer, createNoteKeeper } from './announcer.ts';
-import {
-  createCron,
-  createJobAskers,
-  cronCommands,
-  JOB_UNDO,
-  rightsAllow,
-  stopJob,
-} from './cron-tool.ts';
+import { createCron, createJobAskers, cronCommands, JOB_UNDO, rightsAllow } from './cron-tool.ts';
 import type { LookAtGate } from './gates.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import {
@@ -107,13 +99,17 @@ export function install(kernel: Kernel): void {
   });
   const asked = createJobAskers({
     ...{ service, persons, origins, offerUndo: createUndo(kernel) },
-    ownerAt: ({ channel }) =>
-      LOCAL_CHANNELS.some((local) => local.channel === channel) ? LOCAL_OWNER : undefined,
   });
   const tool = createCron(asked.schedules, kernel.use(EXECUTOR));
   const { service: subagentService, rows: subagents } = kernel.use(SUBAGENTS);
-  const started = { subagentService, workflows: workflows?.service };
-  const stop = (id: string) => stopJob(id, service, started);
+  /** Also ends what its run started; returns whether there was anything. */
+  async function stop(id: string): Promise<boolean> {
+    const session = jobSession(id);
+    const wasAtWork = await service.endRun(id);
+    const helped = await subagentService.stopAll(session);
+    const ended = (await workflows?.service.stopAll(session)) ?? 0;
+    return wasAtWork || helped + ended > 0;
+  }
   add.tools(() => [tool]);
   add.answers(
     JOB_UNDO,
@@ -171,7 +167,7 @@ export function install(kernel: Kernel): void {
     }),
   );
   workflows?.whenJobEnds((id, run, how, detail) => scheduler.ended(id, run, how, detail));
-  installLeftovers(kernel, subagents, jobs);
+  installLeftovers(kernel, { subagents, jobs });
   add.task({ name: 'jobs', isOnce: true, run: (signal) => scheduler.run(signal) });
   add.task({
     name: 'job reports',

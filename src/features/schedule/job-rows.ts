@@ -96,10 +96,18 @@ async function jobsHolding(
 const detailOf = ({ detail = '' }: JobRun) => detail;
 
 /** `removed`: called after jobs were removed. */
-export function createJobForgetting(jobs: JobRows, removed: () => void): PersonalData {
+export function createJobForgetting(jobs: JobRows, removed: () => void) {
   return {
-    chatsBelow: (chats, isOwner) => chatsOfJobs(jobs, chats, isOwner),
-    async find(chats, holds) {
+    /** Of the chats of jobs that were made in these chats; `isOwner`: also at the command line. */
+    async chatsBelow(chats: readonly string[], isOwner: boolean): Promise<readonly string[]> {
+      const theirs = (await jobs.known()).filter(({ maker }) => {
+        if (maker.kind === 'operator') return isOwner;
+        const { thread: _topic, ...chat } = maker.chat;
+        return chats.includes(sessionKeyOf(chat));
+      });
+      return [...theirs.map(({ id }) => id), ...(isOwner ? [HEARTBEAT] : [])].map(jobSession);
+    },
+    async find(chats: readonly string[], holds: Holds) {
       const theirs = await jobsHolding(jobs, chats, holds);
       return theirs.map(({ id, text }) => ({ where: t`job ${id}`, text }));
     },
@@ -112,25 +120,7 @@ export function createJobForgetting(jobs: JobRows, removed: () => void): Persona
       );
       return theirs.length + details;
     },
-  };
-}
-
-// The owner of a job's conversations: the person who made the job, or the machine's owners for one
-// made at the command line.
-
-/** Keys of the chats of jobs that were made in these chats. */
-export async function chatsOfJobs(
-  jobs: JobRows,
-  chats: readonly string[],
-  isOwner: boolean,
-): Promise<readonly string[]> {
-  const theirs = (await jobs.known()).filter(({ maker }) => {
-    if (maker.kind === 'operator') return isOwner;
-    const { thread: _topic, ...chat } = maker.chat;
-    return chats.includes(sessionKeyOf(chat));
-  });
-  const ids = [...theirs.map(({ id }) => id), ...(isOwner ? [HEARTBEAT] : [])];
-  return ids.map((id) => jobSession(id));
+  } satisfies PersonalData;
 }
 
 /** The session that the job was made in. */
@@ -148,35 +138,26 @@ export function startedFromJobs(
 // Cleans up after finished work: conversations of subagents and jobs stay on the disk for their
 // retention and are then deleted.
 
-type WorkLeftoversDeps = Pick<Kernel, 'clock' | 'log'> & {
-  readonly subagents: SubagentRows;
-  readonly jobs: JobRows;
-  readonly keepDays: () => number;
-  /** Deletes files of the channel's conversations that were last written before. */
-  deleteFiles(rule: Parameters<typeof deleteLeftovers>[1]): ReturnType<typeof deleteLeftovers>;
-};
+type Works = { readonly subagents: SubagentRows; readonly jobs: JobRows };
 
 const DAY_MS = 86_400_000;
 const EVERY_MS = 3_600_000;
 
 /** Deletes old conversations of finished work, and tells which of them an owner may erase. */
-export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: JobRows): void {
-  const { live, clock, log, sessionFiles, add } = kernel;
-  const leftovers = createWorkLeftovers({
-    ...{ subagents, jobs, clock, log, keepDays: () => live.config.sessions.keepWorkDays },
-    deleteFiles: (rule) => deleteLeftovers(sessionFiles, rule),
-  });
+export function installLeftovers(kernel: Kernel, works: Works): void {
+  const { sessionFiles, add } = kernel;
+  const { run } = createWorkLeftovers(kernel, works);
   const onDisk = (channel: string) => chatsOfChannel(sessionFiles, channel);
-  add.task({ name: 'leftovers', isOnce: true, run: leftovers.run });
+  add.task({ name: 'leftovers', isOnce: true, run });
   add.personalData({
-    chatsBelow: async (_chats, isOwner) =>
-      isOwner ? chatsOfNobody({ subagents, jobs }, onDisk) : [],
+    chatsBelow: async (_chats, isOwner) => (isOwner ? chatsOfNobody(works, onDisk) : []),
   });
 }
 
-export function createWorkLeftovers(deps: WorkLeftoversDeps) {
-  const { subagents, jobs, clock, log } = deps;
-
+export function createWorkLeftovers(
+  { live, clock, log, sessionFiles }: Pick<Kernel, 'live' | 'clock' | 'log' | 'sessionFiles'>,
+  { subagents, jobs }: Works,
+) {
   /**
    * Deletes files of conversations that are not in use, and the rows that tell to whom they
    * belonged.
@@ -187,9 +168,9 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
     sessionOf: (id: string) => SessionKey,
     isInUse: (session: string) => boolean,
   ): Promise<number> {
-    const before = clock.now() - deps.keepDays() * DAY_MS;
+    const before = clock.now() - live.config.sessions.keepWorkDays * DAY_MS;
     const gone = await removed.list();
-    const { deleted, left } = await deps.deleteFiles({
+    const { deleted, left } = await deleteLeftovers(sessionFiles, {
       ...{ channel, before },
       isInUse: (session) => isInUse(withoutTopic(session)),
     });
@@ -224,7 +205,7 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
 
 /** Conversations on the disk that belong to no known work; earlier versions left them. */
 export async function chatsOfNobody(
-  { subagents, jobs }: Pick<WorkLeftoversDeps, 'subagents' | 'jobs'>,
+  { subagents, jobs }: Works,
   onDisk: (channel: string) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   const known = new Set<string>([

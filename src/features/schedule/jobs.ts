@@ -7,6 +7,7 @@ import { isSameChat, type Person, personChannelOf } from '../../kernel/access/pe
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import { type ChatRef, chatRefOf, type PersonSender } from '../../kernel/message/message.ts';
+import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { WorkflowError, workflowSession } from '../workflows/index.ts';
 import type { JobRows } from './job-rows.ts';
@@ -319,10 +320,7 @@ function targetOf(to: string | undefined, asker: JobAsker): JobTarget {
 
 /** @throws JobError */
 function limitsOf({ tokensPerDay, moneyPerDay }: JobWish): Pick<Job, 'limits'> {
-  const limits = {
-    ...(tokensPerDay === undefined ? {} : { tokensPerDay }),
-    ...(moneyPerDay === undefined ? {} : { moneyPerDay }),
-  };
+  const limits = defined({ tokensPerDay, moneyPerDay });
   if (Object.values(limits).some((each) => !(each > 0))) {
     throw new JobError(t`A limit for tokens or money must be above 0.`);
   }

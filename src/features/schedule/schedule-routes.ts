@@ -6,6 +6,7 @@ import { noteCommand } from '../../channels/local-channel.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
+import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { JobService } from './jobs.ts';
@@ -135,14 +136,11 @@ function viewOf(job: Job, timeZone: string): ShownJob {
 }
 
 const endView = ({ at, how, detail }: NonNullable<Job['last']>) => ({
-  ...{ at, how },
-  ...(detail === undefined ? {} : { detail }),
+  ...{ at, how, ...defined({ detail }) },
 });
 
 const runView = ({ begunAt, tokens, micros, text, ...run }: RunReport) => ({
-  ...endView(run),
-  ...(begunAt === undefined ? {} : { begunAt }),
-  ...{ tokens, micros, text },
+  ...{ ...endView(run), ...defined({ begunAt }), tokens, micros, text },
 });
 
 /** @throws Refusal where the job is invalid or unknown */

@@ -6,6 +6,7 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import { createPermits } from '../../lib/async.ts';
+import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { type JobRows, withRun } from './job-rows.ts';
 import type { NextSlot } from './jobs.ts';
@@ -96,6 +97,8 @@ export function createScheduler(deps: SchedulerDeps) {
   const permits = createPermits(MAX_CHECKS);
   const waitsUntil = ({ id }: Job) => putOff.get(id)?.until ?? 0;
   const zone = (job: Job) => zoneOf(job.schedule, timeZone());
+  const changeJob = ({ id }: Job, step: (job: Job) => Job) =>
+    jobs.all.change(id, (job) => job && step(job));
 
   /** A job was made or changed in this process. */
   function changed(): void {
@@ -123,7 +126,7 @@ export function createScheduler(deps: SchedulerDeps) {
     if (job === undefined || job.last?.run === run) return;
     const now = clock.now();
     const retry = { at: await retryAt(job, now), maxFailures: maxFailures() };
-    const over = { message: run, how, now, ...(detail === undefined ? {} : { detail }) };
+    const over = { message: run, how, now, ...defined({ detail }) };
     const after = await jobs.all.change(id, (each) =>
       each === undefined || each.last?.run === run ? undefined : ended(each, over, retry),
     );
@@ -141,14 +144,8 @@ export function createScheduler(deps: SchedulerDeps) {
     how: JobEnding,
     detail?: string,
   ): Promise<void> {
-    const begun = running === run && firedAt !== undefined ? { begunAt: firedAt } : {};
-    const ran = {
-      run,
-      at: clock.now(),
-      how,
-      ...begun,
-      ...(detail === undefined ? {} : { detail }),
-    };
+    const begunAt = running === run ? firedAt : undefined;
+    const ran = { run, at: clock.now(), how, ...defined({ begunAt, detail }) };
     await jobs.history.change(id, (known) => withRun(known, id, ran));
   }
 
@@ -169,8 +166,16 @@ export function createScheduler(deps: SchedulerDeps) {
       if (clock.now() < waitsUntil(job) || checking.has(job.id)) continue;
       const isDue = (dueAt(job) ?? Number.POSITIVE_INFINITY) <= clock.now();
       const firing = fireIfDue(job, signal);
-      if (job.when === undefined || !isDue) await firing;
-      else checkBehind(job, firing);
+      if (job.when === undefined || !isDue) {
+        await firing;
+        continue;
+      }
+      // Other jobs do not wait for a check.
+      const done = firing.finally(() => {
+        checking.delete(job.id);
+        changed();
+      });
+      checking.set(job.id, done);
     }
   }
 
@@ -182,15 +187,6 @@ export function createScheduler(deps: SchedulerDeps) {
     } catch (error) {
       if (!signal.aborted) notStarted(job, error);
     }
-  }
-
-  /** Other jobs do not wait for a check. */
-  function checkBehind({ id }: Job, firing: Promise<void>): void {
-    const done = firing.finally(() => {
-      checking.delete(id);
-      changed();
-    });
-    checking.set(id, done);
   }
 
   /** A failure of one job does not delay the others. */
@@ -222,22 +218,19 @@ export function createScheduler(deps: SchedulerDeps) {
     const { mark } = started;
     if (job.gate?.isTold === true) await tell(job, `${id}/check`, t`Its check works again.`);
     if (started.kind === 'closed') {
-      await jobs.all.change(job.id, (each) => each && passedBy(each, { mark, now }, after));
+      await changeJob(job, (each) => passedBy(each, { mark, now }, after));
       return;
     }
     const message = started.kind === 'asked' ? { message: id } : {};
-    await jobs.all.change(
-      job.id,
-      (each) => each && fired(each, { isAsked, now, mark, ...message }, after),
-    );
+    await changeJob(job, (each) => fired(each, { isAsked, now, mark, ...message }, after));
     if (started.kind === 'said') await remember({ ...job, firedAt: now, running: id }, id, 'done');
     log.info('job started', { job: job.id, slot, late: isLate });
   }
 
   async function begin(run: Run): Promise<Started> {
     if (run.job.when === undefined) return start(run);
-    const place = await permits.acquire(run.signal);
-    return start(run).finally(() => place[Symbol.dispose]());
+    using _place = await permits.acquire(run.signal);
+    return await start(run);
   }
 
   /** What changes from now on opens the gate; a check that cannot work is reported at once. */
@@ -248,7 +241,7 @@ export function createScheduler(deps: SchedulerDeps) {
     if (looked.kind === 'nobody') return switchOff(job, looked.reason);
     if (looked.kind === 'failed') return unchecked(job, id, looked, job.nextAt);
     const { mark } = looked;
-    await jobs.all.change(job.id, (each) => each && passedBy(each, { mark, now }, each.nextAt));
+    await changeJob(job, (each) => passedBy(each, { mark, now }, each.nextAt));
   }
 
   /** A check that keeps failing is reported once. */
@@ -261,10 +254,7 @@ export function createScheduler(deps: SchedulerDeps) {
     const now = clock.now();
     const isOnce = job.schedule.kind === 'at' && (after === undefined || after <= now);
     const nextAt = isOnce ? now + retryMs((job.gate?.failures ?? 0) + 1) : after;
-    const changed = await jobs.all.change(
-      job.id,
-      (each) => each && uncheckedAt(each, looked, now, nextAt),
-    );
+    const changed = await changeJob(job, (each) => uncheckedAt(each, looked, now, nextAt));
     log.info('check of a job failed', { job: job.id, failures: changed?.gate?.failures });
     if (changed?.gate?.isTold !== true || job.gate?.isTold === true) return;
     const again =
@@ -286,26 +276,18 @@ export function createScheduler(deps: SchedulerDeps) {
 
   async function skip(job: Job, isAsked: boolean, after: number | undefined): Promise<void> {
     const now = clock.now();
-    const last = {
-      at: now,
-      how: 'skipped',
-      detail: t`the previous run was still running`,
-    } as const;
+    const detail = t`the previous run was still running`;
+    const last = { at: now, how: 'skipped', detail } as const;
     // A one-time job is delayed, not skipped.
     const nextAt = job.schedule.kind === 'at' ? now + retryMs(2) : after;
-    await jobs.all.change(
-      job.id,
-      (each) =>
-        each && (isAsked ? { ...each, runAsked: undefined, last } : { ...each, nextAt, last }),
+    await changeJob(job, (each) =>
+      isAsked ? { ...each, runAsked: undefined, last } : { ...each, nextAt, last },
     );
   }
 
   async function switchOff(job: Job, reason: string): Promise<void> {
     const last = { at: clock.now(), how: 'stopped', detail: reason } as const;
-    await jobs.all.change(
-      job.id,
-      (each) => each && { ...each, enabled: false, runAsked: undefined, last },
-    );
+    await changeJob(job, (each) => ({ ...each, enabled: false, runAsked: undefined, last }));
     log.warn('job stopped', { job: job.id, reason });
     tellOwner(t`The scheduled job ${job.name} (${job.id}) was disabled: ${reason}.`);
   }
@@ -317,11 +299,7 @@ export function createScheduler(deps: SchedulerDeps) {
     if (finishedAt !== undefined && now - finishedAt > KEEP_FINISHED_MS) await jobs.remove(job.id);
     if (firedAt === undefined || now >= firedAt - PUT_BACK_MS || schedule.kind === 'at') return job;
     const nextAt = await next(schedule, now);
-    const settled = await jobs.all.change(
-      job.id,
-      (each) => each && { ...each, nextAt, firedAt: now },
-    );
-    return settled ?? job;
+    return (await changeJob(job, (each) => ({ ...each, nextAt, firedAt: now }))) ?? job;
   }
 
   async function rest(signal: AbortSignal): Promise<void> {

@@ -22,7 +22,7 @@ import {
   takenBy,
 } from './rules/calibration.ts';
 import type { SubagentRun } from './rules/subagent.ts';
-import { type Figures, type Verdict, VOTE_TARGET, votersFor } from './rules/vote.ts';
+import { type Verdict, VOTE_TARGET, votersFor } from './rules/vote.ts';
 import type { CalibrationConfig } from './settings.ts';
 
 const RUN = rowShape<Execution>({
@@ -201,11 +201,11 @@ export class Votes {
   async note(verdict: Verdict): Promise<void> {
     if (verdict.kind === 'ask') return;
     const how = verdict.kind === 'won' ? verdict.by : 'undecided';
-    const { votes, flagged } = verdict.figures;
+    const { votes, agreed, flagged } = verdict.figures;
     this.#over({ outcome: how, votes, flagged });
     await this.#sums.change(SUMS, (sums = NONE) => ({
-      ...withAnswers(sums, verdict.figures),
-      [how]: sums[how] + 1,
+      ...{ ...sums, [how]: sums[how] + 1, votes: sums.votes + votes },
+      ...{ agreed: sums.agreed + agreed, flagged: sums.flagged + flagged },
     }));
   }
 
@@ -224,13 +224,4 @@ export class Votes {
         t`voters for 99.9 %: ${sure}`,
     ];
   }
-}
-
-function withAnswers(sums: Sums, { votes, agreed, flagged }: Figures): Sums {
-  return {
-    ...sums,
-    votes: sums.votes + votes,
-    agreed: sums.agreed + agreed,
-    flagged: sums.flagged + flagged,
-  };
 }

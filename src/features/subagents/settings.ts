@@ -43,20 +43,20 @@ export type SubagentsConfig = z.infer<typeof subagentsSchema>;
 
 // Configuration of votes on steps, and of limits derived from earlier subagents.
 
-const share = (usual: number, about: string) =>
-  z.number().min(0).max(1).default(usual).describe(about);
+const upTo = (most: number, usual: number, about: string) =>
+  z.number().min(0).max(most).default(usual).describe(about);
+const share = (usual: number, about: string) => upTo(1, usual, about);
 
 export const votingSchema = section({
   gate: flag(false).describe('Ask pilot voters first; if they agree, ask nobody else.'),
   pilotVoters: count(2, 5, USUAL_GATE.voters).describe(
     'Votes of the trial that decides whether more are asked for.',
   ),
-  maxEntropy: z
-    .number()
-    .min(0)
-    .max(3)
-    .default(USUAL_GATE.maxEntropy)
-    .describe('Entropy in bits below which the pilot voters’ answer is accepted.'),
+  maxEntropy: upTo(
+    3,
+    USUAL_GATE.maxEntropy,
+    'Entropy in bits below which the pilot voters’ answer is accepted.',
+  ),
   minMargin: share(
     USUAL_GATE.minMargin,
     t`Lead that the pilot voters’ answer needs, as a share of their votes.`,
@@ -69,12 +69,7 @@ export const votingSchema = section({
   maxAnswerChars: count(20, 100_000, 2000).describe(
     'Longest answer in characters; a longer one is not counted.',
   ),
-  temperature: z
-    .number()
-    .min(0)
-    .max(2)
-    .default(0.7)
-    .describe('Temperature of voters in workflows.'),
+  temperature: upTo(2, 0.7, 'Temperature of voters in workflows.'),
 });
 
 export const calibrationSchema = section({

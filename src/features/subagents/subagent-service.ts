@@ -23,7 +23,6 @@ import {
   endText,
   SUBAGENT_CHANNEL,
   SubagentError,
-  type SubagentParent,
   type SubagentRequest,
   type SubagentRun,
   senderOf,
@@ -228,15 +227,8 @@ export function createSubagentService(deps: SubagentServiceDeps) {
 }
 
 /** True for a part of a series and for a subagent of a subagent, which end with their parent. */
-function isHeardElsewhere({
-  series,
-  parent,
-}: {
-  series?: string;
-  parent: SubagentParent;
-}): boolean {
-  return series !== undefined || parent.chat.channel === SUBAGENT_CHANNEL;
-}
+const isHeardElsewhere = ({ series, parent }: SubagentRun) =>
+  series !== undefined || parent.chat.channel === SUBAGENT_CHANNEL;
 
 // The messages that start subagents and notify parents of their end. Each has a stable id, so that
 // a repetition after a crash is a duplicate.

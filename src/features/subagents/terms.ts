@@ -7,7 +7,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
-import type { ReadFile } from '../../lib/json/json.ts';
+import { defined, type ReadFile } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Advice, SubagentKind } from './rules/calibration.ts';
 import {
@@ -69,10 +69,7 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
       const model = profile?.model ?? (usual === '' ? await modelOf(session) : usual);
       const own: Terms = {
         ...{ readOnly, prompt },
-        ...(name === undefined ? {} : { profile: name }),
-        ...(tools === undefined ? {} : { tools }),
-        ...(model === undefined ? {} : { model }),
-        ...(limits.rounds === undefined ? {} : { rounds: limits.rounds }),
+        ...defined({ profile: name, tools, model, rounds: limits.rounds }),
         tokens: Math.min(limits.tokens ?? tokens, tokens),
         minutes: Math.min(limits.minutes ?? minutes, minutes),
       };

@@ -60,24 +60,32 @@ async function validate(terminal: Terminal): Promise<void> {
 }
 
 async function runs(terminal: Terminal, json: boolean): Promise<void> {
-  const { openWorkflowRuns } = await import('./open-workflows.ts');
-  const found = await withState(terminal, ({ rows }) => openWorkflowRuns(rows, terminal.clock));
-  if (json) return terminal.printJson(found.runs);
-  const sessions = found.lines.flatMap((line) => ('session' in line ? [line.session] : []));
+  const { inspected, workflowLine } = await import('./rules/workflow.ts');
+  const found = await runsOf(terminal);
+  if (json) return terminal.printJson(found.map(inspected));
+  const homes = found.map(({ starter }) => starter.home);
+  const sessions = homes.flatMap((home) => (home.kind === 'chat' ? [home.session] : []));
   const names = await chatNames(terminal, sessions);
-  for (const line of found.lines) {
-    const place = 'session' in line ? chatText(names, line.session) : t`job ${line.job}`;
-    terminal.print(`${printable(line.text)} [${place}]`);
+  for (const run of found) {
+    const { home } = run.starter;
+    const place = home.kind === 'chat' ? chatText(names, home.session) : t`job ${home.job}`;
+    terminal.print(`${printable(workflowLine(run, terminal.clock.now()))} [${place}]`);
   }
-  if (found.lines.length === 0) terminal.note('No runs.');
+  if (found.length === 0) terminal.note('No runs.');
 }
+
+/** Stored runs contain no secrets. */
+const runsOf = (terminal: Terminal) =>
+  withState(terminal, async ({ rows }) => {
+    const { openWorkflowRows } = await import('./workflow-rows.ts');
+    return openWorkflowRows(rows, (text) => text).runs.list();
+  });
 
 /** @throws CommandFailure where there is no such run. */
 async function show(terminal: Terminal, id: string): Promise<void> {
-  const { openWorkflowRuns } = await import('./open-workflows.ts');
-  const found = await withState(terminal, ({ rows }) => openWorkflowRuns(rows, terminal.clock));
-  const run = found.runs.find((each) => each['id'] === id);
+  const { inspected } = await import('./rules/workflow.ts');
+  const run = (await runsOf(terminal)).find((each) => each.id === id);
   if (run === undefined)
     throw new CommandFailure(EXIT.notFound, t`there is no run "${printable(id)}"`);
-  terminal.printJson(run);
+  terminal.printJson(inspected(run));
 }

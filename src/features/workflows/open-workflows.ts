@@ -1,17 +1,12 @@
-// Opens the workflows of a home and their runs for a command beside the gateway. Stored runs
-// contain no secrets.
+// Opens the workflows of a home for a command beside the gateway.
 
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
-import type { OpenRows } from '../../kernel/rows.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { WORKFLOWS_OFF } from './index.ts';
-import { inspected, WorkflowError, type WorkflowRun, workflowLine } from './rules/workflow.ts';
+import { WorkflowError } from './rules/workflow.ts';
 import { definitionLine } from './workflow-people.ts';
-import { openWorkflowRows } from './workflow-rows.ts';
 import { checkTyped, createWorkflowFiles } from './workflow-runs.ts';
 
 export async function openWorkflowFiles(home: Home, workspace: string) {
@@ -36,18 +31,3 @@ export async function checkWorkflowOf(home: Home, { agents }: Config, typed: str
 function workflowFiles(home: Home, workspace: string) {
   return createWorkflowFiles(createGuardedFiles({ forbidden: [home.root] }), () => workspace);
 }
-
-export async function openWorkflowRuns(rows: OpenRows, clock: Clock) {
-  const runs = await openWorkflowRows(rows, (text) => text).runs.list();
-  return {
-    runs: runs.map(inspected),
-    lines: runs.map((run) => ({ text: workflowLine(run, clock.now()), ...placeOf(run) })),
-  };
-}
-
-function placeOf({ starter: { home } }: WorkflowRun): ShownRun {
-  return home.kind === 'chat' ? { session: home.session } : { job: home.job };
-}
-
-/** Where it was started. */
-type ShownRun = { readonly session: SessionKey } | { readonly job: string };

@@ -3,7 +3,6 @@
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import {
   type MarkedAnswer,
@@ -13,19 +12,8 @@ import {
   type ToolContext,
 } from '../../tools/tool.ts';
 import { commissionOf, SUBAGENT_CHANNEL } from '../subagents/index.ts';
-import { WORKFLOW_CHANNEL, WorkflowError, type WorkflowStarter } from './rules/workflow.ts';
-import type { WorkflowService } from './workflow-people.ts';
-
-/** Who asks: a turn of the model, or a command of a person. */
-export type WorkflowAsker = {
-  readonly session: SessionKey;
-  /** The notes folder whose runs are visible; undefined: all runs. */
-  readonly notes: string | undefined;
-  /** The same for a repetition of the same request. */
-  readonly key: string;
-  /** @throws WorkflowError where no run can be started from there */
-  starter(): Omit<WorkflowStarter, 'model'>;
-};
+import { WORKFLOW_CHANNEL, WorkflowError } from './rules/workflow.ts';
+import type { WorkflowAsker, WorkflowService } from './workflow-people.ts';
 
 type Workflows = Pick<WorkflowService, 'list' | 'start' | 'runs' | 'show' | 'cancel'>;
 

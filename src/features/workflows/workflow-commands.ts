@@ -1,17 +1,14 @@
 // The command `/workflow`: starts workflows of the workspace and shows their progress. Everybody
 // sees their own runs; an owner in a private chat sees and ends all.
 
-import type { Rights } from '../../kernel/access/rights.ts';
 import type { Command, CommandOrigin } from '../../kernel/commands/command-access.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import { commissionOf } from '../subagents/index.ts';
+import { type Commission, commissionOf } from '../subagents/index.ts';
 import { namedAs } from './rules/definition.ts';
-import type { WorkflowAsker } from './tool.ts';
-import type { WorkflowService } from './workflow-people.ts';
+import type { WorkflowAsker, WorkflowService } from './workflow-people.ts';
 
 const HINT =
   t`Usage: /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel ` +
@@ -20,11 +17,9 @@ const HINT =
 const MAX_SHOWN_CHARS = 6000;
 
 /** The rights of the sender of a message in its chat, and who they are. */
-type StandingOf = (message: InboundMessage) => Promise<{
-  readonly rights: Rights;
-  readonly isTainted: boolean;
-  readonly person: TurnPerson;
-}>;
+type StandingOf = (
+  message: InboundMessage,
+) => Promise<Pick<Commission, 'rights' | 'isTainted' | 'person'>>;
 
 export function workflowCommand(service: WorkflowService, standingOf: StandingOf): Command['run'] {
   return async (origin, argument) => workflow(await askerOf(origin, standingOf), argument, service);

@@ -11,13 +11,24 @@ import {
   inspected,
   WorkflowError,
   type WorkflowRun,
+  type WorkflowStarter,
   type WorkflowWish,
   workflowLine,
 } from './rules/workflow.ts';
-import type { WorkflowAsker } from './tool.ts';
 import { openRuns, type WorkflowRows } from './workflow-rows.ts';
 import type { WorkflowFiles } from './workflow-runs.ts';
 import { sessionOfHome, type WorkflowRuns } from './workflow-runs.ts';
+
+/** Who asks: a turn of the model, or a command of a person. */
+export type WorkflowAsker = {
+  readonly session: SessionKey;
+  /** The notes folder whose runs are visible; undefined: all runs. */
+  readonly notes: string | undefined;
+  /** The same for a repetition of the same request. */
+  readonly key: string;
+  /** @throws WorkflowError where no run can be started from there */
+  starter(): Omit<WorkflowStarter, 'model'>;
+};
 
 export type WorkflowService = ReturnType<typeof createWorkflowService>;
 

@@ -95,7 +95,7 @@ export class WorkflowRuns {
     const known = await rows.runs.get(id);
     const run = known ?? (await this.#begun(id, wish, maxRunning));
     if (!isOver(run)) {
-      await bus.accept([{ kind: 'queue', message: beginMessage(run, clock.now()) }]);
+      await bus.accept([{ kind: 'queue', message: inOwnChat(run, run.begunBy, clock.now()) }]);
       log.info('workflow started', { run: id, workflow: run.workflow });
     }
     return run;
@@ -237,10 +237,6 @@ export async function checkTyped(files: WorkflowFiles, typed: string): Promise<v
 // id, so that a repetition after a crash is a duplicate.
 
 const beginId = (id: string): MessageId => messageId(`workflow/${id}/begin`);
-
-function beginMessage(run: WorkflowRun, now: number): InboundMessage {
-  return inOwnChat(run, run.begunBy, now);
-}
 
 /** `why`: the message that wakes the run. */
 export function wakeMessage(run: WorkflowRun, why: MessageId, now: number): InboundMessage {

@@ -11,6 +11,7 @@ import {
   type RequestWords,
   shownText,
 } from '../../../kernel/questions/rules/question-text.ts';
+import { defined } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 import { t } from '../../../lib/texts.ts';
 import { createMinuteText } from '../../../lib/time/zone-time.ts';
@@ -191,7 +192,7 @@ export function ended(
   retry: { readonly at: number | undefined; readonly maxFailures: number },
 ): Job {
   const { how, detail, now, message } = run;
-  const last = { at: now, how, run: message, ...(detail === undefined ? {} : { detail }) };
+  const last = { at: now, how, run: message, ...defined({ detail }) };
   const isSettled = how !== 'failed' && job.gate !== undefined;
   const gate = isSettled ? { gate: settledState(job.gate) } : {};
   const over = { ...job, running: undefined, last, ...gate };
@@ -342,17 +343,12 @@ export function asksForSomething(heartbeatFile: string): boolean {
 
 // The question for a new job, as a sentence.
 
-type JobRequest = {
-  readonly text?: string | undefined;
-  readonly kind?: 'ask' | 'say' | 'workflow' | undefined;
-  readonly name?: string | undefined;
-  readonly to?: string | undefined;
-  readonly at?: string | undefined;
-  readonly every?: string | undefined;
-  readonly cron?: string | undefined;
-  readonly time_zone?: string | undefined;
-  readonly when?: string | undefined;
-};
+type JobRequest = ScheduleWish &
+  Pick<JobWish, 'name' | 'to' | 'when'> & {
+    readonly text?: string | undefined;
+    readonly kind?: Job['kind'] | undefined;
+    readonly time_zone?: string | undefined;
+  };
 
 const KINDS = { say: 'reminder', ask: 'job', workflow: t`job that runs a workflow` } as const;
 const DAY_MS = 86_400_000;

@@ -93,12 +93,9 @@ export type WorkflowState = {
   readonly vote?: { readonly number: number; readonly casts: readonly Cast[] };
 };
 
+type Handler<Result> = (state: WorkflowState, step: Step, result: Result) => WorkflowState;
 type Handlers = {
-  readonly [K in StepResult['kind']]: (
-    state: WorkflowState,
-    step: Step,
-    result: Extract<StepResult, { readonly kind: K }>,
-  ) => WorkflowState;
+  readonly [K in StepResult['kind']]: Handler<Extract<StepResult, { readonly kind: K }>>;
 };
 
 const MAX_ERROR_CHARS = 600;
@@ -116,11 +113,7 @@ export function newState(input: JsonObject, isForeign: boolean): WorkflowState {
 
 /** The state after the result of a step. */
 export function updated(state: WorkflowState, step: Step, result: StepResult): WorkflowState {
-  const handle = HANDLERS[result.kind] as (
-    state: WorkflowState,
-    step: Step,
-    result: StepResult,
-  ) => WorkflowState;
+  const handle = HANDLERS[result.kind] as Handler<StepResult>;
   return handle(state, step, result);
 }
 
@@ -156,12 +149,8 @@ const HANDLERS: Handlers = {
   },
 
   undecided(state, step, { error, isForeign }) {
-    const failed = HANDLERS.failed(state, step, {
-      kind: 'failed',
-      error,
-      mayRetry: true,
-      isForeign,
-    });
+    const result = { kind: 'failed', error, mayRetry: true, isForeign } as const;
+    const failed = HANDLERS.failed(state, step, result);
     const record = recordOf(failed, step.id);
     if (record.status === 'again') return failed;
     return withRecord(failed, step.id, { ...record, status: 'undecided' });

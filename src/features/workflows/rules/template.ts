@@ -12,8 +12,6 @@ import { faultText, hasLogic, renderLogic, rootsOfLogic } from './liquid.ts';
 const PART = '[A-Za-z0-9_][A-Za-z0-9_-]*';
 /** Names and numbers separated by dots. */
 export const PATH = new RegExp(`^${PART}(?:\\.${PART})*$`);
-/** Name of a step and of the value it sets. */
-export const STEP_NAME = /^[a-z][a-z0-9_]*$/;
 
 /** Undefined where there is no such value. */
 export function valueAtPath(values: JsonObject, path: string): JsonValue | undefined {

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../kernel/config/json.ts';
 import { RequestError } from '../../../kernel/message/errors.ts';
 import type { MessageId, SessionKey } from '../../../kernel/message/ids.ts';
 import { type ChatRef, workChannel } from '../../../kernel/message/message.ts';
+import { defined } from '../../../lib/json/json.ts';
 import { msgid, ngettext, t } from '../../../lib/texts.ts';
 import type { Commission } from '../../subagents/rules/subagent.ts';
 import type { WorkflowState } from './state.ts';
@@ -94,10 +95,5 @@ export function workflowLine(run: WorkflowRun, now: number): string {
 /** What the starter may see: the run without internal fields. */
 export function inspected(run: WorkflowRun): Readonly<Record<string, unknown>> {
   const { id, workflow, status, startedAt, endedAt, result, state } = run;
-  return {
-    ...{ id, workflow, status, startedAt },
-    ...(endedAt === undefined ? {} : { endedAt }),
-    ...(result === undefined ? {} : { result }),
-    state,
-  };
+  return { id, workflow, status, startedAt, ...defined({ endedAt, result }), state };
 }
