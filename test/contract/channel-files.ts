@@ -1,11 +1,11 @@
 // What every channel that carries files promises about them.
 
-import { expect, test } from 'vitest';
+import { expect, type TestContext, test } from 'vitest';
 import type { Channel } from '../../src/channels/channel.ts';
 import type { AttachmentKind, OutboundAttachment } from '../../src/kernel/message/attachment.ts';
 import { messageId } from '../../src/kernel/message/ids.ts';
 import type { MemoryHost } from '../support/memory-host.ts';
-import { type ChannelRig, sending } from './channel.ts';
+import { type ChannelRig, type StartWith, sending } from './channel.ts';
 import { PNG } from './media.ts';
 
 export type SeenFile = {
@@ -24,16 +24,11 @@ export async function fileOf(
   return { media: id, name: 'file.bin', mimeType, sizeBytes, ...rest };
 }
 
-export function filesContract(startRig: () => Promise<ChannelRig>): void {
-  const started = async (skip: (why: string) => void) => {
-    const rig = await startRig();
-    const { personSeesFiles } = rig;
-    if (rig.channel.attachments === undefined || personSeesFiles === undefined) {
-      await rig[Symbol.asyncDispose]();
-      return skip('this channel carries no files');
-    }
-    return { rig, files: async () => personSeesFiles() };
-  };
+export function filesContract(startWith: StartWith): void {
+  const started = (context: TestContext) =>
+    startWith(context, 'this channel carries no files', ({ channel, personSeesFiles }) =>
+      channel.attachments === undefined ? undefined : personSeesFiles,
+    );
   const answer = (rig: ChannelRig, attachments: readonly OutboundAttachment[], markdown = '') => ({
     id: messageId('contract/files'),
     chat: rig.chat,
@@ -42,9 +37,7 @@ export function filesContract(startRig: () => Promise<ChannelRig>): void {
   });
 
   test('delivers files as they are, with their names and captions', async (context) => {
-    const open = await started((why) => context.skip(why));
-    if (open === undefined) return;
-    await using rig = open.rig;
+    await using rig = await started(context);
     const picture = await fileOf(rig.host, PNG, {
       kind: 'image',
       name: 'dot.png',
@@ -57,7 +50,7 @@ export function filesContract(startRig: () => Promise<ChannelRig>): void {
     const files = sending();
     const receipt = await rig.channel.send(answer(rig, [picture, report], 'Here.'), files);
     expect(receipt.nativeIds).toEqual(files.parts);
-    const [first, second, ...others] = await open.files();
+    const [first, second, ...others] = await rig.can();
     expect(others).toEqual([]);
     expect(first?.caption).toBe('a dot');
     expect(first?.content.equals(PNG)).toBe(true);
@@ -67,38 +60,32 @@ export function filesContract(startRig: () => Promise<ChannelRig>): void {
   });
 
   test('sends no file again that an earlier try delivered', async (context) => {
-    const open = await started((why) => context.skip(why));
-    if (open === undefined) return;
-    await using rig = open.rig;
+    await using rig = await started(context);
     const file = await fileOf(rig.host, Buffer.from('once'), { kind: 'document' });
     const first = sending();
     await rig.channel.send(answer(rig, [file], 'text'), first);
     const again = sending({ attempt: 2, sentParts: first.parts });
     const receipt = await rig.channel.send(answer(rig, [file], 'text'), again);
     expect(receipt.nativeIds).toEqual(first.parts);
-    expect(await open.files()).toHaveLength(1);
+    expect(await rig.can()).toHaveLength(1);
   });
 
   test('delivers a caption that is too long for one beside its file', async (context) => {
-    const open = await started((why) => context.skip(why));
-    if (open === undefined) return;
-    await using rig = open.rig;
+    await using rig = await started(context);
     const { maxCaptionUnits } = limitsOf(rig.channel);
     const length = Math.min(1000, maxCaptionUnits / 4);
     const words = Array.from({ length }, (_, index) => `w${index}`);
     const caption = words.join(' ');
     const file = await fileOf(rig.host, Buffer.from('x'), { kind: 'document', caption });
     await rig.channel.send(answer(rig, [file]), sending());
-    const [seen] = await open.files();
+    const [seen] = await rig.can();
     const all = [seen?.caption ?? '', ...(await rig.personSees())].join(' ');
     expect(all).toContain(words[0]);
     expect(all).toContain(words.at(-1));
   });
 
   test('says for good that a file is gone which the store does not have', async (context) => {
-    const open = await started((why) => context.skip(why));
-    if (open === undefined) return;
-    await using rig = open.rig;
+    await using rig = await started(context);
     const file = await fileOf(rig.host, Buffer.from('x'), { kind: 'document' });
     const gone = { ...file, media: 'f'.repeat(64) as typeof file.media };
     await expect(rig.channel.send(answer(rig, [gone]), sending())).rejects.toMatchObject({

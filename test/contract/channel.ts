@@ -1,7 +1,7 @@
 // What every channel promises, whatever its platform. A channel's own test gives a rig: the channel
 // under way against its simulator, and how a person on that platform writes and what they see.
 
-import { describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import type { Channel } from '../../src/channels/channel.ts';
 import type { SendContext } from '../../src/kernel/bus/bus.ts';
 import { DeliveryError } from '../../src/kernel/message/errors.ts';
@@ -31,16 +31,36 @@ export type ChannelRig = AsyncDisposable & {
   refuseNextSend?(): void;
 };
 
+/** With what a test is about; where that is absent the test is skipped, by the rig of an earlier test where there was one. */
+export type StartWith = <T>(
+  context: TestContext,
+  absent: string,
+  of: (rig: ChannelRig) => T | undefined,
+) => Promise<ChannelRig & { readonly can: T }>;
+
 const LONG_WAIT_MS = 45_000;
 
 export function channelContract(name: string, startRig: () => Promise<ChannelRig>): void {
+  let last: ChannelRig | undefined;
+  const start = async () => {
+    last = await startRig();
+    return last;
+  };
+  const startWith: StartWith = async (context, absent, of) => {
+    if (last !== undefined && of(last) === undefined) return context.skip(absent);
+    const rig = await start();
+    const can = of(rig);
+    if (can !== undefined) return Object.assign(rig, { can });
+    await rig[Symbol.asyncDispose]();
+    return context.skip(absent);
+  };
   describe(`${name} keeps the channel contract`, () => {
-    receiveContract(startRig);
-    sendContract(startRig);
-    editingContract(startRig);
-    choicesContract(startRig);
-    retractingContract(startRig);
-    filesContract(startRig);
+    receiveContract(start);
+    sendContract(start, startWith);
+    editingContract(startWith);
+    choicesContract(startWith);
+    retractingContract(startWith);
+    filesContract(startWith);
   });
 }
 
@@ -82,7 +102,7 @@ function receiveContract(startRig: () => Promise<ChannelRig>) {
   });
 }
 
-function sendContract(startRig: () => Promise<ChannelRig>) {
+function sendContract(startRig: () => Promise<ChannelRig>, startWith: StartWith) {
   test('delivers an answer and records every part as it goes', async () => {
     await using rig = await startRig();
     const context = sending();
@@ -120,24 +140,24 @@ function sendContract(startRig: () => Promise<ChannelRig>) {
   });
 
   test('calls a refusal for good what it is', async (context) => {
-    await using rig = await startRig();
-    if (rig.refuseNextSend === undefined) return context.skip('the rig cannot refuse');
-    rig.refuseNextSend();
+    const absent = 'the rig cannot refuse';
+    await using rig = await startWith(context, absent, (one) => one.refuseNextSend);
+    rig.can();
     const error = await rig.channel.send(outbound(rig.chat, 'x'), sending()).catch((e) => e);
     expect(error).toBeInstanceOf(DeliveryError);
     expect(error).toMatchObject({ certainty: 'not_sent', remedy: { kind: 'never' } });
   });
 }
 
-function editingContract(startRig: () => Promise<ChannelRig>) {
+function editingContract(startWith: StartWith) {
+  const editing = ({ channel }: ChannelRig) => channel.editing;
+
   test('a draft becomes the answer and nothing is left of it', async (context) => {
-    await using rig = await startRig();
-    const { editing } = rig.channel;
-    if (editing === undefined) return context.skip('this channel cannot edit');
+    await using rig = await startWith(context, 'this channel cannot edit', editing);
     const signal = AbortSignal.timeout(LONG_WAIT_MS);
-    const draft = await editing.place(rig.chat, 'The beginning', { signal });
-    await editing.edit(rig.chat, draft, 'The beginning of **an ans', signal);
-    await editing.edit(rig.chat, draft, 'The beginning of **an ans', signal);
+    const draft = await rig.can.place(rig.chat, 'The beginning', { signal });
+    await rig.can.edit(rig.chat, draft, 'The beginning of **an ans', signal);
+    await rig.can.edit(rig.chat, draft, 'The beginning of **an ans', signal);
     const receipt = await rig.channel.send(
       outbound(rig.chat, 'The beginning of **an answer**.'),
       sending({ draft }),
@@ -147,29 +167,27 @@ function editingContract(startRig: () => Promise<ChannelRig>) {
   });
 
   test('a draft placed again under its name is the one that stands there', async (context) => {
-    await using rig = await startRig();
-    const { editing, onUnknown } = rig.channel;
-    if (editing === undefined) return context.skip('this channel cannot edit');
-    if (onUnknown !== 'idempotent') return context.skip('the platform cannot tell');
+    const absent = 'this channel cannot edit, or the platform cannot tell';
+    await using rig = await startWith(context, absent, ({ channel }) =>
+      channel.onUnknown === 'idempotent' ? channel.editing : undefined,
+    );
     const named = { name: 'turn#7', signal: AbortSignal.timeout(LONG_WAIT_MS) };
-    const draft = await editing.place(rig.chat, 'The beginning', named);
-    expect(await editing.place(rig.chat, 'The beginning', named)).toBe(draft);
+    const draft = await rig.can.place(rig.chat, 'The beginning', named);
+    expect(await rig.can.place(rig.chat, 'The beginning', named)).toBe(draft);
     expect(await rig.personSees()).toEqual(['The beginning']);
   });
 
   test('a draft can be taken away', async (context) => {
-    await using rig = await startRig();
-    const { editing } = rig.channel;
-    if (editing === undefined) return context.skip('this channel cannot edit');
+    await using rig = await startWith(context, 'this channel cannot edit', editing);
     const signal = AbortSignal.timeout(LONG_WAIT_MS);
-    const draft = await editing.place(rig.chat, 'Never mind', { signal });
-    await editing.remove(rig.chat, draft, signal);
-    await editing.remove(rig.chat, draft, signal);
+    const draft = await rig.can.place(rig.chat, 'Never mind', { signal });
+    await rig.can.remove(rig.chat, draft, signal);
+    await rig.can.remove(rig.chat, draft, signal);
     expect(await rig.personSees()).toEqual([]);
   });
 }
 
-function choicesContract(startRig: () => Promise<ChannelRig>) {
+function choicesContract(startWith: StartWith) {
   const asked = (rig: ChannelRig): OutboundMessage => ({
     ...outbound(rig.chat, 'May I?'),
     choices: [
@@ -179,8 +197,8 @@ function choicesContract(startRig: () => Promise<ChannelRig>) {
   });
 
   test('a press comes as a message with its token and its label, once', async (context) => {
-    await using rig = await startRig();
-    if (rig.channel.choices === undefined) return context.skip('this channel has no buttons');
+    const absent = 'this channel has no buttons';
+    await using rig = await startWith(context, absent, ({ channel }) => channel.choices);
     await rig.channel.send(asked(rig), sending());
     await rig.personPresses?.('Block');
     const pressed = await rig.host.until(({ entries }) =>
@@ -196,21 +214,22 @@ function choicesContract(startRig: () => Promise<ChannelRig>) {
   });
 
   test('a question that is closed says what came of it, and is closed once', async (context) => {
-    await using rig = await startRig();
-    if (rig.channel.closeChoices === undefined) return context.skip('nothing can be closed here');
+    const absent = 'nothing can be closed here';
+    await using rig = await startWith(context, absent, ({ channel }) => channel.closeChoices);
     const { nativeIds } = await rig.channel.send(asked(rig), sending());
     const [part = nativeId('none')] = nativeIds;
     const signal = AbortSignal.timeout(LONG_WAIT_MS);
     for (let time = 0; time < 2; time += 1) {
-      await rig.channel.closeChoices(rig.chat, part, signal, 'May I?\n\n**Decided:** yes.');
+      await rig.can(rig.chat, part, signal, 'May I?\n\n**Decided:** yes.');
     }
     const seen = (await rig.personSees()).map((text) => text.replace(/\s+/g, ' '));
     expect(seen).toEqual(['May I? Decided: yes.']);
   });
 
   test('where there are no buttons the labels stand in the text, numbered', async (context) => {
-    await using rig = await startRig();
-    if (rig.channel.choices !== undefined) return context.skip('this channel has buttons');
+    await using rig = await startWith(context, 'this channel has buttons', ({ channel }) =>
+      channel.choices === undefined ? 'labels' : undefined,
+    );
     await rig.channel.send(withNumbers(asked(rig)), sending());
     const seen = (await rig.personSees()).join('\n');
     for (const text of ['May I?', '1. Allow once', '2. Block', 'number'])
@@ -218,16 +237,15 @@ function choicesContract(startRig: () => Promise<ChannelRig>) {
   });
 }
 
-function retractingContract(startRig: () => Promise<ChannelRig>) {
+function retractingContract(startWith: StartWith) {
   test('what was sent can be taken away with all its parts, also twice', async (context) => {
-    await using rig = await startRig();
-    const { retracting } = rig.channel;
-    if (retracting === undefined) return context.skip('this channel cannot take anything away');
+    const absent = 'this channel cannot take anything away';
+    await using rig = await startWith(context, absent, ({ channel }) => channel.retracting);
     const words = Array.from({ length: 3000 }, (_, index) => `word${index}`).join(' ');
     const { nativeIds } = await rig.channel.send(outbound(rig.chat, words), sending());
     const signal = AbortSignal.timeout(LONG_WAIT_MS);
-    await retracting.retract(rig.chat, nativeIds, signal);
-    await retracting.retract(rig.chat, nativeIds, signal);
+    await rig.can.retract(rig.chat, nativeIds, signal);
+    await rig.can.retract(rig.chat, nativeIds, signal);
     expect(await rig.personSees()).toEqual([]);
   });
 }
