@@ -1,7 +1,7 @@
 // A headless Chromium for the system tests of the web page.
 
 import { existsSync } from 'node:fs';
-import { type Browser, chromium as engine } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium as engine } from 'playwright-core';
 import { afterAll, beforeAll, describe } from 'vitest';
 
 const EXECUTABLE = '/usr/bin/chromium-headless-shell';
@@ -35,6 +35,13 @@ export function chromium(): Browser {
   if (browser === undefined) throw new Error('there is a browser in describeInChromium only');
   return browser;
 }
+
+/** Sooner than `storageState`, for which Playwright opens a page of its own. */
+export const startLoggedIn = (context: BrowserContext, session: unknown) =>
+  context.addInitScript(
+    // A frame without an origin has no storage.
+    `if (self.origin !== 'null') localStorage.setItem('nanobot.session', ${JSON.stringify(session)})`,
+  );
 
 /** Tests that share a browser; skipped by name where there is none. */
 export function describeInChromium(about: string, tests: () => void): void {

@@ -2,13 +2,13 @@
 // the line, beside a foreign site that notes every request it gets.
 
 import { createServer } from 'node:http';
-import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
 import type { ChannelControl } from '../../src/channels/channel-routes.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { answer, picture, sendContext } from '../channels/local/local-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';
-import { chromium } from './chromium.ts';
+import { chromium, startLoggedIn } from './chromium.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { closed, portOf } from './listening.ts';
 
@@ -62,7 +62,9 @@ export async function openPage(options: PageOptions = {}): Promise<PageRig> {
   await options.prepare?.(http);
   const proxy = await startFaultProxy({ port: http.port });
   const context = await chromium().newContext(options.context);
-  if (token === undefined) await logIn(context, http);
+  const { access } = http;
+  if (token === undefined)
+    await startLoggedIn(context, await access.redeem(access.makeCode().code));
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));
@@ -103,14 +105,6 @@ export async function openPage(options: PageOptions = {}): Promise<PageRig> {
       await http.close();
     },
   };
-}
-
-async function logIn(context: BrowserContext, { access }: HttpRig) {
-  const session = await access.redeem(access.makeCode().code);
-  await context.addInitScript(
-    // A frame without an origin has no storage.
-    `if (self.origin !== 'null') localStorage.setItem('nanobot.session', ${JSON.stringify(session)})`,
-  );
 }
 
 export type ForeignSite = AsyncDisposable & {

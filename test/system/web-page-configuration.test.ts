@@ -10,10 +10,10 @@ import { writeAtomic } from '../../src/lib/files/files.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import {
   consoleWorld,
-  fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   openConsole,
+  openScreens,
   reconnects,
 } from '../support/console-page.ts';
 import { MODEL_KEY } from '../support/telegram-world.ts';
@@ -256,19 +256,20 @@ describeInChromium('the configuration on the web page', () => {
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    const fitsIn = fitsEachScreen.bind(undefined, world().gateway, HASH);
-    await fitsIn('configuration', async (page) => {
-      await page.click('[data-section="channels"] > summary');
-      await page.click('[data-section="channels.telegram"] > summary');
-      await set(page, 'channels.telegram.allowFrom', '700123\n700124');
-    });
-    await fitsIn('configuration-search', async (page) => {
+    await using screens = await openScreens(world().gateway);
+    await screens.fit(HASH, 'configuration-search', async (page) => {
       await search(page, 'disabled');
       await page.waitForSelector(field('tools.disabled'));
       await page.click('summary >> text=History');
       await page.locator('.config-version summary').first().click();
     });
-    await fitsIn('configuration-review', async (page) => {
+    await screens.fit(HASH, 'configuration', async (page) => {
+      await search(page, '');
+      await page.click('[data-section="channels"] > summary');
+      await page.click('[data-section="channels.telegram"] > summary');
+      await set(page, 'channels.telegram.allowFrom', '700123\n700124');
+    });
+    await screens.fit(HASH, 'configuration-review', async (page) => {
       await search(page, 's3');
       await set(page, 'backup.s3.region', `${HOSTILE}${LONG_WORD}`);
       await press(page, 'Review the changes');

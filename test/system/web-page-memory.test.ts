@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { noteFolders } from '../../src/features/memory/rules/views.ts';
 import { skillList } from '../../src/features/skills/rules/views.ts';
 import { describeInChromium } from '../support/chromium.ts';
-import { consoleWorld, fitsEachScreen, HOSTILE, LONG_WORD } from '../support/console-page.ts';
+import { consoleWorld, HOSTILE, LONG_WORD, openScreens } from '../support/console-page.ts';
 import { callTools, echo, say } from '../support/llm-server.ts';
 
 const ADA = 1001;
@@ -186,22 +186,22 @@ describeInChromium('memory and skills on the web page', () => {
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    const fitsIn = fitsEachScreen.bind(undefined, world().gateway);
+    await using screens = await openScreens(world().gateway);
     const note = `#/memory/${encodeURIComponent('memory/MEMORY.md')}`;
-    await fitsIn('#/memory', 'memory-list', async (page) => {
+    await screens.fit('#/memory', 'memory-list', async (page) => {
       await page.waitForSelector('.cards .card');
     });
-    await fitsIn('#/memory', 'memory-erase', async (page) => {
+    await screens.fit('#/memory', 'memory-erase', async (page) => {
       await page.click('summary >> text=Erase something for good');
       await page.fill('[name="words"]', LONG_WORD);
     });
-    await fitsIn('#/memory', 'memory-review', async (page) => {
+    await screens.fit('#/memory', 'memory-review', async (page) => {
       await press(page, 'Add a skill');
       await page.fill('[aria-describedby="where-hint"]', join(skill, 'brew-tea'));
       await press(page, 'Review it');
       await page.waitForSelector('form h3');
     });
-    await fitsIn(note, 'memory-note', async (page) => {
+    await screens.fit(note, 'memory-note', async (page) => {
       await page.fill('textarea.note', LONG_WORD);
       await press(page, 'Review the change');
     });

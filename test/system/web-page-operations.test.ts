@@ -14,10 +14,10 @@ import { runNanobot } from '../cli/run-nanobot.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import {
   consoleWorld,
-  fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   networkIsBack,
+  openScreens,
 } from '../support/console-page.ts';
 import { eventually } from '../support/web-page.ts';
 
@@ -167,25 +167,25 @@ describeInChromium('the operations page', () => {
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
     await api('/api/v1/doctor', {});
-    const fitsAt = fitsEachScreen.bind(undefined, world().gateway);
+    await using screens = await openScreens(world().gateway);
     const newest = { version: '99.0.0', homepage: 'https://example.org/', at: Date.now() };
     writeFileSync(join(world().home.path, 'newest-version.json'), JSON.stringify(newest));
     await nanobot('config', 'set', 'update.check', 'daily');
-    await fitsAt('#/operations', 'operations', async (page) => {
+    await screens.fit('#/operations', 'operations', async (page) => {
       const gateway = card(page, 'Gateway');
       await gateway.getByText('Version 99.0.0 is available.').waitFor();
       await gateway.getByRole('img', { name: 'At most 6 messages waited' }).waitFor();
       await page.waitForSelector('.uplot canvas');
       await page.locator('summary >> text=Fine:').waitFor(SLOW);
     });
-    await fitsAt('#/operations/log', 'operations-log', async (page) => {
+    await screens.fit('#/operations/log', 'operations-log', async (page) => {
       await page
         .locator('.log')
         .getByText(/of 100,0\d\d lines$/)
         .waitFor(SLOW);
       await page.locator('.log-row').last().click();
     });
-    await fitsAt('#/operations/audit', 'operations-audit', async (page) => {
+    await screens.fit('#/operations/audit', 'operations-audit', async (page) => {
       await page.waitForSelector('.log-row');
     });
   });

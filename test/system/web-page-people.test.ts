@@ -8,11 +8,11 @@ import { peopleView } from '../../src/features/people/rules/views.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import {
   consoleWorld,
-  fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   networkIsBack,
   openConsole,
+  openScreens,
 } from '../support/console-page.ts';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
 
@@ -182,15 +182,15 @@ describeInChromium('people on the web page', () => {
     await world().hears(OWNER, /^Seen: .*It was run once/s, before);
     asks(LONG_WORD);
     await expect.poll(async () => (await waiting()).length).toBe(1);
-    const fitsIn = fitsEachScreen.bind(undefined, world().gateway, HASH);
-    await fitsIn('people', async (page) => {
+    await using screens = await openScreens(world().gateway);
+    await screens.fit(HASH, 'people', async (page) => {
       await page.waitForSelector('[data-rule]');
     });
-    await fitsIn('people-let-in', async (page) => {
+    await screens.fit(HASH, 'people-let-in', async (page) => {
       await page.fill('[name="userId"]', LONG_WORD);
       await page.locator('#let-in').scrollIntoViewIfNeeded();
     });
-    await fitsIn('people-one', async (page) => {
+    await screens.fit(HASH, 'people-one', async (page) => {
       await page.locator('[data-person] > summary').first().click();
       await page.locator('[data-person] > summary').first().scrollIntoViewIfNeeded();
     });

@@ -19,6 +19,7 @@ import {
   LONG_WORD,
   networkIsBack,
   openConsole,
+  openScreens,
 } from '../support/console-page.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
@@ -228,14 +229,14 @@ describeInChromium('schedules on the web page', () => {
     });
     const { id } = (await api('/api/v1/schedules')).body.jobs[0];
     await api(`/api/v1/schedules/${id}/disable`, {});
-    const fitsIn = fitsEachScreen.bind(undefined, gateway, '#/schedules');
-    await fitsIn('schedules-list', async (page) => {
+    await using screens = await openScreens(gateway);
+    await screens.fit('#/schedules', 'schedules-list', async (page) => {
       await page.waitForSelector('[data-job]');
       await press(page, 'Other hours on some days', '[aria-label="Quiet hours"]');
       for (const text of await page.locator('.card summary >> text=Text').all()) await text.click();
       await page.locator('[aria-label="Quiet hours"]').scrollIntoViewIfNeeded();
     });
-    await fitsIn('schedules-form', async (page) => {
+    await screens.fit('#/schedules', 'schedules-form', async (page) => {
       await press(page, 'New schedule');
       await page.click('.view form summary');
     });

@@ -10,10 +10,10 @@ import {
 import { describeInChromium } from '../support/chromium.ts';
 import {
   consoleWorld,
-  fitsEachScreen,
   HOSTILE,
   LONG_WORD,
   networkIsBack,
+  openScreens,
 } from '../support/console-page.ts';
 import { eventually } from '../support/web-page.ts';
 
@@ -159,11 +159,11 @@ describeInChromium('the inbox of the web page', () => {
     const heard = world().texts(ADA).length;
     world().telegram.say(ADA, `Please read it ${LONG_WORD}`);
     await world().hears(ADA, /^You said/, heard);
-    const fitsIn = fitsEachScreen.bind(undefined, world().gateway);
-    await fitsIn('#/sessions', 'sessions-list', async (page) => {
+    await using screens = await openScreens(world().gateway);
+    await screens.fit('#/sessions', 'sessions-list', async (page) => {
       await page.waitForSelector('.rows a');
     });
-    await fitsIn(`#/sessions/telegram:${ADA}`, 'sessions-one', async (page) => {
+    await screens.fit(`#/sessions/telegram:${ADA}`, 'sessions-one', async (page) => {
       await page.locator('.tool-call summary').last().click();
       await page.locator('summary >> text=What happened').last().click();
       await page.waitForSelector('.life');
