@@ -1,6 +1,6 @@
 // What channels share that call an API of their platform over HTTP and send an answer in parts.
 
-import { BACKOFF, DeliveryError } from '../kernel/message/errors.ts';
+import { BACKOFF, notSent } from '../kernel/message/errors.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 
@@ -23,10 +23,5 @@ export const REPEAT_MARK = t`(sent again: the first try was not confirmed)\n\n`;
 /** Between two parts of an answer. @throws DeliveryError where the channel ends */
 export async function pauseBetweenParts(ms: number, signal: AbortSignal, clock: Clock) {
   await clock.sleep(ms, signal).catch(() => undefined);
-  if (!signal.aborted) return;
-  throw new DeliveryError(t`stopped between two parts`, {
-    certainty: 'not_sent',
-    remedy: BACKOFF,
-    code: 'channel_stopped',
-  });
+  if (signal.aborted) throw notSent(t`stopped between two parts`, BACKOFF, 'channel_stopped');
 }

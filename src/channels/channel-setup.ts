@@ -9,47 +9,19 @@ import { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { Kernel } from '../kernel/feature.ts';
 import { openStore } from '../kernel/home-state.ts';
 import { openMedia } from '../kernel/media/files.ts';
-import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
+import { BusFullError } from '../kernel/message/errors.ts';
 import { channelScope } from '../kernel/message/ids.ts';
 import { createAfterwork } from '../lib/async.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
-import type { Clock } from '../lib/time/clock.ts';
 import type { Channel, ChannelHost, LoginOptions, LoginStep } from './channel.ts';
-import type { GrantRows } from './email/access-tokens.ts';
-import { type MailProof, proveMailbox } from './email/servers.ts';
-import type { EmailConfig } from './email/settings.ts';
-import { configuredAccount, createAccount } from './index.ts';
 import type { BotInfo, LarkCredentials } from './lark/api.ts';
 
-export type { MailProof, MailProofStep } from './email/servers.ts';
-export { discoverMailbox, proveMailbox } from './email/servers.ts';
+export { checkMailLogins, discoverMailbox, proveMailbox } from './email/servers.ts';
 export type { BotInfo as ProvenLarkBot, LarkCredentials } from './lark/api.ts';
 export { type ProvenBot, pairingLink, proveTelegram, webhookOf } from './telegram/client.ts';
 export { readLinkHealth, reconnectsOfLastDay } from './whatsapp/link-status.ts';
-
-/** Both servers accepted the login; the mail to itself is skipped. */
-class LoginsProven extends Error {
-  override readonly name = 'LoginsProven';
-}
-
-/** Logs in on both mail servers without sending anything. */
-export async function checkMailLogins(
-  config: EmailConfig,
-  signal: AbortSignal,
-  state?: GrantRows,
-): Promise<MailProof> {
-  const onStep = (step: string) => {
-    if (step === 'round trip') throw new LoginsProven();
-  };
-  try {
-    return await proveMailbox(config, signal, { onStep, state });
-  } catch (error) {
-    if (error instanceof LoginsProven) return { kind: 'proven' };
-    throw error;
-  }
-}
 
 /** Checks Lark credentials. The SDK is large, so it is loaded on demand. @throws ChannelError */
 export async function proveLark(
@@ -60,28 +32,17 @@ export async function proveLark(
   return lark.proveLark(credentials, signal);
 }
 
-/**
- * Links the WhatsApp account when no gateway runs; locks the home meanwhile.
- * @throws HomeLockedError, ConfigError, ChannelError
- */
-export function linkWhatsApp(options: LinkOptions, signal: AbortSignal): AsyncIterable<LoginStep> {
-  return linkChannel('whatsapp', options, signal);
-}
-
-// Connects an account in a home without a running gateway: runs only the channel until the login
-// ends. Messages that arrive meanwhile are refused, so that the platform keeps them for the
-// gateway.
-
 type LinkOptions = Pick<Kernel, 'home' | 'env' | 'clock'> & {
   readonly login: LoginOptions;
 };
 
 /**
- * The steps of the login; the last is `done` or `failed` unless the signal aborts first.
+ * Links the WhatsApp account in a home without a running gateway: runs only the channel until the
+ * login ends. Messages that arrive meanwhile are refused, so that the platform keeps them for the
+ * gateway. The last step is `done` or `failed` unless the signal aborts first.
  * @throws HomeLockedError where a gateway runs; ConfigError; what ends the channel's run.
  */
-async function* linkChannel(
-  name: string,
+export async function* linkWhatsApp(
   { home, env, clock, login }: LinkOptions,
   signal: AbortSignal,
 ): AsyncGenerator<LoginStep, void, void> {
@@ -94,9 +55,12 @@ async function* linkChannel(
   const destination = openLogFile({ folder: home.logs, clock, keepDays: () => keepDays, later });
   const log = createLogger({ level, destination, redact: (line) => live.redact(line), later });
   const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
-  const channel = await createChannel(name, live, clock);
+  const { createWhatsAppChannel } = await import('./whatsapp/whatsapp.ts');
+  const current = () => live.config.channels.whatsapp;
+  const allowFrom = () => current().allowFrom;
+  const channel = createWhatsAppChannel(current(), { random: Math.random, allowFrom });
   const media = await openMedia({ live, clock, store, env }, home);
-  const parts = { store, media, clock, log: log.child({ channel: name }) };
+  const parts = { store, media, clock, log: log.child({ channel: channel.name }) };
   const host = hostFor(channel, parts);
   const over = new AbortController();
   // Not `signal`: the channel, which still runs, cleans up an aborted login.
@@ -106,15 +70,6 @@ async function* linkChannel(
     await run.catch(() => undefined);
   });
   yield* loginWhile(run, channel, login, signal);
-}
-
-async function createChannel(name: string, live: LiveConfig, clock: Clock): Promise<Channel> {
-  const account = configuredAccount(name, live.config.channels);
-  if (account === undefined) {
-    throw new NanobotError('channel_unknown', t`unknown channel ${name}`);
-  }
-  const current = () => live.config.channels;
-  return createAccount(account, { clock, random: Math.random, current });
 }
 
 type HostParts = Pick<ChannelHost, 'media' | 'clock' | 'log'> & { readonly store: EmbeddedStore };
@@ -143,16 +98,11 @@ function hostFor(channel: Channel, { store, media, clock, log }: HostParts): Cha
 /** Yields the steps; ends the login when the channel ends first. */
 async function* loginWhile(
   run: Promise<void>,
-  { name, login }: Channel,
+  { login }: Channel,
   options: LoginOptions,
   signal: AbortSignal,
 ): AsyncGenerator<LoginStep, void, void> {
-  if (login === undefined) {
-    throw new NanobotError(
-      'no_login',
-      t`${name} needs no login; it is connected by its configuration`,
-    );
-  }
+  if (login === undefined) return;
   const ended = run.then(() => undefined);
   const steps = login.begin(options, signal)[Symbol.asyncIterator]();
   try {

@@ -337,15 +337,9 @@ describeWithMail('mail trouble against Dovecot and Postfix', () => {
   });
 
   it('proves a mailbox both ways, and names the step that fails', async () => {
-    const steps: string[] = [];
     const signal = AbortSignal.timeout(WAIT_MS);
-    const options = {
-      onStep: (step: string) => void steps.push(step),
-      clock: hastyClock,
-      certificateAuthority: servers.certificate,
-    };
+    const options = { clock: hastyClock, certificateAuthority: servers.certificate };
     expect(await proveMailbox(emailConfig(servers), signal, options)).toEqual({ kind: 'proven' });
-    expect(steps).toEqual(['imap', 'smtp', 'round trip']);
     const wrong = await proveMailbox(emailConfig(servers, { password: 'no' }), signal, options);
     expect(wrong).toMatchObject({
       kind: 'failed',

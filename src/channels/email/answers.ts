@@ -7,7 +7,7 @@ import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { fileNameOf, mediaUnavailable, withoutFiles } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { after, DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
+import { after, DeliveryError, FORBIDDEN, NEVER, notSent } from '../../kernel/message/errors.ts';
 import { type AccountRef, accountPath, nativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { renderPlain } from '../../lib/markup/markup.ts';
@@ -72,7 +72,7 @@ export class Answers {
     if (isEmpty(message)) return { nativeIds: [] };
     const recipient = normalizeAddress(message.chat.chat);
     if (recipient === undefined || recipient !== message.chat.chat) {
-      throw refused(t`recipient is not a plain mail address`, 'mail_recipient');
+      throw notSent(t`recipient is not a plain mail address`, NEVER, 'mail_recipient');
     }
     const now = host.clock.now();
     const known = await register.outgoing(message.id);
@@ -120,11 +120,11 @@ export class Answers {
     const as = isLetter || message.replyTo === undefined ? 'own' : 'answer';
     const claim = await this.#context.limits.claim(message.id, reply, { isLetter, as });
     if (claim.kind === 'wait') {
-      throw notSent(claim.reason, 'mail_limit', after(claim.until - now));
+      throw notSent(claim.reason, after(claim.until - now), 'mail_limit');
     }
     if (claim.kind === 'refuse') {
       host.log.warn('mail refused by a limit', { messageId: message.id, reason: claim.reason });
-      throw notSent(t`limit: ${claim.reason}`, 'mail_limit', FORBIDDEN);
+      throw notSent(t`limit: ${claim.reason}`, FORBIDDEN, 'mail_limit');
     }
     mine.add(claim.reply);
     return claim.reply;
@@ -204,7 +204,7 @@ export class Answers {
 
   #expectLogin(now: number): void {
     if (now >= this.#resumeAt) return;
-    throw notSent(t`SMTP log-in was refused`, SMTP_AUTH_REFUSED, after(this.#resumeAt - now));
+    throw notSent(t`SMTP log-in was refused`, after(this.#resumeAt - now), SMTP_AUTH_REFUSED);
   }
 
   async #note(
@@ -246,12 +246,6 @@ function hashOf({ subject, markdown, attachments = [] }: OutboundMessage): strin
 export const receiptOf = (record: OutgoingRecord): Receipt => ({
   nativeIds: [nativeId(record.messageId)],
 });
-
-function notSent(text: string, code: string, remedy: DeliveryError['remedy']): DeliveryError {
-  return new DeliveryError(text, { certainty: 'not_sent', remedy, code });
-}
-
-const refused = (text: string, code: string) => notSent(text, code, NEVER);
 
 // Composes an answer as bytes. Message-ID, date and boundary are stored in its record before the
 // first try, so that a retry is byte-identical.

@@ -1,6 +1,6 @@
 // Email as a channel: the contract only. The mail libraries are loaded when the channel runs.
 
-import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
+import { BACKOFF, ChannelError, notSent } from '../../kernel/message/errors.ts';
 import {
   type AccountId,
   accountPath,
@@ -78,14 +78,14 @@ export function createEmailChannel(
         session = undefined;
       }
     },
-    selfTest: { run: (nonce, signal) => opened(notSent).selfTest(nonce, signal) },
-    send: async (message, context) => opened(notSent).send(message, context),
+    selfTest: { run: (nonce, signal) => opened(notRunning).selfTest(nonce, signal) },
+    send: async (message, context) => opened(notRunning).send(message, context),
     inbox: {
       find: async (question, signal) => opened(noInbox).inbox.find(question, signal),
       read: async (id, signal) => opened(noInbox).inbox.read(id, signal),
     },
     archive: async (id, signal) => opened(noArchive).archive(id, signal),
-    reconcile: async (message, signal) => opened(notSent).reconcile(message, signal),
+    reconcile: async (message, signal) => opened(notRunning).reconcile(message, signal),
     async admit(message, hasBegun) {
       return (await session?.limits.admit(message, hasBegun)) ?? { kind: 'answer' };
     },
@@ -94,7 +94,7 @@ export function createEmailChannel(
 }
 
 const NOT_RUNNING = t`the email channel is not running`;
-const notSent = () => new DeliveryError(NOT_RUNNING, { certainty: 'not_sent', remedy: BACKOFF });
+const notRunning = () => notSent(NOT_RUNNING, BACKOFF);
 const noFile = () => new AttachmentError('mail_not_running', NOT_RUNNING, { isFinal: false });
 const noInbox = () => new InboxError('the mailbox is not connected at the moment');
 const noArchive = () => new ArchiveError('no_archive', 'the mailbox is not connected');

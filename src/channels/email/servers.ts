@@ -239,8 +239,8 @@ export type MailProof =
     };
 
 type ProveOptions = {
-  /** Called when a step begins. */
-  readonly onStep?: (step: MailProofStep) => void;
+  /** Default: true. */
+  readonly sendsMail?: boolean;
   readonly clock?: Clock;
   readonly certificateAuthority?: string;
   /** Where the tokens of the mailbox are kept. */
@@ -256,18 +256,21 @@ const PASSWORD_REMEDY = t`Check the user name and password; many providers requi
 const TOKEN_REMEDY = t`Check the user name, that IMAP and SMTP are enabled for the mailbox, and that the scope covers both.`;
 const GRANT_REMEDY = t`Log in again (nanobot channels login email), or create a new refresh token; check client id, client secret, token address and scope.`;
 
+/** Logs in on both mail servers without sending anything. */
+export const checkMailLogins = (config: EmailConfig, signal: AbortSignal, state?: GrantRows) =>
+  proveMailbox(config, signal, { state, sendsMail: false });
+
 /** Never rejects for failures of the mail servers; rejects only when the signal aborts. */
 export async function proveMailbox(
   config: EmailConfig,
   signal: AbortSignal,
   options: ProveOptions = {},
 ): Promise<MailProof> {
-  const { clock = systemClock } = options;
+  const { clock = systemClock, sendsMail = true, certificateAuthority, state } = options;
   let step: MailProofStep = 'imap';
   const begin = (next: MailProofStep) => {
     signal.throwIfAborted();
     step = next;
-    options.onStep?.(next);
   };
   try {
     begin('imap');
@@ -276,13 +279,13 @@ export async function proveMailbox(
       import('./smtp.ts'),
       import('./mail-session.ts'),
     ]);
-    const { certificateAuthority, state } = options;
     const account = mailAccountOf(config, { clock, certificateAuthority, state });
     const mailbox = { account, folder: config.mailbox, clock };
     await withConnection(mailbox, signal, async (connection) => {
       await connection.open(config.mailbox);
       begin('smtp');
       await proveSmtp(account, signal);
+      if (!sendsMail) return;
       begin('round trip');
       const messageId = await sendToOurselves(mailbox, proofMail(), signal);
       const arriving = (inner: AbortSignal) => arrivalOf(connection, mailbox, messageId, inner);

@@ -4,7 +4,7 @@
 import { COMMAND_LIST } from '../../features/command-list.ts';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { mayGive } from '../../kernel/commands/command-access.ts';
-import { after, DeliveryError } from '../../kernel/message/errors.ts';
+import { after, DeliveryError, notSent } from '../../kernel/message/errors.ts';
 import { DEFAULT_ACCOUNT, type MessageId, type NativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { fieldsOf, integerOf, parseJson, textOf } from '../../lib/json/json.ts';
@@ -51,8 +51,6 @@ import {
 import { type RunDeps, runPolling } from './poll.ts';
 import { CAPTION_UNITS, sendPosts } from './posts.ts';
 import type { TelegramConfig } from './settings.ts';
-
-export { type ProvenBot, pairingLink, proveTelegram } from './client.ts';
 
 type TelegramDeps = {
   readonly clock: Clock;
@@ -127,7 +125,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     async send(message, context) {
       const restMs = drafts.restMs(moves.address(message.chat));
       if (restMs > 0)
-        throw new DeliveryError(t`Telegram asked to pause this chat`, resting(restMs));
+        throw notSent(t`Telegram asked to pause this chat`, after(restMs), 'telegram_resting');
       const target = replyTarget(message.chat, message.replyTo, context.isLate);
       const receipt = await sendPosts(message, context, target, {
         ...{ api, send, clock, log, moves, shown },
@@ -139,9 +137,6 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     },
   };
 }
-
-const resting = (restMs: number) =>
-  ({ certainty: 'not_sent', remedy: after(restMs), code: 'telegram_resting' }) as const;
 
 async function runChannel(deps: RunDeps, signal: AbortSignal): Promise<void> {
   const { api, bot, host, settings } = deps;

@@ -7,7 +7,7 @@ import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { contentToSend } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import { DeliveryError, NEVER, notSent } from '../../kernel/message/errors.ts';
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -100,7 +100,10 @@ export function createEdits(deps: EditsDeps) {
           await revoke(chat, part, row.jid, signal);
         } else isKept = true;
       }
-      if (isKept) throw tooOld();
+      if (isKept) {
+        const reason = 'WhatsApp can delete only messages of the last two days';
+        throw notSent(reason, NEVER, 'whatsapp_too_old');
+      }
     },
   };
   return {
@@ -143,13 +146,6 @@ export function createEdits(deps: EditsDeps) {
     },
   };
 }
-
-const tooOld = () =>
-  new DeliveryError('WhatsApp can delete only messages of the last two days', {
-    certainty: 'not_sent',
-    remedy: NEVER,
-    code: 'whatsapp_too_old',
-  });
 
 /** No preview: it would be fetched from a URL that may be untrusted content. */
 export const textContent = (text: string) => ({ text, linkPreview: null });

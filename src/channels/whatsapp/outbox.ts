@@ -4,7 +4,7 @@
 
 import type { proto, WAMessageKey } from '@whiskeysockets/baileys';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import { DeliveryError, FORBIDDEN, NEVER, type Remedy } from '../../kernel/message/errors.ts';
+import { FORBIDDEN, NEVER, notSent } from '../../kernel/message/errors.ts';
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import { within } from '../../lib/async.ts';
@@ -158,19 +158,20 @@ async function requireOpenChat(chat: ChatId, deps: OutboxDeps): Promise<OpenChat
   const { people, settings } = deps;
   const jid = await people.addressOf(chat);
   if (jid === undefined)
-    throw refused(t`no person or group has this name`, 'whatsapp_unknown_chat');
+    throw notSent(t`no person or group has this name`, NEVER, 'whatsapp_unknown_chat');
   await requireUnpaused(chat, deps);
   // The owner added the account to its groups.
   const isOwners = isOwn(jid, deps.link) || parseJid(jid).kind === 'group';
   if (isOwners || (await people.hasWritten(chat))) return { jid, isFirstContact: false };
   const remedy = firstContactRemedy(settings);
   if (remedy === undefined) return { jid, isFirstContact: true };
-  throw refused(t`this person never wrote to the account; ${remedy}`, 'whatsapp_first_contact');
+  const reason = t`this person never wrote to the account; ${remedy}`;
+  throw notSent(reason, NEVER, 'whatsapp_first_contact');
 }
 
 async function requireUnpaused(chat: ChatId, { isPaused }: OutboxDeps): Promise<void> {
   const reason = t`the owner of the account is answering in this chat`;
-  if (await isPaused(chat)) throw refused(reason, 'whatsapp_paused', FORBIDDEN);
+  if (await isPaused(chat)) throw notSent(reason, FORBIDDEN, 'whatsapp_paused');
 }
 
 function firstContactRemedy({ firstContact, pacing }: WhatsAppConfig): string | undefined {
@@ -203,9 +204,6 @@ async function askedAgain(
   host.log.warn('whatsapp message requested by another chat', { id: key.id });
   return undefined;
 }
-
-const refused = (message: string, code: string, remedy: Remedy = NEVER) =>
-  new DeliveryError(message, { certainty: 'not_sent', remedy, code });
 
 // The typing notice in the chat while the agent works and before a message that waits, and read
 // receipts. These are optional: a failure changes nothing else.

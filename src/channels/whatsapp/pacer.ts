@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
-import { after, BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
+import { after, BACKOFF, notSent } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { readOnce } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
@@ -124,7 +124,8 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
       const giveUpAt = clock.monotonic() + MAX_WAIT_MS;
       let hasWaited = false;
       for (;;) {
-        if (signal.aborted) throw stopped();
+        if (signal.aborted)
+          throw notSent(t`stopped while waiting for its turn`, BACKOFF, 'whatsapp_stopped');
         const { waitMs, limit } = paceWait(pace, send, limits, timeNow());
         if (waitMs === 0) return take(send);
         if (clock.monotonic() + waitMs > giveUpAt) throw held(waitMs, limit);
@@ -146,19 +147,10 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
   };
 }
 
-const held = (waitMs: number, limit: string) =>
-  new DeliveryError(t`delayed by the pace limit (${limit})`, {
-    certainty: 'not_sent',
-    remedy: after(Math.min(waitMs, MAX_HOLD_MS)),
-    code: 'whatsapp_pace',
-  });
-
-const stopped = () =>
-  new DeliveryError(t`stopped while waiting for its turn`, {
-    certainty: 'not_sent',
-    remedy: BACKOFF,
-    code: 'whatsapp_stopped',
-  });
+function held(waitMs: number, limit: string) {
+  const remedy = after(Math.min(waitMs, MAX_HOLD_MS));
+  return notSent(t`delayed by the pace limit (${limit})`, remedy, 'whatsapp_pace');
+}
 
 // The agent is silent for a while in chats that the owner of the account answers by hand. The rows
 // survive a restart; a chat has one once its owner wrote there.

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { type BinaryNode, proto, type WASocket } from '@whiskeysockets/baileys';
 import { z } from 'zod';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
-import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../kernel/message/errors.ts';
+import { after, BACKOFF, NEVER, notSent, type Remedy } from '../../kernel/message/errors.ts';
 import { type ChatId, chatId } from '../../kernel/message/ids.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
@@ -175,13 +175,10 @@ const REASONS: Readonly<Record<string, string>> = {
   [STALE_DEVICES]: t`the message has no valid recipient`,
 };
 
-export function refusal(code: string): DeliveryError {
+export function refusal(code: string) {
   const reason = REASONS[code] ?? t`error ${code.slice(0, 16)}`;
-  return new DeliveryError(t`WhatsApp refused the message: ${reason}`, {
-    certainty: 'not_sent',
-    remedy: remedyFor(Number(code)),
-    code: 'whatsapp_refused',
-  });
+  const message = t`WhatsApp refused the message: ${reason}`;
+  return notSent(message, remedyFor(Number(code)), 'whatsapp_refused');
 }
 
 /** A retry changes nothing about the 400s; everything else is a failure of the server. */

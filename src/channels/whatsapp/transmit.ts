@@ -13,7 +13,13 @@ import {
   type WASocket,
 } from '@whiskeysockets/baileys';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
-import { BACKOFF, DeliveryError, NEVER, type Remedy } from '../../kernel/message/errors.ts';
+import {
+  BACKOFF,
+  DeliveryError,
+  NEVER,
+  notSent,
+  type Remedy,
+} from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { within } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
@@ -61,8 +67,12 @@ const CLOSED_CODE = 428;
 const OUR_CLOSING = 'whatsapp_closed';
 
 export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDeps) {
+  const opened = (signal: AbortSignal) =>
+    link.open(signal).catch((error) => {
+      throw offline(error);
+    });
   const open = async (signal: AbortSignal) =>
-    link.socket ?? until(OPEN_MS, signal, (inner) => link.open(inner).catch(offline), OFFLINE);
+    link.socket ?? until(OPEN_MS, signal, opened, offline);
 
   return {
     /** Resolves when there is a connection to send on. @throws DeliveryError not_sent */
@@ -77,11 +87,11 @@ export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDe
       if (before?.state === 'taken') return;
       const socket = await open(signal);
       const prepare = (devices: 'known' | 'fresh') =>
-        until(PREPARE_MS, signal, () => requireRecipients(socket, jid, devices), UNPREPARED);
+        until(PREPARE_MS, signal, () => requireRecipients(socket, jid, devices), unprepared);
       await prepare('known');
       const message =
         before?.message ??
-        (await until(UPLOAD_MS, signal, () => messageOf(stanza.content, socket), NOT_UPLOADED));
+        (await until(UPLOAD_MS, signal, () => messageOf(stanza.content, socket), notUploaded));
       if (before?.jid !== jid || rows.length > 0) {
         const at = before?.at ?? clock.now();
         await sent.store(id, { chat, jid, at, state: 'sending', message }, rows);
@@ -112,13 +122,13 @@ export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDe
     });
     const left = relayed.then(() => 'left' as const);
     const either = () => Promise.race([left, expected.answer]).catch(translate);
-    const first = await until(PREPARE_MS, signal, either, UNSURE);
+    const first = await until(PREPARE_MS, signal, either, unsure);
     if (first !== 'left' && first.kind === 'lost') {
-      await until(LAST_WORD_MS, signal, () => left.catch(translate), UNSURE);
+      await until(LAST_WORD_MS, signal, () => left.catch(translate), unsure);
     }
     const ack =
-      first === 'left' ? await until(ACK_MS, signal, () => expected.answer, UNACKED) : first;
-    if (ack.kind === 'lost') throw failure(UNSURE);
+      first === 'left' ? await until(ACK_MS, signal, () => expected.answer, unacked) : first;
+    if (ack.kind === 'lost') throw unsure();
     return ack.kind === 'refused' ? ack.code : undefined;
   }
 
@@ -126,16 +136,16 @@ export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDe
     ms: number,
     signal: AbortSignal,
     work: (signal: AbortSignal) => Promise<T>,
-    late: Failure,
+    late: () => DeliveryError,
   ): Promise<T> {
-    return within({ clock, ms, signal }, work, () => failure(late));
+    return within({ clock, ms, signal }, work, late);
   }
 }
 
 /** As the library creates it: with the secret that every message carries; a file is uploaded. */
 function messageOf(content: AnyMessageContent, socket: WASocket): Promise<proto.IMessage> {
   return generateWAMessageContent(content, { upload: socket.waUploadToServer }).catch((cause) => {
-    throw failure(NOT_UPLOADED, cause);
+    throw notUploaded(cause);
   });
 }
 
@@ -145,41 +155,27 @@ function attributesOf(content: AnyMessageContent): Record<string, string> {
   return 'delete' in content ? { edit: '7' } : {};
 }
 
-type Failure = {
-  readonly message: string;
-  readonly certainty: DeliveryError['certainty'];
-  readonly code: string;
-};
+const stays = (code: string, message: string) => (cause?: unknown) =>
+  notSent(message, BACKOFF, code, cause);
+const mayBeSent = (message: string) => (cause?: unknown) =>
+  new DeliveryError(message, {
+    ...{ certainty: 'unknown', remedy: BACKOFF, code: 'whatsapp_unacked', cause },
+  });
 
-const notSent = (message: string, code: string): Failure => ({
-  ...{ message, code },
-  certainty: 'not_sent',
-});
-const unknown = (message: string): Failure => ({
-  ...{ message, code: 'whatsapp_unacked' },
-  certainty: 'unknown',
-});
-
-const OFFLINE = notSent(t`there is no connection to WhatsApp`, 'whatsapp_offline');
-const UNPREPARED = notSent(
-  t`WhatsApp did not say in time which devices get the message`,
+const offline = stays('whatsapp_offline', t`there is no connection to WhatsApp`);
+const unprepared = stays(
   'whatsapp_no_recipient',
+  t`WhatsApp did not say in time which devices get the message`,
 );
-const NOT_UPLOADED = notSent(
-  t`the message could not be built, or its file not uploaded in time`,
+const notUploaded = stays(
   'whatsapp_not_uploaded',
+  t`the message could not be built, or its file not uploaded in time`,
 );
-const NOT_LEFT = notSent(t`the message could not be handed to the connection`, 'whatsapp_offline');
-const UNSURE = unknown(t`the message was being sent when the connection or the time for it ended`);
-const UNACKED = unknown(t`WhatsApp did not confirm the message in time`);
-
-function failure({ message, certainty, code }: Failure, cause?: unknown): DeliveryError {
-  return new DeliveryError(message, { certainty, remedy: BACKOFF, code, cause });
-}
-
-const offline = (error: unknown) => {
-  throw failure(OFFLINE, error);
-};
+const notLeft = stays('whatsapp_offline', t`the message could not be handed to the connection`);
+const unsure = mayBeSent(
+  t`the message was being sent when the connection or the time for it ended`,
+);
+const unacked = mayBeSent(t`WhatsApp did not confirm the message in time`);
 
 /** Distinguishes errors before the bytes are written from errors while they are. */
 function translate(error: unknown): never {
@@ -189,7 +185,7 @@ function translate(error: unknown): never {
   // A closed websocket rejects queries with its bare close code; a missing session means that no
   // message was made.
   const isEarlier = typeof error === 'number' || status === 500;
-  throw failure(isClosed || isEarlier ? NOT_LEFT : UNSURE, error);
+  throw isClosed || isEarlier ? notLeft(error) : unsure(error);
 }
 
 // Whether anybody would get a message, checked before it is sent: the library silently encrypts for
@@ -252,9 +248,4 @@ async function asked(socket: DeviceSource, jid: string): Promise<boolean | undef
 const codeOf = (error: unknown): unknown => Reflect.get(Object(error), 'data');
 
 const nobody = (message: string, remedy: Remedy, cause?: unknown) =>
-  new DeliveryError(message, {
-    certainty: 'not_sent',
-    remedy,
-    code: 'whatsapp_no_recipient',
-    cause,
-  });
+  notSent(message, remedy, 'whatsapp_no_recipient', cause);

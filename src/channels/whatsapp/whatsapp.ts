@@ -11,7 +11,7 @@ import {
   type WASocket,
 } from '@whiskeysockets/baileys';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
+import { BACKOFF, ChannelError, notSent } from '../../kernel/message/errors.ts';
 import { DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { t } from '../../lib/texts.ts';
 import { aborted, orAborted } from '../../lib/time/clock.ts';
@@ -69,11 +69,7 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
 
   function outbox(): Outbox {
     if (session !== undefined) return session.outbox;
-    throw new DeliveryError(t`the WhatsApp channel is not running`, {
-      certainty: 'not_sent',
-      remedy: BACKOFF,
-      code: 'whatsapp_stopped',
-    });
+    throw notSent(t`the WhatsApp channel is not running`, BACKOFF, 'whatsapp_stopped');
   }
 
   const reactions: Reactions = {

@@ -19,7 +19,7 @@ import {
   type OutboundAttachment,
 } from '../message/attachment.ts';
 import type { SetAside } from '../message/delivery.ts';
-import { DeliveryError, NEVER } from '../message/errors.ts';
+import { BACKOFF, DeliveryError, NEVER, notSent } from '../message/errors.ts';
 import {
   type AccountName,
   ALERT,
@@ -172,17 +172,11 @@ export async function contentToSend(
 /** @throws DeliveryError, to be tried again */
 export function mediaUnavailable(cause: unknown): never {
   if (!(cause instanceof MediaError)) throw cause;
-  throw new DeliveryError(t`the storage of files cannot be reached`, {
-    ...{ certainty: 'not_sent', remedy: { kind: 'backoff' }, code: cause.code, cause },
-  });
+  throw notSent(t`the storage of files cannot be reached`, BACKOFF, cause.code, cause);
 }
 
 export const mediaGone = () =>
-  new DeliveryError(t`a file of the answer is no longer stored`, {
-    certainty: 'not_sent',
-    remedy: NEVER,
-    code: 'media_gone',
-  });
+  notSent(t`a file of the answer is no longer stored`, NEVER, 'media_gone');
 
 // Removes the buttons from closed questions, however they were closed. The task is on disk until it
 // is done, so that a kill leaves no button permanently; a press of a remaining one is answered as

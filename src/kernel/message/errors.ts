@@ -67,7 +67,7 @@ export class DeliveryError extends NanobotError {
     options: {
       readonly certainty: 'not_sent' | 'unknown';
       readonly remedy: Remedy;
-      readonly code?: string;
+      readonly code?: string | undefined;
       readonly cause?: unknown;
     },
   ) {
@@ -76,6 +76,9 @@ export class DeliveryError extends NanobotError {
     this.remedy = options.remedy;
   }
 }
+
+export const notSent = (message: string, remedy: Remedy, code?: string, cause?: unknown) =>
+  new DeliveryError(message, { certainty: 'not_sent', remedy, code, cause });
 
 /** The bus is full: nothing was stored, so the platform must not be acknowledged. */
 export class BusFullError extends NanobotError {

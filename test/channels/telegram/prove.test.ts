@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  createTelegramChannel,
-  pairingLink,
-  proveTelegram,
-} from '../../../src/channels/telegram/telegram.ts';
+import { pairingLink, proveTelegram } from '../../../src/channels/telegram/client.ts';
+import { createTelegramChannel } from '../../../src/channels/telegram/telegram.ts';
 import { configSchema } from '../../../src/kernel/config/config.ts';
 import { systemClock } from '../../../src/lib/time/clock.ts';
 import { startBotApi } from '../../support/bot-api.ts';
