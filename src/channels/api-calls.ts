@@ -11,7 +11,7 @@ export type CallFailure<Detail = object> =
       readonly kind: 'refused';
       readonly code: number;
       readonly description: string;
-      readonly retryAfterMs?: number;
+      readonly retryAfterMs?: number | undefined;
     } & Detail)
   /** The request was never written: name not found, connection refused, TLS failed. */
   | { readonly kind: 'not_reached'; readonly reason: string }

@@ -32,8 +32,8 @@ type ChannelLimits = {
 export type ChannelStatus =
   | { readonly kind: 'starting' }
   /** `activeAt`: epoch milliseconds of the last completed poll, IDLE or ping. */
-  | { readonly kind: 'running'; readonly activeAt: number; readonly account?: string }
-  | { readonly kind: 'degraded'; readonly reason: string; readonly retryAt?: number }
+  | { readonly kind: 'running'; readonly activeAt: number; readonly account?: string | undefined }
+  | { readonly kind: 'degraded'; readonly reason: string; readonly retryAt?: number | undefined }
   /** Another process of the gateway runs the account. */
   | { readonly kind: 'elsewhere' }
   /** Stays down until a person acts; `remedy` says how. */

@@ -144,7 +144,7 @@ export function blankMessage(
     sender: {
       kind: 'person',
       id: userId(address),
-      ...(name === '' ? {} : { name }),
+      name: name === '' ? undefined : name,
       verified: sender?.level ?? 'unverified',
     },
     addressing: 'direct',

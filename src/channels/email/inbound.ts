@@ -295,8 +295,8 @@ async function admitted(mail: SentMail): Promise<InboundEntry> {
       chat: { ...message.chat, thread: threadId(thread) },
       subject: parent.subject,
       text,
-      ...(attachments.length === 0 ? {} : { attachments }),
-      ...(quoted === undefined ? {} : { quoted: { text: quoted } }),
+      attachments: attachments.length === 0 ? undefined : attachments,
+      quoted: quoted === undefined ? undefined : { text: quoted },
     },
   };
 }

@@ -97,8 +97,7 @@ export class MailboxWatch {
   #reportActive(): void {
     const { host, account } = this.#context;
     const [own] = account.own;
-    const named = own === undefined ? {} : { account: own };
-    host.report({ kind: 'running', activeAt: host.clock.now(), ...named });
+    host.report({ kind: 'running', activeAt: host.clock.now(), account: own });
   }
 
   /** `isCareful`: reads each mail separately. */

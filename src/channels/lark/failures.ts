@@ -162,6 +162,6 @@ function refused(response: Readonly<Record<string, unknown>>, status: number): L
     code: numberOf(at(body, 'code')) ?? status,
     status,
     description: textOf(at(body, 'msg')) ?? `HTTP ${status}`,
-    ...(seconds === undefined || seconds <= 0 ? {} : { retryAfterMs: seconds * 1000 }),
+    retryAfterMs: seconds && seconds > 0 ? seconds * 1000 : undefined,
   });
 }

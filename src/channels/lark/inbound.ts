@@ -10,7 +10,7 @@ import type { InboundMessage, PersonSender } from '../../kernel/message/message.
 import { emojiOf } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
-import { entryOf, OURSELVES, personSender, quoted, reactionTo } from '../inbound-message.ts';
+import { entryOf, OURSELVES, personSender } from '../inbound-message.ts';
 import { LarkCallError } from './failures.ts';
 import {
   at,
@@ -65,7 +65,7 @@ export async function toEntry(
     ...place,
     addressing: addressingOf(place, mentions.isOurs, reply.isOurs),
     text: `${content?.isShared === true ? SHARED_NOTE : ''}${mentions.named(content?.text ?? '')}`,
-    ...(attachments.length === 0 ? {} : { attachments }),
+    attachments: attachments.length === 0 ? undefined : attachments,
     ...reply.fields,
     sentAt: sentAt(message, context.receivedAt),
     receivedAt: context.receivedAt,
@@ -140,12 +140,12 @@ async function placeNamed(
     throw new LarkCallError({ kind: 'unanswered', reason });
   }
   const ref = chatRef(chat, thread);
-  return info.isGroup ? { chat: ref, group: groupOf(chat, info.title) } : { chat: ref };
+  return { chat: ref, group: info.isGroup ? groupOf(chat, info.title) : undefined };
 }
 
-const groupOf = (chat: string, title: string | undefined): NonNullable<Place['group']> => ({
+const groupOf = (chat: string, title: string | undefined): Place['group'] => ({
   ids: [chatId(chat)],
-  ...(title === undefined ? {} : { title }),
+  title,
 });
 
 function addressingOf(
@@ -171,10 +171,9 @@ async function replyOf(message: Fields, chat: string, context: InboundContext) {
   const isOurs = isFromUs(original, context.appId);
   const text = saidIn(original, parent, context.botId, isOurs);
   const author = isOurs ? OURSELVES : await authorOf(original, context.directory);
-  return {
-    isOurs,
-    fields: { ...quoted(text, author, isOurs ? nativeId(parent) : undefined), replyTo },
-  };
+  const sentAs = isOurs ? nativeId(parent) : undefined;
+  const quoted = text === undefined ? undefined : { text, author, sentAs };
+  return { isOurs, fields: { quoted, replyTo } };
 }
 
 /** Whether a message as the API returns it was sent by this app. */
@@ -304,7 +303,7 @@ export async function toReaction(
     ...place,
     addressing: place.group === undefined ? 'direct' : 'reply',
     text: '',
-    reaction: reactionTo(id, isTakenBack ? undefined : emoji),
+    reaction: { to: nativeId(id), emoji: isTakenBack ? undefined : emoji },
     sentAt: receivedAt,
     receivedAt,
   };

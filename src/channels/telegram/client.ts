@@ -2,7 +2,6 @@
 // test of a token for setup. A failed request knows whether it can have arrived. The token is part
 // of every URL, so no error contains a URL.
 
-import { randomUUID } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { ApiMethods, Opts } from 'grammy/types';
@@ -102,10 +101,10 @@ export function createBotLink(options: LineOptions) {
       files: readonly FormFile[],
       signal: AbortSignal,
     ): Promise<unknown> {
-      const boundary = randomUUID();
+      const form = formOf(fields, files);
       const { result } = await line.post(method, {
-        body: formBody(fields, files, boundary),
-        contentType: `multipart/form-data; boundary=${boundary}`,
+        contentType: form.headers.get('content-type') ?? '',
+        body: Buffer.from(await form.arrayBuffer()),
         deadlineMs: UPLOAD_DEADLINE_MS,
         signal,
       });
@@ -119,28 +118,20 @@ function deadlineOf(payload: object): number {
   return isPoll ? Number(payload.timeout) * 1000 + POLL_GRACE_MS : CALL_DEADLINE_MS;
 }
 
-/** RFC 7578; a value that is not a text is JSON, as the Bot API requires. */
-function formBody(
-  fields: Readonly<Record<string, unknown>>,
-  files: readonly FormFile[],
-  boundary: string,
-): Buffer {
-  const pieces: Uint8Array[] = [];
-  const add = (disposition: string, type: string, content: Uint8Array) => {
-    const head = `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n${type}\r\n`;
-    pieces.push(Buffer.from(head), content, Buffer.from('\r\n'));
-  };
+/** A value that is not a text is JSON, as the Bot API requires. */
+function formOf(fields: Readonly<Record<string, unknown>>, files: readonly FormFile[]): Response {
+  const form = new FormData();
   for (const [name, value] of Object.entries(fields)) {
-    if (value === undefined) continue;
-    const text = typeof value === 'string' ? value : JSON.stringify(value);
-    add(`name="${name}"`, '', Buffer.from(text));
+    if (value !== undefined)
+      form.set(name, typeof value === 'string' ? value : JSON.stringify(value));
   }
-  for (const { field, name, mimeType, content } of files) {
-    const fileName = name.replace(/[\p{C}"\\/]/gu, '_');
-    add(t`name="${field}"; filename="${fileName}"`, `content-type: ${mimeType}\r\n`, content);
+  for (const { field, name, mimeType: type, content } of files) {
+    form.set(
+      field,
+      new File([content as Uint8Array<ArrayBuffer>], name.replace(/[\p{C}"\\/]/gu, '_'), { type }),
+    );
   }
-  pieces.push(Buffer.from(`--${boundary}--\r\n`));
-  return Buffer.concat(pieces);
+  return new Response(form);
 }
 
 // The connection to a Bot API server: requests that know whether they can have arrived, kept alive,
@@ -337,24 +328,11 @@ function parseAnswer(method: string, { status, text }: RawAnswer) {
   if (answer.ok === true && 'result' in answer) return answer as { ok: true; result: never };
   const code = 'error_code' in answer ? Number(answer.error_code) : status;
   const description = 'description' in answer ? String(answer.description) : t`no reason given`;
-  const retryAfterMs = retryAfterOf(answer);
-  const migratedTo = integerOf(parameterOf(answer, 'migrate_to_chat_id'));
-  throw new BotCallError(method, {
-    kind: 'refused',
-    code,
-    description,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(migratedTo === undefined ? {} : { migratedTo }),
-  });
-}
-
-function retryAfterOf(answer: object): number | undefined {
-  const seconds = Number(parameterOf(answer, 'retry_after'));
-  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
-}
-
-function parameterOf(answer: object, name: string): unknown {
-  return fieldsOf(fieldsOf(answer)?.['parameters'])?.[name];
+  const parameters = fieldsOf(fieldsOf(answer)?.['parameters']);
+  const seconds = Number(parameters?.['retry_after']);
+  const retryAfterMs = Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
+  const migratedTo = integerOf(parameters?.['migrate_to_chat_id']);
+  throw new BotCallError(method, { kind: 'refused', code, description, retryAfterMs, migratedTo });
 }
 
 // For setup: whether a token works, which bot it belongs to, and how its owner gets in.
@@ -427,7 +405,7 @@ export function pairingLink(username: string, code: string): string {
 // token is part of it.
 
 /** `migratedTo`: the group's current id. */
-export type BotCallFailure = CallFailure<{ readonly migratedTo?: number }>;
+export type BotCallFailure = CallFailure<{ readonly migratedTo?: number | undefined }>;
 
 export class BotCallError extends NanobotError {
   override readonly name = 'BotCallError';

@@ -170,17 +170,14 @@ function largestOf(sizes: readonly unknown[]): unknown {
 }
 
 function attachment(kind: AttachmentKind, file: Fields): readonly [Attachment] {
-  const name = textOf(file['file_name']) ?? textOf(file['emoji']);
-  const mimeType = textOf(file['mime_type']);
   const sizeBytes = integerOf(file['file_size']);
   const seconds = integerOf(file['duration']);
   return [
     {
-      kind,
-      ...(name === undefined ? {} : { name }),
-      ...(mimeType === undefined ? {} : { mimeType }),
-      ...(sizeBytes === undefined ? {} : { sizeBytes }),
-      ...(seconds === undefined ? {} : { durationMs: seconds * 1000 }),
+      ...{ kind, sizeBytes },
+      name: textOf(file['file_name']) ?? textOf(file['emoji']),
+      mimeType: textOf(file['mime_type']),
+      durationMs: seconds && seconds * 1000,
       content: fileContentOf(textOf(file['file_id']), sizeBytes),
     },
   ];

@@ -6,7 +6,7 @@ import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { chatId, nativeId, threadId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/json.ts';
-import { entryOf, OURSELVES, quoted, reactionTo, saidIn } from '../inbound-message.ts';
+import { entryOf, OURSELVES, saidIn } from '../inbound-message.ts';
 import {
   addressingOf,
   answeredBy,
@@ -89,8 +89,8 @@ function parseMessage(
     sender: isOnBehalf ? senderChatOf(fields, context) : senderOf(from),
     ...placeOf(fields, chat, chatNumber, context),
     text: text ?? '',
-    ...(edit !== undefined ? { amends: { id: original, kind: 'edited' } } : {}),
-    ...(attachments.length === 0 ? {} : { attachments }),
+    amends: edit === undefined ? undefined : { id: original, kind: 'edited' },
+    attachments: attachments.length === 0 ? undefined : attachments,
     ...replyOf(fields, chatNumber, context),
     sentAt: (integerOf(fields['date']) ?? context.receivedAt / 1000) * 1000,
     receivedAt: context.receivedAt,
@@ -134,7 +134,7 @@ function parseReaction(
     ...place,
     addressing: place.group === undefined ? place.addressing : 'reply',
     text: '',
-    reaction: reactionTo(String(message), emoji),
+    reaction: { to: nativeId(String(message)), emoji },
     sentAt: context.receivedAt,
     receivedAt: context.receivedAt,
   };
@@ -157,17 +157,14 @@ function placeOf(
   }
   const [name, ...others] = context.namesOf(chatNumber);
   const ids = others.map((id) => chatId(String(id)));
-  const title = textOf(chat['title']);
   const thread =
     fields['is_topic_message'] === true ? integerOf(fields['message_thread_id']) : undefined;
+  const chatName = chatId(String(name));
+  const topic = thread === undefined ? undefined : threadId(String(thread));
   return {
-    chat: {
-      ...ref,
-      chat: chatId(String(name)),
-      ...(thread === undefined ? {} : { thread: threadId(String(thread)) }),
-    },
+    chat: { ...ref, chat: chatName, thread: topic },
     addressing: addressingOf(fields, context),
-    group: { ids: [chatId(String(name)), ...ids], ...(title === undefined ? {} : { title }) },
+    group: { ids: [chatName, ...ids], title: textOf(chat['title']) },
   };
 }
 
@@ -187,12 +184,14 @@ function replyOf(
   const number = integerOf(original?.['message_id']);
   const chosen = textOf(fieldsOf(fields['quote'])?.['text']);
   const said = original && saidIn(contentOf(original), attachmentsOf(original));
+  const text = chosen ?? said;
   const author = fieldsOf(original?.['from']);
   const isOurs = author !== undefined && integerOf(author['id']) === context.botId;
-  const name = isOurs ? OURSELVES : author === undefined ? undefined : nameOf(author);
+  const name = isOurs ? OURSELVES : author && nameOf(author);
+  const sentAs = isOurs ? nativeId(String(number)) : undefined;
   return {
-    ...quoted(chosen ?? said, name, isOurs ? nativeId(String(number)) : undefined),
-    ...(number === undefined ? {} : { replyTo: inboundId(context, chatNumber, number) }),
+    quoted: text === undefined ? undefined : { text, author: name, sentAs },
+    replyTo: number === undefined ? undefined : inboundId(context, chatNumber, number),
   };
 }
 

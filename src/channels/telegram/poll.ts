@@ -139,11 +139,8 @@ class PollLoop {
   #reportRunning() {
     const { host, username } = this.#deps;
     const name = username();
-    host.report({
-      kind: 'running',
-      activeAt: host.clock.now(),
-      ...(name === undefined ? {} : { account: `@${name}` }),
-    });
+    const account = name && `@${name}`;
+    host.report({ kind: 'running', activeAt: host.clock.now(), account });
   }
 
   /** Before the long poll under way ends. A failure is the run's to report. */

@@ -274,9 +274,8 @@ class DurableLocalChannel implements Channel, LocalChannel {
       sender: { kind: 'person', id: OWNER, verified: 'verified' },
       addressing: 'direct',
       text,
-      ...(press === undefined ? {} : { press }),
-      ...(files === undefined ? {} : { attachments: files.map(attachmentOf) }),
-      ...(amends === undefined ? {} : { amends }),
+      ...{ press, amends },
+      attachments: files?.map(attachmentOf),
       sentAt: at,
       receivedAt: at,
     };

@@ -62,7 +62,7 @@ export function readWhatsApp(message: proto.IMessage) {
     /** It replaces the text of an earlier message. */
     isEdit,
     /** It is part of an album, which comes as several messages. */
-    isOfAlbum: albumOf(message) === undefined ? undefined : true,
+    isOfAlbum: albumOf(message) === undefined ? undefined : (true as const),
     quoted: quoteOf(context),
     /** The people it mentions. */
     mentioned: mentioned.length === 0 ? undefined : mentioned,
@@ -231,11 +231,11 @@ function reactionIn({ reactionMessage }: proto.IMessage): WhatsAppSign | undefin
 export type MessageKey = {
   readonly remoteJid: string;
   /** The chat's other address (phone number for a LID and the reverse), if the server sent it. */
-  readonly remoteJidAlt?: string;
+  readonly remoteJidAlt?: string | undefined;
   readonly fromMe: boolean;
   readonly id: string;
-  readonly participant?: string;
-  readonly participantAlt?: string;
+  readonly participant?: string | undefined;
+  readonly participantAlt?: string | undefined;
 };
 
 export type Envelope = {
@@ -287,12 +287,9 @@ function keyOf(stanza: BinaryNode, own: OwnIds): MessageKey | undefined {
     // For messages of the owner Baileys takes the owner's other address for the chat's.
     const alt = fromMe ? recipientAlt(stanza) : key.remoteJidAlt;
     return {
-      remoteJid,
-      ...(alt ? { remoteJidAlt: alt } : {}),
-      fromMe,
-      id,
-      ...(participant ? { participant } : {}),
-      ...(participantAlt ? { participantAlt } : {}),
+      ...{ remoteJid, remoteJidAlt: alt || undefined, fromMe, id },
+      participant: participant || undefined,
+      participantAlt: participantAlt || undefined,
     };
   } catch {
     return undefined;
@@ -413,13 +410,9 @@ function contentOf(info: Uint8Array): Content | undefined {
     const { key, message, messageTimestamp, pushName } = proto.WebMessageInfo.decode(info);
     if (!key?.id || !key.remoteJid || !message) return undefined;
     const seconds = toNumber(messageTimestamp);
+    const { remoteJid, id, participant } = key;
     const envelope: Envelope = {
-      key: {
-        remoteJid: key.remoteJid,
-        fromMe: key.fromMe === true,
-        id: key.id,
-        ...(key.participant ? { participant: key.participant } : {}),
-      },
+      key: { remoteJid, fromMe: key.fromMe === true, id, participant: participant || undefined },
       sentAt: seconds > 0 ? seconds * 1000 : undefined,
       pushName: pushName ?? undefined,
     };

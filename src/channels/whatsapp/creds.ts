@@ -24,7 +24,7 @@ type Generation = {
   readonly number: number;
   readonly text: string;
   /** When it opened a connection, epoch milliseconds. */
-  readonly openedAt?: number;
+  readonly openedAt?: number | undefined;
 };
 
 export function credsOf(generation: Generation): AuthenticationCreds {
@@ -103,8 +103,8 @@ function parseRow(key: string, value: string): Generation | undefined {
     const text = sealed.slice(end + 1);
     const creds = JSON.parse(text);
     if (typeof creds.registrationId !== 'number' || creds.noiseKey === undefined) return undefined;
-    const opened = typeof openedAt === 'number' ? { openedAt } : {};
-    return { number: numberOf(key), text, ...opened };
+    const opened = typeof openedAt === 'number' ? openedAt : undefined;
+    return { number: numberOf(key), text, openedAt: opened };
   } catch {
     return undefined;
   }
@@ -168,8 +168,8 @@ export type LinkedAccount = {
   /** International number, digits. */
   readonly number: string;
   /** Digits, without a device. */
-  readonly lid?: string;
-  readonly name?: string;
+  readonly lid?: string | undefined;
+  readonly name?: string | undefined;
 };
 
 /** Baileys' placeholder for an unknown account name. */
@@ -183,13 +183,9 @@ export function isLinked(creds: AuthenticationCreds): boolean {
 export function linkedAccountOf(creds: AuthenticationCreds): LinkedAccount | undefined {
   const number = isLinked(creds) ? jidDecode(creds.me?.id)?.user : undefined;
   if (number === undefined) return undefined;
-  const lid = jidDecode(creds.me?.lid)?.user;
   const name = creds.me?.name;
-  return {
-    number,
-    ...(lid === undefined ? {} : { lid }),
-    ...(name === undefined || name === NO_NAME ? {} : { name }),
-  };
+  const lid = jidDecode(creds.me?.lid)?.user;
+  return { number, lid, name: name === NO_NAME ? undefined : name };
 }
 
 export function isOwnAddress(address: PersonJid, own: LinkedAccount | undefined): boolean {

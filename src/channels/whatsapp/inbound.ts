@@ -13,7 +13,7 @@ import {
 } from '../../kernel/message/ids.ts';
 import type { GroupRef, InboundMessage } from '../../kernel/message/message.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { entryOf, OURSELVES, personSender, quoted, reactionTo } from '../inbound-message.ts';
+import { entryOf, OURSELVES, personSender } from '../inbound-message.ts';
 import type { WhatsAppReading, WhatsAppSign } from './content.ts';
 import { isOwnAddress, type LinkedAccount, ownIds } from './creds.ts';
 import type { LedgerRow } from './ledger.ts';
@@ -124,15 +124,16 @@ export function entryOfRow(
 ): InboundEntry {
   const { row, reading, sign } = read;
   const { own } = circumstances;
-  const text = reading?.text ?? '';
+  const { text = '', attachments: files } = reading ?? {};
   const message: InboundMessage = {
     id: whatsappMessageId(speaker.chatThen, row.key.id, speaker.authorThen),
     chat: { channel: WHATSAPP, account: DEFAULT_ACCOUNT, chat: speaker.chat },
     sender: personSender(speaker.id, nameOf(row), speaker.alsoKnownAs),
     addressing: addressingOf(read, speaker, circumstances),
-    ...(speaker.group === undefined ? {} : { group: speaker.group }),
+    group: speaker.group,
     text: speaker.group === undefined ? text : withoutOwnName(text, own),
-    ...filesOf(read),
+    attachments: files && filesOfMessage(files, row.key),
+    mayContinue: files && reading?.isOfAlbum,
     ...quoteOf(read, speaker, circumstances),
     ...signFields(sign, speaker),
     sentAt: row.sentAt,
@@ -166,15 +167,6 @@ function gateOf(
   if (reading === undefined && sign === undefined) return 'nothing to read';
   if (reading?.isEdit && sign === undefined) return 'edited';
   return row.sentAt <= ownerUntil ? 'the owner answers here' : undefined;
-}
-
-function filesOf({
-  row,
-  reading,
-}: ReadMessage): Pick<InboundMessage, 'attachments' | 'mayContinue'> {
-  if (reading?.attachments === undefined) return {};
-  const attachments = filesOfMessage(reading.attachments, row.key);
-  return { attachments, ...(reading.isOfAlbum === true ? { mayContinue: true } : {}) };
 }
 
 /**
@@ -211,7 +203,7 @@ function signFields(
   { chatThen, authorThen }: Speaker,
 ): Pick<InboundMessage, 'amends' | 'reaction'> {
   if (sign === undefined) return {};
-  if (sign.kind === 'reacted') return { reaction: reactionTo(sign.id, sign.emoji) };
+  if (sign.kind === 'reacted') return { reaction: { to: nativeId(sign.id), emoji: sign.emoji } };
   return { amends: { id: whatsappMessageId(chatThen, sign.id, authorThen), kind: sign.kind } };
 }
 
@@ -229,9 +221,11 @@ function quoteOf(
   const name = isQuoteOurs ? OURSELVES : isByThem ? nameOf(row) : undefined;
   const quotedAuthor = isQuoteOurs || speaker.id === SELF ? SELF : speaker.authorThen;
   const isKnown = isQuoteOurs || isByThem || speaker.id === SELF;
+  const { text } = quote;
+  const sentAs = isQuoteOurs ? nativeId(quote.id) : undefined;
   return {
-    ...quoted(quote.text, name, isQuoteOurs ? nativeId(quote.id) : undefined),
-    ...(isKnown ? { replyTo: whatsappMessageId(speaker.chatThen, quote.id, quotedAuthor) } : {}),
+    quoted: text === undefined ? undefined : { text, author: name, sentAs },
+    replyTo: isKnown ? whatsappMessageId(speaker.chatThen, quote.id, quotedAuthor) : undefined,
   };
 }
 

@@ -121,7 +121,7 @@ export class LinkStatus {
   }
 
   degraded(reason: string, retryAt?: number): void {
-    this.#report({ kind: 'degraded', reason, ...(retryAt === undefined ? {} : { retryAt }) });
+    this.#report({ kind: 'degraded', reason, retryAt });
   }
 
   /** Nothing is linked; the reason survives a restart. */
@@ -177,8 +177,7 @@ export class LinkStatus {
   #running(): void {
     const number = this.#vault.account?.number;
     const activeAt = this.#host.clock.now();
-    const name = number === undefined ? {} : { account: `+${number}` };
-    this.#report({ kind: 'running', activeAt, ...name });
+    this.#report({ kind: 'running', activeAt, account: number && `+${number}` });
     this.#activeAt = activeAt;
   }
 

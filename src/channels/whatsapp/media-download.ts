@@ -176,7 +176,8 @@ export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaA
     open.ev.on('messages.media-update', onUpdate);
     const late = clock.timer(DEADLINE_MS, () => answered.resolve(undefined));
     try {
-      await open.sendNode(encryptMediaRetryRequest(message, mediaKey, me));
+      const key = { ...message, participant: message.participant ?? null };
+      await open.sendNode(encryptMediaRetryRequest(key, mediaKey, me));
       return await answered.promise;
     } catch (error) {
       log.info('file not requested from the whatsapp phone', { error });

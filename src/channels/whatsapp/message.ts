@@ -29,7 +29,7 @@ type WhatsAppMessageRef = {
   readonly remoteJid: string;
   readonly id: string;
   readonly fromMe: boolean;
-  readonly participant?: string;
+  readonly participant?: string | undefined;
 };
 
 type Kind = { readonly kind: AttachmentKind; readonly type: WhatsAppMediaType };
@@ -67,7 +67,7 @@ export function filesOfMessage(
   attachments: readonly Attachment[],
   { remoteJid, id, fromMe, participant }: WhatsAppMessageRef,
 ): readonly Attachment[] {
-  const message = { remoteJid, id, fromMe, ...(participant === undefined ? {} : { participant }) };
+  const message = { remoteJid, id, fromMe, participant };
   return attachments.map((one) => {
     if (one.content.kind !== 'remote') return one;
     const ref: WhatsAppMediaRef = { ...JSON.parse(one.content.ref), message };
@@ -81,10 +81,10 @@ function attachment(file: FileMessage, kind: AttachmentKind, type: WhatsAppMedia
   const seconds = Number(file.seconds ?? 0);
   return {
     kind,
-    ...(name ? { name: name.toWellFormed() } : {}),
-    ...(file.mimetype ? { mimeType: file.mimetype.toWellFormed() } : {}),
-    ...(sizeBytes > 0 && Number.isSafeInteger(sizeBytes) ? { sizeBytes } : {}),
-    ...(seconds > 0 ? { durationMs: seconds * 1000 } : {}),
+    name: name ? name.toWellFormed() : undefined,
+    mimeType: file.mimetype ? file.mimetype.toWellFormed() : undefined,
+    sizeBytes: sizeBytes > 0 && Number.isSafeInteger(sizeBytes) ? sizeBytes : undefined,
+    durationMs: seconds > 0 ? seconds * 1000 : undefined,
     content: contentOf(file, type),
   };
 }

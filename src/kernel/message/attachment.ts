@@ -35,11 +35,11 @@ export type Spoken =
 export type Attachment = {
   readonly kind: AttachmentKind;
   /** The sender's name for it: shown, never trusted, never a path. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** From the platform; the real type is detected from the content. */
-  readonly mimeType?: string;
-  readonly sizeBytes?: number;
-  readonly durationMs?: number;
+  readonly mimeType?: string | undefined;
+  readonly sizeBytes?: number | undefined;
+  readonly durationMs?: number | undefined;
   readonly content: AttachmentContent;
   /** Of audio. */
   readonly spoken?: Spoken;
@@ -95,7 +95,7 @@ export function attachmentLines(attachments: readonly Attachment[] = []): readon
 /** The text, preceded by the lines of its attachments. */
 export function textWithAttachments(message: {
   readonly text: string;
-  readonly attachments?: readonly Attachment[];
+  readonly attachments?: readonly Attachment[] | undefined;
 }): string {
   const lines = attachmentLines(message.attachments);
   return lines.length === 0

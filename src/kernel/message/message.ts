@@ -45,7 +45,7 @@ export function authorOf(sender: Sender): string {
 /** The place of a conversation. */
 export type ChatRef = AccountRef & {
   readonly chat: ChatId;
-  readonly thread?: ThreadId;
+  readonly thread?: ThreadId | undefined;
 };
 
 /**
@@ -58,10 +58,10 @@ export type PersonSender = {
   readonly kind: 'person';
   readonly id: UserId;
   /** Display name: shown, never trusted. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   readonly verified: Verification;
   /** Further ids of the same person, as certain as `id`: letting one in lets in all. */
-  readonly alsoKnownAs?: readonly UserId[];
+  readonly alsoKnownAs?: readonly UserId[] | undefined;
 };
 
 export type SystemSender = {
@@ -94,10 +94,10 @@ export type SystemSender = {
 export type Sender = PersonSender | SystemSender;
 
 export type Quote = {
-  readonly author?: string;
+  readonly author?: string | undefined;
   readonly text: string;
   /** The platform says that the agent sent it, under this id. */
-  readonly sentAs?: NativeId;
+  readonly sentAs?: NativeId | undefined;
 };
 
 /** The group of a message. */
@@ -105,7 +105,7 @@ export type GroupRef = {
   /** All ids the group has or had: one on the list is enough. The first is that of the chat. */
   readonly ids: readonly [ChatId, ...ChatId[]];
   /** Shown, never trusted. */
-  readonly title?: string;
+  readonly title?: string | undefined;
 };
 
 /** A message in a group that was not addressed to the agent. */
@@ -131,7 +131,7 @@ export type Amendment = {
 };
 
 /** A person's reaction to a message of the agent; without an emoji they removed it. */
-export type Reaction = { readonly to: NativeId; readonly emoji?: string };
+export type Reaction = { readonly to: NativeId; readonly emoji?: string | undefined };
 
 export type InboundMessage = {
   /** `channel:account:native`; the dedupe key. */
@@ -143,27 +143,27 @@ export type InboundMessage = {
   /** How the agent was addressed; `ambient` is talk among others. */
   readonly addressing: 'direct' | 'mention' | 'reply' | 'ambient';
   /** Set if it was not said in a private chat. */
-  readonly group?: GroupRef;
+  readonly group?: GroupRef | undefined;
   /** Earlier talk of others in the group, oldest first. */
   readonly heard?: readonly HeardLine[];
   /** The sender's subject, if the channel has subjects. */
-  readonly subject?: string;
+  readonly subject?: string | undefined;
   readonly text: string;
-  readonly attachments?: readonly Attachment[];
+  readonly attachments?: readonly Attachment[] | undefined;
   /** More of it is likely to follow, e.g. the rest of an album. */
-  readonly mayContinue?: true;
-  readonly quoted?: Quote;
-  readonly replyTo?: MessageId;
+  readonly mayContinue?: true | undefined;
+  readonly quoted?: Quote | undefined;
+  readonly replyTo?: MessageId | undefined;
   /** The token of the choice that the person pressed; the text is its label then. */
-  readonly press?: string;
-  readonly amends?: Amendment;
+  readonly press?: string | undefined;
+  readonly amends?: Amendment | undefined;
   /**
    * It is answered again: the turn whose answer is replaced. A turn that the person did not ask for,
    * because they changed the message, may only answer. Never stored.
    */
   readonly redoes?: { readonly turn: TurnId; readonly isAsked: boolean };
   /** The text is empty then. */
-  readonly reaction?: Reaction;
+  readonly reaction?: Reaction | undefined;
   /** The text is sent to the chat unchanged, with these files: no answer is expected. */
   readonly announces?: { readonly attachments: readonly OutboundAttachment[] };
   /** A note for the model with the message, e.g. which question it answers. Never stored. */

@@ -7,7 +7,7 @@ import { t } from '../../lib/texts.ts';
 
 type UntrustedText = {
   /** Untrusted content as well. */
-  readonly author?: string;
+  readonly author?: string | undefined;
   readonly text: string;
 };
 

@@ -73,12 +73,11 @@ function attachment(
   key: string,
   content: Fields,
 ): Attachment {
-  const name = textOf(content['file_name']);
   const durationMs = numberOf(content['duration']);
   return {
     kind,
-    ...(name === undefined ? {} : { name }),
-    ...(durationMs === undefined || durationMs < 0 ? {} : { durationMs }),
+    name: textOf(content['file_name']),
+    durationMs: durationMs !== undefined && durationMs >= 0 ? durationMs : undefined,
     content: isId(key)
       ? { kind: 'remote', ref: fileRef(message, key, kind) }
       : { kind: 'unread', reason: 'Lark does not say where it is' },
@@ -271,7 +270,7 @@ export function chatRef(chat: string, thread: string | undefined): ChatRef {
     channel: LARK,
     account: DEFAULT_ACCOUNT,
     chat: chatId(chat),
-    ...(thread === undefined ? {} : { thread: threadId(thread) }),
+    thread: thread === undefined ? undefined : threadId(thread),
   };
 }
 
