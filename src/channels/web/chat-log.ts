@@ -16,7 +16,7 @@ import {
 import type { LiveUpdate } from '../../kernel/message/message.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createChange } from '../../lib/async.ts';
-import { parseJson } from '../../lib/json/json.ts';
+import { storedJson } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import {
@@ -95,16 +95,19 @@ export class ChatLog {
   /** Messages that an earlier process had on their way to the bus. */
   async intents(): Promise<readonly Intent[]> {
     const rows = await this.#state.list(INTENTS);
-    const intents = rows.flatMap(({ value }) => parsed(intentSchema, value));
+    const intents = rows.flatMap(({ value }) => storedJson(intentSchema, value) ?? []);
     return intents.toSorted((one, other) => one.at - other.at);
   }
 
   /** Undefined if it was never said here, or was removed. */
   async find(chat: string, id: MessageId): Promise<NumberedSaid | undefined> {
     const known = await this.#state.get(idKey(chat, id));
-    const value = known && (await this.#state.get(saidKey(chat, Number(known))));
-    const [said] = value === undefined ? [] : parsed(saidSchema, value);
-    return said === undefined ? undefined : { ...said, seq: Number(known) };
+    const said = known === undefined ? undefined : await this.#said(chat, Number(known));
+    return said && { ...said, seq: Number(known) };
+  }
+
+  async #said(chat: string, seq: number): Promise<Said | undefined> {
+    return storedJson(saidSchema, await this.#state.get(saidKey(chat, seq)));
   }
 
   /** @throws LocalNameError for anything but what a person typed here. */
@@ -182,9 +185,8 @@ export class ChatLog {
 
   /** Removes a message for readers from now on; its row stays empty. */
   async takeAway(chat: string, seq: number, at: number): Promise<boolean> {
-    const value = await this.#state.get(saidKey(chat, seq));
-    const [said] = value === undefined ? [] : parsed(saidSchema, value);
-    if (said === undefined || said.from !== 'agent') return false;
+    const said = await this.#said(chat, seq);
+    if (said?.from !== 'agent') return false;
     const { id } = said;
     await this.append(chat, { id: goneId(id), from: 'agent', text: '', takesAway: id, at });
     await this.#state.delete(saidKey(chat, seq));
@@ -193,9 +195,8 @@ export class ChatLog {
 
   /** A newer answer takes the place of this one, which stays. */
   async markReplaced(chat: string, seq: number, at: number): Promise<void> {
-    const value = await this.#state.get(saidKey(chat, seq));
-    const [said] = value === undefined ? [] : parsed(saidSchema, value);
-    if (said === undefined || said.from !== 'agent') return;
+    const said = await this.#said(chat, seq);
+    if (said?.from !== 'agent') return;
     const { id } = said;
     await this.append(chat, { id: replacedId(id), from: 'agent', text: '', replaced: id, at });
   }
@@ -205,9 +206,8 @@ export class ChatLog {
    * message was removed.
    */
   async closeChoices(chat: string, seq: number, at: number, now = ''): Promise<boolean> {
-    const value = await this.#state.get(saidKey(chat, seq));
-    const [said] = value === undefined ? [] : parsed(saidSchema, value);
-    if (said === undefined || said.from !== 'agent') return false;
+    const said = await this.#said(chat, seq);
+    if (said?.from !== 'agent') return false;
     if (said.choices === undefined && (now === '' || now === said.text)) return true;
     const { choices: _spent, ...rest } = said;
     const { id, text } = rest;
@@ -221,14 +221,13 @@ export class ChatLog {
   async read(chat: string, afterSeq: number, limit: number): Promise<LogPage> {
     const prefix = saidPrefix(chat);
     const rows = await this.#state.list(prefix, { after: saidKey(chat, afterSeq), limit });
-    const numbered = rows.map(({ key, value }) => ({
-      seq: Number(key.slice(prefix.length)),
-      value,
-    }));
-    const said = numbered.flatMap(({ seq, value }) =>
-      parsed(saidSchema, value).map((one) => ({ ...one, seq })),
-    );
-    return { said, through: numbered.at(-1)?.seq ?? afterSeq };
+    const seqOf = (key: string) => Number(key.slice(prefix.length));
+    const said = rows.flatMap(({ key, value }) => {
+      const one = storedJson(saidSchema, value);
+      return one === undefined ? [] : [{ ...one, seq: seqOf(key) }];
+    });
+    const last = rows.at(-1);
+    return { said, through: last === undefined ? afterSeq : seqOf(last.key) };
   }
 
   async chats(limit: number, which: 'open' | 'archived' = 'open'): Promise<readonly LocalChat[]> {
@@ -261,16 +260,17 @@ export class ChatLog {
     return true;
   }
 
-  async #head(chat: string): Promise<Head | undefined> {
-    const value = await this.#state.get(headKey(chat));
-    return value === undefined ? undefined : parsed(headSchema, value)[0];
+  #head(chat: string): Promise<Head | undefined> {
+    return storedHead(this.#state, chat);
   }
 }
 
+const storedHead = async (state: KeyValueStore, chat: string) =>
+  storedJson(headSchema, await state.get(headKey(chat)));
+
 /** The title of a chat of a page or terminal; undefined for other chats. */
 export async function chatTitle(state: KeyValueStore, chat: string): Promise<string | undefined> {
-  const value = await state.get(headKey(chat));
-  return value === undefined ? undefined : parsed(headSchema, value)[0]?.title;
+  return (await storedHead(state, chat))?.title;
 }
 
 /** @throws LocalNameError for a name that is not safe in a key. */
@@ -360,12 +360,6 @@ const headSchema = z.object({
 });
 export type Head = z.infer<typeof headSchema>;
 
-/** One value or none, for flatMap. */
-export function parsed<T>(schema: z.ZodType<T>, text: string): readonly T[] {
-  const result = schema.safeParse(parseJson(text));
-  return result.success ? [result.data] : [];
-}
-
 // Erases from the log of a local channel the messages that contain certain words.
 
 /** Erases in one chat; returns how many messages. Its title is erased too if it contains them. */
@@ -374,15 +368,14 @@ export async function forgetSaid(
   chat: string,
   holds: Holds,
 ): Promise<number> {
-  const rows = await state.list(`said/${chat}/`);
+  const rows = await state.list(saidPrefix(chat));
   const gone = rows.filter(({ value }) => holds(value)).map(({ key }) => key);
-  const head = await state.get(`chat/${chat}`);
+  const key = headKey(chat);
+  const head = await state.get(key);
   const isTold = head !== undefined && holds(head);
   await state.setMany([
     ...gone.map((key) => ({ key, value: undefined })),
-    ...(isTold
-      ? [{ key: `chat/${chat}`, value: JSON.stringify({ ...JSON.parse(head), title: '…' }) }]
-      : []),
+    ...(isTold ? [{ key, value: JSON.stringify({ ...JSON.parse(head), title: ELLIPSIS }) }] : []),
   ]);
   return gone.length;
 }

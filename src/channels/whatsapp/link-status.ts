@@ -4,10 +4,10 @@
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { storedJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost, ChannelStatus } from '../channel.ts';
 import type { EndedConnection } from './connection.ts';
-import { storedJson } from './rows.ts';
 import { LINK_REMEDY } from './rules/endings.ts';
 import type { Vault } from './vault.ts';
 
@@ -50,7 +50,7 @@ type StatusDeps = {
 export async function readLinkHealth(
   state: Pick<KeyValueStore, 'get'>,
 ): Promise<LinkHealth | undefined> {
-  return storedJson(healthSchema, (await state.get(HEALTH_KEY)) ?? '');
+  return storedJson(healthSchema, await state.get(HEALTH_KEY));
 }
 
 /** New connections within 24 hours before `now` (epoch milliseconds), to the hour. */

@@ -7,11 +7,11 @@ import { z } from 'zod';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { type ChatId, chatId, userId } from '../../kernel/message/ids.ts';
 import { createLanes, inTime, RecentMap } from '../../lib/async.ts';
+import { storedJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import { isOwnAddress, type LinkedAccount } from './creds.ts';
-import { storedJson } from './rows.ts';
 import {
   addressOf,
   chatOfMessage,

@@ -3,10 +3,8 @@
 // damaged row means.
 
 import { hash } from 'node:crypto';
-import type { z } from 'zod';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
-import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 
 /** Bounds how long the first of a batch waits for the last. */
@@ -124,11 +122,6 @@ export class UnitQueue {
 function notSaved(cause: unknown): ChannelError {
   const problem = t`The WhatsApp keys could not be saved.`;
   return new ChannelError(NOT_SAVED, problem, { remedy: BACKOFF, cause });
-}
-
-/** The value of a JSON row; undefined if it is damaged, which the caller reports. */
-export function storedJson<T>(schema: z.ZodType<T>, text: string): T | undefined {
-  return schema.safeParse(parseJson(text)).data;
 }
 
 /**

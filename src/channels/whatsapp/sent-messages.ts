@@ -8,9 +8,9 @@ import { z } from 'zod';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { after, BACKOFF, NEVER, notSent, type Remedy } from '../../kernel/message/errors.ts';
 import { type ChatId, chatId } from '../../kernel/message/ids.ts';
+import { storedJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
-import { storedJson } from './rows.ts';
 
 export type SentMessage = {
   readonly chat: ChatId;

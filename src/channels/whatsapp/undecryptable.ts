@@ -5,10 +5,10 @@
 import { type BaileysEventEmitter, proto, type WAMessage } from '@whiskeysockets/baileys';
 import { z } from 'zod';
 import { RecentMap } from '../../lib/async.ts';
+import { storedJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { nameOf } from './inbound.ts';
-import { storedJson } from './rows.ts';
 import { idOfPerson, isPerson, parseJid } from './rules/jid.ts';
 
 export type Undecryptable = ReturnType<typeof createUndecryptable>;

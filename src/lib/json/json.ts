@@ -119,6 +119,10 @@ export const objects = z.array(object);
 export const kind = z.looseObject({ kind: z.string() });
 export const place = z.looseObject({ channel: z.string(), account: z.string(), chat: z.string() });
 
+/** The value as the schema makes it; undefined if there is none, or it is damaged. */
+export const storedJson = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined =>
+  json === undefined ? undefined : schema.safeParse(parseJson(json)).data;
+
 /** Undefined if there is none, or it is damaged or of another form. */
 export function jsonRow<T>(json: string | undefined, shape: RowShape<T>): T | undefined {
   if (json === undefined) return undefined;
