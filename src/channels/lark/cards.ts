@@ -13,6 +13,7 @@ import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { buttonRows } from '../api-calls.ts';
 import type { LarkApi } from './api.ts';
 import { isGone, isNotThere, LarkCallError, toDeliveryError } from './failures.ts';
 import { at, isId } from './rules/content.ts';
@@ -93,15 +94,13 @@ function receiverKind(id: string): 'open_id' | 'union_id' | 'chat_id' {
 
 /** As shown; the data sent for it stays below the 30 KB of a card (im-v1/message/create). */
 export const TEXT_UNITS = 4000;
-/** If all labels together are longer, the buttons stand below each other. */
-const ROW_CHARS = 32;
 const SUMMARY_CHARS = 80;
 
 export type Card = {
   readonly runs: readonly Run[];
   readonly choices?: readonly Choice[];
   /** Its thread: a press does not contain it. */
-  readonly thread?: string;
+  readonly thread?: string | undefined;
 };
 
 /** `isPlain`: without markup, if Lark refuses it. */
@@ -114,22 +113,20 @@ export function cardJson({ runs, choices = [], thread }: Card, isPlain = false):
     schema: '2.0',
     // Only a card that is the same for everybody can be changed later.
     config: { update_multi: true, summary: { content: summary } },
-    body: { elements: [text, ...buttonRows(choices, thread)] },
+    body: { elements: [text, ...buttonsOf(choices, thread)] },
   });
 }
 
-function buttonRows(choices: readonly Choice[], thread: string | undefined): readonly unknown[] {
-  const buttons = choices.map(({ label, token }) => ({
+function buttonsOf(choices: readonly Choice[], thread: string | undefined): readonly unknown[] {
+  const rows = buttonRows(choices, ({ label, token }) => ({
     tag: 'button',
     text: { tag: 'plain_text', content: label },
-    behaviors: [
-      { type: 'callback', value: { token, label, ...(thread === undefined ? {} : { thread }) } },
-    ],
+    behaviors: [{ type: 'callback', value: { token, label, thread } }],
   }));
-  const isShort = choices.map(({ label }) => label).join('').length <= ROW_CHARS;
-  if (!isShort || buttons.length < 2) return buttons;
-  const columns = buttons.map((button) => ({ tag: 'column', width: 'auto', elements: [button] }));
-  return [{ tag: 'column_set', flex_mode: 'flow', columns }];
+  return rows.flatMap((row): readonly unknown[] => {
+    const columns = row.map((button) => ({ tag: 'column', width: 'auto', elements: [button] }));
+    return row.length < 2 ? row : [{ tag: 'column_set', flex_mode: 'flow', columns }];
+  });
 }
 
 // Cards with active buttons. To remove the buttons Lark requires the whole card again, so it is

@@ -11,6 +11,7 @@ import { emojiOf } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import { entryOf, OURSELVES, personSender } from '../inbound-message.ts';
+import { CHOICE_TOKEN } from '../local-channel.ts';
 import { LarkCallError } from './failures.ts';
 import {
   at,
@@ -246,8 +247,6 @@ function keyAt(text: string, names: ReadonlyMap<string, string>): string | undef
 // Events about another message: a button below a message of the agent was pressed, it got a
 // reaction, or a person recalled a message. Each is converted to what the bus stores, or undefined.
 
-const TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
-
 /** open.feishu.cn/document/uAjLw4CM/ukzMukzMukzM/feishu-cards/card-callback-communication */
 export async function toPress(
   event: unknown,
@@ -258,7 +257,7 @@ export async function toPress(
   const card = textOf(at(event, 'context', 'open_message_id'));
   const chat = textOf(at(event, 'context', 'open_chat_id'));
   const eventId = textOf(at(event, 'event_id'));
-  if (token === undefined || !TOKEN.test(token)) return undefined;
+  if (token === undefined || !CHOICE_TOKEN.test(token)) return undefined;
   if (!isId(card) || !isId(chat) || !isId(eventId)) return undefined;
   const thread = textOf(at(value, 'thread'));
   const [sender, place] = await Promise.all([

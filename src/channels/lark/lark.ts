@@ -6,15 +6,10 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import { listOf, textOf } from '../../lib/json/json.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Channel, ChannelHost, Reactions, Retracting } from '../channel.ts';
+import { eachPart } from '../api-calls.ts';
+import type { Channel, ChannelHost, Reactions } from '../channel.ts';
 import { type BotInfo, createLarkApi, type LarkApi } from './api.ts';
-import {
-  createMessages,
-  createOpenCards,
-  type Messages,
-  type Target,
-  TEXT_UNITS,
-} from './cards.ts';
+import { createMessages, createOpenCards, type Target, TEXT_UNITS } from './cards.ts';
 import { createEvents, createThreads, runConnections } from './connection.ts';
 import { isNotThere, LarkCallError, toDeliveryError } from './failures.ts';
 import { createDoubts, createDrafts, sendParts } from './parts.ts';
@@ -79,7 +74,16 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
       fetch: (ref, signal) => fetchResource(ref, signal, { api, clock }),
     },
     reactions: createReactions(api, appId, config.ackReaction),
-    retracting: createRetracting(messages),
+    retracting: {
+      retract: (_chat, parts, signal) =>
+        eachPart(parts, async (part) => {
+          try {
+            await messages.remove(part, signal);
+          } catch (error) {
+            if (!isNotThere(error)) throw toDeliveryError(error, true);
+          }
+        }),
+    },
     closeChoices: (_chat, part, signal, now) => openCards.close(part, signal, now),
     ...(config.streaming ? { editing: drafts } : {}),
     async run(givenHost, signal) {
@@ -105,22 +109,6 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
         await drafts.remove(message.chat, context.draft, context.signal);
       }
       return receipt;
-    },
-  };
-}
-
-function createRetracting(messages: Messages): Retracting {
-  return {
-    async retract(_chat, parts, signal) {
-      let failure: unknown;
-      for (const part of parts) {
-        try {
-          await messages.remove(part, signal);
-        } catch (error) {
-          if (!isNotThere(error)) failure = toDeliveryError(error, true);
-        }
-      }
-      if (failure !== undefined) throw failure;
     },
   };
 }

@@ -120,7 +120,7 @@ function cardOf({ runs, choices }: Post & { kind: 'text' }, { chat }: Target, ma
   return {
     runs: mark === '' ? runs : [{ text: mark, styles: [] }, ...runs],
     choices,
-    ...(chat.thread === undefined ? {} : { thread: chat.thread }),
+    thread: chat.thread,
   };
 }
 

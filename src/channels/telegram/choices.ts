@@ -6,15 +6,14 @@ import type { MessageId } from '../../kernel/message/ids.ts';
 import type { Choice } from '../../kernel/message/message.ts';
 import { emojiOf, toastOf } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
+import { buttonRows } from '../api-calls.ts';
 import type { ChannelHost, Reactions } from '../channel.ts';
+import { CHOICE_TOKEN } from '../local-channel.ts';
 import { type Bot, type GroupMoves, placeOfMessage } from './chats.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, toDeliveryError } from './client.ts';
 import { TELEGRAM_REACTIONS, type TelegramConfig } from './settings.ts';
 
-/** If all labels together are longer, the buttons stand below each other. */
-const ROW_CHARS = 32;
-const TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
 const QUERY_ID = /^\w{1,64}$/;
 
 export type Keyboard = InlineKeyboardMarkup;
@@ -22,9 +21,8 @@ export type Keyboard = InlineKeyboardMarkup;
 /** `callback_data` holds 1 to 64 bytes (Bot API, InlineKeyboardButton); our tokens are shorter. */
 export function keyboardOf(choices: readonly Choice[] | undefined): Keyboard | undefined {
   if (choices === undefined || choices.length === 0) return undefined;
-  const buttons = choices.map(({ label, token }) => ({ text: label, callback_data: token }));
-  const isShort = choices.map(({ label }) => label).join('').length <= ROW_CHARS;
-  return { inline_keyboard: isShort ? [buttons] : buttons.map((button) => [button]) };
+  const buttonOf = ({ label, token }: Choice) => ({ text: label, callback_data: token });
+  return { inline_keyboard: buttonRows(choices, buttonOf) };
 }
 
 export type Press = NonNullable<ReturnType<typeof pressOf>>;
@@ -36,7 +34,7 @@ export function pressOf(update: unknown) {
   const token = textOf(query?.['data']);
   const from = fieldsOf(query?.['from']);
   const below = fieldsOf(query?.['message']);
-  if (queryId === undefined || token === undefined || !TOKEN.test(token)) return undefined;
+  if (queryId === undefined || token === undefined || !CHOICE_TOKEN.test(token)) return undefined;
   if (from === undefined || below === undefined) return undefined;
   // The label is undefined if Telegram no longer shows the message because it is old.
   return { queryId, token, label: labelOf(below, token), from, below };

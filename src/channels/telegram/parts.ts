@@ -17,6 +17,7 @@ import {
 } from '../../lib/markup/writer.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { eachPart } from '../api-calls.ts';
 import type { Channel } from '../channel.ts';
 import { draftMessages, fromNativeId, type GroupMoves, toNativeId } from './chats.ts';
 import type { Keyboard } from './choices.ts';
@@ -113,19 +114,13 @@ export type Post = PostPlace &
 async function rewrite(
   { chat, runs, keyboard, signal }: Post,
   draft: NativeId,
-  { api, log, shown }: PartsDeps,
+  deps: PartsDeps,
 ): Promise<NativeId | undefined> {
-  const isShown = keyboard === undefined && shown.has(chat, draft, runs);
-  shown.forget(chat, draft);
+  const isShown = keyboard === undefined && deps.shown.has(chat, draft, runs);
+  deps.shown.forget(chat, draft);
   if (isShown) return draft;
-  const target = {
-    chat_id: chat,
-    message_id: fromNativeId(draft),
-    link_preview_options: NO_PREVIEW,
-    ...markup(keyboard),
-  };
   try {
-    await withFallback(runs, log(), (body) => api.editMessageText({ ...target, ...body }, signal));
+    await editText({ chat, message: draft, keyboard }, runs, deps, signal);
     return draft;
   } catch (error) {
     if (isUnchanged(error)) return draft;
@@ -133,6 +128,26 @@ async function rewrite(
     // A repeated edit leaves the same text.
     throw toDeliveryError(error, true);
   }
+}
+
+/** Without a keyboard the text loses the one it had (Bot API, editMessageText). @throws BotCallError */
+export function editText(
+  place: {
+    readonly chat: number;
+    readonly message: NativeId;
+    readonly keyboard?: Post['keyboard'];
+  },
+  runs: readonly Run[],
+  { api, log }: Pick<PartsDeps, 'api' | 'log'>,
+  signal: AbortSignal,
+) {
+  const target = {
+    chat_id: place.chat,
+    message_id: fromNativeId(place.message),
+    link_preview_options: NO_PREVIEW,
+    ...markup(place.keyboard),
+  };
+  return withFallback(runs, log(), (body) => api.editMessageText({ ...target, ...body }, signal));
 }
 
 const markup = (keyboard: Keyboard | undefined): { reply_markup?: Keyboard } =>
@@ -216,41 +231,28 @@ export function createOwnMessages(
     message_id: fromNativeId(part),
   });
 
-  /** A bot can delete its messages within 48 hours (Bot API, deleteMessage); older ones stay. */
-  async function remove(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<unknown> {
-    try {
-      await api.deleteMessage(target(chat, part), signal);
-      return undefined;
-    } catch (error) {
-      if (isNotThere(error)) return undefined;
-      return toDeliveryError(error, true);
-    }
-  }
-
-  /** Without a keyboard of its own the text loses the one it had (Bot API, editMessageText). */
   async function rewrite(chat: ChatRef, part: NativeId, now: string, signal: AbortSignal) {
     const [whole, ...more] = splitMarkdown(now, MESSAGE_UNITS);
     if (whole === undefined || more.length > 0) {
       await api.editMessageReplyMarkup(target(chat, part), signal);
       return false;
     }
-    await withFallback(whole.runs, log(), (body) =>
-      api.editMessageText(
-        { ...target(chat, part), ...body, link_preview_options: NO_PREVIEW },
-        signal,
-      ),
-    );
+    const place = { chat: moves.address(chat), message: part };
+    await editText(place, whole.runs, { api, log }, signal);
     return true;
   }
 
   return {
     retracting: {
-      async retract(chat, parts, signal) {
-        let failure: unknown;
-        for (const part of parts.flatMap(draftMessages))
-          failure = (await remove(chat, part, signal)) ?? failure;
-        if (failure !== undefined) throw failure;
-      },
+      /** A bot can delete its messages within 48 hours (Bot API, deleteMessage); older ones stay. */
+      retract: (chat, parts, signal) =>
+        eachPart(parts.flatMap(draftMessages), async (part) => {
+          try {
+            await api.deleteMessage(target(chat, part), signal);
+          } catch (error) {
+            if (!isNotThere(error)) throw toDeliveryError(error, true);
+          }
+        }),
     },
 
     async closeChoices(chat, part, signal, now) {

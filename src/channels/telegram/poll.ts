@@ -153,29 +153,56 @@ class PollLoop {
   }
 
   async #sitOut(failure: BotCallFailure): Promise<void> {
-    const { host, api, random } = this.#deps;
-    const isConflict = failure.kind === 'refused' && failure.code === 409;
-    if (isConflict) this.#conflicts += 1;
-    else this.#failures += 1;
-    const failures = isConflict ? this.#conflicts : this.#failures;
-    const verdict = judgePoll({ failure, failures }, random);
-    if (verdict.kind === 'stop') {
-      const { reason, remedy } = verdict;
-      host.report({ kind: 'stopped', reason, remedy });
-      host.alert(`${reason}. ${remedy}`);
-      throw new ChannelError('telegram_token_refused', reason, { remedy: NEVER });
-    }
-    const { waitMs, reason } = verdict;
-    host.log.warn('telegram poll failed', { reason, waitMs, failures });
-    host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
-    if (verdict.alert !== undefined) host.alert(verdict.alert);
-    if (verdict.clearWebhook) await this.#clearWebhook(api);
+    const code = failure.kind === 'refused' ? failure.code : 0;
+    if (code === 401 || code === 404) this.#stop(code);
+    if (failure.kind === 'refused' && code === 409) return this.#sitOutConflict(failure);
+    this.#failures += 1;
+    const slowDownMs = failure.kind === 'refused' ? failure.retryAfterMs : undefined;
+    const reason =
+      slowDownMs === undefined ? describeFailure(failure) : t`Telegram asked for slower requests`;
+    const limits = { minMs: NETWORK_MIN_MS, maxMs: NETWORK_MAX_MS, random: this.#deps.random };
+    const waitMs = slowDownMs ?? backoffMs(this.#failures, limits);
+    this.#reportTrouble(reason, waitMs, this.#failures);
     await this.#sleep(waitMs);
   }
 
-  async #clearWebhook(api: BotApi): Promise<void> {
+  #stop(code: number): never {
+    const { host } = this.#deps;
+    const reason = t`Telegram refused the bot token (${code})`;
+    const remedy =
+      t`Get the current token from @BotFather (/mybots, then API Token) and run ` +
+      t`\`nanobot channels login telegram\`; if channels.telegram.apiRoot is set, check it, too.`;
+    host.report({ kind: 'stopped', reason, remedy });
+    host.alert(`${reason}. ${remedy}`);
+    throw new ChannelError('telegram_token_refused', reason, { remedy: NEVER });
+  }
+
+  /** Another program polls with this token: it may stop at any time, so the loop retries forever. */
+  async #sitOutConflict({ description }: { readonly description: string }): Promise<void> {
+    this.#conflicts += 1;
+    const waitMs = Math.min(CONFLICT_MAX_MS, CONFLICT_MIN_MS * 2 ** (this.#conflicts - 1));
+    const isWebhook = /webhook/i.test(description);
+    const reason = isWebhook
+      ? t`a webhook of this bot receives its messages; removing the webhook`
+      : t`another program receives the messages of this bot with the same token. Stop it, or use a ` +
+        t`different bot for this gateway`;
+    this.#reportTrouble(reason, waitMs, this.#conflicts);
+    if (!isWebhook && this.#conflicts === CONFLICTS_BEFORE_ALERT) {
+      this.#deps.host.alert(t`Telegram: ${reason}.`);
+    }
+    if (this.#conflicts === 1) await this.#clearWebhook();
+    await this.#sleep(waitMs);
+  }
+
+  #reportTrouble(reason: string, waitMs: number, failures: number): void {
+    const { host } = this.#deps;
+    host.log.warn('telegram poll failed', { reason, waitMs, failures });
+    host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
+  }
+
+  async #clearWebhook(): Promise<void> {
     try {
-      await api.deleteWebhook({}, this.#signal);
+      await this.#deps.api.deleteWebhook({}, this.#signal);
     } catch (error) {
       if (!(error instanceof BotCallError)) throw error;
       this.#deps.host.log.warn('telegram webhook not removed', { error });
@@ -256,8 +283,6 @@ class PollLoop {
   }
 }
 
-// What to do after a failed poll: how long to wait, what to report, when to give up. Pure.
-
 /**
  * Groups come as `message` too; `my_chat_member` reports that the bot was added to one. Reactions
  * come only if requested (Bot API, getUpdates), in groups only to a bot that is an admin.
@@ -270,72 +295,12 @@ const UPDATE_KINDS = [
   'my_chat_member',
 ] as const;
 
-/** Another program polls with this token: it may stop at any time, so the loop retries forever. */
 const CONFLICT_MIN_MS = 5000;
 const CONFLICT_MAX_MS = 60_000;
 const NETWORK_MIN_MS = 1000;
 const NETWORK_MAX_MS = 30_000;
 /** One conflict is usual when a gateway restarts; this many in a row mean another program. */
 const CONFLICTS_BEFORE_ALERT = 3;
-
-export type Trouble = {
-  readonly failure: BotCallFailure;
-  /** Consecutive failed polls, including this one. */
-  readonly failures: number;
-};
-
-type PollVerdict =
-  | { readonly kind: 'stop'; readonly reason: string; readonly remedy: string }
-  | {
-      readonly kind: 'wait';
-      readonly waitMs: number;
-      readonly reason: string;
-      readonly clearWebhook: boolean;
-      /** The notice for the owner, once per series of failures. */
-      readonly alert?: string;
-    };
-
-function judgePoll({ failure, failures }: Trouble, random: () => number): PollVerdict {
-  if (failure.kind === 'refused') {
-    if (failure.code === 401 || failure.code === 404) return refusedToken(failure.code);
-    if (failure.code === 409) return conflict(failure.description, failures);
-    if (failure.retryAfterMs !== undefined) {
-      const reason = t`Telegram asked for slower requests`;
-      return { kind: 'wait', waitMs: failure.retryAfterMs, reason, clearWebhook: false };
-    }
-  }
-  const waitMs = backoffMs(failures, { minMs: NETWORK_MIN_MS, maxMs: NETWORK_MAX_MS, random });
-  return { kind: 'wait', waitMs, reason: describeFailure(failure), clearWebhook: false };
-}
-
-function refusedToken(code: number): PollVerdict {
-  return {
-    kind: 'stop',
-    reason: t`Telegram refused the bot token (${code})`,
-    remedy:
-      t`Get the current token from @BotFather (/mybots, then API Token) and run ` +
-      t`\`nanobot channels login telegram\`; if channels.telegram.apiRoot is set, check it, too.`,
-  };
-}
-
-function conflict(description: string, failures: number): PollVerdict {
-  const waitMs = Math.min(CONFLICT_MAX_MS, CONFLICT_MIN_MS * 2 ** (failures - 1));
-  const clearWebhook = failures === 1;
-  if (/webhook/i.test(description)) {
-    const reason = t`a webhook of this bot receives its messages; removing the webhook`;
-    return { kind: 'wait', waitMs, reason, clearWebhook };
-  }
-  const reason =
-    t`another program receives the messages of this bot with the same token. Stop it, or use a ` +
-    t`different bot for this gateway`;
-  return {
-    kind: 'wait',
-    waitMs,
-    reason,
-    clearWebhook,
-    ...(failures === CONFLICTS_BEFORE_ALERT ? { alert: t`Telegram: ${reason}.` } : {}),
-  };
-}
 
 // The position in Telegram's stream of updates, and when it may be used: after a week without
 // updates the next id is random (Bot API, "Update"), and an old offset would discard new updates.

@@ -42,11 +42,10 @@ import { fetchFile } from './content.ts';
 import {
   createOwnMessages,
   createShownTexts,
+  editText,
   MESSAGE_UNITS,
-  NO_PREVIEW,
   type PartsDeps,
   sendNew,
-  withFallback,
 } from './parts.ts';
 import { type RunDeps, runPolling } from './poll.ts';
 import { CAPTION_UNITS, sendPosts } from './posts.ts';
@@ -335,16 +334,9 @@ export function createDrafts(deps: DraftDeps): Drafts {
     const address = moves.address(chat);
     if (runsText(runs).trim() === '' || deps.shown.has(address, message, runs)) return;
     if (mayNotChange(address)) return;
-    const target = {
-      chat_id: address,
-      message_id: fromNativeId(message),
-      link_preview_options: NO_PREVIEW,
-    };
     deps.shown.forget(address, message);
     try {
-      await withFallback(runs, deps.log(), (body) =>
-        api.editMessageText({ ...target, ...body }, signal),
-      );
+      await editText({ chat: address, message }, runs, deps, signal);
     } catch (error) {
       if (!isUnchanged(error)) throw translate(error, address);
     }

@@ -70,6 +70,22 @@ export function truncateMarkup(markup: Markup, maxUnits: number): readonly Run[]
   return [...kept.runs, { text: ELLIPSIS, styles: [] }];
 }
 
+/** A beginning is shortened by this factor until its marks fit as well. */
+const SHORTER = 0.8;
+
+/** The same, rendered, for a dialect whose marks count. */
+export function truncateMarked<Rendered>(
+  markup: Markup,
+  maxUnits: number,
+  render: (runs: readonly Run[]) => Rendered,
+  unitsOf: (rendered: Rendered) => number,
+): Rendered {
+  for (let units = maxUnits; ; units = Math.floor(units * SHORTER)) {
+    const rendered = render(truncateMarkup(markup, units));
+    if (unitsOf(rendered) <= maxUnits) return rendered;
+  }
+}
+
 /** The end of a text that fits, with an ellipsis if something is left out. */
 export function endOfMarkup(markup: Markup, maxUnits: number): readonly Run[] {
   const text = runsText(markup.runs);

@@ -4,12 +4,11 @@
 // marked separately.
 
 import { parseMarkup } from '../../../lib/markup/markup.ts';
-import { splitMarkup, truncateMarkup } from '../../../lib/markup/split.ts';
+import { splitMarkup, truncateMarked } from '../../../lib/markup/split.ts';
 import { type Run, runsText, type Style } from '../../../lib/markup/writer.ts';
 
 /** Entities and three-byte characters make a text longer than it looks; a card holds 30 KB. */
 const BYTES_PER_UNIT = 5;
-const SHORTER = 0.8;
 
 /** Parts of at most `maxUnits` UTF-16 units as shown, and five times as many bytes as sent. */
 export function splitForLark(markdown: string, maxUnits: number): readonly (readonly Run[])[] {
@@ -17,13 +16,8 @@ export function splitForLark(markdown: string, maxUnits: number): readonly (read
 }
 
 /** As much as one card holds, with an ellipsis if something is left out. */
-export function beginningForLark(markdown: string, maxUnits: number): readonly Run[] {
-  const markup = parseMarkup(markdown);
-  for (let units = maxUnits; ; units = Math.floor(units * SHORTER)) {
-    const runs = truncateMarkup(markup, units);
-    if (unitsOf(runs) <= maxUnits) return runs;
-  }
-}
+export const beginningForLark = (markdown: string, maxUnits: number): readonly Run[] =>
+  truncateMarked(parseMarkup(markdown), maxUnits, (runs) => runs, unitsOf);
 
 function unitsOf(runs: readonly Run[]): number {
   const bytes = new TextEncoder().encode(renderLark(runs)).length;

@@ -3,11 +3,8 @@
 // line is marked separately and read back; WhatsApp has no escapes.
 
 import { parseMarkup } from '../../../lib/markup/markup.ts';
-import { splitMarkup, truncateMarkup } from '../../../lib/markup/split.ts';
+import { splitMarkup, truncateMarked } from '../../../lib/markup/split.ts';
 import type { Markup, Run, Style } from '../../../lib/markup/writer.ts';
-
-/** A beginning is shortened until its marks fit as well. */
-const SHORTER = 0.8;
 
 /** Messages of at most `maxUnits` UTF-16 units, marks included; none for an empty text. */
 export function splitForWhatsApp(markdown: string, maxUnits: number): readonly string[] {
@@ -19,10 +16,7 @@ export function splitForWhatsApp(markdown: string, maxUnits: number): readonly s
 /** As much as one message holds, with an ellipsis if something is left out. */
 export function beginningForWhatsApp(markdown: string, maxUnits: number): string {
   const markup = withAddresses(parseMarkup(markdown));
-  for (let units = maxUnits; ; units = Math.floor(units * SHORTER)) {
-    const text = renderWhatsApp(truncateMarkup(markup, units));
-    if (text.length <= maxUnits) return text;
-  }
+  return truncateMarked(markup, maxUnits, renderWhatsApp, ({ length }) => length);
 }
 
 /** Writes out the addresses of links, so that they are split and counted like any text. */
