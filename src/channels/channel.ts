@@ -313,8 +313,6 @@ export interface Channel {
   waiting?(): string | undefined;
 }
 
-// CONTRACT of a mailbox that can be read.
-
 /** A mailbox of the owner that the agent may read on request; nothing in it changes. */
 export interface Inbox {
   /** Newest first. @throws InboxError */
@@ -330,9 +328,6 @@ export class InboxError extends NanobotError {
     super('inbox', message, { cause });
   }
 }
-
-// What the agent may search for in a mailbox of its owner: the newest mails, or those that contain
-// words.
 
 export type InboxQuestion = {
   /** Each must occur in the mail; empty: the newest mails. */

@@ -107,8 +107,6 @@ export class ConfiguredChannels {
   }
 }
 
-// The status of each account, as the gateway reports it.
-
 function channelReports(
   channels: ChannelsConfig,
   running: ChannelDirectory,

@@ -191,9 +191,6 @@ export const CHANNELS: readonly ChannelDefinition[] = [
   },
 ];
 
-// The accounts that the configuration names, each with its channel and the configuration as it sees
-// it. The gateway uses them.
-
 export type ConfiguredAccount = AccountRef & {
   readonly definition: ChannelDefinition;
   readonly name: AccountName;

@@ -120,9 +120,6 @@ export async function withSecret<T>(
 
 export type Secret = { readonly pass: string } | { readonly accessToken: string };
 
-// Translates errors of the IMAP library: the account is refused permanently, or the server is
-// unreachable or failing now.
-
 export const AUTH_REFUSED = 'mail_auth_refused';
 
 /** Response codes (RFC 5530) of a login that may succeed later. */

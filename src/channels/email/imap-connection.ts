@@ -275,8 +275,7 @@ export class ImapConnection implements AsyncDisposable {
   }
 }
 
-// Configures the IMAP library for one account. Logs in with the password, or with an access token
-// that is renewed once if the server refuses it.
+// Configures the IMAP library for one account.
 
 const COMMAND_DEADLINE_MS = 30_000;
 /** RFC 2177 allows 29 minutes; routers drop idle connections much sooner. */

@@ -311,9 +311,6 @@ function readersOf({ others = [] }: ParentMail, { sender, context }: SentMail): 
 const newThread = (address: string, fingerprint: string) =>
   hash('sha256', `${address}\n${fingerprint}`).slice(0, THREAD_HEX_CHARS);
 
-// Handles a delivery report about a mail of the agent: recorded for its address and reported to the
-// owner.
-
 const isSent = (known: KnownMail | undefined): known is KnownMail =>
   known !== undefined && known.inbound === undefined;
 

@@ -59,10 +59,7 @@ export class MailRegister {
     return new MailRegister(state, secret);
   }
 
-  /**
-   * An authentication tag for a Message-ID: proves that it was made for this thread and this
-   * recipient, so that nobody joins a thread by guessing ids.
-   */
+  /** For a Message-ID: proves that it was made for this thread and this recipient. */
   tag(thread: string, recipient: string): string {
     return createHmac('sha256', this.#secret)
       .update(`${thread}\n${recipient}`)
@@ -256,8 +253,7 @@ export class MailRegister {
 /** A damaged row counts as missing: it must not stop mail. */
 const parsed = <T>(json: string): T | undefined => jsonRow<T>(json, object);
 
-// The rows of the mail register: what is kept about each mail, and how the texts of one person are
-// erased from them.
+// The rows of the mail register.
 
 type AnsweredMail = ParentMail & { readonly place?: MailPlace };
 
@@ -329,8 +325,6 @@ type InboundRecord = {
   readonly quote: MailQuote | undefined;
 };
 
-// Erases the whole texts, quotes and subjects of a person's mails that contain certain words.
-
 const KNOWN = rowShape<KnownMail>({ sender: text, thread: text, level: text });
 const SUBJECT = rowShape<SubjectRow>({ subject: text });
 const THREAD = rowShape<ThreadRecord>({
@@ -338,7 +332,10 @@ const THREAD = rowShape<ThreadRecord>({
   parent: z.looseObject({ subject: text }),
 });
 
-/** `sender`: their address. Returns the number of erased texts. */
+/**
+ * Erases the whole texts, quotes and subjects of a person's mails that contain certain words.
+ * `sender`: their address. Returns the number of erased texts.
+ */
 export async function forgetMails(
   state: KeyValueStore,
   sender: string,

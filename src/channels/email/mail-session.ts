@@ -192,23 +192,19 @@ export class MailSession {
     return this.host.clock.now() - record.triedAt >= SENT_SETTLE_MS ? 'absent' : undefined;
   }
 
-  /** Whether the channel itself stores the copy in the Sent folder. */
   keepsCopies(): boolean {
     return !this.#isGmail && !serverFilesSentMail(this.account.smtp.host);
   }
 
-  /** Signals that copies are waiting to be stored. */
   wake(): void {
     this.#wake.resolve();
   }
 
-  /** Resolves when something besides new mail needs the connection; a new promise for each wait. */
   nextWake(): Promise<void> {
     this.#wake = Promise.withResolvers<void>();
     return this.#wake.promise;
   }
 
-  /** Reports that this refresh token will never give an access token again. */
   tokenRefused(reason: string): void {
     this.#withdrawn.abort(reason);
   }
@@ -220,7 +216,6 @@ export class MailSession {
     return [...this.account.own, ...(this.#deps.ours?.() ?? [])];
   }
 
-  /** The current allow list, in lower case. */
   allowFrom(): readonly string[] {
     const listed = this.#deps.allowFrom?.() ?? this.config.allowFrom;
     return listed.map((address) => address.toLowerCase());
@@ -259,9 +254,6 @@ function newLogin({ account }: AccountRef, { oauth2 }: EmailConfig): string {
   return t`${what}: nanobot channels login email${which}`;
 }
 
-// A mail of a mailbox to itself, which tests both ways: sent by SMTP, received by IMAP. It carries
-// the mark of the program's own mails, so it is never answered (RFC 3834).
-
 const LOOK_MS = 2_000;
 
 type SelfMail = {
@@ -271,7 +263,7 @@ type SelfMail = {
   readonly text: string;
 };
 
-/** Returns its Message-ID. @throws DeliveryError */
+/** Sends a mail of the mailbox to itself; returns its Message-ID. @throws DeliveryError */
 export async function sendToOurselves(
   { account, clock }: Mailbox,
   { name, subject, text }: SelfMail,

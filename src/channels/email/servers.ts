@@ -148,8 +148,7 @@ function pagesThrough(proxy: string): NonNullable<DiscoverDeps['page']> {
   };
 }
 
-// Servers of the large mail providers by the domain of the address, from their help pages; other
-// domains are looked up by DNS and autoconfig.
+// Servers of the large mail providers by the domain of the address, from their help pages.
 
 type DiscoveredMailbox = {
   readonly imap: MailServer;
@@ -221,8 +220,7 @@ function knownProvider(address: string, domain: string): DiscoveredMailbox | und
   };
 }
 
-// Tests a mailbox before it is saved: IMAP opens it, SMTP accepts a login, and one mail to itself
-// arrives, so both directions work. The mail libraries are loaded on call.
+// Tests a mailbox. The mail libraries are loaded on call.
 
 /** Time limit for the mail to itself. */
 const ARRIVAL_LIMIT_MS = 60_000;

@@ -1,6 +1,6 @@
 // Onboarding of email: the mailbox, its servers found from the address or typed, its login by
 // password or OAuth2, tested both ways by one mail to itself. A secret from the environment is
-// saved by its name.
+// saved by its name; one that is already configured stays.
 
 import { isDeepStrictEqual } from 'node:util';
 import { CommandFailure, EXIT } from '../../cli/terminal.ts';
@@ -287,9 +287,6 @@ function prefixed(path: string, servers: Servers): Settings {
   const entries = Object.entries(servers).map(([key, value]) => [`${path}.${key}`, value]);
   return Object.fromEntries(entries);
 }
-
-// Onboarding: the login of the mailbox, by password or OAuth2. A secret in the environment is saved
-// by its name; one that is already configured stays.
 
 export type CredentialFlags = {
   readonly emailPassword?: string;

@@ -158,9 +158,6 @@ function smtpFailure(error: unknown, isHandedOver: boolean, attempt: number): De
   return fail('not_sent', after(Math.min(MAX_BUSY_PAUSE_MS, pauseMs)));
 }
 
-// The login of an SMTP dialogue: the password, or an access token by XOAUTH2 that is renewed once
-// if the server refuses it.
-
 type Handler = SMTPConnection.CustomAuthenticationHandlers[string];
 
 /**

@@ -89,9 +89,6 @@ function receiverKind(id: string): 'open_id' | 'union_id' | 'chat_id' {
   return id.startsWith('on_') ? 'union_id' : 'chat_id';
 }
 
-// The cards for texts (JSON 2.0): Markdown, and buttons whose press comes back as an event.
-// open.feishu.cn/document/feishu-cards/card-json-v2-structure
-
 /** As shown; the data sent for it stays below the 30 KB of a card (im-v1/message/create). */
 export const TEXT_UNITS = 4000;
 const SUMMARY_CHARS = 80;

@@ -158,8 +158,7 @@ function reasonOf(failure: unknown): string {
   return `Lark: ${describeFailure(what)}`;
 }
 
-// One long connection: the SDK's WSClient without its own reconnects, which would retry a wrong
-// secret forever and do not use our clock. Its socket, observed through the agent, reports its end.
+// One long connection. Its socket, observed through the agent, reports its end.
 
 type LongConnection = Awaited<ReturnType<typeof openConnection>>;
 

@@ -134,8 +134,7 @@ function formOf(fields: Readonly<Record<string, unknown>>, files: readonly FormF
   return new Response(form);
 }
 
-// The connection to a Bot API server: requests that know whether they can have arrived, kept alive,
-// each with a deadline. The bot's token is part of every URL, so no error contains one.
+// The connection to a Bot API server, kept alive; each request has a deadline.
 
 type LineOptions = {
   readonly token: string;
@@ -400,9 +399,7 @@ export function pairingLink(username: string, code: string): string {
   return `https://t.me/${username}?start=${encodeURIComponent(code)}`;
 }
 
-// Failures of a Bot API call, distinguished by what they mean for a message: refused by Telegram,
-// certainly not arrived, or unknown. Nothing here contains the request's URL, because the bot's
-// token is part of it.
+// Failures of a Bot API call, distinguished by what they mean for a message.
 
 /** `migratedTo`: the group's current id. */
 export type BotCallFailure = CallFailure<{ readonly migratedTo?: number | undefined }>;

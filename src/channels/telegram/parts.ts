@@ -218,9 +218,6 @@ async function sendOnce(post: Post, { send, log }: PartsDeps): Promise<NativeId>
   return toNativeId(sent.message_id);
 }
 
-// Changes of sent messages: their buttons are removed and the outcome is shown, or they are
-// deleted.
-
 export function createOwnMessages(
   api: BotApi,
   moves: GroupMoves,

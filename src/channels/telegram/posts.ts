@@ -128,9 +128,6 @@ function unitsOf({ markdown, attachments = [], choices }: OutboundMessage): read
   return [...text(markdown), ...files];
 }
 
-// Files of an answer as Telegram messages: as albums if they go together, with the caption below if
-// it fits. What Telegram refuses as a picture or a video is sent as a document.
-
 /** Longest caption, UTF-16 units, and largest photo (Bot API, sendPhoto). */
 export const CAPTION_UNITS = 1024;
 const MAX_PHOTO_BYTES = 10_000_000;

@@ -97,9 +97,7 @@ export function attach(options: AttachOptions): Conversation {
   };
 }
 
-// Reads a stream of server-sent events (HTML Living Standard, 9.2.6) whose data is JSON.
-
-/** Yields the data of each event; skips what is no JSON. */
+/** Yields the JSON data of each server-sent event; skips what is no JSON. */
 export async function* readServerEvents(
   body: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<unknown, void, void> {

@@ -336,9 +336,6 @@ function rowsOf(line: string, columns: number): number {
   return Math.max(1, Math.ceil(displayWidth(stripVTControlCharacters(line)) / columns));
 }
 
-// Markdown as a terminal shows it: the styles that terminals have, and plain text for everything
-// else.
-
 type Look = 'bold' | 'italic' | 'strikethrough' | 'cyan' | 'dim' | 'underline';
 
 const LOOKS: Readonly<Record<Style['kind'], readonly Look[]>> = {

@@ -360,9 +360,10 @@ const headSchema = z.object({
 });
 export type Head = z.infer<typeof headSchema>;
 
-// Erases from the log of a local channel the messages that contain certain words.
-
-/** Erases in one chat; returns how many messages. Its title is erased too if it contains them. */
+/**
+ * Erases in one chat the messages that contain certain words; returns how many. Its title is erased
+ * too if it contains them.
+ */
 export async function forgetSaid(
   state: KeyValueStore,
   chat: string,

@@ -225,8 +225,7 @@ function reactionIn({ reactionMessage }: proto.IMessage): WhatsAppSign | undefin
   return emoji === undefined ? undefined : { kind: 'reacted', id, emoji };
 }
 
-// The unencrypted part of a message: its author, chat and time, read from the raw stanza. It also
-// limits requests to the account's own phone for unreadable messages.
+// The unencrypted part of a message: its author, chat and time, read from the raw stanza.
 
 export type MessageKey = {
   readonly remoteJid: string;

@@ -103,9 +103,6 @@ function contentOf(file: FileMessage, type: WhatsAppMediaType): AttachmentConten
   return { kind: 'remote', ref: JSON.stringify(ref) };
 }
 
-// Text for everything in a WhatsApp message that is not plain text, so that nothing a person sent
-// is silently lost. A caption is the message's text.
-
 export type Words = {
   /** A description of what was sent. */
   readonly note?: string;

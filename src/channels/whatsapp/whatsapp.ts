@@ -158,9 +158,6 @@ async function vaultOf(
   }
 }
 
-// One run of the channel: creates the parts that share the account's link and runs them together.
-// This is the only file that knows them all.
-
 type SessionDeps = WhatsAppDeps & {
   readonly config: WhatsAppConfig;
   readonly host: ChannelHost;

@@ -101,9 +101,6 @@ export function kindOfPart({ type }: AttachedPart): AttachmentKind {
   return family === 'image' || family === 'audio' || family === 'video' ? family : 'document';
 }
 
-// Mail addresses as identities: one spelling per mailbox and a strict reading of the From line,
-// because it decides who commands the agent (cases E13, E17).
-
 type MailAddress = {
   /** Lower case, domain as A-label. */
   readonly address: string;

@@ -187,8 +187,7 @@ export function at(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((inside, name) => fieldsOf(inside)?.[name], value);
 }
 
-// Rich text (`post`) as the model reads it, with its pictures and videos. Pure.
-// open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
+// Rich text (`post`) as the model reads it, with its pictures and videos.
 
 type PostPart = { readonly kind: 'image' | 'media'; readonly key: string };
 
