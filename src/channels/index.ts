@@ -33,7 +33,7 @@ export const howToEnable = (account: ConfiguredAccount) =>
 
 export function howToLogIn({ definition, account }: ConfiguredAccount): string {
   const which = account === DEFAULT_ACCOUNT ? '' : t` --account ${account}`;
-  return `${definition.howToEnable}${which}`;
+  return `nanobot channels login ${definition.name}${which}`;
 }
 
 export type ChannelsConfig = Config['channels'];
@@ -78,8 +78,6 @@ export type ChannelDefinition = {
    * repeated.
    */
   erase?(state: KeyValueStore, chat: string, holds: Holds): Promise<number>;
-  /** How a person turns it on. */
-  readonly howToEnable: string;
   /** The service disconnects it if a copy of its keys is used elsewhere: it runs in one home only. */
   readonly isSingle?: boolean;
 };
@@ -118,7 +116,6 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       /^\d+$/.test(typed)
         ? typed
         : { problem: t`Telegram ids are numbers; names can change owners` },
-    howToEnable: 'nanobot channels login telegram',
   },
   {
     name: 'email',
@@ -149,7 +146,6 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       const { forgetMails } = await import('./email/mail-register.ts');
       return forgetMails(state, chat, holds);
     },
-    howToEnable: 'nanobot channels login email',
   },
   {
     name: 'whatsapp',
@@ -171,7 +167,6 @@ export const CHANNELS: readonly ChannelDefinition[] = [
         : {
             problem: t`give the number with its country code, e.g. +491511234567, or the id from "pair list"`,
           },
-    howToEnable: 'nanobot channels login whatsapp',
     isSingle: true,
   },
   {
@@ -187,7 +182,6 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       /^o[un]_[0-9A-Za-z]+$/.test(typed)
         ? typed
         : { problem: t`Lark ids are an open_id (ou_...) or union_id (on_...)` },
-    howToEnable: 'nanobot channels login lark',
   },
 ];
 

@@ -82,9 +82,13 @@ export class Answers {
     const mine = new Set<SentReply>();
     try {
       const reply = await this.#permit(message, recipient, now, mine);
-      const record = await outgoingRecord(message, account.from, now, register, (parent) =>
-        this.#permitCopies(message, parent, reply, mine),
-      );
+      const made =
+        known ??
+        (await newRecord(message, account.from, now, register, (parent) =>
+          this.#permitCopies(message, parent, reply, mine),
+        ));
+      const record = { ...made, triedAt: now };
+      await register.noteOutgoing(message.id, record);
       const { thread } = reply;
       const quote =
         message.replyTo === undefined ? undefined : await register.quote(message.replyTo);
@@ -274,38 +278,29 @@ const digest = (text: string, hexChars: number) =>
 export const threadOf = (message: OutboundMessage): string =>
   message.chat.thread ?? digest(message.id, THREAD_HEX_CHARS);
 
-/** The record of this answer: made on the first try; every try updates its time. */
-async function outgoingRecord(
+/** The record of this answer, made on the first try; every try updates its time. */
+async function newRecord(
   message: OutboundMessage,
   from: string,
   now: number,
   register: MailRegister,
   chooseCopies: ChooseCopies,
 ): Promise<OutgoingRecord> {
-  const known = await register.outgoing(message.id);
-  if (known?.isSent) return known;
-  const made = known ?? (await newRecord());
-  const record = { ...made, triedAt: now };
-  await register.noteOutgoing(message.id, record);
-  return record;
-
-  async function newRecord() {
-    const thread = threadOf(message);
-    const answered = message.replyTo && (await register.parent(message.replyTo));
-    const parent = answered ?? (await register.thread(thread))?.parent;
-    const inReplyTo = parent && replyParent(parent);
-    const send = digest(message.id, SEND_HEX_CHARS);
-    const tag = register.tag(thread, message.chat.chat);
-    return {
-      messageId: formatOwnMessageId({ send, thread, tag }, from),
-      dateMs: now,
-      subject: message.subject ?? subjectOf(message, parent),
-      ...(inReplyTo === undefined ? {} : { inReplyTo }),
-      references: parent === undefined ? [] : replyReferences(parent),
-      copies: await chooseCopies(parent),
-      isSent: false,
-    };
-  }
+  const thread = threadOf(message);
+  const answered = message.replyTo && (await register.parent(message.replyTo));
+  const parent = answered ?? (await register.thread(thread))?.parent;
+  const send = digest(message.id, SEND_HEX_CHARS);
+  const tag = register.tag(thread, message.chat.chat);
+  return {
+    messageId: formatOwnMessageId({ send, thread, tag }, from),
+    dateMs: now,
+    subject: message.subject ?? subjectOf(message, parent),
+    inReplyTo: parent && replyParent(parent),
+    references: parent === undefined ? [] : replyReferences(parent),
+    copies: await chooseCopies(parent),
+    triedAt: now,
+    isSent: false,
+  };
 }
 
 const subjectOf = (message: OutboundMessage, parent: ParentMail | undefined) =>
@@ -334,7 +329,7 @@ async function composeMail(mail: OutgoingMail): Promise<Buffer> {
     subject: record.subject,
     messageId: record.messageId,
     date: new Date(record.dateMs),
-    ...(record.inReplyTo === undefined ? {} : { inReplyTo: record.inReplyTo }),
+    inReplyTo: record.inReplyTo,
     references: [...record.references],
     headers: {
       ...(message.isDictated === true

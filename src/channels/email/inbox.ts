@@ -339,35 +339,3 @@ export class DeferredMails {
 
 const keyOf = ({ uidValidity, uid }: DeferredMail) =>
   `later/${uidValidity}/${String(uid).padStart(10, '0')}`;
-
-/** A second connection, opened on demand and again after it was closed. */
-export class SpareConnection implements AsyncDisposable {
-  readonly #connect: () => Promise<ImapConnection>;
-  readonly #first: ImapConnection;
-  #connection: ImapConnection | undefined;
-
-  constructor(connect: () => Promise<ImapConnection>, first: ImapConnection) {
-    this.#connect = connect;
-    this.#first = first;
-  }
-
-  /**
-   * The first connection if the server allows no second.
-   * @throws ChannelError if the server cannot be reached at all
-   */
-  async get(): Promise<ImapConnection> {
-    try {
-      this.#connection ??= await this.#connect();
-      return this.#connection;
-    } catch (error) {
-      if (this.#first.isOpen) return this.#first;
-      throw error;
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const connection = this.#connection;
-    this.#connection = undefined;
-    await connection?.[Symbol.asyncDispose]();
-  }
-}

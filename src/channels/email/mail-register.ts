@@ -236,8 +236,7 @@ export class MailRegister {
   }
 
   async #read<T>(key: string): Promise<T | undefined> {
-    const row = await this.#state.get(key);
-    return row === undefined ? undefined : parsed(row);
+    return parsed(await this.#state.get(key));
   }
 
   async #write(key: string, row: object): Promise<void> {
@@ -251,7 +250,7 @@ export class MailRegister {
 }
 
 /** A damaged row counts as missing: it must not stop mail. */
-const parsed = <T>(json: string): T | undefined => jsonRow<T>(json, object);
+const parsed = <T>(json: string | undefined) => jsonRow<T>(json, object);
 
 // The rows of the mail register.
 
@@ -284,7 +283,7 @@ export type OutgoingRecord = {
   readonly messageId: string;
   readonly dateMs: number;
   readonly subject: string;
-  readonly inReplyTo?: string;
+  readonly inReplyTo?: string | undefined;
   readonly references: readonly string[];
   /** Recipients of copies. */
   readonly copies?: readonly string[];

@@ -19,7 +19,6 @@ import {
   type MailCursor,
   MIN_RETRY_MS,
   parseCursor,
-  SpareConnection,
   storeCopies,
   TOLD_TRIES,
 } from './inbox.ts';
@@ -49,6 +48,16 @@ type WatchContext = InboundContext & {
   readonly progress: { isInterrupted: boolean };
   /** Resolves when something besides new mail needs the connection; a new promise for each wait. */
   nextWake(): Promise<void>;
+};
+
+/** A second connection, opened on demand and again after it was closed. */
+type Spare = {
+  /**
+   * The first connection if the server allows no second.
+   * @throws ChannelError if the server cannot be reached at all
+   */
+  get(): Promise<ImapConnection>;
+  close(): Promise<void>;
 };
 
 type Listed = Pick<OpenMailbox, 'uidValidity'> & { readonly summary: MailSummary };
@@ -196,23 +205,38 @@ export class MailboxWatch {
   async #withSpare(
     uidValidity: string | undefined,
     signal: AbortSignal,
-    work: (spare: SpareConnection) => Promise<void>,
+    work: (spare: Spare) => Promise<void>,
   ): Promise<void> {
     const { mailbox } = this.#context;
-    const spare = new SpareConnection(async () => {
-      const connection = await ImapConnection.connect(mailbox, signal);
-      const opened = await connection.open(mailbox.folder);
-      if (opened.uidValidity === uidValidity) return connection;
-      await connection[Symbol.asyncDispose]();
+    let second: ImapConnection | undefined;
+    const connect = async () => {
+      second = await ImapConnection.connect(mailbox, signal);
+      const opened = await second.open(mailbox.folder);
+      if (opened.uidValidity === uidValidity) return second;
       throw serverFault(t`the mailbox was renumbered meanwhile`);
-    }, this.#connection);
-    await work(spare).finally(() => spare[Symbol.asyncDispose]());
+    };
+    const close = async () => {
+      const closing = second;
+      second = undefined;
+      await closing?.[Symbol.asyncDispose]();
+    };
+    const get = async () => {
+      if (second !== undefined) return second;
+      try {
+        return await connect();
+      } catch (error) {
+        await close();
+        if (this.#connection.isOpen) return this.#connection;
+        throw error;
+      }
+    };
+    await work({ get, close }).finally(close);
   }
 
   /** False if it could not be read and was deferred or given up. */
   async #takeAlone(
     mail: DeferredMail,
-    spare: SpareConnection,
+    spare: Spare,
     cursor: MailCursor | undefined,
     signal: AbortSignal,
   ): Promise<boolean> {
@@ -229,7 +253,7 @@ export class MailboxWatch {
     } catch (error) {
       signal.throwIfAborted();
       host.log.warn('mail not read', { uid: mail.uid, tries: mail.tries + 1, error });
-      await spare[Symbol.asyncDispose]();
+      await spare.close();
       failure = error;
       if (mail.tries + 1 === TOLD_TRIES || (isLast && mail.tries < TOLD_TRIES)) {
         host.alert(noticeOf(mail, error));

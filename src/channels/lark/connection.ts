@@ -317,6 +317,11 @@ export function createEvents({ host, threads, groups, context }: EventDeps) {
     return done;
   };
 
+  const reaction = (event: unknown, isTakenBack: boolean) =>
+    inLane(at(event, 'message_id'), async () => {
+      await store('reaction', await toReaction(event, isTakenBack, context()));
+    });
+
   const handlers: Readonly<Record<string, (event: unknown) => Promise<unknown>>> = {
     'im.message.receive_v1': (event) =>
       inLane(at(event, 'message', 'chat_id'), async () => {
@@ -341,14 +346,8 @@ export function createEvents({ host, threads, groups, context }: EventDeps) {
           ? toastWith(words)
           : {};
       }),
-    'im.message.reaction.created_v1': (event) =>
-      inLane(at(event, 'message_id'), async () => {
-        await store('reaction', await toReaction(event, false, context()));
-      }),
-    'im.message.reaction.deleted_v1': (event) =>
-      inLane(at(event, 'message_id'), async () => {
-        await store('reaction', await toReaction(event, true, context()));
-      }),
+    'im.message.reaction.created_v1': (event) => reaction(event, false),
+    'im.message.reaction.deleted_v1': (event) => reaction(event, true),
     'im.chat.member.bot.added_v1': async (event) => {
       const chat = textOf(at(event, 'chat_id'));
       if (!isId(chat) || groups.includes(chat)) return;

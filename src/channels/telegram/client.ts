@@ -2,6 +2,7 @@
 // test of a token for setup. A failed request knows whether it can have arrived. The token is part
 // of every URL, so no error contains a URL.
 
+import { randomUUID } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { ApiMethods, Opts } from 'grammy/types';
@@ -101,10 +102,10 @@ export function createBotLink(options: LineOptions) {
       files: readonly FormFile[],
       signal: AbortSignal,
     ): Promise<unknown> {
-      const form = formOf(fields, files);
+      const boundary = randomUUID();
       const { result } = await line.post(method, {
-        contentType: form.headers.get('content-type') ?? '',
-        body: Buffer.from(await form.arrayBuffer()),
+        body: formBody(fields, files, boundary),
+        contentType: `multipart/form-data; boundary=${boundary}`,
         deadlineMs: UPLOAD_DEADLINE_MS,
         signal,
       });
@@ -118,20 +119,31 @@ function deadlineOf(payload: object): number {
   return isPoll ? Number(payload.timeout) * 1000 + POLL_GRACE_MS : CALL_DEADLINE_MS;
 }
 
-/** A value that is not a text is JSON, as the Bot API requires. */
-function formOf(fields: Readonly<Record<string, unknown>>, files: readonly FormFile[]): Response {
-  const form = new FormData();
+/**
+ * RFC 7578; a value that is not a text is JSON, as the Bot API requires. FormData would change the
+ * line breaks of captions.
+ */
+function formBody(
+  fields: Readonly<Record<string, unknown>>,
+  files: readonly FormFile[],
+  boundary: string,
+): Buffer {
+  const pieces: Uint8Array[] = [];
+  const add = (disposition: string, type: string, content: Uint8Array) => {
+    const head = `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n${type}\r\n`;
+    pieces.push(Buffer.from(head), content, Buffer.from('\r\n'));
+  };
   for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined)
-      form.set(name, typeof value === 'string' ? value : JSON.stringify(value));
+    if (value === undefined) continue;
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    add(`name="${name}"`, '', Buffer.from(text));
   }
-  for (const { field, name, mimeType: type, content } of files) {
-    form.set(
-      field,
-      new File([content as Uint8Array<ArrayBuffer>], name.replace(/[\p{C}"\\/]/gu, '_'), { type }),
-    );
+  for (const { field, name, mimeType, content } of files) {
+    const fileName = name.replace(/[\p{C}"\\/]/gu, '_');
+    add(t`name="${field}"; filename="${fileName}"`, `content-type: ${mimeType}\r\n`, content);
   }
-  return new Response(form);
+  pieces.push(Buffer.from(`--${boundary}--\r\n`));
+  return Buffer.concat(pieces);
 }
 
 // The connection to a Bot API server, kept alive; each request has a deadline.

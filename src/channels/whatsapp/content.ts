@@ -19,7 +19,7 @@ import { idOfPerson, isPerson, type PersonJid, parseJid } from './rules/jid.ts';
 
 export type WhatsAppReading = NonNullable<ReturnType<typeof readWhatsApp>>;
 
-/** Bounds the nesting of hostile messages. */
+/** Bounds the nesting of hostile messages; WhatsApp nests three containers at most. */
 const MAX_DEPTH = 8;
 /** A message has one kind, plus a few fields for clients. */
 const MAX_KINDS = 8;
@@ -90,15 +90,20 @@ function unwrap(message: proto.IMessage): {
   return { content, isEdit, isForwarded };
 }
 
-/** Every container, including those of later versions, holds its content as `message`. */
 function innerOf(content: proto.IMessage): proto.IMessage | undefined {
   const edited = content.protocolMessage?.editedMessage;
-  if (edited !== undefined && edited !== null) return edited;
+  if (present(edited)) return edited;
   for (const value of Object.values(content)) {
-    if (!isObject(value) || !('message' in value)) continue;
-    if (isObject(value.message)) return value.message;
+    const inner = wrappedIn(value);
+    if (inner !== undefined) return inner;
   }
   return undefined;
+}
+
+/** Every container, including those of later versions, holds its content as `message`. */
+function wrappedIn(value: unknown): proto.IMessage | undefined {
+  if (!isObject(value) || !('message' in value)) return undefined;
+  return isObject(value.message) ? value.message : undefined;
 }
 
 function textOf(content: proto.IMessage, isForwarded: boolean): string | undefined {
@@ -196,13 +201,11 @@ export type WhatsAppSign =
 
 /** `ProtocolMessage.Type` of WhatsApp's protocol. */
 const REVOKE = 0;
-/** Bounds the nesting of hostile messages. */
-const MAX_SIGN_DEPTH = 8;
 
 /** Undefined for a message of its own, and for a reaction that is no emoji. */
 export function signOf(message: proto.IMessage): WhatsAppSign | undefined {
   let content: proto.IMessage | undefined = message;
-  for (let depth = 0; depth < MAX_SIGN_DEPTH && content !== undefined; depth += 1) {
+  for (let depth = 0; depth < MAX_DEPTH && content !== undefined; depth += 1) {
     const sign = changeIn(content) ?? reactionIn(content);
     if (sign !== undefined) return sign;
     content = innerOf(content);
@@ -304,9 +307,6 @@ function recipientAlt({ attrs }: BinaryNode): string | undefined {
 
 // Distinguishes what a person said or did from what clients exchange: keys, votes, history.
 
-/** Ephemeral, view once, with caption, edited: WhatsApp nests three at most. */
-const MAX_WRAPPERS = 8;
-
 /** Messages from the sender's own other device carry the content one level deeper. */
 export function messageOf(message: proto.IMessage): proto.IMessage {
   return message.deviceSentMessage?.message ?? message;
@@ -326,15 +326,8 @@ export function isUserContent(message: proto.IMessage, wrappers = 0): boolean {
     }
     if (isSilentKind(kind)) return false;
     const wrapped = wrappedIn(value);
-    return (
-      wrapped === undefined || (wrappers < MAX_WRAPPERS && isUserContent(wrapped, wrappers + 1))
-    );
+    return wrapped === undefined || (wrappers < MAX_DEPTH && isUserContent(wrapped, wrappers + 1));
   });
-}
-
-function wrappedIn(value: unknown): proto.IMessage | undefined {
-  const isWrapper = typeof value === 'object' && value !== null && 'message' in value;
-  return isWrapper && typeof value.message === 'object' ? (value.message ?? undefined) : undefined;
 }
 
 // For every unreadable message the library asks the account's own phone as well as the sender. Each

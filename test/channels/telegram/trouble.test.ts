@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ChannelStatus } from '../../../src/channels/channel.ts';
 import { createBotLink } from '../../../src/channels/telegram/client.ts';
 import { ChannelError } from '../../../src/kernel/message/errors.ts';
 import { sending } from '../../contract/channel.ts';
@@ -170,6 +171,9 @@ describe('a poll that stalls', () => {
   });
 });
 
+const accountOf = (status: ChannelStatus | undefined) =>
+  status?.kind === 'running' ? status.account : undefined;
+
 describe('a start', () => {
   test('is ready after one quick poll, with menu and name fetched behind it', async () => {
     await using rig = await startRig();
@@ -178,9 +182,7 @@ describe('a start', () => {
     expect(rig.api.calls[0]).toMatchObject({ method: 'getUpdates', payload: { timeout: 0 } });
     await rig.api.waitFor(() => rig.api.commands.length > 0);
     // The long poll that is under way goes on.
-    await rig.host.until(
-      ({ statuses }) => statuses.at(-1)?.kind === 'running' && 'account' in (statuses.at(-1) ?? {}),
-    );
+    await rig.host.until(({ statuses }) => accountOf(statuses.at(-1)) !== undefined);
     expect(lastStatus(rig)).toMatchObject({ account: '@nano_sim_bot' });
   });
 
