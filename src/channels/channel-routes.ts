@@ -15,10 +15,7 @@ import { t } from '../lib/texts.ts';
 import type { LoginStep } from './channel.ts';
 import type { ConfiguredChannels } from './configured-channels.ts';
 
-/**
- * A login step as sent to the client: a QR code comes as a picture, so that the client need not
- * draw it.
- */
+/** A login step as sent to the client, for which a QR code comes as a picture. */
 export type SentLoginStep =
   | Exclude<LoginStep, { readonly kind: 'show_qr' }>
   | (Extract<LoginStep, { readonly kind: 'show_qr' }> & {

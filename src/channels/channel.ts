@@ -54,9 +54,7 @@ export interface ChannelHost {
     batch: readonly InboundEntry[],
     options?: {
       readonly cursor?: ChannelCursor;
-      /**
-       * The outcome of a press, in Markdown, to be shown at the button; it is sent in the chat too.
-       */
+      /** The outcome of a press, in Markdown, to show at the button; it is sent in the chat too. */
       readonly pressed?: ShowOutcome;
     },
   ): Promise<void>;
@@ -261,9 +259,7 @@ export interface Channel {
   readonly readiness?: Readiness;
   /** How long an answer is worth delivering, milliseconds. */
   readonly lifetimeMs: number;
-  /**
-   * It calls `SendContext.requestBegins` before each request that must not be repeated unmarked.
-   */
+  /** Calls `SendContext.requestBegins` before each request that must not be repeated unmarked. */
   readonly announcesRequests?: true;
   /** Each of several processes serves its own people; only sending has one leader. */
   readonly isEverywhere?: true;
@@ -305,9 +301,7 @@ export interface Channel {
    */
   archive?(id: MessageId, signal: AbortSignal): Promise<void>;
   readonly inbox?: Inbox;
-  /**
-   * Called before the model call; `hasBegun`: an earlier try of the turn may have called a model.
-   */
+  /** Asked before the model call; `hasBegun`: an earlier try of the turn may have called one. */
   admit?(message: InboundMessage, hasBegun: boolean): Promise<Admission>;
   /** What a limit holds back and why, for status displays. */
   waiting?(): string | undefined;

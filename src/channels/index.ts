@@ -42,9 +42,7 @@ type ChannelDeps = {
   readonly clock: Clock;
   readonly random: () => number;
   readonly account: AccountId;
-  /**
-   * The current configuration as this account sees it, for settings that apply without a restart.
-   */
+  /** The current configuration of this account, for settings that apply without a restart. */
   current(): ChannelsConfig;
   /** The same for every account of the channel, including this one. */
   everywhere(): readonly ChannelsConfig[];
@@ -73,10 +71,7 @@ export type ChannelDefinition = {
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
   /** A person's id in the channel's spelling, or why the input cannot be an id there. */
   personId(typed: string): string | { readonly problem: string };
-  /**
-   * Erases what the channel stores about a chat that contains the words; returns how much. May be
-   * repeated.
-   */
+  /** Erases what the channel stores of a chat with the words; returns how much. Repeatable. */
   erase?(state: KeyValueStore, chat: string, holds: Holds): Promise<number>;
   /** The service disconnects it if a copy of its keys is used elsewhere: it runs in one home only. */
   readonly isSingle?: boolean;
@@ -230,10 +225,7 @@ export function accountsOf(
   }));
 }
 
-/**
- * Creates the channel of the account; it reads settings that apply without a restart from
- * `current`.
- */
+/** Creates the channel; it reads settings that apply without a restart from `current`. */
 export function createAccount(
   { definition, account, name, config }: ConfiguredAccount,
   parts: Pick<ChannelDeps, 'clock' | 'random'> & { current(): ChannelsConfig },

@@ -167,10 +167,7 @@ export class Answers {
     );
   }
 
-  /**
-   * Sends a copy with a single try: the answer itself has arrived, and a failed copy is reported to
-   * the owner.
-   */
+  /** A single try: the answer itself has arrived, and the owner hears of a failed copy. */
   async #submitCopy(recipient: string, raw: Buffer, { signal }: SendContext): Promise<void> {
     const { account, host } = this.#context;
     try {

@@ -110,9 +110,7 @@ export function parentOf(
   return others.length === 0 ? known : { ...known, others };
 }
 
-/**
- * Nothing is quoted to an address that may be forged: the quote would carry arbitrary text there.
- */
+/** Nothing is quoted to an address that may be forged: it would carry arbitrary text there. */
 export function quoteFor(
   { reading: { result } }: MailArrival,
   message: InboundMessage,

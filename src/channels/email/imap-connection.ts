@@ -51,9 +51,7 @@ export async function withConnection<T>(
 export class ImapConnection implements AsyncDisposable {
   readonly #client: ImapFlow;
   readonly #clock: Clock;
-  /**
-   * One entry per waiting call: a single shared promise would retain every response of the server.
-   */
+  /** One per waiting call: a shared promise would retain every response of the server. */
   readonly #waiting = new Set<(failure: ChannelError) => void>();
   #failure: ChannelError | undefined;
   #news = Promise.withResolvers<void>();

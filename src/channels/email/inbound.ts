@@ -90,10 +90,7 @@ type SentMail = {
 
 const EMPTY_NOTICE = 'Skipped an empty mail (0 bytes): the mail server has no content for it.';
 
-/**
- * `unproven yet`: the name service did not answer, so nothing is recorded; a retry may prove the
- * sender.
- */
+/** `unproven yet`: the name service did not answer; nothing is recorded before a retry. */
 export async function readIncoming(
   arrival: MailArrival,
   context: InboundContext,

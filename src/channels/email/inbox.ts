@@ -78,9 +78,7 @@ async function find(
   return heads.map((head) => mailOf(head, uidValidity)).reverse();
 }
 
-/**
- * A server may close the connection at a mail that it cannot read; the others are shown without it.
- */
+/** A server may close the connection at a mail that it cannot read: shows the others. */
 async function headsOneByOne(
   uids: readonly number[],
   cause: unknown,
@@ -308,10 +306,7 @@ export class DeferredMails {
     this.#clock = clock;
   }
 
-  /**
-   * Those of this numbering (UIDVALIDITY) of the mailbox; the rescan finds those of an earlier one
-   * again.
-   */
+  /** Those of this numbering (UIDVALIDITY); the rescan finds those of an earlier one again. */
   async list(uidValidity: string): Promise<readonly DeferredMail[]> {
     const rows = await this.#state.list('later/');
     return rows

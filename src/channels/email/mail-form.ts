@@ -156,10 +156,7 @@ function remeasured(
   return { raw: mended, shape: { ...shape, contentTypes: [...types, ...shape.contentTypes] } };
 }
 
-/**
- * Uses the delimiter that occurs in the body without being declared, or treats the body as one
- * text.
- */
+/** Uses the undeclared delimiter that occurs in the body, or treats the body as one text. */
 function withoutParts(raw: RawMail): Buffer {
   const { bodyAt } = splitHeader(raw);
   const start = `\n${bytesOf(raw, bodyAt, bodyAt + MAX_SEARCHED_BYTES).toString('latin1')}`;

@@ -209,9 +209,7 @@ export class MailSession {
     this.#withdrawn.abort(reason);
   }
 
-  /**
-   * Evaluated on each call: addresses of other mailboxes may change after the start of this one.
-   */
+  /** Evaluated on each call: addresses of other mailboxes may change after the start. */
   ours(): readonly string[] {
     return [...this.account.own, ...(this.#deps.ours?.() ?? [])];
   }

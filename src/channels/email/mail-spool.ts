@@ -213,9 +213,7 @@ type Collect = (options: { readonly type: 'minor' }) => void;
 
 const CLEAR_EVERY_BYTES = 2 * 1024 * 1024;
 
-/**
- * Counts the bytes and runs a minor collection every few megabytes; each takes some milliseconds.
- */
+/** Runs a minor collection every few megabytes; each takes some milliseconds. */
 function createSweeper(): { passed(bytes: number): void } {
   let unswept = 0;
   let collect: Collect | undefined;

@@ -68,9 +68,7 @@ export class MailboxWatch {
   readonly #deferred: DeferredMails;
   readonly #works: () => void;
 
-  /**
-   * `works`: called when the contents of the mailbox have been read, so the connection is usable.
-   */
+  /** `works`: called when the mailbox has been read, so the connection is usable. */
   constructor(context: WatchContext, connection: ImapConnection, works: () => void) {
     const { host } = context;
     this.#context = context;

@@ -187,9 +187,7 @@ type Found = {
   release(): void;
 };
 
-/**
- * The texts and files of a mail in order; waits with the next until a file was read and released.
- */
+/** The texts and files of a mail in order; the next comes when a file was read and released. */
 const found = (parser: MailParser): AsyncIterable<Found | MessageText> => parser;
 
 /** Reads the mail in one pass, piece by piece, so that memory does not grow with its size. */

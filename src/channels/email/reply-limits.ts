@@ -43,9 +43,7 @@ type Held = HeldMail & { readonly dueAt: number };
 export type Sending = {
   /** It answers no mail. */
   readonly isLetter: boolean;
-  /**
-   * An answer was admitted before the model call and does not wait; a copy is sent now or never.
-   */
+  /** An answer was admitted before the model call: it does not wait. A copy: now or never. */
   readonly as: 'answer' | 'own' | 'copy';
 };
 
@@ -84,10 +82,7 @@ export class ReplyLimits {
     return `${waiting}: ${[...reasons].join('; ')}`;
   }
 
-  /**
-   * Whether a mail is answered now; asked before the model call. A turn that has begun does not
-   * wait.
-   */
+  /** Whether a mail is answered; asked before the model call. A begun turn does not wait. */
   async admit(message: InboundMessage, hasBegun: boolean): Promise<Admission> {
     const { register, host } = this.#deps;
     const { thread, chat: recipient } = message.chat;

@@ -336,10 +336,7 @@ async function credentialSettings(
 
 type LoginKind = 'password' | 'consent' | 'refreshToken';
 
-/**
- * Order: a flag or the environment, the earlier setup, then, for providers that commonly use it,
- * the person.
- */
+/** Order: a flag or the environment, the earlier setup, the person where OAuth2 is common. */
 async function loginKind(
   { env }: SetupHost,
   asker: Asker,

@@ -133,9 +133,7 @@ class Dialogue {
   }
 }
 
-/**
- * Without a token nothing was sent to the server. The answer waits, also while the channel stops.
- */
+/** Without a token nothing was sent: the answer waits, also while the channel stops. */
 function tokenFailure(error: ChannelError): DeliveryError {
   const code = error.code === TOKEN_REFUSED ? TOKEN_REFUSED : 'mail_not_sent';
   const options = { certainty: 'not_sent', remedy: BACKOFF, code, cause: error } as const;

@@ -144,9 +144,7 @@ export function createOpenCards(
     async keep(id: NativeId, { runs }: Card): Promise<void> {
       await state()?.set(PREFIX + id, cardJson({ runs }));
     },
-    /**
-     * Sets the card's text to `now`, if given; returns whether it shows it. @throws DeliveryError
-     */
+    /** Sets the card's text to `now`, if given; whether it shows it. @throws DeliveryError */
     async close(id: NativeId, signal: AbortSignal, now?: string): Promise<boolean> {
       const kept = await state()?.get(PREFIX + id);
       if (kept === undefined) return false;

@@ -48,10 +48,7 @@ const GONE: readonly number[] = [230011, 230110, 230050, 231003];
 /** The card's content was refused: its markup, its size, or a part of it. */
 const CARD_REFUSED: readonly number[] = [230099, 230025, 230028, 200621];
 const TOO_OLD_TO_CHANGE = 230031;
-/**
- * An internal failure of Lark with a request to try later: whether it created the message is
- * unknown.
- */
+/** A failure of Lark with a request to try later: it may have created the message. */
 const TRY_LATER: readonly number[] = [1500, 5000, 55001];
 /** A retry has the same result: content, permission, chat, person or file are refused. */
 const FINAL: readonly number[] = [
@@ -81,10 +78,7 @@ export const isGone = (error: unknown) => isCode(error, [...GONE, TOO_OLD_TO_CHA
 export const isNotThere = (error: unknown) => isCode(error, GONE);
 export const isCardRefused = (error: unknown) => isCode(error, CARD_REFUSED);
 
-/**
- * Code of a `DeliveryError`: Lark refused with a code that may be temporary, so the tries are
- * counted.
- */
+/** Of a `DeliveryError`: the refusal may be temporary, so the tries are counted. */
 export const UNCLEAR_REFUSAL = 'lark_unclear_refusal';
 
 /** What a failed call means for the message it carried. `repeatable`: a second call is harmless. */

@@ -35,10 +35,7 @@ export type InboundContext = {
 
 /** Lark repeats an event for about seven hours: a time long before that is a clock error. */
 const MAX_AGE_MS = 30 * 24 * 3_600_000;
-/**
- * Start of a message with text that its sender did not write; it marks untrusted content for the
- * model.
- */
+/** Precedes text that its sender did not write: marks untrusted content for the model. */
 const SHARED_NOTE = '[forwarded]\n';
 
 export async function toEntry(
@@ -93,10 +90,7 @@ const NOBODY: Directory = {
   message: async () => undefined,
 };
 
-/**
- * `open_id` identifies a person for this app, `union_id` for all apps of the developer; names are
- * chosen freely.
- */
+/** `open_id` is of this app, `union_id` of all apps of the developer; names are chosen freely. */
 export async function senderOf(
   ids: unknown,
   directory: Pick<Directory, 'nameOf'>,

@@ -186,10 +186,7 @@ const uuidOf = (name: string) => hash('sha256', name).slice(0, 50);
 /** Lark keeps a uuid for an hour; the rest is a margin for differing clocks. */
 const KNOWN_AGAIN_MS = 50 * 60_000;
 const MAX_KNOWN = 1000;
-/**
- * Refusals of one part with codes that may be temporary: about a quarter of an hour with the waits
- * between them.
- */
+/** Of one part, with codes that may be temporary: about a quarter of an hour with the waits. */
 const MAX_UNCLEAR_TRIES = 20;
 
 type Doubts = ReturnType<typeof createDoubts>;

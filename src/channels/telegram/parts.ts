@@ -83,10 +83,7 @@ export async function withFallback<T>(
   return call({ text: plain.length <= MESSAGE_UNITS ? plain : runsText(runs) });
 }
 
-/**
- * Turns the draft into the text while it can be edited, or sends a new message.
- * @throws DeliveryError
- */
+/** Turns the draft into the text if it can be edited, or sends anew. @throws DeliveryError */
 export async function sendText(
   post: Post,
   draft: NativeId | undefined,

@@ -39,9 +39,7 @@ type PollDeps = RunDeps & {
 
 const POLL_TIMEOUT_SECS = 25;
 const BATCH = 100;
-/**
- * A proxy between the gateway and Telegram may answer long polls at once; the loop must not spin.
- */
+/** A proxy before Telegram may answer long polls at once; the loop must not spin. */
 const HASTY_POLL_MS = 500;
 const HASTY_POLLS = 5;
 const HASTY_PAUSE_MS = 1000;

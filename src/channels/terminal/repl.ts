@@ -32,9 +32,7 @@ const KEYS_HELP = [
   '/help lists the commands. /voice records your question.',
 ].join('\n');
 
-/**
- * Runs until the person leaves or the signal aborts; `isSpoken`: the first question is recorded.
- */
+/** Runs until the person leaves or the signal aborts; `isSpoken`: begins with a recording. */
 export async function talk(
   terminal: Terminal,
   conversation: Conversation,

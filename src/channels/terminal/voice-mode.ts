@@ -34,9 +34,7 @@ export async function openVoiceMode(terminal: Terminal) {
   const player = speaker && (await playerFor(playing, env));
 
   return {
-    /**
-     * The transcript as the model gets it; undefined if the person cancelled. @throws VoiceError
-     */
+    /** The transcript for the model; undefined if the person cancelled. @throws VoiceError */
     async listen(signal: AbortSignal): Promise<string | undefined> {
       const ended = untilEnter(terminal);
       const recorded = record(recorder, ended.then(voided), deps);

@@ -128,9 +128,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
       this.#revise(chat, signal, (log, at) => log.closeChoices(chat, Number(part), at, now));
   }
 
-  /**
-   * Accepts messages until aborted. Reading and sending continue after that: answers still come.
-   */
+  /** Accepts messages until aborted; reading and sending continue: answers still come. */
   async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
     const opened = { host, log: new ChatLog(host.state) };
     for (const intent of await opened.log.intents()) await this.#complete(intent, opened);

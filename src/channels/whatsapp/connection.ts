@@ -43,9 +43,7 @@ const LOGIN_MS = 90_000;
 const PAIRING_MS = 180_000;
 /** How long messages may wait to be processed without any progress. */
 const STALL_MS = 60_000;
-/**
- * Time for the marker after the waiting messages (case W03); the library gives its own buffer 30 s.
- */
+/** Time for the marker after the waiting messages (case W03); the library's own is 30 s. */
 const MARKER_MS = 35_000;
 const LOOK_EVERY_MS = 5000;
 
@@ -352,9 +350,7 @@ function guardListeners({ ws }: WASocket, onRejection: (error: unknown) => void)
   }
 }
 
-/**
- * Reference section 6. Options left out keep the library's default, including its client version.
- */
+/** Reference section 6. The rest keeps the library's default, including its client version. */
 const OPTIONS = {
   // Otherwise the owner's phone would no longer ring.
   markOnlineOnConnect: false,

@@ -43,9 +43,7 @@ const UNTRUSTED_TEXT: ReadonlySet<string> = new Set([
 /** Of a kind that the vendor's library does not know, only an empty message is left. */
 const UNKNOWN_KIND = '[sent something of an unknown kind]';
 
-/**
- * Undefined for messages without content of their own: reactions, votes, signals between clients.
- */
+/** Undefined without content of its own: a reaction, a vote, a signal between clients. */
 export function readWhatsApp(message: proto.IMessage) {
   const { content, isEdit, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content);
@@ -130,9 +128,7 @@ function isPassedOn(content: proto.IMessage): boolean {
   );
 }
 
-/**
- * WhatsApp writes `@` and the digits of an address; converts them to the common spelling of ids.
- */
+/** WhatsApp writes `@` and the digits of an address: here in the common spelling of ids. */
 function withNamedPeople(text: string, people: readonly PersonJid[]): string {
   if (people.length === 0) return text;
   const ids = new Map(people.map((person) => [person.user, idOfPerson(person)]));
@@ -312,10 +308,7 @@ export function messageOf(message: proto.IMessage): proto.IMessage {
   return message.deviceSentMessage?.message ?? message;
 }
 
-/**
- * A message of a kind unknown to this version counts as content: the agent answers that it could
- * not be read.
- */
+/** An unknown kind counts as content: the agent answers that it could not be read. */
 export function isUserContent(message: proto.IMessage, wrappers = 0): boolean {
   const parts = Object.entries(message).filter(([, value]) => value != null);
   if (parts.length === 0) return true;

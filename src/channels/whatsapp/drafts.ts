@@ -124,9 +124,7 @@ export function createEdits(deps: EditsDeps) {
       await transmitter.send({ id, chat, jid: row.jid, content, rows }, signal);
       return true;
     },
-    /**
-     * Makes the draft the final text; false if it can no longer be edited. @throws DeliveryError
-     */
+    /** Makes the draft the final text; false if it is too old to edit. @throws DeliveryError */
     async finish(
       { draft, message, chat, text, rows }: FinalEdit,
       signal: AbortSignal,

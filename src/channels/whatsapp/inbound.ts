@@ -169,10 +169,7 @@ function gateOf(
   return row.sentAt <= ownerUntil ? 'the owner answers here' : undefined;
 }
 
-/**
- * A group message is for the account if it mentions it, or answers or changes a message of the
- * agent.
- */
+/** In a group: it mentions the account, or answers or changes a message of the agent. */
 function addressingOf(
   { reading, sign }: ReadMessage,
   { group }: Speaker,
@@ -194,10 +191,7 @@ function withoutOwnName(text: string, own: LinkedAccount | undefined): string {
   return rest === '' ? text : rest;
 }
 
-/**
- * An edit applies to a message of the same person in this chat; a reaction to a message of the
- * agent.
- */
+/** An edit is of a message of the same person in this chat, a reaction to one of the agent. */
 function signFields(
   sign: WhatsAppSign | undefined,
   { chatThen, authorThen }: Speaker,

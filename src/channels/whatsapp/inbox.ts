@@ -31,10 +31,7 @@ type InboxDeps = Omit<RowReaderDeps, 'readByOwner' | 'clock' | 'log'> & {
   readonly unresolved: Unresolved;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
-  /**
-   * Reports, while the connection is open, why messages are not processed; undefined: they are
-   * again.
-   */
+  /** Why messages are not processed while the connection is open; undefined: they are again. */
   noteTrouble(trouble: PassingTrouble | undefined): void;
 };
 
@@ -80,9 +77,7 @@ export function createInbox(deps: InboxDeps) {
     /** Whether the owner currently answers in this chat by hand. */
     isPaused: async (chat: ChatId) =>
       (await pause.until(await people.namesOf(chat))) > host.clock.now(),
-    /**
-     * Takes the messages of this chat that are handed over and not marked as read, oldest first.
-     */
+    /** Takes the messages of this chat that are handed over and not read, oldest first. */
     takeUnread: async (chat: ChatId) => take(await people.namesOf(chat)),
   };
 }
@@ -193,10 +188,7 @@ class Drain {
     await host.clock.sleep(waitMs, this.#signal);
   }
 
-  /**
-   * Removes rows only after handing them over. `full`: chats without room, which are skipped; more
-   * are added.
-   */
+  /** Removes rows after handing them over. `full`: chats without room, skipped; more are added. */
   async #take(due: readonly LedgerRow[], full: Set<string>): Promise<void> {
     const { ledger, undecryptable, unresolved } = this.#deps;
     undecryptable.arrived(due.map(({ key }) => key.id));

@@ -24,9 +24,7 @@ const DAMAGED_PREFIX = 'inbox-damaged/';
 /** The highest arrival number that was handed over: numbers continue after it at a restart. */
 const HANDED_OVER = 'inbox-handed-over';
 
-/**
- * A part of a stanza that waits to be decrypted: its envelope, and its place among all arrivals.
- */
+/** A part of a stanza to be decrypted: its envelope, and its place among all arrivals. */
 type Seen = { readonly envelope: Envelope; readonly arrival: number };
 
 type LedgerDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'> & {
@@ -60,10 +58,7 @@ export class Ledger {
     this.#highestHandedOver = handedOver;
   }
 
-  /**
-   * Records whose ciphertext this stanza carries; called for every raw message stanza before
-   * Baileys handles it.
-   */
+  /** Records whose ciphertext this stanza carries; called before Baileys handles it. */
   observe(stanza: BinaryNode): void {
     const own = this.#deps.own();
     const envelope = own === undefined ? undefined : envelopeOf(stanza, own);

@@ -153,10 +153,7 @@ export class LinkStatus {
     });
   }
 
-  /**
-   * A problem of another part of the channel: shown while the connection itself is open, until it
-   * is over.
-   */
+  /** Of another part of the channel, until it is over: shown while the connection is open. */
   trouble(trouble: PassingTrouble | undefined): void {
     this.#trouble = trouble;
     if (this.#last?.kind === 'running') this.#running();

@@ -58,9 +58,7 @@ export class Link {
     return this.#connection?.openSocket;
   }
 
-  /**
-   * From connecting until the server has delivered the waiting messages (or the marker is overdue).
-   */
+  /** From connecting until the waiting messages are delivered, or the marker is overdue. */
   get isCatchingUp(): boolean {
     return this.#connection?.isCatchingUp ?? false;
   }
@@ -150,10 +148,7 @@ export class Link {
     await Promise.allSettled(waits);
   }
 
-  /**
-   * Runs one connection and waits until the next one is due. `pairing`: the login that links an
-   * account.
-   */
+  /** Runs one connection until the next one is due. `pairing`: the login that links an account. */
   async #connect(url: URL, pairing: LoginAttempt | undefined, signal: AbortSignal): Promise<void> {
     const connection = this.#begin(url, pairing);
     const isGivenUp = () => pairing?.signal.aborted === true && !connection.isPaired;
@@ -249,9 +244,7 @@ type EndedDeps = Pick<ChannelHost, 'clock' | 'log'> & {
 
 export type Trouble = { readonly reason: string; readonly remedy: string };
 
-/**
- * The wait before the next connection in milliseconds, or why there is none until a person acts.
- */
+/** The wait before the next connection, or why there is none until a person acts. */
 type NextStep = { readonly inMs: number } | { readonly standstill: Trouble };
 
 class EndedConnections {
@@ -319,10 +312,7 @@ class EndedConnections {
     return verdict;
   }
 
-  /**
-   * Reconnects at once, but not repeatedly: only after a stable period, or when a phone has
-   * confirmed.
-   */
+  /** At once only after a stable period, or when a phone has confirmed. */
   #reconnect(reason: string, isPaired: boolean, attempt: LoginAttempt | undefined): NextStep {
     const isAtOnce = this.#failures === 0 || isPaired;
     if (!isPaired) this.#failures += 1;
@@ -381,10 +371,7 @@ class EndedConnections {
   }
 }
 
-/**
- * A connection that received nothing did not work; an immediate retry must not repeat for every
- * message.
- */
+/** One that received nothing did not work; an immediate retry must not repeat per message. */
 function hasWorked(ended: EndedConnection, { kind }: WhatsAppVerdict): boolean {
   if (ended.cause.kind === 'stalled') return false;
   return ended.openMs >= STABLE_MS || (ended.hasCarried && kind !== 'reconnect');

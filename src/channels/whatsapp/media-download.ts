@@ -98,9 +98,7 @@ function hostFor(named: string, socketUrl: string): string {
   return isTest && isOnMachine ? named : DEF_MEDIA_HOST;
 }
 
-/**
- * A path can look like a URL (`//host/`, `/\\host/`): one that leads to another host is rejected.
- */
+/** A path can look like a URL (`//host/`, `/\\host/`) and must not lead to another host. */
 function placeAt(path: string, host: string): URL {
   const root = new URL(`https://${host}`);
   const place = URL.parse(path, root);

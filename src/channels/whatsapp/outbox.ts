@@ -183,9 +183,7 @@ function firstContactRemedy({ firstContact, pacing }: WhatsAppConfig): string | 
 const isOwn = (jid: string, { socket }: OpenLink) =>
   [socket?.user?.id, socket?.user?.lid].some((own) => isSameAddress(own, jid));
 
-/**
- * Ids can be guessed by anybody who knows how they are made: a message is given to its chat only.
- */
+/** Whoever knows how ids are made can guess them: a message is given to its chat only. */
 async function askedAgain(
   key: WAMessageKey,
   sent: SentMessages,

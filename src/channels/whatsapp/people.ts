@@ -136,10 +136,7 @@ export function createPeople(deps: PeopleDeps) {
   }
 
   return {
-    /**
-     * The person of this sighting. Stores what it reveals; an unknown person who was only `seen` is
-     * not stored.
-     */
+    /** Stores what the sighting reveals; an unknown person who was only `seen` is not stored. */
     meet: (meeting: Meeting): Promise<Person> =>
       lanes.run('people', async () => toPerson(await meet(meeting), idOfPerson(meeting.address))),
 

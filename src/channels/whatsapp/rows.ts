@@ -124,9 +124,7 @@ function notSaved(cause: unknown): ChannelError {
   return new ChannelError(NOT_SAVED, problem, { remedy: BACKOFF, cause });
 }
 
-/**
- * The text with its checksum. `name` is the row's key: under another key the row counts as damaged.
- */
+/** The text with its checksum; under another key than `name` the row counts as damaged. */
 export function seal(name: string, text: string): string {
   return `${checksum(name, text)} ${text}`;
 }

@@ -157,10 +157,7 @@ export function createAcks(onStray: (id: string) => void) {
   };
 }
 
-/**
- * The temporary ones of the 400s: timeout, conflict, stale device list, too early, too many, old
- * counter.
- */
+/** Temporary: timeout, conflict, stale device list, too early, too many, old counter. */
 const PASSING: readonly number[] = [408, 409, 421, 425, 429, 496];
 const TOO_MANY = 429;
 /** Pause of the chat after a refusal for the sending rate. */

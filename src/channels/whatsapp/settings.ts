@@ -110,9 +110,7 @@ export function whatsappConflicts(whatsapp: WhatsAppConfig): Problems {
   ];
 }
 
-/**
- * Only TLS proves that the server is WhatsApp's: without it the address must be on this machine.
- */
+/** Only TLS proves that the server is WhatsApp's: without it, it must be on this machine. */
 function socketUrl({ socketUrl: written }: WhatsAppConfig): Problems {
   const url = URL.parse(written);
   const path = `${SECTION}.socketUrl`;

@@ -158,10 +158,7 @@ function isUnreadable(message: WAMessage): boolean {
   return message.key.isViewOnce === true && !message.message;
 }
 
-/**
- * In a group most messages are not for the agent, and the account's own phone sends clients'
- * messages too.
- */
+/** Most messages in groups are not for the agent; the own phone sends clients' messages too. */
 function isWorthAlert({ key }: WAMessage): boolean {
   return key.fromMe !== true && isPerson(parseJid(key.remoteJid));
 }

@@ -38,9 +38,7 @@ export const LINK_DAMAGED = 'whatsapp_link_damaged';
 
 type VaultDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'>;
 
-/**
- * @throws ChannelError `whatsapp_link_damaged` if a link is stored and no generation can be read
- */
+/** @throws ChannelError `whatsapp_link_damaged` if no generation of a stored link is readable */
 export async function openVault(deps: VaultDeps): Promise<Vault> {
   const start = await readStart(deps.state);
   if (start.kind === 'damaged') {
@@ -106,10 +104,7 @@ export class Vault {
     });
   }
 
-  /**
-   * Goes back to the last generation that opened, if it differs from the one in use; false if there
-   * is none.
-   */
+  /** Back to the last generation that opened, if it differs from the used one; false if none. */
   rollBack(): Promise<boolean> {
     return this.#alone(async (unit) => {
       const opened = lastOpened(this.#identity);
@@ -121,10 +116,7 @@ export class Vault {
     });
   }
 
-  /**
-   * Sets creds and keys aside under `old/<time>/` (keeping the newest 3) and begins with fresh
-   * ones.
-   */
+  /** Sets creds and keys aside under `old/<time>/` (the newest 3 stay); begins with fresh ones. */
   reset(): Promise<void> {
     return this.#alone(async () => {
       const { state, clock } = this.#deps;
@@ -135,9 +127,7 @@ export class Vault {
     });
   }
 
-  /**
-   * Resolves when all writes are on disk; nothing is written after it: a later vault owns the rows.
-   */
+  /** Resolves when all writes are on disk, with none after it: a later vault owns the rows. */
   close(): Promise<void> {
     // Current credentials become invalid for everything that still holds them.
     return this.#alone(async () => this.#replace(freshIdentity()));
@@ -177,10 +167,7 @@ export class Vault {
     };
   }
 
-  /**
-   * Runs once with what was found at the start: sets damaged generations aside and makes counters
-   * safe.
-   */
+  /** Runs once at the start: sets damaged generations aside and makes counters safe. */
   begin(setAside: readonly KeyValueChange[]): Promise<void> {
     return this.#alone(async (unit) => {
       unit.putAll(setAside);

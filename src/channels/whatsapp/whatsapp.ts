@@ -379,10 +379,7 @@ function receiving(
   };
 }
 
-/**
- * Fills the mapping's cache before the lock is taken, so that nothing waits for the network under
- * the lock.
- */
+/** Fills the mapping's cache first, so that nothing waits for the network under the lock. */
 async function lookedUp<T>(
   { lidMapping }: SignalRepositoryWithLIDStore,
   jid: string,

@@ -61,9 +61,7 @@ export function withoutComments(value: string): string {
   return result;
 }
 
-/**
- * Message ids (`<left@right>`) of a field, in order, without duplicates; malformed ones dropped.
- */
+/** Message ids (`<left@right>`) of a field, in order, without duplicates and malformed ones. */
 export function messageIdsIn(value: string | undefined): readonly string[] {
   const ids = value?.match(/<[^<>\s@]{1,200}@[^<>\s@]{1,200}>/g) ?? [];
   return [...new Set(ids)];

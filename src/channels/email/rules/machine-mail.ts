@@ -36,18 +36,13 @@ export type MailFacts = {
   readonly standing: Standing;
 };
 
-/**
- * `named`: on the allow list by address; `anybody`: allowed because everybody is; `unknown`:
- * neither.
- */
+/** `named`: on the allow list by address; `anybody`: as everybody is; `unknown`: neither. */
 export type Standing = 'named' | 'anybody' | 'unknown';
 
 export type MailVerdict =
   | { readonly kind: 'answer' }
   | { readonly kind: 'refuse'; readonly gate: string }
-  /**
-   * Not answered, but the owner gets a notice: mail of a proven sender who may expect an answer.
-   */
+  /** Not answered, but told to the owner: a proven sender may expect an answer. */
   | { readonly kind: 'hold'; readonly gate: string };
 
 /** The mark on every mail of this program. */
@@ -280,9 +275,7 @@ const MEANINGS: readonly (readonly [RegExp, string])[] = [
   [/^\d\.7\./, t`refused by the receiving mail system’s rules`],
 ];
 
-/**
- * The report of a permanent failure in these parts, or undefined: delays and successes are none.
- */
+/** The permanent failure that these parts report; undefined for delays and successes. */
 export function readBounce(parts: readonly ReportPart[]): BounceReport | undefined {
   const status = parts.find(({ type }) => STATUS_TYPES.test(type));
   if (status === undefined) return undefined;

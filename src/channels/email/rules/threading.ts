@@ -45,10 +45,7 @@ export function replyParent({ messageId = '' }: ParentMail): string | undefined 
   return PLAIN_ID.test(messageId) ? messageId : undefined;
 }
 
-/**
- * The answer's References: the parent's ancestors and the parent; middle ones are dropped if too
- * many.
- */
+/** The parent's ancestors and the parent; middle ones are dropped if too many. */
 export function replyReferences(parent: ParentMail): readonly string[] {
   const inReplyTo = messageIdsIn(parent.inReplyTo);
   const own = messageIdsIn(parent.references);
@@ -92,10 +89,7 @@ function cleanSubject(subject: string): string {
   return shortened(line.trim(), MAX_SUBJECT_CHARS);
 }
 
-/**
- * The content of a Message-ID of this program: the send, the thread, and the tag that authenticates
- * both.
- */
+/** The content of a Message-ID of this program; the tag authenticates send and thread. */
 type OwnMessageId = { readonly send: string; readonly thread: string; readonly tag: string };
 
 const OWN_ID = /^<nb\.([0-9a-f]{16,64})\.([0-9a-f]{8,32})\.([0-9a-f]{16,64})@[^>]+>$/;
@@ -176,9 +170,7 @@ export function copyRecipients(
   return people.slice(0, MAX_COPIES);
 }
 
-/**
- * Tells the model who reads the answer, so that it does not write to one person what others see.
- */
+/** Tells the model who reads the answer: it must not write to one person what others see. */
 export function recipientNote(others: readonly string[], copies: readonly string[]): string {
   if (others.length === 0) return '';
   const named = others.slice(0, MAX_NAMED).join(', ');

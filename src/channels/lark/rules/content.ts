@@ -166,9 +166,7 @@ function cardText(value: unknown, depth = 0): string {
   return [...own, ...inside].filter(Boolean).join(' ').toWellFormed();
 }
 
-/**
- * Literal markup characters are numeric entities in a card (Lark: "Rich text", special characters).
- */
+/** Literal markup characters are numeric entities (Lark: "Rich text", special characters). */
 const decoded = (text: string) =>
   text
     .replaceAll('\u200b', '')

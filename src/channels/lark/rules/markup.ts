@@ -202,9 +202,7 @@ const entity = (sign: string) => `&#${sign.charCodeAt(0)};`;
 /** Escapes a colon only where it could start the name of an emoji. */
 const escaped = (text: string) => text.replace(/[\\`*_~[\]<>|$]|&(?=[#\w])|:(?=\w+:)/g, entity);
 
-/**
- * Escapes what makes a heading, a list or a rule at the start of a line, and spaces that make code.
- */
+/** Escapes what makes a heading, list or rule at the start of a line, and spaces for code. */
 function atStart(line: string): string {
   return line
     .replace(/^ +/, (spaces) => '\u00a0'.repeat(spaces.length))

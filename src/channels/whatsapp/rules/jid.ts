@@ -13,10 +13,7 @@ import {
   messageId,
 } from '../../../kernel/message/ids.ts';
 
-/**
- * A person's address. A LID says nothing about the phone number, and neither can be derived from
- * the other.
- */
+/** A person's address. Neither LID nor number can be derived from the other. */
 export type PersonJid = {
   readonly kind: 'number' | 'lid';
   /** Digits. */
@@ -38,9 +35,7 @@ const UNREADABLE: WhatsAppJid = { kind: 'unreadable' };
 const JID = /^([^@]{1,64})@([a-z.]{1,32})$/;
 /** User, an agent part that is not used, device. */
 const PERSON_USER = /^(\d{1,20})(?:_\d{1,3})?(?::(\d{1,5}))?$/;
-/**
- * E.164: at most 15 digits, no country code begins with 0. WhatsApp's own notices come from `0`.
- */
+/** E.164: at most 15 digits, not beginning with 0; WhatsApp's own notices come from `0`. */
 const NUMBER = /^[1-9]\d{4,14}$/;
 const LID = /^[1-9]\d{0,19}$/;
 const GROUP = /^\d{1,20}(-\d{1,20})?$/;
@@ -172,9 +167,7 @@ export type Sighting = {
   readonly number?: string | undefined;
   readonly lid?: string | undefined;
   readonly address: PersonJid;
-  /**
-   * `wrote`: sent a message to the account. `written_to`: by the owner's hand. `seen`: elsewhere.
-   */
+  /** `wrote`: to the account. `written_to`: by the owner's hand. `seen`: elsewhere. */
   readonly role: 'wrote' | 'written_to' | 'seen';
   readonly name?: string | undefined;
   /** Epoch milliseconds. */

@@ -63,10 +63,7 @@ function renderWhatsApp(runs: readonly Run[]): string {
 
 type Gathered = { readonly pre: 'none' | 'block' | 'quoted'; readonly runs: readonly Run[] };
 
-/**
- * Groups neighbours that are written the same way: code blocks (in a quote: line by line) and the
- * rest.
- */
+/** Neighbours that are written the same way: code blocks (in a quote by line) and the rest. */
 function gathered(runs: readonly Run[]): readonly Gathered[] {
   const groups: { pre: Gathered['pre']; runs: Run[] }[] = [];
   for (const run of runs) {

@@ -169,9 +169,7 @@ function contactWaitMs(
   return windowWaitMs(recent, chat, firstContactsPerDay, CONTACT_WINDOW_MS, now);
 }
 
-/**
- * Waits until fewer than `count` other chats are in the window; a chat already in it may continue.
- */
+/** Until fewer than `count` other chats are in the window; a chat in it may continue. */
 function windowWaitMs(
   recent: readonly Sighting[],
   chat: string,
