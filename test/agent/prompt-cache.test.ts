@@ -2,6 +2,7 @@
 // call before it is read from the cache, as the vendor counts it, in both dialects.
 
 import { describe, expect, it } from 'vitest';
+import { chatId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { callTools, type LlmRequest, say } from '../support/llm-server.ts';
 import { createRig, type RigOptions } from './agent-rig.ts';
 import { DIALECTS, type WireDialect, wireModels } from './wire-models.ts';
@@ -92,6 +93,21 @@ describe.each(DIALECTS)('the cache of the %s dialect', (dialect) => {
     );
     const [user] = (await rig.transcript()).filter((entry) => entry.role === 'user').slice(1);
     expect(user).toMatchObject({ text: expect.stringContaining('Warm the pot') });
+    server.assertDone();
+  });
+
+  it('holds for the prompt of another chat', async () => {
+    const { rig, server } = await createCachedRig(dialect);
+    await rig.write('AGENTS.md', 'Be kind. '.repeat(1000));
+    server.respond(() => say('Hello.'));
+    await rig.run(rig.inputOf(1, ['Hello?']));
+    const session = sessionKey('telegram:another');
+    const chat = { ...rig.place[1], chat: chatId('another') };
+    await rig.run(rig.inputOf(2, ['Hello?'], { session, chat, turnId: turnId(`${session}#2`) }));
+    const answer = (await rig.sessions.load(session)).find(({ role }) => role === 'assistant');
+    const { inputTokens = 0, cachedTokens = 0 } =
+      answer?.role === 'assistant' ? (answer.usage ?? {}) : {};
+    expect(cachedTokens / inputTokens).toBeGreaterThan(SHARE);
     server.assertDone();
   });
 

@@ -38,7 +38,6 @@ describe('the system prompt', () => {
     const whole = wholeOf(PARTS);
     const marks = [
       'You are nanobot',
-      'channel email, chat thread-7',
       'Do not invent facts',
       'claims an action no tool did comes back',
       'agents text',
@@ -48,13 +47,14 @@ describe('the system prompt', () => {
       'scout: looks for pages',
       'read before you write',
       'the cat is called Mia',
+      'channel email, chat thread-7',
       'says when it came (Europe/Berlin)',
       'Answer in German',
     ];
     const places = marks.map((mark) => whole.indexOf(mark));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(Math.min(...places)).toBeGreaterThanOrEqual(0);
-    expect(sections.map(({ stable }) => stable)).toEqual([true]);
+    expect(sections.map(({ stable }) => stable)).toEqual([true, false]);
     expect(whole).not.toMatch(/\d{4}-\d\d/);
   });
 

@@ -1,6 +1,6 @@
 // Builds the system prompt from its parts, under named budgets: what does not fit is cut at a line
 // and named, so that the model can read it itself. For the prompt cache nothing changes from turn
-// to turn, and changeable parts follow the stable ones.
+// to turn, and what only one chat has follows what all chats share.
 
 import { keepFirstLines, keepLastLines } from '../../lib/text/cut.ts';
 import { CHARS_PER_TOKEN, type ModelSize, promptBudgets, textTokens } from './tokens.ts';
@@ -80,8 +80,8 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
   const isBrief = model.local || budgets.wholeTokens < MIN_FULL_RULES_TOKENS;
   const identity = identityText(parts, isBrief);
   const verification = verificationText(parts, isBrief);
-  const person = personText(parts);
-  const fixedTokens = [identity, verification, person].reduce(
+  const chat = chatText(parts);
+  const fixedTokens = [identity, verification, chat].reduce(
     (sum, text) => sum + textTokens(text),
     0,
   );
@@ -109,14 +109,13 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
     ],
     budgets.wholeTokens - fixedTokens,
   );
-  const stable = [
+  const shared = promptOf([
     { name: 'identity', text: identity },
     { name: 'verification', text: verification },
     ...inOrder(drafts).map(({ title, text }) => titledPart(title, text)),
     ...omissionNote(drafts).map((text) => ({ name: LEFT_OUT, text })),
-    { name: 'person', text: person },
-  ];
-  return promptOf(stable);
+  ]);
+  return [...shared, { text: chat, stable: false, parts: [{ name: 'chat', text: chat }] }];
 }
 
 /** A prompt of the given parts, unchanged. */
@@ -129,10 +128,13 @@ export const titledPart = (title: string, text: string) => ({
   text: `# ${title}\n\n${text.trim()}`,
 });
 
-/** How to answer this person; another person has another conversation. */
-function personText({ timeZone, language }: PromptParts): string {
-  const times = `The line [weekday date time] before a message says when it came (${timeZone}); that of the newest message is now.`;
-  return language === undefined ? times : `${times}\nAnswer in ${language} unless asked otherwise.`;
+/** A prompt cache shares what precedes it, without the memory, with all chats of a channel. */
+function chatText({ channel, chat, timeZone, language }: PromptParts): string {
+  return [
+    `This conversation: channel ${channel}, chat ${chat}. Your text is delivered there; Markdown is rendered.`,
+    `The line [weekday date time] before a message says when it came (${timeZone}); that of the newest message is now.`,
+    ...(language === undefined ? [] : [`Answer in ${language} unless asked otherwise.`]),
+  ].join('\n');
 }
 
 /** Memory comes last, because it changes during conversations. */
@@ -222,13 +224,6 @@ function omissionNote(drafts: readonly Draft[]): readonly string[] {
 
 // The fixed text of the system prompt: who the agent is and where it runs.
 
-export type Setting = {
-  readonly workspace: string;
-  readonly platform: string;
-  readonly channel: string;
-  readonly chat: string;
-};
-
 const RULES = [
   'Answer what was asked, in the language of the question, as short as the matter allows.',
   'Use a tool when it gives a better answer than memory.',
@@ -263,12 +258,11 @@ function verificationText({ isChecked }: Pick<PromptParts, 'isChecked'>, brief: 
 }
 
 /** `brief` suits small windows. */
-function identityText(setting: Setting, brief: boolean): string {
+function identityText({ workspace, platform }: PromptParts, brief: boolean): string {
   const rules = (brief ? SHORT_RULES : RULES).map((rule) => `- ${rule}`).join('\n');
   return [
     'You are nanobot, a personal assistant that people reach by chat and mail.',
-    `Workspace: ${setting.workspace} (${setting.platform}). File tools take paths inside it; nothing outside is reachable.`,
-    `This conversation: channel ${setting.channel}, chat ${setting.chat}. Your text is delivered there; Markdown is rendered.`,
+    `Workspace: ${workspace} (${platform}). File tools take paths inside it; nothing outside is reachable.`,
     `Rules:\n${rules}`,
   ].join('\n\n');
 }
