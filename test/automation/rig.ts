@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Remark } from '../../src/agent/thread.ts';
-import { createAnnouncer, createNoteKeeper } from '../../src/features/schedule/announcer.ts';
+import { createAnnouncer } from '../../src/features/schedule/announcer.ts';
 import { createHeartbeat } from '../../src/features/schedule/heartbeat.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import {
@@ -157,9 +157,8 @@ export async function makeJobsRig(startsAt: string) {
       tell: async (job, id, text) =>
         announcer.announce({ ...(await placeOf(job)), id, markdown: text, isForeign: false }),
     });
-    const keepNote = createNoteKeeper({ announcer, quietUntil: quietIn });
     const note = async (text: string) => {
-      if (!(await keepNote(text, CHAT))) told.push(text);
+      if (!(await announcer.keepNote(text, CHAT))) told.push(text);
     };
     const heartbeat = createHeartbeat({
       ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: () => OWNER_RIGHTS },

@@ -146,10 +146,18 @@ export function createAnnouncer(deps: AnnouncerDeps) {
     return ends.length === 0 ? undefined : Math.min(...ends);
   }
 
+  const inTurn = (announcement: Announcement) => lanes.run(SCOPE, () => announce(announcement));
+
   return {
     /** Durable when it resolves. @throws BusFullError: nothing was stored */
-    announce: (announcement: Announcement): Promise<void> =>
-      lanes.run(SCOPE, () => announce(announcement)),
+    announce: inTurn,
+    /** Holds a notice to an owner back until the end of their quiet hours; false: there are none. */
+    keepNote: (async (markdown, chat) => {
+      if ((await deps.quietUntil(chat)) === undefined) return false;
+      const id = `note/${randomUUID()}`;
+      await inTurn({ id, chat, title: t`Notice`, markdown, isForeign: true });
+      return true;
+    }) satisfies KeepNote,
     /** Sends at the end of quiet hours what they held back. */
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
@@ -178,20 +186,3 @@ function messageOf(id: MessageId, announcements: Announcements, now: number): In
 /** A title that is derived from the text is not repeated. */
 const spoken = ({ title, markdown }: Announcement) =>
   title === nameAfter(markdown) ? markdown : `**${title}**\n\n${markdown}`;
-
-// Holds notices to an owner back until the end of their quiet hours.
-
-type NoteKeeperDeps = Pick<AnnouncerDeps, 'quietUntil'> & {
-  readonly announcer: Pick<Announcer, 'announce'>;
-};
-
-const TITLE = t`Notice`;
-
-export function createNoteKeeper({ announcer, quietUntil }: NoteKeeperDeps): KeepNote {
-  return async (markdown, chat) => {
-    if ((await quietUntil(chat)) === undefined) return false;
-    const id = `note/${randomUUID()}`;
-    await announcer.announce({ id, chat, title: TITLE, markdown, isForeign: true });
-    return true;
-  };
-}

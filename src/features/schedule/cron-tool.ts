@@ -24,6 +24,7 @@ import type { Persons } from '../../kernel/people/persons.ts';
 import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import type { OfferUndo } from '../../kernel/questions/undo.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
+import { givenText } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/quiet-hours.ts';
@@ -140,16 +141,19 @@ const CHANGED: Readonly<Record<JobChange, string>> = {
 
 function listText(jobs: readonly ShownJob[]): string {
   if (jobs.length === 0) return t`There are no scheduled jobs. ${HINT}`;
-  const lines = jobs.slice(0, MAX_LINES).map((job) => `- ${lineOf(job)}`);
-  const left = jobs.length - lines.length;
-  return [...lines, ...(left > 0 ? [t`and ${left} more: \`nanobot cron list\``] : [])].join('\n');
+  return cut(jobs.map(lineOf), MAX_LINES, 'list');
 }
 
 function runsText({ id, name }: Job, lines: readonly string[]): string {
   if (lines.length === 0) return t`${verbatim(name)} has not run yet.`;
-  const shown = lines.slice(0, MAX_RUN_LINES).map((line) => `- ${verbatim(line)}`);
+  return cut(lines.map(verbatim), MAX_RUN_LINES, `runs ${id}`);
+}
+
+/** `command`: the one of `nanobot cron` that shows all. */
+function cut(lines: readonly string[], most: number, command: string): string {
+  const shown = lines.slice(0, most).map((line) => `- ${line}`);
   const left = lines.length - shown.length;
-  return [...shown, ...(left > 0 ? [t`and ${left} more: \`nanobot cron runs ${id}\``] : [])].join(
+  return [...shown, ...(left > 0 ? [t`and ${left} more: \`nanobot cron ${command}\``] : [])].join(
     '\n',
   );
 }
@@ -194,21 +198,15 @@ const MAX_TEXT_CHARS = 10_000;
 const MAX_WORD_CHARS = 200;
 const DETAIL_CHARS = 60;
 
-const word = (description: string) =>
-  z.string().trim().min(1).max(MAX_WORD_CHARS).optional().describe(description);
+const word = (description: string, most = MAX_WORD_CHARS) =>
+  givenText(most).optional().describe(description);
 
 const input = z.object({
   action: z
     .enum(['add', 'list', 'remove', 'enable', 'disable', 'run'])
     .describe('run: once now, in addition to its schedule.'),
   id: word(t`Job id; for remove, enable, disable and run.`),
-  text: z
-    .string()
-    .trim()
-    .min(1)
-    .max(MAX_TEXT_CHARS)
-    .optional()
-    .describe('For add. The whole task: nobody can be asked at that time.'),
+  text: word('For add. The whole task: nobody can be asked at that time.', MAX_TEXT_CHARS),
   kind: z
     .enum(['ask', 'say', 'workflow'])
     .optional()
@@ -222,16 +220,11 @@ const input = z.object({
   ),
   every: word(t`Repeated: "30m", "2h", "1d"; a bare number is seconds.`),
   cron: word(t`Five fields in the person's time zone: "0 8 * * 1-5".`),
-  when: z
-    .string()
-    .trim()
-    .min(1)
-    .max(MAX_TEXT_CHARS)
-    .optional()
-    .describe(
-      'Check before each run, without a model; nothing runs unless it finds something. "url https://...", ' +
-        '"file notes/x.md": changed; "mail words": a new mail with them; "program ./check.sh": exit status 0 runs, 1 does not.',
-    ),
+  when: word(
+    'Check before each run, without a model; nothing runs unless it finds something. "url https://...", ' +
+      '"file notes/x.md": changed; "mail words": a new mail with them; "program ./check.sh": exit status 0 runs, 1 does not.',
+    MAX_TEXT_CHARS,
+  ),
   time_zone: word(t`IANA name, if not the person's zone.`),
   to: word(
     t`Where the result goes: a channel of the person (telegram, web, ...) or last; default: this chat.`,

@@ -16,7 +16,7 @@ import { quietUntil } from '../../lib/time/quiet-hours.ts';
 import { EXECUTOR } from '../../tools/exec/exec.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS, WORKFLOWS_OFF, WorkflowError } from '../workflows/index.ts';
-import { createAnnouncer, createNoteKeeper } from './announcer.ts';
+import { createAnnouncer } from './announcer.ts';
 import { createCron, createJobAskers, cronCommands, JOB_UNDO, rightsAllow } from './cron-tool.ts';
 import type { LookAtGate } from './gates.ts';
 import { createHeartbeat } from './heartbeat.ts';
@@ -58,11 +58,10 @@ export function install(kernel: Kernel): void {
     checkWorkflow: workflows?.check ?? workflowsAreOff,
     workflowsOf: workflows?.ofJob ?? (async () => []),
   });
-  const quietIn = quietHoursIn(kernel);
   const announcer = createAnnouncer({
     ...{ rows: kernel.rows, bus, clock },
     sessionOf: (chat) => routes.sessionOf(chat),
-    quietUntil: quietIn,
+    quietUntil: quietHoursIn(kernel),
   });
   const placeOf = (job: Job) => placeFor(job, kernel);
   const ownerRights = () => rightsOf(OWNER, { approvals: live.config.tools.approvals.owner });
@@ -73,7 +72,7 @@ export function install(kernel: Kernel): void {
     startWorkflow: workflows?.startForJob ?? workflowsAreOff,
     ended: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
   });
-  owners.keepNotes(createNoteKeeper({ announcer, quietUntil: quietIn }));
+  owners.keepNotes(announcer.keepNote);
   const scheduler: Scheduler = createScheduler({
     ...{ jobs, next, bus, clock, log, timeZone, start, tellOwner: owners.tell },
     revision: store.revision,

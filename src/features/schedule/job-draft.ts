@@ -7,6 +7,7 @@ import { LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { NOTICES } from '../../kernel/owners.ts';
+import { givenText } from '../../lib/json/json.ts';
 import { lenientJson, objectsIn, withoutThoughts } from '../../lib/json/loose-json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -31,7 +32,7 @@ export const jobDraftRoutes = (deps: JobDraftDeps) =>
     'POST /api/v1/schedules/draft': endpoint(
       {
         summary: t`A job as one call of the model reads it from a sentence; nothing is saved`,
-        body: z.strictObject({ sentence: z.string().trim().min(1).max(MAX_SENTENCE_CHARS) }),
+        body: z.strictObject({ sentence: givenText(MAX_SENTENCE_CHARS) }),
         answer: draftJob,
       },
       (_params, { sentence }) => drafted(sentence, deps),

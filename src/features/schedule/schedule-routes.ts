@@ -6,7 +6,7 @@ import { noteCommand } from '../../channels/local-channel.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
-import { defined } from '../../lib/json/json.ts';
+import { defined, givenText } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { JobService } from './jobs.ts';
@@ -20,17 +20,12 @@ const OPERATOR = { kind: 'operator' } as const;
 const MAX_WORD_CHARS = 200;
 const MAX_WHEN_CHARS = 2000;
 
-const word = z.string().trim().min(1).max(MAX_WORD_CHARS);
+const word = givenText(MAX_WORD_CHARS);
 const newJob = z.strictObject({
-  when: z
-    .string()
-    .trim()
-    .min(1)
-    .max(MAX_WHEN_CHARS)
-    .describe(
-      'As in /cron add: "at 08:00", "in 20m", "every 2h" or "0 8 * * 1-5"; behind it, a check such as "when url https://...".',
-    ),
-  text: z.string().trim().min(1).max(MAX_JOB_CHARS),
+  when: givenText(MAX_WHEN_CHARS).describe(
+    'As in /cron add: "at 08:00", "in 20m", "every 2h" or "0 8 * * 1-5"; behind it, a check such as "when url https://...".',
+  ),
+  text: givenText(MAX_JOB_CHARS),
   kind: jobKind.default('ask'),
   name: word.exactOptional(),
   to: word.exactOptional().describe('A chat, e.g. telegram:123456789; default: last.'),

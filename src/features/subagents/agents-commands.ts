@@ -12,7 +12,7 @@ import type { Rows } from '../../kernel/rows.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type SubagentRun, subagentLine } from './rules/subagent.ts';
-import type { SubagentService as Service } from './subagent-service.ts';
+import type { SubagentService } from './subagent-service.ts';
 
 const MAX_LINES = 30;
 
@@ -53,15 +53,13 @@ function seenBy({ session, message, role }: CommandOrigin): SubagentsOf {
 /** Of one session, or all. */
 type SubagentsOf = SessionKey | 'all';
 
-type SubagentViewDeps = {
-  readonly runs: Rows<SubagentRun>;
-  readonly service: Pick<Service, 'cancel'>;
-  readonly clock: Clock;
-};
-
 export type SubagentView = ReturnType<typeof createSubagentView>;
 
-export function createSubagentView({ runs: rows, service, clock }: SubagentViewDeps) {
+export function createSubagentView(
+  rows: Rows<SubagentRun>,
+  service: Pick<SubagentService, 'cancel'>,
+  clock: Clock,
+) {
   const isRunning = ({ state }: SubagentRun) => state === 'running';
 
   async function visible(whose: SubagentsOf): Promise<readonly SubagentRun[]> {

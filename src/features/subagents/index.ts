@@ -103,7 +103,7 @@ export function install(kernel: Kernel): void {
     ...{ runs, service, log, votes },
     ...(isShared ? { lead: bus.lead } : {}),
     voting: () => live.config.agents.voting,
-    childOf: (...child) => starts.childOf(...child),
+    childOf: starts.childOf,
   });
   service.drivenBy((run) => series.drive(run));
   const maxDepth = () => settings().maxDepth;
@@ -115,7 +115,7 @@ export function install(kernel: Kernel): void {
     isOn: () => hears(live.config),
   });
   const turns = { runs, service, sessions, clock, log, models, experience, maxDepth, signals };
-  const shown = createSubagentView({ runs, service, clock });
+  const shown = createSubagentView(runs, service, clock);
   const spawn = createSpawn(starts);
   add.tools(() => [spawn]);
   add.command(...agentsCommands(shown));

@@ -16,7 +16,6 @@ import { type Next, nextOf, stepVerdict } from './rules/calibration.ts';
 import {
   MAX_SIGNALS,
   type PartAnswer,
-  type Plan,
   SIGNAL_NOTE,
   SUBAGENT_CHANNEL,
   type SubagentRun,
@@ -25,6 +24,7 @@ import {
 import type { VotingConfig } from './settings.ts';
 import type { SubagentService } from './subagent-service.ts';
 import { isTaintedTurn, signalMessage } from './subagent-service.ts';
+import type { SubagentStarts } from './subagent-starts.ts';
 
 type SubagentSeriesDeps = {
   readonly runs: Rows<SubagentRun>;
@@ -34,14 +34,7 @@ type SubagentSeriesDeps = {
   readonly lead?: MessageBus['lead'];
   readonly votes: Pick<Votes, 'note'>;
   voting(): VotingConfig;
-  /**
-   * The subagent for the next part.
-   * @throws SubagentError where its profile does not exist any more
-   */
-  childOf(
-    series: SubagentRun,
-    child: { readonly id: string; readonly plan: Plan; readonly label: string },
-  ): Promise<SubagentRun>;
+  readonly childOf: SubagentStarts['childOf'];
 };
 
 type Asked = Extract<Next, { readonly kind: 'ask' }>;

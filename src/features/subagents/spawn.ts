@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
+import { givenText } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import {
   type MarkedAnswer,
@@ -31,23 +32,21 @@ const MAX_WAIT_SECS = 540;
 const WAIT_SLACK_MS = 10_000;
 const DETAIL_CHARS = 60;
 
-const text = (most: number) => z.string().trim().min(1).max(most);
-
 const input = z.object({
   action: z
     .enum(['spawn', 'list', 'check', 'wait', 'cancel', 'pipeline', 'loop'])
     .describe('spawn starts one subagent; pipeline and loop a series of them.'),
-  id: text(80)
+  id: givenText(80)
     .optional()
     .describe(
       'For check, wait and cancel: the subagent. For pipeline and loop: your own name for it; the same name ' +
         'continues where it stopped.',
     ),
-  task: text(MAX_TASK_CHARS)
+  task: givenText(MAX_TASK_CHARS)
     .optional()
     .describe('For spawn and loop. The whole task: a subagent knows nothing of this conversation.'),
-  profile: text(60).optional().describe('For spawn and loop: kind of subagent; see list.'),
-  label: text(80).optional().describe('A few words for the person.'),
+  profile: givenText(60).optional().describe('For spawn and loop: kind of subagent; see list.'),
+  label: givenText(80).optional().describe('A few words for the person.'),
   seconds: z
     .int()
     .min(1)
@@ -57,8 +56,8 @@ const input = z.object({
   steps: z
     .array(
       z.object({
-        prompt: text(MAX_TASK_CHARS),
-        profile: text(60).optional(),
+        prompt: givenText(MAX_TASK_CHARS),
+        profile: givenText(60).optional(),
         ahead_by: z
           .int()
           .min(0)
@@ -77,11 +76,11 @@ const input = z.object({
     .max(MAX_ROUNDS)
     .optional()
     .describe(`For loop: maximum rounds; default ${USUAL_ROUNDS}.`),
-  until_line: text(80)
+  until_line: givenText(80)
     .optional()
     .describe('For loop: ends when a line of the answer is exactly this, e.g. ALL-TESTS-PASS.'),
   until_json: z
-    .object({ field: text(80), equals: z.union([z.string(), z.number(), z.boolean()]) })
+    .object({ field: givenText(80), equals: z.union([z.string(), z.number(), z.boolean()]) })
     .optional()
     .describe('For loop: ends when the JSON object at the end of the answer has this value.'),
 });

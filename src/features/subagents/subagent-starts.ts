@@ -36,6 +36,8 @@ type SubagentAsker = Pick<
   'session' | 'turnId' | 'chat' | 'rights' | 'isTainted' | 'person' | 'payer'
 >;
 
+type OfSession = Pick<SubagentAsker, 'session'>;
+
 export type SubagentStarts = ReturnType<typeof createSubagentStarts>;
 
 export function createSubagentStarts({
@@ -92,9 +94,9 @@ export function createSubagentStarts({
     };
   }
 
-  async function list(asker: Pick<SubagentAsker, 'session'>): Promise<MarkedAnswer> {
+  async function list({ session }: OfSession): Promise<MarkedAnswer> {
     const profiles = await terms.described();
-    const lines = (await ownOf(asker.session)).map(line);
+    const lines = (await ownOf(session)).map(line);
     const subagents = lines.length === 0 ? ['There are no subagents.'] : lines;
     return own(
       ['Profiles:', ...profiles, 'Subagents of this conversation:', ...subagents].join('\n'),
@@ -102,8 +104,8 @@ export function createSubagentStarts({
   }
 
   /** @throws SubagentError */
-  async function check(id: string, asker: Pick<SubagentAsker, 'session'>): Promise<MarkedAnswer> {
-    const run = await found(id, asker.session);
+  async function check(id: string, { session }: OfSession): Promise<MarkedAnswer> {
+    const run = await found(id, session);
     if (run.state !== 'running') await service.read(run.id);
     return shown([run]);
   }
@@ -115,15 +117,13 @@ export function createSubagentStarts({
   async function wait(
     id: string | undefined,
     ms: number,
-    asker: Pick<SubagentAsker, 'session'>,
+    { session }: OfSession,
     signal: AbortSignal,
   ): Promise<MarkedAnswer> {
     const isOpen = ({ state, telling }: SubagentRun) => state === 'running' || telling === 'due';
     const awaited =
-      id === undefined
-        ? (await ownOf(asker.session)).filter(isOpen)
-        : [await found(id, asker.session)];
-    if (awaited.length === 0) return own(await noneAtWork(asker.session));
+      id === undefined ? (await ownOf(session)).filter(isOpen) : [await found(id, session)];
+    if (awaited.length === 0) return own(await noneAtWork(session));
     let answer = own('');
     await service.reading(awaited, async () => {
       const over = Promise.all(awaited.map((run) => service.over(run.id)));
@@ -138,8 +138,8 @@ export function createSubagentStarts({
   }
 
   /** @throws SubagentError */
-  async function cancel(id: string, asker: Pick<SubagentAsker, 'session'>): Promise<MarkedAnswer> {
-    const run = await found(id, asker.session);
+  async function cancel(id: string, { session }: OfSession): Promise<MarkedAnswer> {
+    const run = await found(id, session);
     const ran = await service.cancel(run, 'by the agent');
     const now = (await runs.get(run.id)) ?? run;
     return own(`${ran ? 'Ended' : 'It had already ended'}: ${line(now)}`);

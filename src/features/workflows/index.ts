@@ -1,13 +1,10 @@
 // Workflows: declared steps from files of the workspace.
 
-import type { Rights } from '../../kernel/access/rights.ts';
 import type { CommandTable } from '../../kernel/commands/command-access.ts';
 import { port } from '../../kernel/feature.ts';
-import type { MessageId } from '../../kernel/message/ids.ts';
-import type { SystemSender } from '../../kernel/message/message.ts';
 import { t } from '../../lib/texts.ts';
+import type { Work } from './work.ts';
 import type { WorkflowService } from './workflow-people.ts';
-import type { WorkflowRuns } from './workflow-runs.ts';
 
 export {
   WORKFLOW_CHANNEL,
@@ -17,22 +14,12 @@ export {
 } from './rules/workflow.ts';
 export type { WorkflowService } from './workflow-people.ts';
 
-export type Workflows = {
+export type Workflows = Pick<Work, 'whenJobEnds' | 'startForJob' | 'check' | 'ofJob'> & {
   /** For commands. */
   readonly service: Pick<WorkflowService, 'all' | 'stopAll' | 'atWork'> & {
     /** As an owner; returns the answer for them. @throws WorkflowError */
     cancel(id: string): Promise<string>;
   };
-  whenJobEnds: WorkflowRuns['whenJobEnds'];
-  /** Starts the workflow that the job names. @throws WorkflowError */
-  startForJob(
-    run: { readonly job: { readonly id: string; readonly text: string }; readonly id: MessageId },
-    sender: SystemSender & { readonly rights: Rights },
-  ): Promise<void>;
-  /** Checks what a new job would start. @throws WorkflowError */
-  check(typed: string): Promise<void>;
-  /** Ids of the runs that this job started and that have not ended. */
-  ofJob(job: string): Promise<readonly string[]>;
 };
 
 export const WORKFLOWS = port<Workflows>('workflows');

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
+import { givenText } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import {
   type MarkedAnswer,
@@ -24,11 +25,7 @@ const input = z.object({
   action: z
     .enum(['list', 'start', 'runs', 'show', 'cancel'])
     .describe('list: all workflows; runs: those started for this person.'),
-  name: z
-    .string()
-    .trim()
-    .min(1)
-    .max(MAX_NAME_CHARS)
+  name: givenText(MAX_NAME_CHARS)
     .optional()
     .describe(
       'For start: the workflow. For show: a workflow or the id of a run. For cancel: a run.',

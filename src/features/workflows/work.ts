@@ -3,8 +3,10 @@
 import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import { agentSettingsOf } from '../../agent/settings.ts';
+import type { Rights } from '../../kernel/access/rights.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
+import type { MessageId, SessionKey } from '../../kernel/message/ids.ts';
+import type { SystemSender } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import { observedAgent } from '../../kernel/observe/observed.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
@@ -13,10 +15,10 @@ import { t } from '../../lib/texts.ts';
 import { TOOLS } from '../../tools/install.ts';
 import { APPROVED_CALLS } from '../approvals/index.ts';
 import { MEMORY } from '../memory/index.ts';
+import type { Job } from '../schedule/rules/job.ts';
 import { JOB_CHANNEL, jobChat } from '../schedule/settings.ts';
 import { chargedCost, knownCost } from '../spending/index.ts';
 import { commissionOf, type Execution, SUBAGENTS, taskTypeOf } from '../subagents/index.ts';
-import type { Workflows } from './index.ts';
 import { type Definition, namedAs, type WorkflowLimits } from './rules/definition.ts';
 import { isOver, type WorkflowRun } from './rules/workflow.ts';
 import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
@@ -103,15 +105,21 @@ export function openWork(kernel: Kernel) {
       return run !== undefined && !isOver(run);
     },
     whenJobEnds: (ended: Parameters<WorkflowRuns['whenJobEnds']>[0]) => runs.whenJobEnds(ended),
+    /** Checks what a new job would start. @throws WorkflowError */
     check: (typed: string) => checkTyped(files, typed),
+    /** Ids of the runs that this job started and that have not ended. */
     ofJob: (job: string) => runsOfJob(rows, job),
-    startForJob: (async ({ job, id }, sender) => {
+    /** Starts the workflow that the job names. @throws WorkflowError */
+    async startForJob(
+      { job, id }: { readonly job: Pick<Job, 'id' | 'text'>; readonly id: MessageId },
+      sender: SystemSender & { readonly rights: Rights },
+    ): Promise<void> {
       const { rights, person = OWNER_TURN, isTainted = false } = sender;
       const home = { kind: 'job', job: job.id } as const;
       const asking = { rights, person, isTainted };
       const starter = { home, ...commissionOf(asking, { chat: jobChat(job.id), sender }) };
       await runs.start({ ...namedAs(job.text), key: id, begunBy: id, starter });
-    }) satisfies Workflows['startForJob'] as Workflows['startForJob'],
+    },
   };
 
   /** For the calibrator. */

@@ -1,19 +1,12 @@
 // Stored rows of workflow runs, with the definition of each. No row contains the value of a secret.
 
-import { jsonRows, MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { jsonRows, MARKS, type OpenRows } from '../../kernel/rows.ts';
 import { number, object, rowShape, text } from '../../lib/json/json.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import type { Definition } from './rules/definition.ts';
 import { isOver, type WorkflowRun } from './rules/workflow.ts';
 
-export type WorkflowRows = {
-  /** Oldest first. */
-  readonly runs: Rows<WorkflowRun>;
-  /** By the id of their run. */
-  readonly definitions: Rows<Definition>;
-  /** One for each run that has not ended, so that counting these reads no others. */
-  readonly open: Rows<object>;
-};
+export type WorkflowRows = ReturnType<typeof openWorkflowRows>;
 
 const RUN = rowShape<WorkflowRun>({
   ...{ id: text, workflow: text, starter: object, begunBy: text, state: object },
@@ -22,9 +15,12 @@ const RUN = rowShape<WorkflowRun>({
 const DEFINITION = rowShape<Definition>({ workflow: object, capabilities: object });
 const scope = 'workflows';
 
-export const openWorkflowRows = (rows: OpenRows, redact: Redactor): WorkflowRows => ({
+export const openWorkflowRows = (rows: OpenRows, redact: Redactor) => ({
+  /** Oldest first. */
   runs: rows({ ...jsonRows(RUN, redact), scope, prefix: 'run:', order: byStart }),
+  /** By the id of their run. */
   definitions: rows({ ...jsonRows(DEFINITION), scope, prefix: 'definition:' }),
+  /** One for each run that has not ended, so that counting these reads no others. */
   open: rows({ ...MARKS, scope, prefix: 'open:' }),
 });
 

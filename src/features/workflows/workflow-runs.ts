@@ -275,15 +275,9 @@ export async function tellHome(
 // The workflows and capabilities in the workspace, read at each use, so that a change applies from
 // the next start.
 
-export type WorkflowFiles = {
-  /** By name. A workflow with an invalid capability is invalid too. */
-  workflows(): Promise<readonly ReadFile<Definition>[]>;
-  /** Undefined where no workflow has this name. */
-  workflow(name: string): Promise<ReadFile<Definition> | undefined>;
-  capabilities(): Promise<readonly ReadFile<Capability>[]>;
-};
+export type WorkflowFiles = ReturnType<typeof createWorkflowFiles>;
 
-export function createWorkflowFiles(files: GuardedFiles, workspace: () => string): WorkflowFiles {
+export function createWorkflowFiles(files: GuardedFiles, workspace: () => string) {
   const paths = (folder: string) => declaredPaths(files, workspace(), folder);
   const capabilityAt = (name: string, path: string) =>
     readWithPath(files, { root: workspace(), path, name }, readCapability);
@@ -310,8 +304,10 @@ export function createWorkflowFiles(files: GuardedFiles, workspace: () => string
     Promise.all([...(await paths(folder))].map(([name, path]) => read(name, path)));
 
   return {
+    /** By name. A workflow with an invalid capability is invalid too. */
     workflows: () => all(WORKFLOWS_FOLDER, workflowAt),
-    async workflow(name) {
+    /** Undefined where no workflow has this name. */
+    async workflow(name: string) {
       const path = isFileName(name) ? (await paths(WORKFLOWS_FOLDER)).get(name) : undefined;
       return path === undefined ? undefined : workflowAt(name, path);
     },

@@ -115,6 +115,8 @@ export const flag = z.boolean();
 export const texts = z.array(z.string());
 export const object = z.looseObject({});
 export const objects = z.array(object);
+/** Given by a person or a model: not empty, without space around it. */
+export const givenText = (most: number) => z.string().trim().min(1).max(most);
 /** A union of forms with a discriminator. */
 export const kind = z.looseObject({ kind: z.string() });
 export const place = z.looseObject({ channel: z.string(), account: z.string(), chat: z.string() });

@@ -13,7 +13,13 @@ import {
 } from '../../../kernel/message/message.ts';
 import { personNames } from '../../../kernel/message/message-limits.ts';
 import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
-import { broken, defined, type ReadFile, valueProblems } from '../../../lib/json/json.ts';
+import {
+  broken,
+  defined,
+  givenText,
+  type ReadFile,
+  valueProblems,
+} from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 
 /** A request for subagents that cannot be met; `message` says what to do instead. */
@@ -265,9 +271,9 @@ const whole = (most: number) => z.int().min(1).max(most);
 
 const profileSchema = z.strictObject({
   name: z.string().optional(),
-  description: z.string().trim().min(1).max(500),
-  tools: z.array(z.string().trim().min(1).max(64)).min(1).max(100).optional(),
-  model: z.string().trim().min(1).max(200).optional(),
+  description: givenText(500),
+  tools: z.array(givenText(64)).min(1).max(100).optional(),
+  model: givenText(200).optional(),
   readOnly: z.boolean().default(false),
   limits: z
     .strictObject({
@@ -276,7 +282,7 @@ const profileSchema = z.strictObject({
       tokens: z.int().min(1000).max(100_000_000).optional(),
     })
     .default({}),
-  prompt: z.string().trim().min(1).max(MAX_PROMPT_CHARS),
+  prompt: givenText(MAX_PROMPT_CHARS),
 });
 
 export type Profile = Readonly<z.infer<typeof profileSchema>> & { readonly name: string };

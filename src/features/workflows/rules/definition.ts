@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
+import { givenText } from '../../../lib/json/json.ts';
 import { t } from '../../../lib/texts.ts';
 import { conditionSchema, INPUT } from './template.ts';
 
@@ -14,20 +15,19 @@ export const MAX_STEPS = 50;
 
 export const isFileName = (typed: string) => FILE_NAME.test(typed) && typed.length <= 60;
 
-const text = (most: number) => z.string().trim().min(1).max(most);
 const whole = (least: number, most: number) => z.int().min(least).max(most);
 const name = z.string().regex(STEP_NAME).max(40);
 const ownName = name.refine((id) => id !== INPUT);
 const json = z.record(z.string(), z.json());
 
 export const capabilitySchema = z.strictObject({
-  description: text(500),
+  description: givenText(500),
   /** Contains `{{ path }}` for values that a step passes. */
-  prompt: text(MAX_TEXT),
+  prompt: givenText(MAX_TEXT),
   /** JSON Schema of the answer. */
   output: json,
   /** `main`, `fast` or a model name as /model accepts it. */
-  model: text(200).default('main'),
+  model: givenText(200).default('main'),
   limits: z
     .strictObject({
       /** Longest answer. */
@@ -41,7 +41,7 @@ export const capabilitySchema = z.strictObject({
 const step = {
   id: ownName,
   /** Name shown to people. */
-  label: text(80).optional(),
+  label: givenText(80).optional(),
   when: conditionSchema.optional(),
   /** The value it sets. */
   sets: ownName.optional(),
@@ -51,7 +51,7 @@ const step = {
   /** Maximum runs of the step per workflow run; it is repeated only after a value changed. */
   runs: whole(1, 50).default(1),
   /** Sent to the chat when it starts. */
-  say: text(500).optional(),
+  say: givenText(500).optional(),
 };
 
 const skillStep = z.strictObject({
@@ -67,13 +67,13 @@ const skillStep = z.strictObject({
 const toolStep = z.strictObject({
   ...step,
   kind: z.literal('tool'),
-  tool: text(64),
+  tool: givenText(64),
   /** Templates. */
   arguments: json.default({}),
 });
 
 export const workflowSchema = z.strictObject({
-  description: text(500),
+  description: givenText(500),
   /** JSON Schema of each input; an input with `default` is optional. */
   inputs: z.record(name, json).default({}),
   steps: z
@@ -83,7 +83,7 @@ export const workflowSchema = z.strictObject({
   /** Left out: complete when no step is left to do. */
   complete: conditionSchema.optional(),
   /** Template of the result text. */
-  result: text(MAX_TEXT).optional(),
+  result: givenText(MAX_TEXT).optional(),
   limits: z
     .strictObject({
       steps: whole(1, 1000).optional(),
