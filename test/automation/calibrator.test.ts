@@ -3,9 +3,13 @@
 import { expect, it } from 'vitest';
 import { Calibrator } from '../../src/features/subagents/learnt.ts';
 import type { Execution } from '../../src/features/subagents/rules/calibration.ts';
+import type { Config } from '../../src/kernel/config/config.ts';
 import { memoryRows } from '../support/memory-host.ts';
 
-const CONFIGURED = { rounds: 20, tokens: 100_000, depth: 2 };
+const LIMITS = {
+  subagents: { tokens: 100_000, maxDepth: 2 },
+  defaults: { maxToolIterations: 20 },
+};
 
 function ran(at: number, more: Partial<Execution> = {}): Execution {
   return {
@@ -18,11 +22,8 @@ function ran(at: number, more: Partial<Execution> = {}): Execution {
 
 it('keeps each run once and the newest alone, and advises by model from enough of them on', async () => {
   const settings = { enabled: true, minConfidence: 0.5, keep: 10 };
-  const calibrator = new Calibrator({
-    rows: memoryRows(),
-    settings: () => settings,
-    configured: () => CONFIGURED,
-  });
+  const agents = { ...LIMITS, calibration: settings };
+  const calibrator = new Calibrator(memoryRows(), () => ({ agents }) as Config);
   const advice = () => calibrator.advice('task', undefined, 'm');
   // A turn that is run again after a kill notes the same.
   for (let time = 0; time < 4; time += 1) await calibrator.note(ran(1));

@@ -69,9 +69,9 @@ async function makeRuns(maxRunning = 2) {
       cancel: async () => ({ running: false, withdrawn: 0, unsent: 0 }),
       send: async () => 'queued' as const,
     },
+    jobEnded: async (job, _run, how) => void ended.push([job, how]),
     settings: () => ({ enabled: true, maxRunning, steps: 9, minutes: 9, tokens: 9000, money: 0 }),
   });
-  runs.whenJobEnds(async (job, _run, how) => void ended.push([job, how]));
   const starter = {
     home: { kind: 'chat', session: 'chat:1' as never, chat: CHAT },
     ...{ rights: OWNER_RIGHTS, isTainted: false, person: OWNER_TURN, payingChat: CHAT, payer: {} },

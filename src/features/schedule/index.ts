@@ -96,9 +96,7 @@ export function install(kernel: Kernel): void {
     readFile: file.read,
     beginAnew: () => agent.reset(jobSession(HEARTBEAT)),
   });
-  const asked = createJobAskers({
-    ...{ service, persons, origins, offerUndo: createUndo(kernel) },
-  });
+  const asked = createJobAskers({ service, persons, origins, offerUndo: createUndo(kernel) });
   const tool = createCron(asked.schedules, kernel.use(EXECUTOR));
   const { service: subagentService, rows: subagents } = kernel.use(SUBAGENTS);
   /** Also ends what its run started; returns whether there was anything. */

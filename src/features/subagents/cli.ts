@@ -55,15 +55,10 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
 async function stored(rows: OpenRows, { home }: Terminal, config: Config) {
   const { createGuardedFiles } = await import('../../lib/files/guarded-files.ts');
   const { Calibrator, Votes } = await import('./learnt.ts');
-  const { configuredOf } = await import('./rules/calibration.ts');
   const { openSubagents } = await import('./personal-data.ts');
   const { createProfileFiles } = await import('./terms.ts');
   const files = createGuardedFiles({ forbidden: [home.root] });
-  const calibrator = new Calibrator({
-    rows,
-    settings: () => config.agents.calibration,
-    configured: () => configuredOf(config),
-  });
+  const calibrator = new Calibrator(rows, () => config);
   const all = await openSubagents(rows).runs.list();
   return {
     profiles: await createProfileFiles(files, () => config.agents.defaults.workspace).list(),

@@ -22,7 +22,6 @@ import {
   type SubagentRows,
   startedFromSubagents,
 } from './personal-data.ts';
-import { configuredOf } from './rules/calibration.ts';
 import { leftMs, SUBAGENT_CHANNEL, type SubagentRun } from './rules/subagent.ts';
 import { createSubagentSeries, createSubagentSignals, type SubagentSignals } from './series.ts';
 import { createSpawn } from './spawn.ts';
@@ -81,11 +80,9 @@ export function install(kernel: Kernel): void {
   const votes = new Votes(rows, (vote) =>
     measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
   );
-  const configured = () => configuredOf(live.config);
-  const calibration = () => live.config.agents.calibration;
-  const calibrator = new Calibrator({ rows, settings: calibration, configured });
+  const calibrator = new Calibrator(rows, () => live.config);
   const experience = createExperience({
-    ...{ calibrator, runs, sessions, clock, log, configured },
+    ...{ calibrator, runs, sessions, clock, log },
     costOf: (model, usage) => knownCost(live, model, usage),
     modelOf: (name) => subagentModel(name, models()),
   });
@@ -95,7 +92,7 @@ export function install(kernel: Kernel): void {
     profiles,
     settings,
     modelOf: async (session) => (await kernel.settings.get(session)).model,
-    advice: ({ kind, profile, model }) =>
+    advice: (kind, profile, model) =>
       calibrator.advice(kind, profile, subagentModel(model, models())),
   });
   const starts = createSubagentStarts({ runs, service, terms, clock, settings });
@@ -107,13 +104,8 @@ export function install(kernel: Kernel): void {
   });
   service.drivenBy((run) => series.drive(run));
   const maxDepth = () => settings().maxDepth;
-  const signals = createSubagentSignals({
-    bus,
-    sessions,
-    clock,
-    log,
-    isOn: () => hears(live.config),
-  });
+  const isOn = () => hears(live.config);
+  const signals = createSubagentSignals({ bus, sessions, clock, log, isOn });
   const turns = { runs, service, sessions, clock, log, models, experience, maxDepth, signals };
   const shown = createSubagentView(runs, service, clock);
   const spawn = createSpawn(starts);

@@ -3,6 +3,7 @@
 // stored.
 
 import { z } from 'zod';
+import type { Config } from '../../kernel/config/config.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { TokenUsage, TranscriptEntry } from '../../kernel/message/transcript.ts';
@@ -15,6 +16,7 @@ import {
   type Advice,
   advise,
   type Configured,
+  configuredOf,
   type Execution,
   groupOf,
   type SubagentKind,
@@ -32,30 +34,32 @@ const RUN = rowShape<Execution>({
 });
 const RUNS = listShape(RUN);
 
-type CalibratorDeps = {
-  readonly rows: OpenRows;
-  settings(): CalibrationConfig;
-  /** The limits without advice. */
-  configured(): Configured;
-};
-
 export class Calibrator {
-  readonly #deps: CalibratorDeps;
+  readonly #config: () => Config;
   /** By type of task and model. */
   readonly #runs: Rows<readonly Execution[]>;
 
-  constructor(deps: CalibratorDeps) {
-    this.#deps = deps;
-    this.#runs = deps.rows({ ...jsonRows(RUNS), scope: 'calibration', prefix: 'runs:' });
+  constructor(rows: OpenRows, config: () => Config) {
+    this.#config = config;
+    this.#runs = rows({ ...jsonRows(RUNS), scope: 'calibration', prefix: 'runs:' });
+  }
+
+  get #settings(): CalibrationConfig {
+    return this.#config().agents.calibration;
   }
 
   isOn(): boolean {
-    return this.#deps.settings().enabled;
+    return this.#settings.enabled;
+  }
+
+  /** The limits without advice. */
+  configured(): Configured {
+    return configuredOf(this.#config());
   }
 
   /** A repetition of the same run changes nothing. */
   async note(run: Execution): Promise<void> {
-    const { enabled, keep } = this.#deps.settings();
+    const { enabled, keep } = this.#settings;
     if (!enabled) return;
     await this.#runs.change(`${run.type}|${run.model}`, (known = []) =>
       known.some(({ id }) => id === run.id) ? undefined : [...known, run].slice(-keep),
@@ -68,23 +72,22 @@ export class Calibrator {
     profile: string | undefined,
     model: string,
   ): Promise<Advice | undefined> {
-    const { settings, configured } = this.#deps;
     if (!this.isOn()) return undefined;
     const group = groupOf(kind, profile);
     const runs = (await this.#all()).filter((run) => run.group === group && run.model === model);
-    const advice = advise(runs, configured());
-    return advice.confidence >= settings().minConfidence ? advice : undefined;
+    const advice = advise(runs, this.configured());
+    return advice.confidence >= this.#settings.minConfidence ? advice : undefined;
   }
 
   /** For people: a line for each group and model; empty while it is disabled. */
   async lines(): Promise<readonly string[]> {
     if (!this.isOn()) return [];
-    const { settings, configured } = this.#deps;
+    const { minConfidence } = this.#settings;
     const groups = Map.groupBy(await this.#all(), ({ group, model }) => `${group}, ${model}`);
     if (groups.size === 0) return [t`Calibration: on, nothing is known yet`];
     return [...groups].map(([name, runs]) => {
-      const advice = advise(runs, configured());
-      const isUsed = advice.confidence >= settings().minConfidence && !name.startsWith('workflow ');
+      const advice = advise(runs, this.configured());
+      const isUsed = advice.confidence >= minConfidence && !name.startsWith('workflow ');
       return t`Calibration of ${name}: ${lineOf(runs, advice)}${isUsed ? '' : t`, not applied`}`;
     });
   }
@@ -110,11 +113,9 @@ function lineOf(runs: readonly Execution[], advice: Advice): string {
 // cannot be recorded is missing.
 
 type ExperienceDeps = Pick<Kernel, 'clock' | 'log'> & {
-  readonly calibrator: Pick<Calibrator, 'isOn' | 'note'>;
+  readonly calibrator: Pick<Calibrator, 'isOn' | 'note' | 'configured'>;
   readonly runs: Pick<Rows<SubagentRun>, 'get'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
-  /** The default limits. */
-  configured(): Configured;
   /** The full model name for the one in the terms. */
   modelOf(name: string | undefined): string;
   /** In millionths of the currency; undefined: the price is unknown. */
@@ -124,7 +125,7 @@ type ExperienceDeps = Pick<Kernel, 'clock' | 'log'> & {
 export type Experience = ReturnType<typeof createExperience>;
 
 export function createExperience(deps: ExperienceDeps) {
-  const { calibrator, runs, sessions, clock, log, configured } = deps;
+  const { calibrator, runs, sessions, clock, log } = deps;
 
   async function noted(id: string, made: () => Promise<Execution>): Promise<void> {
     if (!calibrator.isOn()) return;
@@ -152,7 +153,7 @@ export function createExperience(deps: ExperienceDeps) {
         const above = series === undefined ? undefined : await runs.get(series);
         const kind = subagentKind(above?.plan.kind ?? 'task', plan);
         const entries = await sessions.turn(turn.session, turn.id);
-        const most = configured();
+        const most = calibrator.configured();
         const limits = {
           maxRounds: Math.min(terms.rounds ?? most.rounds, most.rounds),
           maxTokens: terms.tokens,

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { givenText } from '../../lib/json/json.ts';
+import { defined, givenText } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import {
   type MarkedAnswer,
@@ -137,23 +137,21 @@ function needed<T>(value: T | undefined, problem: string): T {
 }
 
 function wishOf(action: 'spawn' | 'pipeline' | 'loop', asked: Input): SubagentRequest {
-  const { id, label, profile } = asked;
-  const named = label === undefined ? {} : { label };
-  const kind = profile === undefined ? {} : { profile };
+  const { label, profile, rounds = USUAL_ROUNDS } = asked;
+  const named = defined({ label, id: action === 'spawn' ? undefined : asked.id });
+  const kind = defined({ profile });
   if (action === 'pipeline') {
     const [first, ...rest] = (asked.steps ?? []).map(stepOf);
     const steps = [needed(first, 'pipeline needs steps'), ...rest] as const;
-    return { ...named, ...(id === undefined ? {} : { id }), plan: { kind: action, steps } };
+    return { ...named, plan: { kind: action, steps } };
   }
   const task = needed(asked.task, `${action} needs a task`);
   if (action === 'spawn') return { ...named, plan: { kind: 'task', task, ...kind } };
-  const { rounds = USUAL_ROUNDS } = asked;
-  const plan = { kind: action, task, ...kind, until: untilOf(asked), rounds } as const;
-  return { ...named, ...(id === undefined ? {} : { id }), plan };
+  return { ...named, plan: { kind: action, task, ...kind, until: untilOf(asked), rounds } };
 }
 
 function stepOf({ prompt, profile, ahead_by = 0 }: NonNullable<Input['steps']>[number]): Step {
-  return { prompt, aheadBy: ahead_by, ...(profile === undefined ? {} : { profile }) };
+  return { prompt, aheadBy: ahead_by, ...defined({ profile }) };
 }
 
 function untilOf({ until_line, until_json }: Input): Until {

@@ -26,11 +26,7 @@ type SubagentTermsDeps = {
   /** The model that is set for a session. */
   modelOf(session: SessionKey): Promise<string | undefined>;
   /** Limits derived from earlier runs; undefined: too little data. `model`: as in the terms. */
-  advice(of: {
-    readonly kind: SubagentKind;
-    readonly profile: string | undefined;
-    readonly model: string | undefined;
-  }): Promise<Advice | undefined>;
+  advice(kind: SubagentKind, profile?: string, model?: string): Promise<Advice | undefined>;
 };
 
 type AskedTerms = {
@@ -73,8 +69,7 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
         tokens: Math.min(limits.tokens ?? tokens, tokens),
         minutes: Math.min(limits.minutes ?? minutes, minutes),
       };
-      const advice =
-        kind === undefined ? undefined : await deps.advice({ kind, profile: name, model });
+      const advice = kind === undefined ? undefined : await deps.advice(kind, name, model);
       return narrowedTerms(advice === undefined ? own : advised(own, advice, limits), above);
     },
     /** One line per profile. */

@@ -5,6 +5,7 @@ import { port } from '../../kernel/feature.ts';
 import { t } from '../../lib/texts.ts';
 import type { Work } from './work.ts';
 import type { WorkflowService } from './workflow-people.ts';
+import type { JobEnded } from './workflow-runs.ts';
 
 export {
   WORKFLOW_CHANNEL,
@@ -14,7 +15,9 @@ export {
 } from './rules/workflow.ts';
 export type { WorkflowService } from './workflow-people.ts';
 
-export type Workflows = Pick<Work, 'whenJobEnds' | 'startForJob' | 'check' | 'ofJob'> & {
+export type Workflows = Pick<Work, 'startForJob' | 'check' | 'ofJob'> & {
+  /** Schedules register here what an end means for the job that started the run. */
+  whenJobEnds(ended: JobEnded): void;
   /** For commands. */
   readonly service: Pick<WorkflowService, 'all' | 'stopAll' | 'atWork'> & {
     /** As an owner; returns the answer for them. @throws WorkflowError */

@@ -12,19 +12,17 @@ import { isDemo } from '../../providers/rules/model-names.ts';
 import { WORKFLOW_COMMANDS, WORKFLOWS, type Workflows } from './index.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import { createWorkflow } from './tool.ts';
-import type { Work } from './work.ts';
+import type { JobEnded } from './workflow-runs.ts';
 
 const LIFETIME_MS = 86_400_000;
 
 export function install(kernel: Kernel): void {
   const { live, bus, log, add } = kernel;
   const { current: models } = kernel.use(MODELS);
-  let jobEnded: Parameters<Work['whenJobEnds']>[0] = async () => undefined;
-  const work = readOnce(async () => {
-    const opened = (await import('./work.ts')).openWork(kernel);
-    opened.whenJobEnds((...ended) => jobEnded(...ended));
-    return opened;
-  });
+  let jobEnded: JobEnded = async () => undefined;
+  const work = readOnce(async () =>
+    (await import('./work.ts')).openWork(kernel, (...ended) => jobEnded(...ended)),
+  );
   const tool = createWorkflow({
     list: async () => (await work()).service.list(),
     start: async (...asked) => (await work()).service.start(...asked),

@@ -15,7 +15,6 @@ import { t } from '../../lib/texts.ts';
 import { TOOLS } from '../../tools/install.ts';
 import { APPROVED_CALLS } from '../approvals/index.ts';
 import { MEMORY } from '../memory/index.ts';
-import type { Job } from '../schedule/rules/job.ts';
 import { JOB_CHANNEL, jobChat } from '../schedule/settings.ts';
 import { chargedCost, knownCost } from '../spending/index.ts';
 import { commissionOf, type Execution, SUBAGENTS, taskTypeOf } from '../subagents/index.ts';
@@ -30,6 +29,7 @@ import {
   checkTyped,
   createWorkflowFiles,
   forgetRuns,
+  type JobEnded,
   tellHome,
   WorkflowRuns,
 } from './workflow-runs.ts';
@@ -42,7 +42,7 @@ const PLACES = 200;
 
 export type Work = ReturnType<typeof openWork>;
 
-export function openWork(kernel: Kernel) {
+export function openWork(kernel: Kernel, jobEnded: JobEnded) {
   const { live, clock, log, bus, contributed } = kernel;
   const settings = () => live.config.agents.workflows;
   const most = (): WorkflowLimits & { readonly minutes: number } => {
@@ -54,7 +54,7 @@ export function openWork(kernel: Kernel) {
   const { votes, experience } = kernel.use(SUBAGENTS);
   const rows = openWorkflowRows(kernel.rows, (text) => live.redact(text));
   const files = createWorkflowFiles(kernel.use(MEMORY).files, () => live.defaults.workspace);
-  const runs = new WorkflowRuns({ rows, files, bus, clock, log, settings });
+  const runs = new WorkflowRuns({ rows, files, bus, clock, log, settings, jobEnded });
   const turns: WorkflowAgentDeps = {
     ...{ rows, clock, log, votes, most },
     models: kernel.use(MODELS).current,
@@ -104,14 +104,16 @@ export function openWork(kernel: Kernel) {
       const run = await rows.runs.get(id);
       return run !== undefined && !isOver(run);
     },
-    whenJobEnds: (ended: Parameters<WorkflowRuns['whenJobEnds']>[0]) => runs.whenJobEnds(ended),
     /** Checks what a new job would start. @throws WorkflowError */
     check: (typed: string) => checkTyped(files, typed),
     /** Ids of the runs that this job started and that have not ended. */
     ofJob: (job: string) => runsOfJob(rows, job),
     /** Starts the workflow that the job names. @throws WorkflowError */
     async startForJob(
-      { job, id }: { readonly job: Pick<Job, 'id' | 'text'>; readonly id: MessageId },
+      {
+        job,
+        id,
+      }: { readonly job: { readonly id: string; readonly text: string }; readonly id: MessageId },
       sender: SystemSender & { readonly rights: Rights },
     ): Promise<void> {
       const { rights, person = OWNER_TURN, isTainted = false } = sender;

@@ -50,13 +50,19 @@ type WorkflowRunsDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly rows: WorkflowRows;
   readonly files: WorkflowFiles;
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'send'>;
+  /** The run of a job has ended; a repetition changes nothing. */
+  readonly jobEnded: JobEnded;
   settings(): WorkflowsConfig;
 };
 
 type JobEnding = 'done' | 'failed' | 'stopped';
 
-/** Called when the run of a job has ended; a repetition changes nothing. */
-type JobEnded = (job: string, run: MessageId, how: JobEnding, detail?: string) => Promise<void>;
+export type JobEnded = (
+  job: string,
+  run: MessageId,
+  how: JobEnding,
+  detail?: string,
+) => Promise<void>;
 
 /** `key`: the same for repetitions of a request. */
 type WorkflowStart = WorkflowWish & {
@@ -76,15 +82,9 @@ const HOW: Readonly<Record<WorkflowEnding, JobEnding>> = {
 
 export class WorkflowRuns {
   readonly #deps: WorkflowRunsDeps;
-  #jobEnded: JobEnded = async () => undefined;
 
   constructor(deps: WorkflowRunsDeps) {
     this.#deps = deps;
-  }
-
-  /** Schedules register here what an end means for the job that started the run. */
-  whenJobEnds(ended: JobEnded): void {
-    this.#jobEnded = ended;
   }
 
   /** Durable when it resolves. @throws WorkflowError */
@@ -158,7 +158,7 @@ export class WorkflowRuns {
       await tellHome(run, { name: 'end', text: endText(run), now: clock.now() }, bus);
     }
     if (home.kind === 'job') {
-      await this.#jobEnded(home.job, begunBy, HOW[status], ...(isDone ? [] : [result]));
+      await this.#deps.jobEnded(home.job, begunBy, HOW[status], ...(isDone ? [] : [result]));
     }
     await changeRun(rows, id, (each) => ({ ...each, telling: 'over' }));
   }

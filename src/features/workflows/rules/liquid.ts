@@ -24,10 +24,6 @@ type Part = {
   readonly template: Template;
 };
 
-export type Rendered =
-  | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'failed'; readonly problem: string };
-
 /** `textOf`: how a value is written. */
 function engineFor(textOf: (value: unknown) => string): Liquid {
   const engine = new Liquid({
@@ -58,25 +54,24 @@ function rootsIn(path: unknown): readonly string[] {
 export const rootsOfLogic = (template: string): readonly string[] =>
   partsOf(engineFor(String), template).flatMap(({ roots }) => roots);
 
-/** `wrap` gets the text of each part that reads values. */
+/** `wrap` gets the text of each part that reads values. @throws an error that says what is wrong */
 export function renderLogic(
   template: string,
   values: JsonObject,
   textOf: (value: unknown) => string,
   wrap: (text: string, roots: readonly string[]) => string,
-): Rendered {
+): string {
   const engine = engineFor(textOf);
   try {
     const texts = partsOf(engine, template).map(({ roots, template: part }) => {
       const text = String(engine.renderSync([part], values));
       return roots.length === 0 || text === '' ? text : wrap(text, roots);
     });
-    return { kind: 'text', text: texts.join('') };
+    return texts.join('');
   } catch (error) {
     const message = faultText(error);
     const missing = UNDEFINED.exec(message)?.[1];
-    const problem = missing === undefined ? message : t`there is no value at ${missing}`;
-    return { kind: 'failed', problem };
+    throw new Error(missing === undefined ? message : t`there is no value at ${missing}`);
   }
 }
 

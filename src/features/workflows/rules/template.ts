@@ -130,12 +130,10 @@ function inText(
 ): string {
   if (hasLogic(template)) {
     // A loop or condition that reads untrusted content is untrusted as a whole.
-    const rendered = renderLogic(template, values, valueText, (text, roots) => {
+    return renderLogic(template, values, valueText, (text, roots) => {
       const [root] = roots.filter((name) => foreign.includes(name));
       return root === undefined ? text : marked(root, text);
     });
-    if (rendered.kind === 'failed') throw new Error(rendered.problem);
-    return rendered.text;
   }
   return template.replace(PLACEHOLDER, (whole, inner: string) => {
     const path = inner.trim();
