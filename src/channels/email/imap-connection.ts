@@ -363,8 +363,7 @@ async function* sectionPieces(ask: Section): AsyncGenerator<Buffer, void, void> 
     }
     if (piece === undefined || piece.length === 0) return;
     yield piece;
-    // A shorter piece is the last; a longer one is the whole mail, from a server without partial
-    // fetch.
+    // A shorter piece is the last; a longer one the whole mail, without partial fetch.
     if (piece.length !== wanted) return;
     start += wanted;
   }

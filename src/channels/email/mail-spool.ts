@@ -273,11 +273,9 @@ function decoded(text: string): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
 
-// The contents of a mail's files, one behind the other in an unlinked file that lives until the
-// last reader ends.
-
 const COPY_BYTES = 64 * 1024;
 
+/** A mail's files, one behind the other in an unlinked file until the last reader ends. */
 export class MailContents {
   readonly #file: FileHandle;
   readonly #sizes: readonly number[];

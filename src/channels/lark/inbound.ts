@@ -191,8 +191,7 @@ async function authorOf(original: Fields, directory: Directory): Promise<string 
     : undefined;
 }
 
-// Mentions in a message: Lark writes `@_user_1` into the text and lists beside it who that is.
-// Pure.
+// Mentions: Lark writes `@_user_1` into the text and lists beside it who that is. Pure.
 
 export function mentionsOf(message: Fields, botId: string) {
   const mentioned = listOf(message['mentions']).flatMap((mention) => {

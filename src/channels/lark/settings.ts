@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import {
   allowFrom,
+  answerSettings,
   choice,
   flag,
   groupSettings,
@@ -37,8 +38,7 @@ export const larkSchema = z.strictObject({
     t`open_id (ou_...) or union_id (on_...) of people who may talk to the agent. Empty: nobody.`,
   ),
   strangers,
-  streaming: flag(true).describe('Show a live preview of the answer.'),
-  quoteReplies: flag(false).describe('Quote the question in the answer; in groups always.'),
+  ...answerSettings,
   ackReaction: choice(['', ...LARK_ACKNOWLEDGEMENTS], '').describe(
     'Reaction on a message while the agent works on it. Empty: none.',
   ),

@@ -82,8 +82,7 @@ export const telegramThreadId = ({ thread }: ChatRef): number | undefined =>
 /** Groups, supergroups and channels have negative ids. */
 export const isGroupId = (chat: number): boolean => chat < 0;
 
-// Whether a message in a group is for the bot: it mentions it, answers it, or contains a command
-// for it. Pure.
+// Whether a message in a group mentions the bot, answers it, or has a command for it. Pure.
 
 export type BotNames = {
   readonly botId: number;

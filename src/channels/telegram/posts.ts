@@ -82,8 +82,7 @@ export async function sendPosts(
       texts += 1;
       const marks = isRepeat ? [REPEAT_MARK] : [];
       const keyboard = keyboardOf(unit.choices);
-      // The second message of a draft directly follows the first; otherwise it would be out of
-      // order.
+      // The second message of a draft directly follows the first, or it is out of order.
       const isInPlace = index === 0 || sent[index - 1] === drafts[index - 1];
       const draft = isInPlace ? drafts[index] : undefined;
       const post = { ...place, runs: unit.runs, marks, keyboard, signal };

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import {
   allowFrom,
+  answerSettings,
   choice,
   flag,
   groupSettings,
@@ -40,8 +41,7 @@ export const telegramSchema = z.strictObject({
     t`Numeric Telegram user ids that may talk to the agent. Empty: nobody; "*": everybody.`,
   ),
   strangers,
-  streaming: flag(true).describe('Show a live preview of the answer.'),
-  quoteReplies: flag(false).describe('Quote the question in the answer; in groups always.'),
+  ...answerSettings,
   ackReaction: choice(['', ...TELEGRAM_REACTIONS], '').describe(
     'Emoji on a message while the agent works on it. Empty: none.',
   ),

@@ -212,8 +212,7 @@ export class Connection {
   #onCreds(hasAccount: boolean): void {
     if (this.#auth.creds.account === undefined) return;
     const saving = this.#deps.vault.save();
-    // The confirmation is sent after the save, so that the phone never shows a link that is not
-    // stored.
+    // The confirmation is sent after the save: the phone never shows a link that is not stored.
     if (this.#isPairing && hasAccount) this.#carrier.holdDuring(saving);
     const settled = saving.catch((error) => {
       this.#deps.log.error('whatsapp credentials not stored', { error });

@@ -364,8 +364,7 @@ export function keepRequestsOnly({
   };
 }
 
-// Messages that this device could not decrypt and that the account's phone sent again, inside a
-// message of its own.
+// Messages that this device could not decrypt, sent again by the phone inside one of its own.
 
 type Content = {
   readonly envelope: Envelope;

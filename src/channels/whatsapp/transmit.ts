@@ -182,8 +182,7 @@ function translate(error: unknown): never {
   if (error instanceof DeliveryError) throw error;
   const status = Reflect.get(Object(Reflect.get(Object(error), 'output')), 'statusCode');
   const isClosed = status === CLOSED_CODE || Reflect.get(Object(error), 'code') === OUR_CLOSING;
-  // A closed websocket rejects queries with its bare close code; a missing session means that no
-  // message was made.
+  // A closed websocket rejects queries with its bare code; without a session no message is made.
   const isEarlier = typeof error === 'number' || status === 500;
   throw isClosed || isEarlier ? notLeft(error) : unsure(error);
 }

@@ -115,8 +115,7 @@ export function quietConsole(target: Console = console) {
     };
     target[method] = filter;
     return () => {
-      // If somebody replaced the method after us, they still call the filter, which then lets
-      // everything pass.
+      // Who replaced the method after us still calls the filter, which then lets all pass.
       if (target[method] === filter) target[method] = original;
     };
   });

@@ -101,6 +101,11 @@ export const groupSettings = {
       'Names that address the agent in addition to a mention; * matches any letters of a word.',
     ),
 };
+/** Of channels whose answers stream and may quote. */
+export const answerSettings = {
+  streaming: flag(true).describe('Show a live preview of the answer.'),
+  quoteReplies: flag(false).describe('Quote the question in the answer; in groups always.'),
+};
 export const strangers = choice(UNKNOWN_SENDER_POLICIES, 'silent').describe(
   'Unknown senders. silent: no answer, and the owner is asked; pairing: they get a code for the ' +
     'owner; closed: refused; open: answered as guests.',

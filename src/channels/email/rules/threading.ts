@@ -179,8 +179,7 @@ export function recipientNote(others: readonly string[], copies: readonly string
   return `[sent to ${named}${more} too; your answer goes to ${readers}]`;
 }
 
-// The answered mail, quoted below the answer as mail programs do it: bounded, and plain text in the
-// HTML part too.
+// The answered mail, quoted below the answer: bounded, and plain text in the HTML part too.
 
 /** The mail is in the person's own mailbox; the quote is only a reminder. */
 const MAX_QUOTE_CHARS = 4_000;
@@ -210,8 +209,7 @@ export function quoteOf(mail: QuotedMail): MailQuote | undefined {
     .toUTCString()
     .split(' ');
   const when = `${weekday} ${day} ${month} ${year} at ${time.slice(0, 5)} UTC`;
-  // Angle brackets and colons in a name would break the separators by which other programs cut a
-  // quote.
+  // Angle brackets and colons in a name would break the separators by which quotes are cut.
   const name = mail.name?.replace(/[<>:]/g, '').trim() ?? '';
   const who = name === '' ? mail.address : `${name} <${mail.address}>`;
   return { attribution: `On ${when}, ${who} wrote:`, text: boundedText(text, MAX_QUOTE_CHARS) };
