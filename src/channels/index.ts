@@ -33,7 +33,7 @@ export const howToEnable = (account: ConfiguredAccount) =>
 
 export function howToLogIn({ definition, account }: ConfiguredAccount): string {
   const which = account === DEFAULT_ACCOUNT ? '' : t` --account ${account}`;
-  return `nanobot channels login ${definition.name}${which}`;
+  return t`nanobot channels login ${definition.name}${which}`;
 }
 
 export type ChannelsConfig = Config['channels'];

@@ -49,15 +49,15 @@ export type LocalEvent =
       readonly id: MessageId;
       readonly from: 'person' | 'agent';
       /** The newest message that an answer answers. */
-      readonly replyTo?: MessageId;
+      readonly replyTo?: MessageId | undefined;
       /** Plain text of a person, Markdown of the agent. */
       readonly text: string;
       /** Buttons below it. */
-      readonly choices?: readonly Choice[];
+      readonly choices?: readonly Choice[] | undefined;
       /** The token of the choice that the person pressed; the text is its label. */
-      readonly press?: string;
+      readonly press?: string | undefined;
       /** Its files, for as long as the media store keeps them. */
-      readonly files?: readonly LocalFile[];
+      readonly files?: readonly LocalFile[] | undefined;
       /** No text of its own: that message is removed. */
       readonly takesAway?: MessageId;
       /** No text of its own: a newer answer replaces that one, which stays readable. */
@@ -66,7 +66,7 @@ export type LocalEvent =
        * No new message: the person replaced the text of an earlier one, deleted it, or wants another
        * answer to it.
        */
-      readonly amends?: LocalAmendment;
+      readonly amends?: LocalAmendment | undefined;
       /** Removes the buttons below that message; a text replaces its text. */
       readonly closes?: MessageId;
       /** No message: how a turn ended. The text is what it had written if no answer follows. */

@@ -106,8 +106,8 @@ export function parentOf(
   const others = otherRecipients(headers, sender, ours);
   const subject =
     result.kind === 'parsed' ? result.mail.subject : (headerValue(headers, 'subject') ?? '');
-  const known = { subject, messageId: ownId, references, inReplyTo };
-  return others.length === 0 ? known : { ...known, others };
+  const named = others.length === 0 ? undefined : others;
+  return { subject, messageId: ownId, references, inReplyTo, others: named };
 }
 
 /** Nothing is quoted to an address that may be forged: it would carry arbitrary text there. */

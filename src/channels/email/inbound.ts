@@ -71,9 +71,9 @@ export type InboundContext = {
 export type Incoming = {
   readonly entry: InboundEntry;
   /** A text for the owner. */
-  readonly notice?: string;
+  readonly notice?: string | undefined;
   /** A report that an answer of the agent could not be delivered. */
-  readonly bounced?: { readonly id: MessageId; readonly reason: string };
+  readonly bounced?: { readonly id: MessageId; readonly reason: string } | undefined;
 };
 
 /** A mail with a sender, and how well that sender is proven. */
@@ -134,7 +134,7 @@ export async function readIncoming(
   );
   const doubt = doubtOf(mail);
   const notice = doubt && (await newsOf(mail, doubt, unprovenNotice(address, doubt)));
-  return { entry, ...(notice === undefined ? {} : { notice }) };
+  return { entry, notice };
 }
 
 /** Records the mail with the reason; it is never answered. */
@@ -146,8 +146,7 @@ async function refused(
   notice?: string,
 ): Promise<Incoming> {
   await register.noteRefused(fingerprintOf(arrival.summary));
-  const told = notice === undefined ? {} : { notice };
-  return noteBounces({ entry: { kind: 'record', message, gate }, ...told }, arrival, register);
+  return noteBounces({ entry: { kind: 'record', message, gate }, notice }, arrival, register);
 }
 
 const ownIdOf = ({ headers }: MailArrival) => messageIdsIn(headerValue(headers, 'message-id'))[0];
@@ -318,18 +317,17 @@ async function noteBounces(
   register: MailRegister,
 ): Promise<Incoming> {
   const bounce = result.kind === 'parsed' ? result.mail.bounce : undefined;
-  for (const id of bounce?.originalIds ?? []) {
-    const known = await register.knownMail(id);
+  for (const mailId of bounce?.originalIds ?? []) {
+    const known = await register.knownMail(mailId);
     if (bounce === undefined || !isSent(known)) continue;
     const { reason, recipient = known.sender } = bounce;
     // The person who asked has the answer; the report is about a copy.
     const isCopy = known.copies?.includes(recipient) === true;
-    await register.noteBounce({ at, recipient: isCopy ? recipient : known.sender }, id);
+    await register.noteBounce({ at, recipient: isCopy ? recipient : known.sender }, mailId);
     const what = isCopy ? 'The copy of an answer for' : 'An answer to';
     const notice = `${what} ${recipient} could not be delivered: ${reason}.`;
-    const outbound = isCopy ? undefined : known.outbound;
-    const bounced = outbound === undefined ? {} : { bounced: { id: outbound, reason } };
-    return { ...incoming, notice, ...bounced };
+    const id = isCopy ? undefined : known.outbound;
+    return { ...incoming, notice, bounced: id && { id, reason } };
   }
   return incoming;
 }

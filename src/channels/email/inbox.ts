@@ -281,7 +281,7 @@ export type DeferredMail = {
   /** Epoch milliseconds. */
   readonly dueAt: number;
   /** Set for a renumbered mailbox, where the mail may be old: older mails are not answered. */
-  readonly since?: number;
+  readonly since?: number | undefined;
 };
 
 const DEFERRED = rowShape<DeferredMail>({

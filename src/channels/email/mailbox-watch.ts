@@ -332,10 +332,7 @@ const newcomer = (
   { uidValidity }: Pick<OpenMailbox, 'uidValidity'>,
   uid: number,
   since?: number,
-): DeferredMail => ({
-  ...{ uidValidity, uid, tries: 0, dueAt: 0 },
-  ...(since === undefined ? {} : { since }),
-});
+): DeferredMail => ({ uidValidity, uid, tries: 0, dueAt: 0, since });
 
 function noticeOf({ uid }: DeferredMail, error: unknown): string {
   const why = shortened(error instanceof Error ? error.message : String(error), MAX_REASON_CHARS);

@@ -77,7 +77,7 @@ async function byServiceRecords(
   // DNS can be forged, so a person must confirm (RFC 6186 section 6).
   const hint =
     otherHost && t`DNS names ${otherHost} as mail server. Check that this is your provider.`;
-  return { imap, smtp, username: address, ...(hint === undefined ? {} : { hint }) };
+  return { imap, smtp, username: address, hint };
 }
 
 async function byAutoconfig(
@@ -155,7 +155,7 @@ type DiscoveredMailbox = {
   readonly smtp: MailServer;
   readonly username: string;
   /** What the person must know before it works, e.g. that an app password is needed. */
-  readonly hint?: string;
+  readonly hint?: string | undefined;
 };
 
 /** IMAP over TLS on port 993; SMTP over TLS on port 465, or with STARTTLS on port 587. */
@@ -216,7 +216,7 @@ function knownProvider(address: string, domain: string): DiscoveredMailbox | und
     imap: { host: imap, port: 993, security: 'tls' },
     smtp: { host: smtp, port, security: port === 465 ? 'tls' : 'starttls' },
     username: address,
-    ...(hint === undefined ? {} : { hint }),
+    hint,
   };
 }
 

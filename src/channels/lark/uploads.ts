@@ -116,7 +116,7 @@ const failed = (reason: string, isFinal: boolean) =>
 // answered. Requested once with a short deadline, in parallel with the delivery; without a response
 // the message goes on without it.
 
-type ChatInfo = { readonly isGroup: boolean; readonly title?: string };
+type ChatInfo = { readonly isGroup: boolean; readonly title?: string | undefined };
 
 export type Directory = ReturnType<typeof createDirectory>;
 
@@ -156,9 +156,7 @@ export function createDirectory(api: LarkApi, clock: Clock) {
       chats.get(chatId, async () => {
         const data = isId(chatId) ? await ask(`im/v1/chats/${chatId}`) : undefined;
         if (data === undefined) return undefined;
-        const title = textOf(data['name']);
-        const isGroup = data['chat_mode'] !== 'p2p';
-        return { isGroup, ...(title === undefined ? {} : { title }) };
+        return { isGroup: data['chat_mode'] !== 'p2p', title: textOf(data['name']) };
       }),
     /** Saves a request: an event showed that this is a private chat with the bot. */
     noteDirect: (chatId: string) => chats.put(chatId, { isGroup: false }),

@@ -133,11 +133,10 @@ export function moveOf(update: unknown): Move | undefined {
   const here = integerOf(chat?.['id']);
   if (message === undefined || here === undefined) return undefined;
   const title = textOf(chat?.['title']);
-  const named = title === undefined ? {} : { title };
   const to = integerOf(message['migrate_to_chat_id']);
-  if (to !== undefined) return { from: here, to, ...named };
+  if (to !== undefined) return { from: here, to, title };
   const from = integerOf(message['migrate_from_chat_id']);
-  return from === undefined ? undefined : { from, to: here, ...named };
+  return from === undefined ? undefined : { from, to: here, title };
 }
 
 export type Joined = { readonly chat: number; readonly text: string };
@@ -174,7 +173,11 @@ const MOVED = 'moved:';
 /** A group moves once; a longer chain is a loop. */
 const MAX_STEPS = 8;
 
-export type Move = { readonly from: number; readonly to: number; readonly title?: string };
+export type Move = {
+  readonly from: number;
+  readonly to: number;
+  readonly title?: string | undefined;
+};
 
 export type GroupMoves = ReturnType<typeof createGroupMoves>;
 

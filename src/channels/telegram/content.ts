@@ -231,7 +231,7 @@ export type SenderRules = {
   readonly senderChats: readonly string[];
 };
 
-/** Whoever a chat's admins permit may write in its name: it is on the list or refused. */
+/** A chat's admins decide who may write in its name: the chat is on the list or refused. */
 export function senderGate(fields: Fields, { senderChats }: SenderRules): string | undefined {
   const onBehalf = fields['sender_chat'];
   if (onBehalf === undefined) {

@@ -343,9 +343,9 @@ const intentSchema = z.object({
   id: idSchema,
   chat: z.string(),
   text: z.string(),
-  press: z.string().exactOptional(),
-  files: z.array(localFileSchema).readonly().exactOptional(),
-  amends: amendsSchema.exactOptional(),
+  press: z.string().optional(),
+  files: z.array(localFileSchema).readonly().optional(),
+  amends: amendsSchema.optional(),
   at: z.number(),
 });
 /** A person's message that may or may not be on the bus. */

@@ -164,11 +164,9 @@ class DurableLocalChannel implements Channel, LocalChannel {
     return this.#lanes.run(chat, async () => {
       if (await opened.log.has(chat, id)) return 'duplicate';
       if (amends !== undefined) await opened.log.requireChangeable(chat, amends);
-      const pressed = press === undefined ? {} : { press };
-      const changed = amends === undefined ? {} : { amends };
-      const files = await filesNamed(opened.host.media, refs);
-      const carried = files.length === 0 ? {} : { files };
-      const intent = { id, chat, text, ...pressed, ...carried, ...changed, at: this.#clock.now() };
+      const named = await filesNamed(opened.host.media, refs);
+      const files = named.length === 0 ? undefined : named;
+      const intent = { id, chat, text, press, files, amends, at: this.#clock.now() };
       await opened.log.intend(intent);
       await this.#complete(intent, opened);
       return 'accepted';
@@ -361,11 +359,7 @@ function saidOf(message: OutboundMessage): Omit<Said, 'at'> | undefined {
   const text = [markdown, ...captions].filter((part) => part.trim() !== '').join('\n\n');
   if (text === '' && attachments.length === 0) return undefined;
   return {
-    id,
-    from: 'agent',
-    text,
-    ...(replyTo === undefined ? {} : { replyTo }),
-    ...(choices === undefined ? {} : { choices }),
-    ...(attachments.length === 0 ? {} : { files: attachments.map(fileOfAnswer) }),
+    ...{ id, from: 'agent', text, replyTo, choices },
+    files: attachments.length === 0 ? undefined : attachments.map(fileOfAnswer),
   };
 }

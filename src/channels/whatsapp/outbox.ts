@@ -183,7 +183,7 @@ function firstContactRemedy({ firstContact, pacing }: WhatsAppConfig): string | 
 const isOwn = (jid: string, { socket }: OpenLink) =>
   [socket?.user?.id, socket?.user?.lid].some((own) => isSameAddress(own, jid));
 
-/** Whoever knows how ids are made can guess them: a message is given to its chat only. */
+/** Ids can be guessed by people who know how they are made: only its chat gets a message. */
 async function askedAgain(
   key: WAMessageKey,
   sent: SentMessages,

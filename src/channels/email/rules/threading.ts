@@ -24,7 +24,7 @@ export type ParentMail = {
   readonly inReplyTo?: string | undefined;
   readonly subject: string;
   /** The other recipients of the mail. */
-  readonly others?: readonly string[];
+  readonly others?: readonly string[] | undefined;
 };
 
 const MAX_REFERENCES = 20;
