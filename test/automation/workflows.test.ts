@@ -23,8 +23,8 @@ import {
 import { openWorkflowRows } from '../../src/features/workflows/workflow-rows.ts';
 import {
   createWorkflowFiles,
+  createWorkflowRuns,
   forgetRuns,
-  WorkflowRuns,
 } from '../../src/features/workflows/workflow-runs.ts';
 import { ALL_RIGHTS, type ToolAccess } from '../../src/kernel/access/rights.ts';
 import { TurnCancelled, TurnInterrupted } from '../../src/kernel/bus/bus.ts';
@@ -59,7 +59,7 @@ async function makeRuns(maxRunning = 2) {
   const rows = openWorkflowRows(createRows(store), (text) => text.replaceAll('hunter2', '***'));
   const accepted: InboundMessage[] = [];
   const ended: (readonly [string, JobEnding])[] = [];
-  const runs = new WorkflowRuns({
+  const runs = createWorkflowRuns({
     ...{ rows, files, clock, log },
     bus: {
       async accept(all) {

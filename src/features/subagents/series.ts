@@ -9,6 +9,7 @@ import type { Kernel } from '../../kernel/feature.ts';
 import type { AgentEvent, TurnOutcome } from '../../kernel/message/message.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { defined } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { aborted, orAborted } from '../../lib/time/clock.ts';
 import type { Votes } from './learnt.ts';
@@ -68,9 +69,8 @@ export function createSubagentSeries(deps: SubagentSeriesDeps) {
   async function begun(run: SubagentRun, next: Asked, id: string): Promise<void> {
     if ((await runs.get(id)) !== undefined) return;
     const { profile, part, isVote } = next;
-    const kind = profile === undefined ? {} : { profile };
-    const voting = isVote ? { isVote } : {};
-    const plan = { kind: 'task', task: next.prompt, ...kind, ...voting } as const;
+    const rest = defined({ profile, isVote: isVote || undefined });
+    const plan = { kind: 'task', task: next.prompt, ...rest } as const;
     await service.begin(await deps.childOf(run, { id, plan, label: `${run.label} ${part}` }));
   }
 

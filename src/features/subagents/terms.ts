@@ -48,9 +48,8 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
     if (found !== undefined) {
       throw new SubagentError(t`The profile ${name} cannot be used: ${found.problem}.`);
     }
-    const names = (await profiles.list()).map(
-      (each) => (each.kind === 'valid' ? each.value : each).name,
-    );
+    const all = await profiles.list();
+    const names = all.map((each) => (each.kind === 'valid' ? each.value : each).name);
     const there =
       names.length === 0 ? t`there are none; leave it out` : t`there are ${names.join(', ')}`;
     throw new SubagentError(t`There is no profile "${name}"; ${there}.`);

@@ -22,16 +22,16 @@ import { type Definition, namedAs, type WorkflowLimits } from './rules/definitio
 import { isOver, type WorkflowRun } from './rules/workflow.ts';
 import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
-import { workflowCommand, workflowsAtWork } from './workflow-commands.ts';
+import { workflowCommand } from './workflow-commands.ts';
 import { createWorkflowService } from './workflow-people.ts';
 import { openWorkflowRows, runsOfJob } from './workflow-rows.ts';
 import {
   checkTyped,
   createWorkflowFiles,
+  createWorkflowRuns,
   forgetRuns,
   type JobEnded,
   tellHome,
-  WorkflowRuns,
 } from './workflow-runs.ts';
 
 /**
@@ -54,7 +54,7 @@ export function openWork(kernel: Kernel, jobEnded: JobEnded) {
   const { votes, experience } = kernel.use(SUBAGENTS);
   const rows = openWorkflowRows(kernel.rows, (text) => live.redact(text));
   const files = createWorkflowFiles(kernel.use(MEMORY).files, () => live.defaults.workspace);
-  const runs = new WorkflowRuns({ rows, files, bus, clock, log, settings, jobEnded });
+  const runs = createWorkflowRuns({ rows, files, bus, clock, log, settings, jobEnded });
   const turns: WorkflowAgentDeps = {
     ...{ rows, clock, log, votes, most },
     models: kernel.use(MODELS).current,
@@ -89,7 +89,11 @@ export function openWork(kernel: Kernel, jobEnded: JobEnded) {
       const { rights, isForeign: isTainted } = await kernel.origins(message);
       return { rights, isTainted, person: await personOf(message) };
     }),
-    statusLines: (session: SessionKey) => workflowsAtWork(session, service),
+    /** For /status; empty where none runs. */
+    async statusLines(session: SessionKey): Promise<readonly string[]> {
+      const { length } = await service.atWork(session);
+      return length === 0 ? [] : [t`Workflows running: ${length} (see /workflow runs)`];
+    },
     personalData: { forget: forgetRuns(rows) },
     stage: workflowsStage({ agent: own, permits: createPermits(PLACES) }, turns),
     courier: workflowCourier({ rows, bus, clock, log }),

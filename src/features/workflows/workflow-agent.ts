@@ -14,7 +14,6 @@ import {
   nextVoters,
   senderOf,
   undecidedText,
-  type Verdict,
   valueKey,
   verdictOf,
   voteTermsOf,
@@ -36,6 +35,7 @@ import { isOver, type WorkflowEnding, type WorkflowRun } from './rules/workflow.
 import {
   askSkill,
   decidedTool,
+  failedForGood,
   NOTHING,
   type PreparedSkill,
   planTool,
@@ -194,13 +194,11 @@ async function* act(
 
   async function resultOfStep(now: WorkflowRun): Promise<StepResult> {
     if (decision.kind === 'LLM_SKILL') return skillResult(running, now, decision);
-    if (planned?.kind !== 'ready') return planned?.result ?? NOT_PLANNED;
+    if (planned?.kind !== 'ready') return planned?.result ?? failedForGood(t`it cannot be run`);
     const toolCall = { ...call, step: decision.step, isEffectful };
     return runTool(deps, toolCall, planned.bound, signal);
   }
 }
-
-const NOT_PLANNED: StepResult = { kind: 'failed', error: t`it cannot be run`, mayRetry: false };
 
 const statusOf = ({ kind }: StepResult) => (kind === 'failed' ? 'failed' : 'ok');
 
@@ -214,7 +212,7 @@ async function skillResult(
   const { workflow, capabilities } = definition;
   const capability = capabilities[step.capability];
   if (capability === undefined) {
-    return { kind: 'failed', error: t`there is no capability ${step.capability}`, mayRetry: false };
+    return failedForGood(t`there is no capability ${step.capability}`);
   }
   const { session, turnId } = input;
   const payer = { chat: starter.payingChat, sender: senderOf('workflow', starter), session };
@@ -277,7 +275,7 @@ const runVote = (deps: SkillDeps, call: SkillCall, aheadBy: number, signal: Abor
   withSkill(deps, call, signal, async (skill): Promise<StepResult> => {
     const { isForeign, failed } = skill;
     const counted = await count(skill, aheadBy);
-    if (counted.kind === 'broken') return failed(counted.error);
+    if (typeof counted === 'string') return failed(counted);
     const { verdict, casts } = counted;
     await deps.votes.note(verdict);
     if (verdict.kind === 'undecided') {
@@ -287,24 +285,17 @@ const runVote = (deps: SkillDeps, call: SkillCall, aheadBy: number, signal: Abor
     return { kind: 'skill', value: won?.value ?? {}, isForeign, spent: NOTHING };
   });
 
-type Counted =
-  | {
-      readonly kind: 'over';
-      readonly verdict: Exclude<Verdict, { readonly kind: 'ask' }>;
-      readonly casts: readonly Cast[];
-    }
-  | { readonly kind: 'broken'; readonly error: string };
-
-async function count(skill: PreparedSkill, aheadBy: number): Promise<Counted> {
+/** A text: why it cannot go on. */
+async function count(skill: PreparedSkill, aheadBy: number) {
   const { deps, call, handle } = skill;
   let casts = call.casts;
   let spent = NOTHING;
   for (;;) {
     const ballots = casts.map(({ ballot }) => ballot);
     const verdict = verdictOf(ballots, voteTermsOf(deps.voting(), aheadBy));
-    if (verdict.kind !== 'ask') return { kind: 'over', verdict, casts };
+    if (verdict.kind !== 'ask') return { verdict, casts };
     const over = usedUp(spent, call);
-    if (over !== undefined) return { kind: 'broken', error: over };
+    if (over !== undefined) return over;
     const heard = casts.map(({ voter }) => voter);
     const voters = nextVoters(heard, verdict.more);
     const answered = await Promise.allSettled(voters.map((voter) => castOf(skill, voter)));
@@ -313,9 +304,9 @@ async function count(skill: PreparedSkill, aheadBy: number): Promise<Counted> {
       return each.value;
     });
     if (call.hasMoneyLimit && made.some(({ answer }) => answer.micros === undefined)) {
-      return { kind: 'broken', error: unpriced(handle) };
+      return unpriced(handle);
     }
-    if (made.some(({ isKept }) => !isKept)) return { kind: 'broken', error: OVER };
+    if (made.some(({ isKept }) => !isKept)) return OVER;
     spent = made.reduce((sum, { answer }) => sumOf(sum, answer), spent);
     casts = [...casts, ...made.map(({ cast }) => cast)];
   }

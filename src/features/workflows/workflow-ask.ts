@@ -76,10 +76,9 @@ export type SkillAnswer = {
   readonly micros: number | undefined;
 };
 
-export const unfilled = (problem: string): StepResult => ({
-  kind: 'failed',
-  error: problem,
-  mayRetry: false,
+/** Another try would fail in the same way. */
+export const failedForGood = (error: string, isForeign = false): StepResult => ({
+  ...{ kind: 'failed', error, mayRetry: false, isForeign },
 });
 
 function promptOf({ capability, step, state }: SkillCall) {
@@ -145,7 +144,7 @@ export async function withSkill(
   work: (skill: PreparedSkill) => Promise<StepResult>,
 ): Promise<StepResult> {
   const prompt = promptOf(call);
-  if (prompt.kind === 'failed') return unfilled(prompt.problem);
+  if (prompt.kind === 'failed') return failedForGood(prompt.problem);
   const { isForeign } = prompt;
   let spent = NOTHING;
   const failed = (error: string, mayRetry = false): StepResult => ({
@@ -302,7 +301,7 @@ const NO_RIGHT = 'the person who started it may not use this tool';
 /** The call with its arguments filled in; has no effect yet. */
 export function planTool({ toolbox }: ToolDeps, { step, state }: ToolCall): PlannedCall {
   const filled = fillValue(step.arguments, state);
-  if (filled.kind === 'failed') return { kind: 'not', result: unfilled(filled.problem) };
+  if (filled.kind === 'failed') return refused(filled.problem);
   if (!isStepTool(step.tool)) return refused(`the tool ${step.tool} cannot be a step`);
   const bound = toolbox().bind(step.tool, JSON.stringify(filled.value));
   if (bound.kind === 'refused') return refused(bound.outcome.text);
@@ -310,10 +309,7 @@ export function planTool({ toolbox }: ToolDeps, { step, state }: ToolCall): Plan
   return { kind: 'ready', bound, isEffectful: !isRepeatable(bound.accessIn({ isTainted: false })) };
 }
 
-const refused = (error: string): PlannedCall => ({
-  kind: 'not',
-  result: { kind: 'failed', error, mayRetry: false },
-});
+const refused = (error: string): PlannedCall => ({ kind: 'not', result: failedForGood(error) });
 
 /** @throws the signal's reason, where it was aborted */
 export async function runTool(
@@ -363,21 +359,20 @@ export async function decidedTool(
   approval: string,
 ): Promise<StepResult | undefined> {
   const state = (await approvals.get(approval))?.state;
-  if (state === undefined) return { kind: 'failed', error: UNKNOWN, mayRetry: false };
-  switch (state.kind) {
+  switch (state?.kind) {
     case 'open':
     case 'granted':
       return undefined;
     case 'refused':
-      return { kind: 'failed', error: DENIED, mayRetry: false };
-    case 'running':
-      return { kind: 'failed', error: UNKNOWN, mayRetry: false };
+      return failedForGood(DENIED);
     case 'done': {
       const { status, isForeign } = state;
       const text = unwrapped(state.text);
-      if (status === 'ok') return { kind: 'tool', text, isForeign };
-      return { kind: 'failed', error: text, mayRetry: false, isForeign };
+      return status === 'ok' ? { kind: 'tool', text, isForeign } : failedForGood(text, isForeign);
     }
+    case 'running':
+    case undefined:
+      return failedForGood(UNKNOWN);
   }
 }
 

@@ -2,7 +2,6 @@
 // sees their own runs; an owner in a private chat sees and ends all.
 
 import type { Command, CommandOrigin } from '../../kernel/commands/command-access.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
@@ -51,15 +50,6 @@ function shown(text: string): string {
   return text.startsWith('{')
     ? `\`\`\`json\n${cut.replaceAll('```', "'''")}${rest}\n\`\`\``
     : cut + rest;
-}
-
-/** For /status; empty where none runs. */
-export async function workflowsAtWork(
-  session: SessionKey,
-  service: Pick<WorkflowService, 'atWork'>,
-): Promise<readonly string[]> {
-  const { length } = await service.atWork(session);
-  return length === 0 ? [] : [t`Workflows running: ${length} (see /workflow runs)`];
 }
 
 async function askerOf(

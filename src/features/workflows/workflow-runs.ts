@@ -56,7 +56,6 @@ type WorkflowRunsDeps = Pick<Kernel, 'clock' | 'log'> & {
 };
 
 type JobEnding = 'done' | 'failed' | 'stopped';
-
 export type JobEnded = (
   job: string,
   run: MessageId,
@@ -74,35 +73,14 @@ type WorkflowStart = WorkflowWish & {
 
 const KEEP_MS = 7 * 86_400_000;
 const ID_CHARS = 10;
-const HOW: Readonly<Record<WorkflowEnding, JobEnding>> = {
-  done: 'done',
-  failed: 'failed',
-  cancelled: 'stopped',
-};
 
-export class WorkflowRuns {
-  readonly #deps: WorkflowRunsDeps;
+export type WorkflowRuns = ReturnType<typeof createWorkflowRuns>;
 
-  constructor(deps: WorkflowRunsDeps) {
-    this.#deps = deps;
-  }
+export function createWorkflowRuns(deps: WorkflowRunsDeps) {
+  const { rows, files, bus, clock, log, settings, jobEnded } = deps;
 
-  /** Durable when it resolves. @throws WorkflowError */
-  async start(wish: WorkflowStart): Promise<WorkflowRun> {
-    const { rows, bus, clock, log, settings } = this.#deps;
+  async function begun(id: string, wish: WorkflowStart): Promise<WorkflowRun> {
     const { maxRunning } = settings();
-    const id = idOf(wish);
-    const known = await rows.runs.get(id);
-    const run = known ?? (await this.#begun(id, wish, maxRunning));
-    if (!isOver(run)) {
-      await bus.accept([{ kind: 'queue', message: inOwnChat(run, run.begunBy, clock.now()) }]);
-      log.info('workflow started', { run: id, workflow: run.workflow });
-    }
-    return run;
-  }
-
-  async #begun(id: string, wish: WorkflowStart, maxRunning: number): Promise<WorkflowRun> {
-    const { rows, clock, files } = this.#deps;
     const { definition, input } = await readWish(files, wish);
     await removeOldRuns(rows, clock.now() - KEEP_MS);
     const open = await openRuns(rows);
@@ -114,7 +92,7 @@ export class WorkflowRuns {
     const { starter } = wish;
     const run: WorkflowRun = {
       ...{ id, workflow: wish.workflow, starter },
-      begunBy: wish.begunBy ?? beginId(id),
+      begunBy: wish.begunBy ?? messageId(`workflow/${id}/begin`),
       state: newState(input, starter.isTainted),
       startedAt: clock.now(),
       ...{ status: 'running', telling: 'due' },
@@ -123,31 +101,15 @@ export class WorkflowRuns {
     return run;
   }
 
-  async end(run: WorkflowRun, how: WorkflowEnding, result: string): Promise<void> {
-    const ended = await this.#over(run, how, result);
-    if (ended) this.#deps.log.info('workflow ended', { run: run.id, how });
-    await this.tell(run.id);
-  }
-
-  /** Returns whether it was running. */
-  async cancel(run: WorkflowRun): Promise<boolean> {
-    const cancelled = await this.#over(run, 'cancelled', t`stopped by a person`);
-    await this.#deps.bus.cancel(workflowSession(run.id), 'the workflow was stopped');
-    if (cancelled) await this.tell(run.id);
-    return cancelled;
-  }
-
   /** Returns whether it had not ended before. */
-  async #over({ id }: WorkflowRun, status: WorkflowEnding, result: string): Promise<boolean> {
-    const { rows, clock } = this.#deps;
+  async function over({ id }: WorkflowRun, status: WorkflowEnding, result: string) {
     const ended = { status, result, endedAt: clock.now() };
     const step = (run: WorkflowRun) => (isOver(run) ? run : { ...run, ...ended });
     return (await changeRun(rows, id, step)) !== undefined;
   }
 
   /** Reports the end to the starter, once. */
-  async tell(id: string): Promise<void> {
-    const { rows, bus, clock } = this.#deps;
+  async function tell(id: string): Promise<void> {
     const run = await rows.runs.get(id);
     if (run === undefined || run.telling === 'over' || !isOver(run)) return;
     const { starter, status, result = '', begunBy } = run;
@@ -158,10 +120,36 @@ export class WorkflowRuns {
       await tellHome(run, { name: 'end', text: endText(run), now: clock.now() }, bus);
     }
     if (home.kind === 'job') {
-      await this.#deps.jobEnded(home.job, begunBy, HOW[status], ...(isDone ? [] : [result]));
+      const how = status === 'cancelled' ? 'stopped' : status;
+      await jobEnded(home.job, begunBy, how, ...(isDone ? [] : [result]));
     }
     await changeRun(rows, id, (each) => ({ ...each, telling: 'over' }));
   }
+
+  return {
+    /** Durable when it resolves. @throws WorkflowError */
+    async start(wish: WorkflowStart): Promise<WorkflowRun> {
+      const id = idOf(wish);
+      const run = (await rows.runs.get(id)) ?? (await begun(id, wish));
+      if (!isOver(run)) {
+        await bus.accept([{ kind: 'queue', message: inOwnChat(run, run.begunBy, clock.now()) }]);
+        log.info('workflow started', { run: id, workflow: run.workflow });
+      }
+      return run;
+    },
+    async end(run: WorkflowRun, how: WorkflowEnding, result: string): Promise<void> {
+      if (await over(run, how, result)) log.info('workflow ended', { run: run.id, how });
+      await tell(run.id);
+    },
+    /** Returns whether it was running. */
+    async cancel(run: WorkflowRun): Promise<boolean> {
+      const cancelled = await over(run, 'cancelled', t`stopped by a person`);
+      await bus.cancel(workflowSession(run.id), 'the workflow was stopped');
+      if (cancelled) await tell(run.id);
+      return cancelled;
+    },
+    tell,
+  };
 }
 
 /**
@@ -235,8 +223,6 @@ export async function checkTyped(files: WorkflowFiles, typed: string): Promise<v
 
 // The messages that start runs, resume them after a decision, and report them. Each has a stable
 // id, so that a repetition after a crash is a duplicate.
-
-const beginId = (id: string): MessageId => messageId(`workflow/${id}/begin`);
 
 /** `why`: the message that wakes the run. */
 export function wakeMessage(run: WorkflowRun, why: MessageId, now: number): InboundMessage {
