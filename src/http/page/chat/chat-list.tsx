@@ -96,7 +96,9 @@ export function createChatList(api: ListApi, onOpen: () => void) {
             words.value = currentTarget.value;
           }}
         />
-        <ul id="chats">{rows(chats.value.filter(isFound), false)}</ul>
+        <ul id="chats" class="chats">
+          {rows(chats.value.filter(isFound), false)}
+        </ul>
         {hits.value.length > 0 && (
           <>
             <h2 class="chat-heading">{t`In messages`}</h2>

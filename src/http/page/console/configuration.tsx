@@ -188,7 +188,7 @@ function Editor({ latest: streamed, known, parts }: EditorProps) {
           <Filter filter={filter} />
           <div class="beside">
             <Sections schema={known.schema as Schema} form={form} />
-            <section class="card file" aria-labelledby="file">
+            <section class="card config-file" aria-labelledby="file">
               <h2 id="file">{t`config.json`}</h2>
               <FileText
                 text={text ?? shownText(current)}

@@ -60,7 +60,7 @@ export function LineWindow(props: {
       }}
     >
       <div class="line-space" style={{ height: `${count * ROW_PX}px` }}>
-        <ul style={{ transform: `translateY(${first * ROW_PX}px)` }}>
+        <ul class="lines" style={{ transform: `translateY(${first * ROW_PX}px)` }}>
           {Array.from({ length: Math.max(0, last - first) }, (_, at) => (
             <li key={first + at}>{row(first + at)}</li>
           ))}
