@@ -128,7 +128,7 @@ describeInChromium('the configuration on the web page', () => {
     await page.fill(`${secret} input`, 'sk-another-1a2b3c4d');
     await page.locator(`${secret} input`).blur();
     await page.waitForSelector(`${secret} >> text=A new secret, not saved yet.`);
-    expect(await page.inputValue('.file textarea')).not.toContain('sk-another');
+    expect(await page.inputValue('.config-file textarea')).not.toContain('sk-another');
     await search(page, 'mcpServers.notes.args');
     await set(page, 'mcpServers.notes.args', '--verbose\n--api-key\n[redacted]');
     await press(page, 'Review the changes');
@@ -155,7 +155,7 @@ describeInChromium('the configuration on the web page', () => {
     await using rig = await open();
     const { page, problems } = rig;
     const before = await readFile(path, 'utf8');
-    const file = page.locator('.file textarea');
+    const file = page.locator('.config-file textarea');
     const shown = await file.inputValue();
     expect(shown).toContain('[redacted]');
     await file.fill(shown.replace('{', '{ "agents": '));
@@ -235,7 +235,7 @@ describeInChromium('the configuration on the web page', () => {
     await using rig = await open();
     const { page } = rig;
     await edit(() => ({ logging: { level: 'warn', keepDays: 9 } }));
-    await expect.poll(() => page.inputValue('.file textarea')).toContain('"keepDays": 9');
+    await expect.poll(() => page.inputValue('.config-file textarea')).toContain('"keepDays": 9');
     await page.click('summary >> text=History');
     await page.waitForSelector('.config-version >> text=Changed: logging');
     await press(page, 'Undo the last change');

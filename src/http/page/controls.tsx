@@ -75,6 +75,14 @@ export const Said = ({ text, ...rest }: LineProps) => (
   </p>
 );
 
+/** What is typed or chosen is the signal's value. */
+export const bound = (signal: Signal<string>) => ({
+  value: signal.value,
+  onInput({ currentTarget }: { readonly currentTarget: { readonly value: string } }) {
+    signal.value = currentTarget.value;
+  },
+});
+
 export const set =
   <T,>(signal: Signal<T>, value: T) =>
   () => {

@@ -6,7 +6,7 @@ import { render } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import { reasonOf } from './chat/parts.tsx';
-import { Problem } from './controls.tsx';
+import { Form, Problem } from './controls.tsx';
 
 type LoginApi = { send(path: string, body: object, token?: string): Promise<unknown> };
 
@@ -93,8 +93,7 @@ function LoginDialog({ api, problem, onDone }: DialogProps) {
     look();
     return () => over.abort();
   }, []);
-  async function submit(event: Event) {
-    event.preventDefault();
+  async function submit() {
     const typed = input.current?.value.trim() ?? '';
     if (typed === '') return;
     try {
@@ -111,7 +110,7 @@ function LoginDialog({ api, problem, onDone }: DialogProps) {
       aria-labelledby="login-title"
       onCancel={(event) => event.preventDefault()}
     >
-      <form onSubmit={submit}>
+      <Form submit={submit}>
         <h2 id="login-title">{t`Log in to this gateway`}</h2>
         <p>
           {t`In a terminal,`} <code>{'nanobot link'}</code>
@@ -130,7 +129,7 @@ function LoginDialog({ api, problem, onDone }: DialogProps) {
         <button type="submit" class="primary">
           {t`Continue`}
         </button>
-      </form>
+      </Form>
     </dialog>
   );
 }

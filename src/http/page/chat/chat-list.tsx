@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ExportedSession, SearchHits } from '../../../features/conversations/rules/views.ts';
 import { useAct } from '../console/parts.tsx';
-import { Button, Form, Problem, set } from '../controls.tsx';
+import { Button, bound, Form, Problem, set } from '../controls.tsx';
 import { type Api, IconButton, saveFile, storedObject } from './parts.tsx';
 
 const CHATS = '/api/v1/chats';
@@ -91,10 +91,7 @@ export function createChatList(api: ListApi, onOpen: () => void) {
           autocomplete="off"
           placeholder={t`Search chats`}
           aria-label={t`Search chats`}
-          value={words.value}
-          onInput={({ currentTarget }) => {
-            words.value = currentTarget.value;
-          }}
+          {...bound(words)}
         />
         <ul id="chats" class="chats">
           {rows(chats.value.filter(isFound), false)}

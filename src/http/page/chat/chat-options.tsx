@@ -9,7 +9,7 @@ import type {
   ChatSettings,
   ModelNames,
 } from '../../../features/conversations/rules/chat-views.ts';
-import { useAct } from '../console/parts.tsx';
+import { useAct, useRead } from '../console/parts.tsx';
 import { Options, Problem, set } from '../controls.tsx';
 import { type Api, Icon } from './parts.tsx';
 
@@ -105,19 +105,11 @@ export function ChatOptions({ api, chat, settings }: Props) {
 }
 
 function OptionsForm({ api, chat, settings, now }: Props & { readonly now: ChatSettings }) {
-  const models = useSignal<readonly string[]>([]);
+  const { found: models } = useRead<ModelNames>({ api }, '/api/v1/models');
   const { problem, act } = useAct();
   const first = useRef<HTMLInputElement>(null);
 
   useLayoutEffect(() => first.current?.focus(), []);
-  useEffect(() => {
-    api.getJson('/api/v1/models').then(
-      (found) => {
-        models.value = (found as ModelNames).models;
-      },
-      () => undefined,
-    );
-  }, []);
 
   const change = (changed: Partial<ChangedChatSettings>) =>
     act(async () => {
@@ -153,7 +145,7 @@ function OptionsForm({ api, chat, settings, now }: Props & { readonly now: ChatS
           onChange={({ currentTarget }) => setModel(currentTarget.value)}
         />
         <datalist id="model-names">
-          {models.value.map((name) => (
+          {models.value?.models.map((name) => (
             <option key={name} value={name} />
           ))}
         </datalist>

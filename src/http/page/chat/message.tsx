@@ -6,7 +6,7 @@ import { type ReadonlySignal, type Signal, useComputed, useSignal } from '@preac
 import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
-import { Button } from '../controls.tsx';
+import { Button, bound } from '../controls.tsx';
 import type { Unsent } from '../outbox.ts';
 import { CopyButton } from './code-block.tsx';
 import type { Amendment, Said } from './events.ts';
@@ -373,11 +373,8 @@ function Editor({ draft, onLeave, onSave }: EditorProps) {
         rows={1}
         dir="auto"
         maxLength={MAX_CHARS}
-        value={text.value}
         aria-label={t`New text of the message`}
-        onInput={({ currentTarget }) => {
-          text.value = currentTarget.value;
-        }}
+        {...bound(text)}
         onKeyDown={(event) => {
           if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) save(event);
         }}

@@ -3,9 +3,9 @@
 import { useSignal } from '@preact/signals';
 import { t } from '/texts.js';
 import type { BackupEnd, BackupList, BackupState } from '../../../features/backup/rules/views.ts';
-import { Button, Form, filledIn, Options, Problem } from '../controls.tsx';
+import { Button, bound, Form, filledIn, Options, Problem } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
-import { Ago, Moment, Shown, useAct, useLive, useRead, type ViewProps } from './parts.tsx';
+import { Ago, Fact, Moment, Shown, useAct, useLive, useRead, type ViewProps } from './parts.tsx';
 
 const BACKUPS = '/api/v1/backups';
 const MEGABYTE = 1_000_000;
@@ -86,8 +86,7 @@ function BackupFacts({ state }: { readonly state: BackupState }) {
   const schedule = every === '' ? t`only on request` : (EVERY[every] ?? t`every ${every}`);
   return (
     <dl class="facts">
-      <dt>{t`Last`}</dt>
-      <dd>
+      <Fact name={t`Last`}>
         {made === undefined ? (
           t`none yet`
         ) : (
@@ -95,9 +94,8 @@ function BackupFacts({ state }: { readonly state: BackupState }) {
             <Moment at={made.at} />, {sizeText(made.bytes)}
           </>
         )}
-      </dd>
-      <dt>{t`Tested by a start`}</dt>
-      <dd>
+      </Fact>
+      <Fact name={t`Tested by a start`}>
         {verified === undefined ? (
           t`never`
         ) : (
@@ -106,16 +104,14 @@ function BackupFacts({ state }: { readonly state: BackupState }) {
             {!verified.ok && <span class="problem">, {t`it failed`}</span>}
           </>
         )}
-      </dd>
-      <dt>{t`Kept in`}</dt>
-      <dd>
+      </Fact>
+      <Fact name={t`Kept in`}>
         <bdi>{place}</bdi>
-      </dd>
-      <dt>{t`Made`}</dt>
-      <dd>
+      </Fact>
+      <Fact name={t`Made`}>
         {schedule}
         {every !== '' && keep !== '' && t`, kept by the rule ${keep}`}
-      </dd>
+      </Fact>
     </dl>
   );
 }
@@ -171,14 +167,7 @@ function Kept({ state, parts, post }: ActProps) {
             <label class="field-label">
               {t`Passphrase for the test; it is not kept`}
               <span class="line">
-                <input
-                  type="password"
-                  autocomplete="off"
-                  value={passphrase.value}
-                  onInput={({ currentTarget }) => {
-                    passphrase.value = currentTarget.value;
-                  }}
-                />
+                <input type="password" autocomplete="off" {...bound(passphrase)} />
               </span>
             </label>
           </details>

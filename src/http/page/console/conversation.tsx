@@ -10,7 +10,7 @@ import type {
   ShownTurn,
 } from '../../../features/conversations/rules/views.ts';
 import { Button, Problem } from '../controls.tsx';
-import { Markdown, Moment, Page, problemText, Shown, useLive, type ViewProps } from './parts.tsx';
+import { Markdown, Moment, Page, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
 import { OwnAnswer, TakeOver } from './take-over.tsx';
 import { Life } from './timeline.tsx';
 import { ToolDetails, type ToolStep, turnFacts } from './tool-details.tsx';
@@ -39,25 +39,21 @@ export function Conversation({ session, parts }: OneSession) {
   const oldest = useSignal<Oldest | undefined>(undefined);
   /** By the first turn after it: the resets between the turns that were read. */
   const resets = useRef(new Map<number, number>());
-  const problem = useSignal('');
+  const { problem, act } = useAct();
 
   const remember = (turns: readonly ShownTurn[]) => {
     for (const turn of turns) seen.current.set(turn.turn, turn);
   };
 
-  async function showOlder(before: number, { hasOlder, beganAt, part }: Oldest) {
-    problem.value = '';
-    const wanted = hasOlder ? part : beganAt;
-    const of = wanted === undefined ? '' : `/before-reset/${wanted}`;
-    try {
+  const showOlder = (before: number, { hasOlder, beganAt, part }: Oldest) =>
+    act(async () => {
+      const wanted = hasOlder ? part : beganAt;
+      const of = wanted === undefined ? '' : `/before-reset/${wanted}`;
       const found = (await parts.api.getJson(`${path}${of}/turns/${before}`)) as SessionTurns;
       remember(found.turns);
       if (wanted !== part && wanted !== undefined) resets.current.set(before, wanted);
       oldest.value = { hasOlder: found.hasOlder, beganAt: found.beganAt, part: wanted };
-    } catch (error) {
-      problem.value = problemText(error);
-    }
-  }
+    });
 
   const chat = chatOf(session);
   const answeredBy = live.value.value?.answeredBy;

@@ -10,6 +10,7 @@ import type { ShownHeartbeat } from '../../../features/schedule/rules/heartbeat-
 import { Button, Form, Problem } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
 import {
+  Fact,
   Moment,
   type PageParts,
   Shown,
@@ -92,10 +93,12 @@ function Heartbeat({ parts, shown, noteOn }: HeartbeatProps & NoteOn) {
         <>
           {hasTasks ? <pre dir="auto">{text}</pre> : <p>{t`There is no task in it.`}</p>}
           <dl class="facts">
-            <dt>{t`Last look`}</dt>
-            <dd>{lookedAt === undefined ? t`not yet` : <Moment at={lookedAt} />}</dd>
-            <dt>{t`Last with a task`}</dt>
-            <dd>{begunAt === undefined ? t`not yet` : <Moment at={begunAt} />}</dd>
+            <Fact name={t`Last look`}>
+              {lookedAt === undefined ? t`not yet` : <Moment at={lookedAt} />}
+            </Fact>
+            <Fact name={t`Last with a task`}>
+              {begunAt === undefined ? t`not yet` : <Moment at={begunAt} />}
+            </Fact>
           </dl>
           <div class="actions">
             <Button

@@ -11,6 +11,7 @@ import { FIRST_ASKED } from './first-asked.ts';
 import { Log } from './log.tsx';
 import {
   AskedTwice,
+  Fact,
   Moment,
   namedInAddress,
   Page,
@@ -81,21 +82,18 @@ function Gateway({
     <section class="card" aria-label={t`Gateway`}>
       <h2>{t`Gateway`}</h2>
       <dl class="facts">
-        <dt>{t`Version`}</dt>
-        <dd>{version}</dd>
-        <dt>{t`Running since`}</dt>
-        <dd>
+        <Fact name={t`Version`}>{version}</Fact>
+        <Fact name={t`Running since`}>
           <Moment at={since} />
-        </dd>
-        <dt>{t`Messages`}</dt>
-        <dd>
+        </Fact>
+        <Fact name={t`Messages`}>
           {t`${waiting} waiting, ${running} being answered, ${toSend} to send`}
           {oldestAt !== undefined && (
             <span class="detail">
               {t`The oldest waits since`} <Moment at={oldestAt} />
             </span>
           )}
-        </dd>
+        </Fact>
       </dl>
       <QueueDepths depths={queue.depths} />
       <UpdatePart parts={parts} version={version} update={update} />

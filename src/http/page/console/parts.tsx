@@ -62,7 +62,11 @@ export function useLive<T>({ api }: PageParts, path: string): ReadonlySignal<Liv
  * Reads `path`, again when `version` changes, and when asked to. Undefined: not yet. An answer that is
  * overtaken by a later request is dropped.
  */
-export function useRead<T>({ api }: PageParts, path: string | undefined, version?: unknown) {
+export function useRead<T>(
+  { api }: { readonly api: Pick<WholeApi, 'getJson'> },
+  path: string | undefined,
+  version?: unknown,
+) {
   const found = useSignal<T | undefined>(undefined);
   const problem = useSignal('');
   const requests = useRef(0);
@@ -192,6 +196,14 @@ export function Page(props: {
     </div>
   );
 }
+
+/** Inside a list of facts. */
+export const Fact = (props: { readonly name: string; readonly children: ComponentChildren }) => (
+  <>
+    <dt>{props.name}</dt>
+    <dd>{props.children}</dd>
+  </>
+);
 
 /** Drawn as in a chat: text nodes alone, no images, no links that run. */
 export function Markdown({ text }: { readonly text: string }) {

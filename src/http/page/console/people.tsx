@@ -7,7 +7,17 @@ import type { RuleList } from '../../../features/approvals/rules/views.ts';
 import type { PeopleView } from '../../../features/people/rules/views.ts';
 import { Button, Form, Options, Problem, Said } from '../controls.tsx';
 import { FIRST_ASKED } from './first-asked.ts';
-import { Ago, Markdown, Moment, Page, Shown, useAct, useLive, type ViewProps } from './parts.tsx';
+import {
+  Ago,
+  Fact,
+  Markdown,
+  Moment,
+  Page,
+  Shown,
+  useAct,
+  useLive,
+  type ViewProps,
+} from './parts.tsx';
 import { type Decide, PersonCard, PolicyChoice, ROLES } from './person.tsx';
 
 const PEOPLE = '/api/v1/people';
@@ -168,18 +178,16 @@ function Rules({ rules, decide }: PartProps & RuleList) {
             </h3>
             <pre dir="auto">{about}</pre>
             <dl class="facts">
-              <dt>{t`Asked by`}</dt>
-              <dd>
+              <Fact name={t`Asked by`}>
                 <Markdown text={asker} />
-              </dd>
-              <dt>{t`Given`}</dt>
-              <dd>
+              </Fact>
+              <Fact name={t`Given`}>
                 <Moment at={givenAt} />
-              </dd>
-              <dt>{t`Ends`}</dt>
-              <dd>{until === undefined ? t`when it is revoked` : <Moment at={until} />}</dd>
-              <dt>{t`Used`}</dt>
-              <dd>
+              </Fact>
+              <Fact name={t`Ends`}>
+                {until === undefined ? t`when it is revoked` : <Moment at={until} />}
+              </Fact>
+              <Fact name={t`Used`}>
                 {uses === 0 ? t`not yet` : t`${uses} times`}
                 {lastUsedAt !== undefined && (
                   <>
@@ -187,7 +195,7 @@ function Rules({ rules, decide }: PartProps & RuleList) {
                     <Ago at={lastUsedAt} />
                   </>
                 )}
-              </dd>
+              </Fact>
             </dl>
             <fieldset class="actions" aria-label={t`About ${tool}`}>
               <Button text={t`Revoke`} onClick={() => decide(`${RULES}/${id}/revoke`, {})} />

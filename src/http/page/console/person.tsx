@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { PeopleView, ShownPerson } from '../../../features/people/rules/views.ts';
-import { Button, Form, Options } from '../controls.tsx';
+import { Button, bound, Form, Options } from '../controls.tsx';
 
 const PEOPLE = '/api/v1/people';
 const AUTOMATIC = 'auto';
@@ -204,13 +204,7 @@ function Channels({ person, others, decide }: PersonProps) {
           <summary>{t`The same person as…`}</summary>
           <p class="soft">{t`This person gets the accounts of the other one, who is no person of their own any more.`}</p>
           <div class="line">
-            <select
-              aria-label={t`The other person`}
-              value={other.value}
-              onChange={({ currentTarget }) => {
-                other.value = currentTarget.value;
-              }}
-            >
+            <select aria-label={t`The other person`} {...bound(other)}>
               <Options
                 of={[['', t`choose`], ...further.map((one) => [one.id, nameOf(one)] as const)]}
               />

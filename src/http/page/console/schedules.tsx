@@ -11,6 +11,7 @@ import { HeartbeatCards } from './heartbeat.tsx';
 import { KINDS, NewJob } from './new-job.tsx';
 import {
   AskedTwice,
+  Fact,
   Moment,
   moneyText,
   Page,
@@ -139,19 +140,15 @@ function JobCard({ job, parts, change }: CardProps) {
         )}
       </p>
       <dl class="facts">
-        <dt>{t`Next run`}</dt>
-        <dd>{nextAt === undefined ? t`none` : <Moment at={nextAt} />}</dd>
-        <dt>{t`Last run`}</dt>
-        <dd>{last === undefined ? t`not yet` : <LastRun last={last} />}</dd>
-        <dt>{t`Reports to`}</dt>
-        <dd>{job.to === undefined ? t`the latest chat` : <bdi>{job.to}</bdi>}</dd>
+        <Fact name={t`Next run`}>{nextAt === undefined ? t`none` : <Moment at={nextAt} />}</Fact>
+        <Fact name={t`Last run`}>{last === undefined ? t`not yet` : <LastRun last={last} />}</Fact>
+        <Fact name={t`Reports to`}>
+          {job.to === undefined ? t`the latest chat` : <bdi>{job.to}</bdi>}
+        </Fact>
         {job.maker !== undefined && (
-          <>
-            <dt>{t`Made by`}</dt>
-            <dd>
-              <bdi>{job.maker}</bdi>
-            </dd>
-          </>
+          <Fact name={t`Made by`}>
+            <bdi>{job.maker}</bdi>
+          </Fact>
         )}
       </dl>
       <details>

@@ -14,9 +14,7 @@ export function TakeOver({ path, parts }: AtPath) {
   const take = () => act(() => parts.api.postJson(`${path}/take-over`, {}));
   return (
     <>
-      <span class="problem" role="alert">
-        {problem.value}
-      </span>
+      <Problem text={problem.value} />
       <Button
         text={t`Take over`}
         disabled={isBusy.value}
