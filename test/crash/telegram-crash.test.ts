@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import type { Call } from '../support/bot-api-faults.ts';
-import { campaign } from '../support/campaign.ts';
+import { campaign, isFullCampaign } from '../support/campaign.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 import { hasNone } from '../support/queue-states.ts';
@@ -19,6 +19,7 @@ const CHATS = [501, 502, 503];
 const RANDOM_KILLS = campaign({ short: 2, full: 100 });
 /** More than twice the failures that a message may have. */
 const KILLS_AT_START = campaign({ short: 3, full: 20 });
+const TURNS_RECORDED = campaign({ short: 2, full: 3 });
 const WAITING_CHATS = campaign({ short: 8, full: 20 });
 const ANSWER_TIMEOUT_MS = 60_000;
 const REPEAT_MARK = 'sent again';
@@ -217,7 +218,7 @@ describe('kill -9 while Telegram messages are in flight', () => {
   });
 
   it('records each turn once, also where it dies before session files are written', async () => {
-    const turns = [1, 2, 3];
+    const turns = Array.from({ length: TURNS_RECORDED }, (_, n) => n + 1);
     for (const turn of turns) {
       sayInAllChats(turn);
       await allAnswered([turn]);
@@ -233,7 +234,7 @@ describe('kill -9 while Telegram messages are in flight', () => {
         entries.filter(
           ({ role, content }) => role === 'user' && content?.includes(nonceOf(chat, turn)),
         );
-      expect(turns.map((turn) => asked(turn).length)).toEqual([1, 1, 1]);
+      expect(turns.map((turn) => asked(turn).length)).toEqual(turns.map(() => 1));
       expect(entries.filter(({ role }) => role === 'turn_end')).toHaveLength(turns.length);
     }
     using database = openedStore();
@@ -289,9 +290,12 @@ describe('kill -9 soon after each of many starts', () => {
 describe('kill -9 while a long answer goes out in parts', () => {
   const [CHAT = 0] = CHATS;
   /** Each fills a message of its own; together more than a draft shows. */
-  const PARTS = Array.from({ length: 7 }, (_, n) =>
+  const PARTS = Array.from({ length: campaign({ short: 5, full: 7 }) }, (_, n) =>
     `part-${n} ${'lorem ipsum '.repeat(300)}`.trim(),
   );
+  const LAST = PARTS.length - 1;
+  const HIT = isFullCampaign() ? [2, 4] : [2];
+  const EDITS = campaign({ short: 2, full: 3 });
 
   beforeEach(() => {
     model.respond(({ lastUserText }) => ({
@@ -326,7 +330,7 @@ describe('kill -9 while a long answer goes out in parts', () => {
   }
 
   async function wholeAnswer() {
-    const isLast = (text: string) => text.includes('part-6');
+    const isLast = (text: string) => text.includes(`part-${LAST}`);
     await telegram.waitFor(() => shown().some(isLast), ANSWER_TIMEOUT_MS);
     telegram.say(CHAT, 'another');
     await telegram.waitFor(
@@ -341,7 +345,7 @@ describe('kill -9 while a long answer goes out in parts', () => {
 
   it('goes on with the next part however often it dies in the pause between two', async () => {
     telegram.say(CHAT, 'a long one');
-    for (const parts of [2, 4, 6]) await restartBehind(parts);
+    for (const parts of [...HIT, LAST]) await restartBehind(parts);
     await wholeAnswer();
     expect(shown()).toEqual(PARTS);
   });
@@ -351,10 +355,9 @@ describe('kill -9 while a long answer goes out in parts', () => {
     async (stage) => {
       const hanging = { fault: { kind: 'hang', stage } as const, method: 'sendMessage' };
       const isPart = (n: number) => ({ when: (call: Call) => textOf(call).includes(`part-${n}`) });
-      telegram.fail({ ...hanging, ...isPart(2) });
-      telegram.fail({ ...hanging, ...isPart(4) });
+      for (const part of HIT) telegram.fail({ ...hanging, ...isPart(part) });
       telegram.say(CHAT, 'a long one');
-      for (const part of [2, 4]) {
+      for (const part of HIT) {
         const call = await telegram.waitFor(
           () => telegram.calls.find((one) => textOf(one).includes(`part-${part}`)),
           ANSWER_TIMEOUT_MS,
@@ -365,12 +368,12 @@ describe('kill -9 while a long answer goes out in parts', () => {
         expect(call.method).toBe('sendMessage');
         await restart();
       }
-      await restartBehind(6);
+      await restartBehind(LAST);
       await wholeAnswer();
       const marked = shown().filter((text) => text.includes(REPEAT_MARK));
-      expect(marked.map((text) => /part-\d/.exec(text)?.[0])).toEqual(['part-2', 'part-4']);
+      expect(marked.map((text) => /part-\d/.exec(text)?.[0])).toEqual(HIT.map((n) => `part-${n}`));
       const first = shown().filter((text) => !text.includes(REPEAT_MARK));
-      expect(first).toEqual(stage === 'after' ? PARTS : PARTS.filter((_, n) => n !== 2 && n !== 4));
+      expect(first).toEqual(stage === 'after' ? PARTS : PARTS.filter((_, n) => !HIT.includes(n)));
     },
   );
 
@@ -383,9 +386,9 @@ describe('kill -9 while a long answer goes out in parts', () => {
     telegram.say(CHAT, 'a long one');
     await telegram.waitFor(() => shown().length > 0, ANSWER_TIMEOUT_MS);
     const fault = { kind: 'hang', stage: 'before' } as const;
-    telegram.fail({ method: 'editMessageText', fault, times: 3, when: isFinalEdit });
+    telegram.fail({ method: 'editMessageText', fault, times: EDITS, when: isFinalEdit });
     half.resolve();
-    for (const edits of [1, 2, 3]) {
+    for (let edits = 1; edits <= EDITS; edits += 1) {
       await telegram.waitFor(
         () => telegram.calls.filter(isFinalEdit).length >= edits,
         ANSWER_TIMEOUT_MS,

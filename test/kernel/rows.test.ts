@@ -8,6 +8,7 @@ import { BusFullError } from '../../src/kernel/message/errors.ts';
 import { createRows, RowsOpenError, type RowsSpec } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { queued } from '../contract/bus-bench.ts';
+import { campaign } from '../support/campaign.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { openAt } from '../support/open-store.ts';
 import { hasPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
@@ -26,7 +27,10 @@ beforeAll(async () => {
 afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe('over SQLite', () => {
-  collections(async () => join(await temporaryFolder(), 'state.db'), 1000);
+  collections(
+    async () => join(await temporaryFolder(), 'state.db'),
+    campaign({ short: 200, full: 1000 }),
+  );
 });
 
 describe.skipIf(!hasPostgres)('over PostgreSQL', () => {
