@@ -52,8 +52,8 @@ export default defineConfig({
     reporters: ['default', './test/support/closing-line.ts'],
     pool: 'forks',
     execArgv: ['--import', KEEP_COMPILED],
-    // Each starts programs and a browser of its own and waits for them: two leave a quarter of two cores idle.
-    maxWorkers: 4,
+    // Each starts programs and a browser of its own and waits for them: four leave a sixth of two cores idle.
+    maxWorkers: 5,
     sequence: { sequencer: SlowestFirst },
     testTimeout: campaign({ short: 240_000, full: 1_800_000 }),
     hookTimeout: 240_000,
