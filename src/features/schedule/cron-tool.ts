@@ -141,21 +141,23 @@ const CHANGED: Readonly<Record<JobChange, string>> = {
 
 function listText(jobs: readonly ShownJob[]): string {
   if (jobs.length === 0) return t`There are no scheduled jobs. ${HINT}`;
-  return cut(jobs.map(lineOf), MAX_LINES, 'list');
+  return cut(jobs.map(lineOf), MAX_LINES, (left) => t`and ${left} more: \`nanobot cron list\``);
 }
 
 function runsText({ id, name }: Job, lines: readonly string[]): string {
   if (lines.length === 0) return t`${verbatim(name)} has not run yet.`;
-  return cut(lines.map(verbatim), MAX_RUN_LINES, `runs ${id}`);
+  return cut(
+    lines.map(verbatim),
+    MAX_RUN_LINES,
+    (left) => t`and ${left} more: \`nanobot cron runs ${id}\``,
+  );
 }
 
-/** `command`: the one of `nanobot cron` that shows all. */
-function cut(lines: readonly string[], most: number, command: string): string {
+/** `rest`: says how many more there are, and where. */
+function cut(lines: readonly string[], most: number, rest: (left: number) => string): string {
   const shown = lines.slice(0, most).map((line) => `- ${line}`);
   const left = lines.length - shown.length;
-  return [...shown, ...(left > 0 ? [t`and ${left} more: \`nanobot cron ${command}\``] : [])].join(
-    '\n',
-  );
+  return [...shown, ...(left > 0 ? [rest(left)] : [])].join('\n');
 }
 
 /** The stars of a cron expression are no markup. */
@@ -206,7 +208,7 @@ const input = z.object({
     .enum(['add', 'list', 'remove', 'enable', 'disable', 'run'])
     .describe('run: once now, in addition to its schedule.'),
   id: word(t`Job id; for remove, enable, disable and run.`),
-  text: word('For add. The whole task: nobody can be asked at that time.', MAX_TEXT_CHARS),
+  text: word(t`For add. The whole task: nobody can be asked at that time.`, MAX_TEXT_CHARS),
   kind: z
     .enum(['ask', 'say', 'workflow'])
     .optional()
@@ -221,8 +223,8 @@ const input = z.object({
   every: word(t`Repeated: "30m", "2h", "1d"; a bare number is seconds.`),
   cron: word(t`Five fields in the person's time zone: "0 8 * * 1-5".`),
   when: word(
-    'Check before each run, without a model; nothing runs unless it finds something. "url https://...", ' +
-      '"file notes/x.md": changed; "mail words": a new mail with them; "program ./check.sh": exit status 0 runs, 1 does not.',
+    t`Check before each run, without a model; nothing runs unless it finds something. "url https://...", ` +
+      t`"file notes/x.md": changed; "mail words": a new mail with them; "program ./check.sh": exit status 0 runs, 1 does not.`,
     MAX_TEXT_CHARS,
   ),
   time_zone: word(t`IANA name, if not the person's zone.`),
@@ -357,7 +359,7 @@ type JobAskers = ReturnType<typeof createJobAskers>;
 export function createJobAskers({ service, persons, origins, offerUndo }: JobAskersDeps) {
   /** @throws JobError */
   async function askerIn({ chat, rights, isTainted }: ScheduleAsker): Promise<JobAsker> {
-    // Whoever writes on a local channel, in any chat there.
+    // The sender on a local channel, in any chat there.
     const isLocal = LOCAL_CHANNELS.some(({ channel }) => channel === chat.channel);
     const own = isLocal ? LOCAL_OWNER : undefined;
     const person = await (own === undefined

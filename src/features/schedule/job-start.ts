@@ -17,12 +17,12 @@ import {
 import {
   type ChatRef,
   type InboundMessage,
-  idsOf,
   type OutboundMessage,
   type SystemSender,
   sessionKeyOf,
   writtenNow,
 } from '../../kernel/message/message.ts';
+import { personNames } from '../../kernel/message/message-limits.ts';
 import { OWNER_TURN, type TurnPerson, wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
@@ -147,16 +147,10 @@ function senderOf(job: Job, { rights, person }: GateStanding, isTainted: boolean
   return {
     ...({ kind: 'system', source: 'cron', person } as const),
     rights: narrowed(rights, NO_JOBS),
-    ...(maker.kind === 'person' ? { paidBy: paidBy(maker) } : {}),
+    ...(maker.kind === 'person' ? { paidBy: personNames(maker) } : {}),
     ...(limits === undefined ? {} : { limits }),
     ...(isTainted ? { isTainted } : {}),
   };
-}
-
-function paidBy({ sender, chat }: Extract<JobMaker, { readonly kind: 'person' }>) {
-  const [, ...others] = idsOf(sender);
-  const name = (id: string) => `${chat.channel}:${id}`;
-  return [name(sender.id), ...others.map(name)] as const;
 }
 
 // Delivers texts of job conversations to the people they are for. Each job has a chat of its own on

@@ -55,7 +55,7 @@ export const votingSchema = section({
   maxEntropy: upTo(
     3,
     USUAL_GATE.maxEntropy,
-    'Entropy in bits below which the pilot voters’ answer is accepted.',
+    t`Entropy in bits below which the pilot voters’ answer is accepted.`,
   ),
   minMargin: share(
     USUAL_GATE.minMargin,
@@ -69,7 +69,7 @@ export const votingSchema = section({
   maxAnswerChars: count(20, 100_000, 2000).describe(
     'Longest answer in characters; a longer one is not counted.',
   ),
-  temperature: upTo(2, 0.7, 'Temperature of voters in workflows.'),
+  temperature: upTo(2, 0.7, t`Temperature of voters in workflows.`),
 });
 
 export const calibrationSchema = section({

@@ -122,40 +122,36 @@ export type Definition = {
 // The inputs of a run: validated against the schemas, with defaults filled in. Text typed as
 // key=value is converted to the type in the schema.
 
-type ReadInputs =
-  | { readonly kind: 'valid'; readonly input: JsonObject }
-  /** `problem` names the input and the expected value. */
-  | { readonly kind: 'broken'; readonly problem: string };
+/** `problem` names the input and the expected value. */
+const broken = (problem: string) => ({ kind: 'broken', problem }) as const;
 
 const MAX_CHARS = 20_000;
 const PAIR = /([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|\S*)/g;
 
-export function readInputs({ inputs }: Workflow, given: JsonObject): ReadInputs {
+export function readInputs({ inputs }: Workflow, given: JsonObject) {
   const defaults = Object.entries(inputs).flatMap(([name, schema]) =>
     schema.default === undefined ? [] : [[name, schema.default] as const],
   );
   const whole = { ...Object.fromEntries(defaults), ...given };
   if (JSON.stringify(whole).length > MAX_CHARS) {
-    return { kind: 'broken', problem: t`The inputs are longer than ${MAX_CHARS} characters.` };
+    return broken(t`The inputs are longer than ${MAX_CHARS} characters.`);
   }
   const names = Object.keys(inputs);
   const unknown = Object.keys(whole).find((name) => !names.includes(name));
   if (unknown !== undefined) {
     const there = names.length === 0 ? t`it takes none` : t`it takes ${names.join(', ')}`;
-    return { kind: 'broken', problem: t`There is no input "${unknown}"; ${there}.` };
+    return broken(t`There is no input "${unknown}"; ${there}.`);
   }
   for (const [name, schema] of Object.entries(inputs)) {
     const value = Object.hasOwn(whole, name) ? whole[name] : undefined;
-    if (value === undefined) {
-      return { kind: 'broken', problem: t`The input "${name}" is missing${meaning(schema)}.` };
-    }
+    if (value === undefined) return broken(t`The input "${name}" is missing${meaning(schema)}.`);
     const parsed = z.fromJSONSchema(schema).safeParse(value);
     if (!parsed.success) {
       const problem = parsed.error.issues[0]?.message ?? t`it does not fit`;
-      return { kind: 'broken', problem: t`The input "${name}" does not fit: ${problem}.` };
+      return broken(t`The input "${name}" does not fit: ${problem}.`);
     }
   }
-  return { kind: 'valid', input: whole };
+  return { kind: 'valid', input: whole } as const;
 }
 
 /** `typed`: `key=value key="two words"`; undefined where something else is in it. */
