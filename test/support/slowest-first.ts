@@ -7,11 +7,13 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const SLOWEST = [
   'test/channels/whatsapp/contract.test.ts',
   'test/scenario/unknown-senders.test.ts',
+  'test/docs/console.test.ts',
   'test/scenario/partition.test.ts',
   'test/scenario/pooler.test.ts',
   'test/scenario/shortage.test.ts',
   'test/scenario/full-disk.test.ts',
   'test/scenario/small-window.test.ts',
+  'test/bus/postgres.test.ts',
   'test/store/power-cut.test.ts',
   'test/channels/email/big-mail.test.ts',
   'test/homes/v1.test.ts',
@@ -21,6 +23,7 @@ const SLOWEST = [
   'test/scenario/self-test.test.ts',
   'test/scenario/media-bucket.test.ts',
   'test/channels/lark/contract.test.ts',
+  'test/core/zone-time.test.ts',
 ];
 
 export class SlowestFirst extends BaseSequencer {
