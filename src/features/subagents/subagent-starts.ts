@@ -121,15 +121,15 @@ export function createSubagentStarts({
     signal: AbortSignal,
   ): Promise<MarkedAnswer> {
     const isOpen = ({ state, telling }: SubagentRun) => state === 'running' || telling === 'due';
-    const awaited =
+    const pending =
       id === undefined ? (await ownOf(session)).filter(isOpen) : [await found(id, session)];
-    if (awaited.length === 0) return own(await noneAtWork(session));
+    if (pending.length === 0) return own(await noneAtWork(session));
     let answer = own('');
-    await service.reading(awaited, async () => {
-      const over = Promise.all(awaited.map((run) => service.over(run.id)));
+    await service.reading(pending, async () => {
+      const over = Promise.all(pending.map((run) => service.over(run.id)));
       await sleepOrWoken(clock, ms, over, signal);
       signal.throwIfAborted();
-      const now = await Promise.all(awaited.map((run) => runs.get(run.id)));
+      const now = await Promise.all(pending.map((run) => runs.get(run.id)));
       const there = now.filter((run) => run !== undefined);
       answer = shown(there);
       return there.flatMap(({ id: over, state }) => (state === 'running' ? [] : [over]));
