@@ -376,8 +376,7 @@ export function outcomeMessage(
     ...(paidBy === undefined ? {} : { paidBy }),
     ...(isTainted ? { isTainted } : {}),
   };
-  const message = { id: messageId(id), chat, session, text, sender };
-  return writtenNow({ ...message, ...(replyTo === undefined ? {} : { replyTo }) }, now);
+  return writtenNow({ id: messageId(id), chat, session, text, sender, replyTo }, now);
 }
 
 type Decided = {
