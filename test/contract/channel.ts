@@ -31,7 +31,10 @@ export type ChannelRig = AsyncDisposable & {
   refuseNextSend?(): void;
 };
 
-/** With what a test is about; where that is absent the test is skipped, by the rig of an earlier test where there was one. */
+/**
+ * Starts a rig with what the test needs of it as `can`; skips the test where the channel lacks that,
+ * without a start where an earlier rig of the channel has shown it.
+ */
 export type StartWith = <T>(
   context: TestContext,
   absent: string,
