@@ -24,19 +24,8 @@ export function fingerprintOf(value: unknown): string {
 
 export type Fingerprints = ReturnType<typeof createFingerprints>;
 
-/** Parts of prompts are long, and most are the same in every conversation. */
-const MAX_PARTS = 200;
-
-/** Computed once for each tool, which is immutable, and for each recent part of a prompt. */
+/** Computed once for each tool and each section of a prompt, which are immutable. */
 export function createFingerprints() {
-  const parts = new RecentMap<string, string>(MAX_PARTS);
-
-  function ofPart(text: string): string {
-    const print = parts.get(text) ?? fingerprintOf(text);
-    parts.set(text, print);
-    return print;
-  }
-
   return {
     /** The part of a tool that is sent to the model, JSON. */
     ofTool: rememberedFor(({ name, description, schema }: ToolSpec): RequestPiece => {
@@ -45,7 +34,7 @@ export function createFingerprints() {
     }),
     /** One for each part of the section, in order. */
     ofParts: rememberedFor((section: PromptSection): readonly NamedFingerprint[] =>
-      section.parts.map(({ name, text }) => ({ name, print: ofPart(text) })),
+      section.parts.map(({ name, text }) => ({ name, print: fingerprintOf(text) })),
     ),
   };
 }

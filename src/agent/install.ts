@@ -34,7 +34,7 @@ import { compactAfter, compactOnCommand } from './compact.ts';
 import { createCompactor, withExpand } from './compactor.ts';
 import { runApproved } from './execute.ts';
 import { createCacheAlarm, createFingerprints, type RequestNotes } from './fingerprints.ts';
-import { contextReport } from './model-call.ts';
+import { contextReport, createSections } from './model-call.ts';
 import { MODELS } from './models.ts';
 import { perform } from './perform.ts';
 import {
@@ -237,6 +237,7 @@ function createTurnOpener(
   const zoneName = createZoneNames();
   const fingerprints = createFingerprints();
   const cacheAlarm = createCacheAlarm(fingerprints);
+  const sectionOf = createSections();
   const told = new Set<string>();
 
   function tellOwner(text: string): void {
@@ -263,7 +264,7 @@ function createTurnOpener(
     const asked = deps.asked?.();
     return {
       ...{ input, settings, prepared, models, toolbox, rights, tellOwner, clock, time },
-      ...{ sessions, reader, spending, correction, compactor, cacheAlarm },
+      ...{ sessions, reader, spending, correction, compactor, cacheAlarm, sectionOf },
       asked: asked && { ...asked, fingerprints },
       lastCall: { call: undefined, squeeze: 0, hasWaited: false },
       expansion: { note: undefined },

@@ -16,13 +16,20 @@ import type { OfferedTool, OfferedTools } from '../tools/tool.ts';
 import { watermarkTokens } from './rules/compaction.ts';
 import type { ContextReport } from './rules/context-fit.ts';
 import { nodeId, nodesInView } from './rules/context-marks.ts';
-import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from './rules/prompt.ts';
+import {
+  buildPrompt,
+  LEFT_OUT,
+  type PromptSection,
+  promptOf,
+  sharedSection,
+} from './rules/prompt.ts';
 import { type TaintSource, taintSources } from './rules/taint.ts';
 import {
   callBudget,
   entryTokens,
   imagesShownBy,
   imagesTokens,
+  type ModelSize,
   messagesTokens,
   sized,
   textTokens,
@@ -172,8 +179,8 @@ export function notedCall(turn: TurnContext, call: ModelCall): NotedCall {
 }
 
 function systemPrompt(
-  { prepared, settings, input, zone }: TurnContext,
-  model: Parameters<typeof buildPrompt>[1],
+  { prepared, settings, input, zone, sectionOf }: TurnContext,
+  model: ModelSize,
   described: readonly OfferedTool[],
   tools: Pick<OfferedTools, 'guidance'>,
 ) {
@@ -194,7 +201,37 @@ function systemPrompt(
       ...(input.person.language === undefined ? {} : { language: input.person.language }),
     },
     model,
+    sectionOf,
   );
+}
+
+const MAX_SECTIONS = 16;
+
+/**
+ * The shared section of prompts, the same object while its sources are the same: conversations that
+ * share it join and fingerprint its text once.
+ */
+export function createSections(): typeof sharedSection {
+  let recent: readonly { readonly madeOf: readonly unknown[]; readonly section: PromptSection }[] =
+    [];
+  return (parts, model, reservedTokens) => {
+    const { files, channelContext } = parts;
+    const madeOf = [
+      ...[...files, channelContext].flatMap((file) => [file?.name, file?.text]),
+      ...[parts.memory, parts.memory && parts.memoryFile],
+      ...[parts.skills, parts.activeSkills, parts.profiles],
+      ...[parts.isChecked, parts.toolGuidance, parts.workspace, parts.platform],
+      ...[model.contextTokens, model.local, model.promptTokens, reservedTokens],
+    ];
+    const isSame = (other: readonly unknown[]) =>
+      other.length === madeOf.length && other.every((each, index) => each === madeOf[index]);
+    const found = recent.find((known) => isSame(known.madeOf));
+    const newest = found ?? { madeOf, section: sharedSection(parts, model, reservedTokens) };
+    if (newest !== recent[0]) {
+      recent = [newest, ...recent.filter((known) => known !== found)].slice(0, MAX_SECTIONS);
+    }
+    return newest.section;
+  };
 }
 
 const WRITE_ANSWER =

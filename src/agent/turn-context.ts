@@ -13,7 +13,7 @@ import type { OfferedTool, Toolbox } from '../tools/tool.ts';
 import type { Compactor, SpendingGuard, TurnInput } from './agent.ts';
 import type { CacheAlarm, RequestNotes } from './fingerprints.ts';
 import type { Prepared, RequestedSkill } from './prepared.ts';
-import type { PromptSection } from './rules/prompt.ts';
+import type { PromptSection, sharedSection } from './rules/prompt.ts';
 import { type CallBudget, correctedBy } from './rules/tokens.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
 import type { AgentSettings } from './settings.ts';
@@ -43,6 +43,8 @@ export type TurnContext = {
   readonly input: TurnInput;
   readonly rights: TurnRights;
   readonly prepared: Prepared;
+  /** Builds the shared section of the system prompt. */
+  readonly sectionOf: typeof sharedSection;
   readonly settings: AgentSettings;
   readonly limits: TurnLimits;
   /** Undefined: the main model alone does the work. */

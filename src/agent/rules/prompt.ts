@@ -72,19 +72,36 @@ export const LEFT_OUT = 'left out';
 const ALL_SKILLS = 'read_skill with the name "?" lists all';
 /** A lower cap leaves no room for the long form of the rules. */
 const MIN_FULL_RULES_TOKENS = 1200;
+/** What names the chat is counted in these steps, so that chats of other names share the rest. */
+const CHAT_STEP_TOKENS = 100;
 const ALL_PROFILES = 'spawn with the action list lists all';
 const SKILLS_HINT = 'Before you do what one of these is for, read it with read_skill.';
 
-export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
+/** `sectionOf`: builds what all chats of a channel share, whose text is long. */
+export function buildPrompt(
+  parts: PromptParts,
+  model: ModelSize,
+  sectionOf = sharedSection,
+): readonly PromptSection[] {
+  const text = chatText(parts);
+  const reservedTokens = Math.ceil(textTokens(text) / CHAT_STEP_TOKENS) * CHAT_STEP_TOKENS;
+  const chat = { text, stable: false, parts: [{ name: 'chat', text }] };
+  return [sectionOf(parts, model, reservedTokens), chat];
+}
+
+type SharedParts = Omit<PromptParts, 'channel' | 'chat' | 'timeZone' | 'language'>;
+
+/** `reservedTokens`: of what follows the section. */
+export function sharedSection(
+  parts: SharedParts,
+  model: ModelSize,
+  reservedTokens: number,
+): PromptSection {
   const budgets = promptBudgets(model);
   const isBrief = model.local || budgets.wholeTokens < MIN_FULL_RULES_TOKENS;
   const identity = identityText(parts, isBrief);
   const verification = verificationText(parts, isBrief);
-  const chat = chatText(parts);
-  const fixedTokens = [identity, verification, chat].reduce(
-    (sum, text) => sum + textTokens(text),
-    0,
-  );
+  const fixedTokens = textTokens(identity) + textTokens(verification) + reservedTokens;
   const drafts = capWhole(
     [
       ...fileDrafts(parts.files, budgets.filesTokens),
@@ -109,19 +126,24 @@ export function buildPrompt(parts: PromptParts, model: ModelSize): readonly Prom
     ],
     budgets.wholeTokens - fixedTokens,
   );
-  const shared = promptOf([
+  return sectionOfParts([
     { name: 'identity', text: identity },
     { name: 'verification', text: verification },
     ...inOrder(drafts).map(({ title, text }) => titledPart(title, text)),
     ...omissionNote(drafts).map((text) => ({ name: LEFT_OUT, text })),
   ]);
-  return [...shared, { text: chat, stable: false, parts: [{ name: 'chat', text: chat }] }];
 }
 
 /** A prompt of the given parts, unchanged. */
-export function promptOf(parts: PromptSection['parts']): readonly PromptSection[] {
-  return [{ text: parts.map(({ text }) => text).join('\n\n'), stable: true, parts }];
-}
+export const promptOf = (parts: PromptSection['parts']): readonly PromptSection[] => [
+  sectionOfParts(parts),
+];
+
+const sectionOfParts = (parts: PromptSection['parts']): PromptSection => ({
+  text: parts.map(({ text }) => text).join('\n\n'),
+  stable: true,
+  parts,
+});
 
 export const titledPart = (title: string, text: string) => ({
   name: title,
@@ -258,7 +280,7 @@ function verificationText({ isChecked }: Pick<PromptParts, 'isChecked'>, brief: 
 }
 
 /** `brief` suits small windows. */
-function identityText({ workspace, platform }: PromptParts, brief: boolean): string {
+function identityText({ workspace, platform }: SharedParts, brief: boolean): string {
   const rules = (brief ? SHORT_RULES : RULES).map((rule) => `- ${rule}`).join('\n');
   return [
     'You are nanobot, a personal assistant that people reach by chat and mail.',
