@@ -134,7 +134,7 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       const given = fingerprintOf(rights);
       const before = sessions.get(session);
       // The last message may still grow by notes and joined messages.
-      const texts = messages.map((message) => JSON.stringify(message));
+      const texts = messages.map(textIn);
       const thread = threadOf(texts, messages.length - 1);
       const count = before?.thread.messages ?? 0;
       const place = messages.length < count ? undefined : threadOf(texts, count);
@@ -152,6 +152,15 @@ export function createCacheAlarm(fingerprints: Fingerprints) {
       };
     },
   };
+}
+
+/** Most messages are a text alone, which need not be written as JSON. */
+function textIn(message: ModelMessage): string {
+  const { role, text } = message;
+  const isPlain =
+    (role === 'user' && message.images === undefined && message.note === undefined) ||
+    (role === 'assistant' && message.toolCalls.length + message.thinking.length === 0);
+  return isPlain ? `${role} ${text}` : JSON.stringify(message);
 }
 
 /** `texts`: of each message. */
