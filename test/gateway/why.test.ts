@@ -31,7 +31,8 @@ async function create() {
   });
   const [command] = whyCommands({
     bus,
-    conversations: { outcome: async () => undefined, context: async () => Promise.reject() },
+    agent: { outcome: async () => undefined },
+    context: async () => Promise.reject(),
     modes: { work: async () => [] },
     settings: { get: async () => ({}), set: async () => undefined },
     clock,

@@ -12,6 +12,7 @@ import { ProviderError } from '../../kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
+import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { chooseMode } from '../modes/index.ts';
 import { chooseModel, type ModelChoiceDeps, thinkingWithin } from './model-commands.ts';
@@ -60,15 +61,13 @@ export function chatSettingsRoutes(deps: ChatSettingsDeps) {
       problems: [...(await modes.problems(name))],
     }));
     return {
-      ...given('model', chosen.model),
+      ...defined({ model: chosen.model, thinking: chosen.thinkingBudget, mode: chosen.mode }),
       defaultModel: models().defaultModel,
-      ...given('thinking', chosen.thinkingBudget),
       defaultThinking: deps.defaults().thinkingBudget,
-      ...given('mode', chosen.mode),
       defaultMode: modes.configured(),
       modes: await Promise.all(shownModes),
       hears: deps.hears(),
-      ...given('approvals', approvals),
+      ...defined({ approvals }),
     };
   }
 
@@ -116,7 +115,7 @@ export function chatSettingsRoutes(deps: ChatSettingsDeps) {
       () => ({
         commands: deps.commands.map(({ name, summary, usage }) => ({
           ...{ name, summary },
-          ...given('usage', usage),
+          ...defined({ usage }),
         })),
       }),
     ),
@@ -136,6 +135,3 @@ async function changeModel(session: SessionKey, model: string, deps: ModelChoice
   });
   if (set.kind === 'refused') throw new Refusal(409, 'local_only', set.text);
 }
-
-const given = <Name extends string, T>(name: Name, value: T | undefined) =>
-  (value === undefined ? {} : { [name]: value }) as { readonly [key in Name]?: T };

@@ -4,7 +4,6 @@
 import type { Agent, CompactionReport } from '../../agent/agent.ts';
 import { COMPACTION_ENGINES, type CompactionEngine } from '../../agent/compaction-settings.ts';
 import type { ContextReport } from '../../agent/rules/context-fit.ts';
-import type { Revisions } from '../../agent/thread.ts';
 import type { Channel } from '../../channels/channel.ts';
 import type { MessageBus, SentText } from '../../kernel/bus/bus.ts';
 import {
@@ -52,14 +51,9 @@ export const CONVERSATION_COMMANDS = {
   },
 } satisfies CommandTable;
 
-/** The operations of people on their conversations. */
-export interface ConversationService extends Pick<Revisions, 'restorable' | 'restore' | 'outcome'> {
-  /** What the next call of this conversation would use, for the sender. */
-  context(message: InboundMessage): Promise<ContextReport>;
-}
-
 type ConversationCommandDeps = {
-  readonly conversations: ConversationService;
+  readonly agent: Pick<Agent, 'restorable' | 'restore'>;
+  context(message: InboundMessage): Promise<ContextReport>;
   readonly people: {
     readonly persons: Pick<Persons, 'author'>;
   };
@@ -78,7 +72,7 @@ export function conversationCommands(deps: ConversationCommandDeps): readonly Co
     undo: (origin) => deps.undo(origin),
     restore: (origin, argument) => restore(origin, argument, deps),
     async context({ message }) {
-      const report = await deps.conversations.context(message);
+      const report = await deps.context(message);
       const taint = taintText(report, message.receivedAt, await zoneOf(message, deps));
       return [contextText(report), ...(report.untrusted.length === 0 ? [] : [taint])].join('\n\n');
     },
@@ -91,18 +85,18 @@ async function restore(
   argument: string,
   deps: ConversationCommandDeps,
 ): Promise<string> {
-  const { conversations } = deps;
+  const { agent } = deps;
   const isList = argument === 'list';
   const number = argument === '' ? 1 : /^[1-9]$/.test(argument) ? Number(argument) : undefined;
   if (number === undefined && !isList) return RESTORE_HINT;
   if (isList) {
-    const points = await conversations.restorable(session);
+    const points = await agent.restorable(session);
     if (points.length === 0) return NOTHING;
     const zone = await zoneOf(message, deps);
     const lines = points.map((point, index) => `${index + 1}. ${pointWords(point, zone)}`);
     return `${lines.join('\n')}\n\n${RESTORE_HINT}`;
   }
-  const restored = await conversations.restore(session, (number ?? 1) - 1, message.id);
+  const restored = await agent.restore(session, (number ?? 1) - 1, message.id);
   if (restored === undefined) return NOTHING;
   if (restored === 'done before') return t`It is restored.`;
   return t`Restored: ${pointWords(restored, await zoneOf(message, deps))}`;

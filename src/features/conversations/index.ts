@@ -8,7 +8,12 @@ import { chatTitle } from '../../channels/web/chat-log.ts';
 import type { Command } from '../../kernel/commands/command-access.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { accountName, channelScope, type SessionKey, turnId } from '../../kernel/message/ids.ts';
-import { type ChatRef, chatRefOf, sessionOf } from '../../kernel/message/message.ts';
+import {
+  type ChatRef,
+  chatRefOf,
+  type InboundMessage,
+  sessionOf,
+} from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
 import { LOCAL_MODELS } from '../local-models/index.ts';
@@ -19,7 +24,6 @@ import { JOBS } from '../schedule/index.ts';
 import { JOB_CHANNEL } from '../schedule/settings.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS } from '../workflows/index.ts';
-import type { ConversationService } from './conversation-commands.ts';
 import { compactCommands, conversationCommands, createUndo } from './conversation-commands.ts';
 import { createTakeOver } from './take-over.ts';
 import { whyCommands } from './why-command.ts';
@@ -31,11 +35,11 @@ export function install(kernel: Kernel): void {
   const agent = kernel.use(AGENT);
   const memory = kernel.use(MEMORY);
   const plans = kernel.use(PLANS);
-  const conversations = createConversationService(kernel);
+  const context = createContextOf(kernel);
   const undo = createUndo({ agent, bus, log, channel: channels.get });
   add.command(
     ...conversationCommands({
-      ...{ conversations, people, undo, sessions: createSessionsCommand(kernel) },
+      ...{ agent, context, people, undo, sessions: createSessionsCommand(kernel) },
       // A reset drops pending questions and ends turns in progress.
       async beginAnew(session, message) {
         await memory.takesUp(session, message);
@@ -61,7 +65,7 @@ export function install(kernel: Kernel): void {
       },
     }),
     ...whyCommands({
-      ...{ bus, conversations, settings, clock: kernel.clock, modes: kernel.use(MODE_SERVICE) },
+      ...{ agent, context, bus, settings, clock: kernel.clock, modes: kernel.use(MODE_SERVICE) },
       isOwnerHere: async (message) => (await kernel.origins(message)).isOwnerHere,
       zoneOf: async (message) => (await people.persons.author(message))?.timeZone ?? '',
     }),
@@ -227,28 +231,24 @@ const NO_TURN = {
   ask: async () => '',
 };
 
-function createConversationService(kernel: Kernel): ConversationService {
+/** What the next call of a conversation would use, for the sender. */
+function createContextOf(kernel: Kernel) {
   const { live, settings, people, origins } = kernel;
   const agent = kernel.use(AGENT);
   const personOf = createTurnPersonOf(people.persons);
-  return {
-    async context(message) {
-      const session = sessionOf(message);
-      const [chosen, person, { rights }] = await Promise.all([
-        settings.get(session),
-        personOf(message),
-        origins(message),
-      ]);
-      return agent.inspect({
-        ...NO_TURN,
-        ...{ session, person, rights, chat: message.chat },
-        turnId: turnId(`${session}#context`),
-        messages: [{ seq: 0, message, rights, isForeign: false }],
-        settings: turnSettingsOf(chosen, live.defaults),
-      });
-    },
-    outcome: (session, turn) => agent.outcome(session, turn),
-    restorable: (session) => agent.restorable(session),
-    restore: (session, index, by) => agent.restore(session, index, by),
+  return async (message: InboundMessage) => {
+    const session = sessionOf(message);
+    const [chosen, person, { rights }] = await Promise.all([
+      settings.get(session),
+      personOf(message),
+      origins(message),
+    ]);
+    return agent.inspect({
+      ...NO_TURN,
+      ...{ session, person, rights, chat: message.chat },
+      turnId: turnId(`${session}#context`),
+      messages: [{ seq: 0, message, rights, isForeign: false }],
+      settings: turnSettingsOf(chosen, live.defaults),
+    });
   };
 }

@@ -9,6 +9,7 @@ import { chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { defined } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -147,9 +148,11 @@ function subagentView(run: SubagentRun, progress: Progress | undefined): ShownRu
   return {
     ...{ id, kind: plan.kind, label, state, startedAt, session: parent.session },
     ...{ tokens: spent.tokens, micros: spent.micros },
-    ...given({ parent: above, endedAt, ...(isRunning ? { doing } : {}) }),
+    ...defined({
+      ...{ parent: above, endedAt, doing: isRunning && doing !== '' ? doing : undefined },
+      result: (result && headOf(result, MAX_TEXT_CHARS)) || undefined,
+    }),
     asked: headOf(plan.kind === 'pipeline' ? stepTexts(plan) : plan.task, MAX_TEXT_CHARS),
-    ...given({ result: result && headOf(result, MAX_TEXT_CHARS) }),
     canStop: isRunning && series === undefined,
   };
 }
@@ -175,10 +178,11 @@ function workflowView(run: WorkflowRun): ShownRun {
   return {
     ...{ id, kind: 'workflow', label: workflow, state: status, startedAt, session },
     ...{ tokens, micros, canStop: isRunning },
-    ...given({ parent: runAbove(session), endedAt }),
-    ...(isRunning && underWay !== undefined ? { doing } : {}),
+    ...defined({
+      ...{ parent: runAbove(session), endedAt, doing: isRunning && underWay ? doing : undefined },
+      result: (result && headOf(result, MAX_TEXT_CHARS)) || undefined,
+    }),
     asked: headOf(JSON.stringify(values['input'] ?? {}), MAX_TEXT_CHARS),
-    ...given({ result: result && headOf(result, MAX_TEXT_CHARS) }),
   };
 }
 
@@ -188,8 +192,3 @@ function runAbove(session: string): string | undefined {
   const isRun = chat?.channel === SUBAGENT_CHANNEL || chat?.channel === WORKFLOW_CHANNEL;
   return isRun ? chat.chat : undefined;
 }
-
-const given = <T extends object>(fields: T) =>
-  Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined && value !== ''),
-  ) as { readonly [K in keyof T]?: Exclude<T[K], undefined> };

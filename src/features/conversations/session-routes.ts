@@ -17,6 +17,7 @@ import { unwrapped } from '../../kernel/message/untrusted.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { EarlierTurn } from '../../kernel/sessions/rules/earlier.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { defined } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -92,8 +93,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
       ...{ key, messages, updatedAt },
       channel: chatRefOf(key)?.channel ?? '',
       isTakenOver: await takeOver.isTakenOver(key),
-      ...given('name', await deps.nameOf(key)),
-      ...given('problem', problem),
+      ...defined({ name: (await deps.nameOf(key)) || undefined, problem }),
     }));
     return { sessions: await Promise.all(shown), total };
   }
@@ -106,8 +106,10 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
     });
     return {
       ...{ key, ...around, currency: deps.currency() },
-      ...given('name', await deps.nameOf(session)),
-      ...given('answeredBy', await answeredByNow(session)),
+      ...defined({
+        name: (await deps.nameOf(session)) || undefined,
+        answeredBy: await answeredByNow(session),
+      }),
       turns: turns.map((turn) => turnView(turn, deps.costOf(turn.entries))),
     };
   }
@@ -254,7 +256,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
         return {
           timeline: [...timelineOf(trace, entries)],
           ...{ message, session, ...lifeView(trace), answers: answers.map(lifeView) },
-          ...given('turn', turnId),
+          ...defined({ turn: turnId }),
         };
       },
     ),
@@ -288,8 +290,7 @@ function turnView({ turn, entries, isUndone }: EarlierTurn, { calls, spent }: Co
   return {
     ...{ turn, steps: stepsOf(entries), models: [...new Set(used)] },
     ...{ calls, tokens: spent.tokens, micros: spent.micros },
-    ...given('isUndone', isUndone),
-    ...given('outcome', end?.role === 'turn_end' ? outcomeOf(end) : remarked),
+    ...defined({ isUndone, outcome: end?.role === 'turn_end' ? outcomeOf(end) : remarked }),
   };
 }
 
@@ -330,7 +331,7 @@ function saidBefore(entry: UserEntry): ShownStep {
   return {
     ...{ kind: 'said', by, at: entry.at, text: headOf(text, MAX_SHOWN_CHARS) },
     ...{ files: entry.media?.length ?? 0, isUntrusted: entry.isForeign === true },
-    ...given('message', entry.messageId),
+    ...defined({ message: entry.messageId }),
   };
 }
 
@@ -349,15 +350,14 @@ const toolStep = (
 ): ShownStep => ({
   ...{ kind: 'tool', at, call: call.id, name: call.name },
   arguments: headOf(call.arguments, MAX_SHOWN_CHARS),
-  ...given('tookMs', result && Math.max(0, result.at - at)),
   ...{ status: result?.status ?? 'running', isUntrusted: result?.isForeign === true },
-  ...given('result', result && headOf(result.whole ?? result.text, MAX_SHOWN_CHARS)),
+  ...defined({
+    tookMs: result && Math.max(0, result.at - at),
+    result: (result && headOf(result.whole ?? result.text, MAX_SHOWN_CHARS)) || undefined,
+  }),
 });
 
 const lifeView = ({ state, steps }: Pick<Trace, 'state' | 'steps'>) => ({
   state,
   steps: steps.map((step) => ({ ...step, text: stepWords(step) })),
 });
-
-const given = <Key extends string, T>(key: Key, value: T | undefined) =>
-  (value === undefined || value === '' ? {} : { [key]: value }) as { readonly [K in Key]?: T };

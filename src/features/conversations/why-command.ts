@@ -40,9 +40,9 @@ export const WHY_COMMANDS = {
 
 type WhyCommandDeps = {
   readonly bus: Pick<MessageBus, 'trace'>;
-  readonly conversations: Pick<Agent, 'outcome'> & {
-    context(message: InboundMessage): Promise<ContextReport>;
-  };
+  readonly agent: Pick<Agent, 'outcome'>;
+  /** What the next call would use, for the sender. */
+  context(message: InboundMessage): Promise<ContextReport>;
   readonly settings: SessionSettingsStore;
   readonly clock: Clock;
   /** Whether an owner wrote it in a private chat. */
@@ -76,9 +76,9 @@ async function tellWhy(origin: CommandOrigin, deps: WhyCommandDeps): Promise<str
 /**
  * A failed turn has an answer too, the error text, so that delivery alone does not show a success.
  */
-async function endOf({ session, turnId, state }: Trace, { conversations }: WhyCommandDeps) {
+async function endOf({ session, turnId, state }: Trace, { agent }: WhyCommandDeps) {
   if (session === undefined || turnId === undefined || state !== 'done') return undefined;
-  return conversations.outcome(session, turnId);
+  return agent.outcome(session, turnId);
 }
 
 /** For turns that several models shared. */
@@ -176,18 +176,18 @@ const HOW_IT_ENDS = t`It ends when this is no longer in view, or with /new. \`/t
 async function trust(
   { session, message }: CommandOrigin,
   wanted: string,
-  { conversations, settings, clock, isOwnerHere, zoneOf }: WhyCommandDeps,
+  { context, settings, clock, isOwnerHere, zoneOf }: WhyCommandDeps,
 ): Promise<string> {
   if (!['', '1h', 'off'].includes(wanted)) return TRUST_USAGE;
   if (wanted !== '' && !(await isOwnerHere(message))) return NOT_HERE;
-  const report = await conversations.context(message);
+  const report = await context(message);
   if (report.untrusted.length === 0 && wanted !== 'off') return NOT_TAINTED;
   if (wanted !== '') {
     const { trustedUntil: _, ...rest } = await settings.get(session);
     const until = wanted === '1h' ? { trustedUntil: clock.now() + HOUR_MS } : {};
     await settings.set(session, { ...rest, ...until });
   }
-  return taintText(await conversations.context(message), clock.now(), await zoneOf(message));
+  return taintText(await context(message), clock.now(), await zoneOf(message));
 }
 
 export function taintText(
