@@ -42,7 +42,6 @@ import {
   createPromptSources,
   type NoteSources,
   type PromptSources,
-  redactedPrompt,
 } from './prepared.ts';
 import { interrupt, TURN_START } from './rules/turn.ts';
 import type { Interruption, LiveState, TurnState } from './rules/turn-state.ts';
@@ -62,7 +61,6 @@ import {
   SharedCalls,
   type TurnContext,
   TurnNotices,
-  TurnRights,
   TurnTime,
 } from './turn-context.ts';
 
@@ -118,14 +116,14 @@ export function openAgent(kernel: Kernel, instead?: Instead): Agent {
 
 function promptOf(kernel: Kernel, { notes: memory }: Memory): PromptSources {
   const { live } = kernel;
-  const sources = createPromptSources({
+  return createPromptSources({
     workspace: () => live.defaults.workspace,
     memoryText: async (notes) => (live.config.memory.enabled ? memory.promptText(notes) : ''),
     skills: kernel.use(SKILLS),
     profiles: async () =>
       (await Promise.all(kernel.contributed.profiles().map((read) => read()))).join('\n'),
+    redact: (text) => live.redact(text),
   });
-  return redactedPrompt(sources, (text) => live.redact(text));
 }
 
 /** Notes that are added at the end of the thread. */
@@ -255,7 +253,7 @@ function createTurnOpener(
     const prepared = await contexts.current(context, input.chat, input.person);
     const tools = confinedTools(deps.toolbox(), turnLimits);
     const toolbox = withExpand(tools, settings.compaction, prepared.history);
-    const rights = new TurnRights(input.rights);
+    const rights = { current: input.rights };
     const timeZone = input.person.timeZone ?? settings.timeZone;
     const shown = {
       stampOf: stampsIn(timeZone),

@@ -89,7 +89,8 @@ export function createPreparedContexts(
 
 // Reads the sources of the system prompt. A file is read again only when its stamp changed, so a
 // turn costs a few stat calls however large the workspace is. Links are not followed: the agent
-// writes to this folder, and a link could expose files outside of it.
+// writes to this folder, and a link could expose files outside of it. Secrets are redacted: people
+// write notes into the workspace, and some write their keys there.
 
 /** The sources that do not depend on the turn. */
 type PromptMaterial = Pick<
@@ -117,6 +118,7 @@ type PromptSourcesDeps = {
   readonly skills: Skills;
   /** One line per profile of subagents. */
   profiles?(): string | Promise<string>;
+  readonly redact: Redactor;
 };
 
 /** Far above every prompt budget; a larger file is read up to here. */
@@ -127,19 +129,18 @@ const MAX_CACHED_FILES = 64;
 type Cached = { readonly stamp: string; readonly text: string };
 
 export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
-  const cache = new Map<string, Cached>();
+  const { redact } = deps;
+  const cache = new RecentMap<string, Cached>(MAX_CACHED_FILES);
 
   async function readFile(name: string): Promise<PromptFile | undefined> {
     const path = join(deps.workspace(), name);
     const stamp = fileStamp(path);
     if (stamp === undefined) return undefined;
     const cached = cache.get(path);
-    if (cached?.stamp === stamp) return { name, text: cached.text };
-    const text = await readRegular(path);
+    const text = cached?.stamp === stamp ? cached.text : await readRegular(path);
     if (text === undefined) return undefined;
-    if (cache.size >= MAX_CACHED_FILES) cache.clear();
     cache.set(path, { stamp, text });
-    return { name, text };
+    return { name, text: redact(text) };
   }
 
   const listSkills = sharedWhileRunning(() => deps.skills.list());
@@ -157,7 +158,7 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
     const lines = usable
       .filter((skill) => !isActive(skill))
       .map((skill) => skillLine(skill, skill.state.kind === 'lacking' ? skill.state.missing : []));
-    return { skills: lines.join('\n'), activeSkills: active.join('\n\n') };
+    return { skills: redact(lines.join('\n')), activeSkills: redact(active.join('\n\n')) };
   }
 
   /** What is the same for all chats of a channel. */
@@ -170,14 +171,19 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
     ]);
     const files = found.filter((file) => file !== undefined);
     const channelContext = ownContext ?? (await readFile('CONTEXT.md'));
-    return { files, profiles, ...skills, ...(channelContext && { channelContext }) };
+    return {
+      files,
+      profiles: redact(profiles),
+      ...skills,
+      ...(channelContext && { channelContext }),
+    };
   });
 
   return {
     async read(channel, notes) {
       const [shared, memory] = await Promise.all([ofChannel(channel), deps.memoryText(notes)]);
       const files = shared.files.filter(({ name }) => notes === '' || !OWNER_FILES.includes(name));
-      return { ...shared, files, memory, memoryFile: notes + MEMORY_FILE };
+      return { ...shared, files, memory: redact(memory), memoryFile: notes + MEMORY_FILE };
     },
     async requestedSkills(message) {
       if (!message.includes('skill') && !message.includes('-')) return [];
@@ -187,7 +193,7 @@ export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
       return Promise.all(
         skillsNamedIn(message, names).map(async (name) => {
           const { text, others } = await deps.skills.read(name);
-          return { name, text: withOtherFiles(text, others) };
+          return { name, text: redact(withOtherFiles(text, others)) };
         }),
       );
     },
@@ -209,31 +215,6 @@ async function readRegular(path: string): Promise<string | undefined> {
   } finally {
     await file.close();
   }
-}
-
-// The sources of the system prompt with secrets redacted: people write notes into the workspace,
-// and some write their keys there.
-
-export function redactedPrompt(sources: PromptSources, redact: Redactor): PromptSources {
-  const shown = (file: PromptFile): PromptFile => ({ ...file, text: redact(file.text) });
-  return {
-    async read(channel, notes) {
-      const material = await sources.read(channel, notes);
-      const { channelContext } = material;
-      return {
-        ...material,
-        files: material.files.map(shown),
-        ...(channelContext === undefined ? {} : { channelContext: shown(channelContext) }),
-        memory: redact(material.memory),
-        skills: redact(material.skills),
-        profiles: redact(material.profiles),
-      };
-    },
-    async requestedSkills(message) {
-      const found = (await sources.requestedSkills?.(message)) ?? [];
-      return found.map((skill) => ({ ...skill, text: redact(skill.text) }));
-    },
-  };
 }
 
 // Updates of a running turn with secrets redacted. A secret that is still incomplete is not

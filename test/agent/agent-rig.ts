@@ -192,6 +192,7 @@ export async function createRig(options: RigOptions = {}) {
           workspace: () => workspace,
           memoryText: async () => state.memory,
           skills: createTestSkills(workspace),
+          redact: (text) => text,
         }),
         reader,
         clock: home.clock,

@@ -325,6 +325,7 @@ for n in range(8):
       workspace: () => workspace,
       memoryText: async () => '',
       skills: createTestSkills(workspace),
+      redact: (text) => text,
     });
     expect(JSON.stringify(await sources.read('web', ''))).not.toContain(CANARY);
     await expectIntact(world);
