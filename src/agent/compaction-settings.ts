@@ -24,10 +24,7 @@ export const compactionSchema = z.strictObject({
   enabled: flag(true).describe(
     'Summarise long conversations with the background model. false: leave out the oldest messages.',
   ),
-  watermarkPercent: z
-    .number()
-    .min(10)
-    .max(95)
+  watermarkPercent: percent()
     .default(66)
     .describe(
       'Percentage of the context window that a call may use before its conversation is summarised.',
@@ -45,3 +42,5 @@ export const compactionSchema = z.strictObject({
   ),
   lossless: lossless.prefault({}),
 });
+
+export type CompactionConfig = z.output<typeof compactionSchema>;

@@ -7,7 +7,7 @@ import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcr
 import { turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { onFirstUse } from '../../lib/json/json.ts';
 import { keepFirstLines, partOf, truncateText } from '../../lib/text/cut.ts';
-import type { CompactionEngine } from '../compaction-settings.ts';
+import type { CompactionConfig } from '../compaction-settings.ts';
 import {
   type CallBudget,
   CHARS_PER_TOKEN,
@@ -16,30 +16,9 @@ import {
   toldTokens,
 } from './tokens.ts';
 
-/** `agents.defaults.compaction` of the configuration. */
-export type CompactionPolicy = {
-  readonly enabled: boolean;
-  /** Of the model's context window. */
-  readonly watermarkPercent: number;
-  readonly watermarkTokens: number;
-  /** Tokens of the newest turns that stay verbatim. */
-  readonly keepTokens: number;
-  /** Longest summary. */
-  readonly summaryTokens: number;
+export type CompactionPolicy = Readonly<CompactionConfig> & {
   /** Summaries are written for the model that reads them. */
   readonly forAudience?: true;
-  /** One text that is rewritten each time, or nodes that refer to the messages they replace. */
-  readonly engine: CompactionEngine;
-  readonly lossless: LosslessPolicy;
-};
-
-type LosslessPolicy = {
-  /** Percentage of the context window above which the conversation is summarised after the turn. */
-  readonly softPercent: number;
-  /** Percentage above which the next call waits for the summary. */
-  readonly hardPercent: number;
-  /** The newest messages that stay verbatim. */
-  readonly keepMessages: number;
 };
 
 type CompactionSize = {

@@ -11,7 +11,7 @@ import type {
   ToolEntry,
   TranscriptEntry,
 } from '../../kernel/message/transcript.ts';
-import { isMessage } from '../../kernel/sessions/rules/carry.ts';
+import { isMessage, turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { readJson } from '../../lib/json/json.ts';
 import { shortened, truncateText } from '../../lib/text/cut.ts';
 import { trustedOnly } from './context-marks.ts';
@@ -95,9 +95,6 @@ function dropOldestTurns(
     omitted: entries.slice(0, start).filter(isMessage).length,
   };
 }
-
-const turnOf = (entry: TranscriptEntry | undefined) =>
-  entry !== undefined && 'turnId' in entry ? entry.turnId : undefined;
 
 /** Starts with the oldest round, because the latest results are needed most. */
 function shrinkOldest(

@@ -80,7 +80,7 @@ function viewOf(window: readonly TranscriptEntry[]): View {
 }
 
 function seqOf(entry: TranscriptEntry | undefined): number | undefined {
-  const turn = entry === undefined ? undefined : turnOf(entry);
+  const turn = turnOf(entry);
   return turn === undefined ? undefined : firstSeqOf(turn);
 }
 

@@ -147,17 +147,7 @@ const WORKING: Budget = { divisor: 200 / 3, minTokens: 300, maxTokens: 15_000 };
 export const workingTokens = (contextTokens: number) =>
   scale({ cloud: WORKING, local: WORKING }, { contextTokens, local: false });
 
-type PromptBudgets = {
-  readonly wholeTokens: number;
-  readonly filesTokens: number;
-  readonly channelContextTokens: number;
-  readonly memoryTokens: number;
-  readonly skillsTokens: number;
-  readonly profilesTokens: number;
-  readonly guidanceTokens: number;
-};
-
-export function promptBudgets(model: ModelSize): PromptBudgets {
+export function promptBudgets(model: ModelSize) {
   const wholeTokens = Math.min(
     scale(SYSTEM_PROMPT, model),
     model.promptTokens ?? Number.POSITIVE_INFINITY,

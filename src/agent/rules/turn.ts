@@ -68,22 +68,11 @@ const TRANSITIONS: Transitions = {
   finalizing: (_state, { outcome }) => ({ phase: 'done', outcome }),
 };
 
-type Advance<P extends LivePhase> = [StateOf<P>, SignalOf<P>, TurnLimits];
+type Step = { [P in LivePhase]: Parameters<Transitions[P]> }[LivePhase];
 
-export function advance(...step: Advance<'preparing'>): TurnState;
-export function advance(...step: Advance<'waiting'>): TurnState;
-export function advance(...step: Advance<'routing'>): TurnState;
-export function advance(...step: Advance<'compacting'>): TurnState;
-export function advance(...step: Advance<'streaming'>): TurnState;
-export function advance(...step: Advance<'executing'>): TurnState;
-export function advance(...step: Advance<'finalizing'>): TurnState;
-export function advance<P extends LivePhase>(
-  state: StateOf<P>,
-  signal: SignalOf<P>,
-  limits: TurnLimits,
-): TurnState {
-  return TRANSITIONS[state.phase](state, signal, limits);
-}
+export const advance: (...step: Step) => TurnState = <P extends LivePhase>(
+  ...[state, signal, limits]: [StateOf<P>, SignalOf<P>, TurnLimits]
+) => TRANSITIONS[state.phase](state, signal, limits);
 
 /** Interrupts a phase: only recording the end is left. */
 export function interrupt(state: InterruptibleState, cause: Interruption): StateOf<'finalizing'> {

@@ -3,9 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import type { TurnSettings } from '../../agent/agent.ts';
-import type { CompactionEngine } from '../../agent/compaction-settings.ts';
 import { isTouched } from '../../agent/rules/context-marks.ts';
-import { flag, jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
+import { defined, flag, jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import { type SettledVerdict, withoutCode } from '../access/admission.ts';
 import { nameOfLanguage, type Person } from '../access/person.ts';
 import {
@@ -25,7 +24,7 @@ import {
 import type { MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import { PLAIN_COMMANDS } from '../commands/command-access.ts';
-import type { AgentMode, QueueMode } from '../config/settings-fields.ts';
+import type { QueueMode } from '../config/settings-fields.ts';
 import type { Judge } from '../intake/fair-use.ts';
 import {
   firstSeqOf,
@@ -198,10 +197,7 @@ function notesOf({ sender, chat }: InboundMessage, person: Person | undefined): 
 function waysOf(person: Person | undefined): Omit<TurnPerson, 'notes'> {
   const { language, timeZone } = person ?? {};
   const name = language === undefined ? undefined : nameOfLanguage(language);
-  return {
-    ...(name === undefined ? {} : { language: name }),
-    ...(timeZone === undefined ? {} : { timeZone }),
-  };
+  return defined({ language: name, timeZone });
 }
 
 // What a person chose for one conversation: model, thinking, what happens to messages that come
@@ -217,32 +213,18 @@ const SETTINGS = rowShape<SessionSettings>({
   trustedUntil: number.optional(),
 });
 
-export type SessionSettings = {
-  readonly model?: string;
+export type SessionSettings = Partial<TurnSettings> & {
   /** The model that /local restores; undefined: the default model. */
   readonly beforeLocal?: string;
-  readonly thinkingBudget?: number;
   readonly queueMode?: QueueMode;
-  /** How its turns share their work among models. */
-  readonly mode?: AgentMode;
-  /** How the earlier part is summarised. */
-  readonly engine?: CompactionEngine;
-  /** Until then its owner needs no approval because of taint, epoch milliseconds. */
-  readonly trustedUntil?: number;
 };
 
 /** The part of it with which a turn runs. */
 export function turnSettingsOf(
-  { model, mode, engine, thinkingBudget, trustedUntil }: SessionSettings,
-  defaults: { readonly thinkingBudget: number },
+  { beforeLocal: _before, queueMode: _queue, ...chosen }: SessionSettings,
+  { thinkingBudget }: { readonly thinkingBudget: number },
 ): TurnSettings {
-  return {
-    thinkingBudget: thinkingBudget ?? defaults.thinkingBudget,
-    ...(model === undefined ? {} : { model }),
-    ...(mode === undefined ? {} : { mode }),
-    ...(engine === undefined ? {} : { engine }),
-    ...(trustedUntil === undefined ? {} : { trustedUntil }),
-  };
+  return { thinkingBudget, ...chosen };
 }
 
 export type SessionSettingsStore = ReturnType<typeof createSessionSettings>;

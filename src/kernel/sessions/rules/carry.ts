@@ -32,8 +32,8 @@ const BYTES_PER_TOKEN = 4;
 
 export const tokensOfBytes = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN);
 
-export function turnOf(entry: TranscriptEntry): TurnId | undefined {
-  return 'turnId' in entry ? entry.turnId : undefined;
+export function turnOf(entry: TranscriptEntry | undefined): TurnId | undefined {
+  return entry !== undefined && 'turnId' in entry ? entry.turnId : undefined;
 }
 
 /** Whether the entry replaces everything before it in the view of the model. */
