@@ -9,6 +9,7 @@ import type {
   Reservation,
   SpendingGuard,
 } from '../../agent/agent.ts';
+import { readServerEvents } from '../../channels/terminal/attached.ts';
 import { lentAnswer } from '../../features/spending/lending-routes.ts';
 import { amountOf, NOTHING, plus, worstCase } from '../../features/spending/rules/spending.ts';
 import { tellGateway } from '../../kernel/home-state.ts';
@@ -177,7 +178,9 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
     const { payer, turnId: _id, turn: _turn, insteadOf: _failed, ...rest } = call;
     const response = await tellGateway(this.#lender, PATH, { ...rest, chat: payer.chat }, signal);
     if (!response.ok || response.body === null) throw new NanobotError('not_lent', GONE);
-    return lentAnswer.parse(await firstEvent(response.body));
+    // The stream stays open: it is the reservation.
+    const { value } = await readServerEvents(response.body).next();
+    return lentAnswer.parse(value);
   }
 
   async #tell(id: string, { drift: _, ...end }: CallEnd): Promise<void> {
@@ -188,19 +191,5 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
       AbortSignal.timeout(END_TIMEOUT_MS),
     );
     await response.arrayBuffer();
-  }
-}
-
-/** The stream stays open after it. */
-async function firstEvent(body: ReadableStream<Uint8Array>): Promise<unknown> {
-  const decoder = new TextDecoder();
-  const reader = body.getReader();
-  let text = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) throw new NanobotError('not_lent', GONE);
-    text += decoder.decode(value, { stream: true });
-    const found = /^data: (.*)\n\n/m.exec(text)?.[1];
-    if (found !== undefined) return JSON.parse(found);
   }
 }

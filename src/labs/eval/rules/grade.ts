@@ -93,20 +93,12 @@ function namedIn(text: string, candidates: readonly string[]): ReadonlySet<strin
   return new Set(named);
 }
 
-/**
- * The one candidate that an answer names, apart from those in the question; undefined: none or
- * several.
- */
-export function choiceSaid(
-  answer: string,
-  candidates: readonly string[],
-  inQuestion: readonly string[] = [],
-): string | undefined {
-  const open = candidates.filter((candidate) => !inQuestion.includes(candidate));
-  const named = [...concludedIn(answer, open)];
+/** The one candidate that an answer names; undefined: none or several. */
+export function choiceSaid(answer: string, candidates: readonly string[]): string | undefined {
+  const named = [...concludedIn(answer, candidates)];
   if (named.length === 1) return named[0];
   const bold = [...answer.matchAll(/\*\*([^*\n]+)\*\*/g)].map(([, inner = '']) => inner).join('\n');
-  const marked = [...namedIn(bold, open)];
+  const marked = [...namedIn(bold, candidates)];
   return marked.length === 1 ? marked[0] : undefined;
 }
 
