@@ -10,6 +10,7 @@ import { homedir, release, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { Command } from 'commander';
+import { TAR_END, tarEntry } from '../features/backup/places.ts';
 import { MIGRATIONS } from '../kernel/bus/store/database.ts';
 import { tallyOf } from '../kernel/bus/store/upkeep.ts';
 import { configInForce } from '../kernel/config/files/config-file.ts';
@@ -40,7 +41,9 @@ async function writeBundle(terminal: Terminal, to: string | undefined): Promise<
   const day = new Date(terminal.clock.now()).toISOString().slice(0, 10);
   const path = resolve(to ?? `nanobot-support-${day}.tar.gz`);
   const files = await bundleFiles(terminal);
-  await writeAtomic(path, gzipSync(tarOf(files, terminal.clock.now())));
+  const now = terminal.clock.now();
+  const entries = files.map(({ name, text }) => tarEntry(name, Buffer.from(text), now));
+  await writeAtomic(path, gzipSync(Buffer.concat([...(await Promise.all(entries)), TAR_END])));
   terminal.tell(t`Wrote ${path}:`);
   for (const { name, about, text } of files) {
     terminal.tell(`  ${name.padEnd(NAME_COLUMNS)} ${about} (${Buffer.byteLength(text)} B)`);
@@ -256,35 +259,4 @@ function shownLine(value: unknown, scrub: Scrubber, name = ''): unknown {
   if (typeof value !== 'string') return value;
   if (name === 'time' || (name === 'name' && ERROR_NAME.test(value))) return value;
   return OWN_FIELDS.includes(name) ? scrub.text(value) : scrub.tag(value);
-}
-
-// The archive: the old tar format, which every tar reads.
-
-const BLOCK = 512;
-
-function tarOf(files: readonly BundleFile[], now: number): Buffer {
-  const blocks = files.flatMap(({ name, text }) => {
-    const content = Buffer.from(text);
-    const rest = Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
-    return [headerOf(name, content.length, now), content, rest];
-  });
-  return Buffer.concat([...blocks, Buffer.alloc(BLOCK * 2)]);
-}
-
-/** https://www.gnu.org/software/tar/manual/html_node/Standard.html */
-function headerOf(name: string, bytes: number, now: number): Buffer {
-  const header = Buffer.alloc(BLOCK);
-  const octal = (value: number, digits: number) => `${value.toString(8).padStart(digits, '0')}\0`;
-  header.write(name, 0);
-  header.write(octal(0o600, 7), 100);
-  header.write(octal(0, 7), 108);
-  header.write(octal(0, 7), 116);
-  header.write(octal(bytes, 11), 124);
-  header.write(octal(Math.floor(now / 1000), 11), 136);
-  header.write('        ', 148);
-  header.write('0', 156);
-  header.write('ustar\x0000', 257);
-  const sum = header.reduce((total, byte) => total + byte, 0);
-  header.write(`${octal(sum, 6)} `, 148);
-  return header;
 }

@@ -176,8 +176,20 @@ const BLOCK = 512;
 const MTIME_UNIT_MS = 1000;
 const FILE_MODE = 0o600;
 
-async function tarWriter(stream: Writable, name: string): Promise<Place> {
+/** A file as it stands in an archive. */
+export async function tarEntry(path: string, content: Uint8Array, now = Date.now()) {
   const { Header } = await import('tar');
+  const header = new Header({ path, size: content.length, mode: FILE_MODE, type: 'File' });
+  header.mtime = new Date(Math.floor(now / MTIME_UNIT_MS) * MTIME_UNIT_MS);
+  header.encode();
+  const padding = (BLOCK - (content.length % BLOCK)) % BLOCK;
+  return Buffer.concat([header.block ?? Buffer.alloc(0), content, Buffer.alloc(padding)]);
+}
+
+/** Behind the last entry. */
+export const TAR_END = Buffer.alloc(2 * BLOCK);
+
+async function tarWriter(stream: Writable, name: string): Promise<Place> {
   let failure: Error | undefined;
   stream.on('error', (error) => {
     failure ??= error;
@@ -191,17 +203,11 @@ async function tarWriter(stream: Writable, name: string): Promise<Place> {
     name,
     isStream: true,
     read: async () => undefined,
-    async write(key, content) {
-      const header = new Header({ path: key, size: content.length, mode: FILE_MODE, type: 'File' });
-      header.mtime = new Date(Math.floor(Date.now() / MTIME_UNIT_MS) * MTIME_UNIT_MS);
-      header.encode();
-      const padding = (BLOCK - (content.length % BLOCK)) % BLOCK;
-      await put(Buffer.concat([header.block ?? Buffer.alloc(0), content, Buffer.alloc(padding)]));
-    },
+    write: async (key, content) => put(await tarEntry(key, content)),
     async *list() {},
     remove: async () => undefined,
     now: async () => Date.now(),
-    finish: () => put(Buffer.alloc(2 * BLOCK)),
+    finish: () => put(TAR_END),
     [Symbol.asyncDispose]: async () => undefined,
   };
 }
