@@ -1,7 +1,6 @@
 // The commands `nanobot audit` and `nanobot trace`: the record of effects, and the life of one
 // message. Both run beside the gateway.
 
-import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { z } from 'zod';
 import type { Trace } from '../kernel/bus/bus.ts';
@@ -110,17 +109,6 @@ async function trace(terminal: Terminal, id: string, json: boolean) {
 
 const MICROS = 1_000_000;
 
-const metricsLine = z.object({
-  timestamp: z.string(),
-  request_id: z.string(),
-  role: z.string(),
-  model: z.string(),
-  elapsed_ms: z.number(),
-  status: z.string(),
-  prompt_tokens: z.number().optional(),
-  cached_tokens: z.number().optional(),
-  completion_tokens: z.number().optional(),
-});
 const toolLine = z.object({
   role: z.literal('tool'),
   turn_id: z.string(),
@@ -137,24 +125,22 @@ async function turnLines(
 ): Promise<readonly string[]> {
   const { loadConfig } = await import('../kernel/config/files/config-file.ts');
   const { openSessionCare } = await import('../features/conversations/session-care.ts');
+  const { callLines } = await import('../features/spending/call-lines.ts');
   const { priceOf } = await import('../providers/rules/model-names.ts');
   const { amountOf } = await import('../features/spending/rules/spending.ts');
   const { models, limits } = (await loadConfig(home, env)).config;
   const { currency } = limits.budget;
   const steps: { readonly at: number; readonly text: string }[] = [];
-  for (const path of [`${home.metrics}.1`, home.metrics]) {
-    for (const line of linesWith(await readFile(path, 'utf8').catch(() => ''), turnId)) {
-      const call = metricsLine.safeParse(parseJson(line)).data;
-      if (call?.request_id !== turnId) continue;
-      const { prompt_tokens: input = 0, completion_tokens: output = 0, cached_tokens = 0 } = call;
-      const price = priceOf(call.model, models.prices, currency);
-      const { micros } = amountOf(price, { input, output, cached: cached_tokens });
-      const cost =
-        price === undefined ? t`price unknown` : `${(micros / MICROS).toFixed(4)} ${currency}`;
-      const tokens = t`${input} tokens in (${cached_tokens} cached), ${output} out, ${cost}`;
-      const what = t`model ${call.model} (${call.role}) ${call.status} in ${call.elapsed_ms} ms`;
-      steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
-    }
+  for await (const call of callLines(home.metrics, turnId)) {
+    if (call.request_id !== turnId) continue;
+    const { prompt_tokens: input = 0, completion_tokens: output = 0, cached_tokens = 0 } = call;
+    const price = priceOf(call.model, models.prices, currency);
+    const { micros } = amountOf(price, { input, output, cached: cached_tokens });
+    const cost =
+      price === undefined ? t`price unknown` : `${(micros / MICROS).toFixed(4)} ${currency}`;
+    const tokens = t`${input} tokens in (${cached_tokens} cached), ${output} out, ${cost}`;
+    const what = t`model ${call.model} (${call.role}) ${call.status} in ${call.elapsed_ms} ms`;
+    steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
   }
   const care = await openSessionCare(home, env, clock);
   const unwritten = await care.complete();
@@ -173,9 +159,6 @@ async function turnLines(
     .toSorted((one, other) => one.at - other.at)
     .map(({ at, text }) => `  ${momentText(at)}  ${printable(text)}`);
 }
-
-const linesWith = (text: string, words: string) =>
-  text.split('\n').filter((line) => line.includes(words));
 
 function traceLines(trace: Trace): readonly string[] {
   const start = trace.steps.at(0)?.at ?? 0;

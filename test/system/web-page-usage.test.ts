@@ -107,7 +107,8 @@ describeInChromium('the usage page', () => {
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {
-    const line = { timestamp: new Date().toISOString(), status: 'ok', elapsed_ms: 12_345 };
+    const at = new Date().toISOString();
+    const line = { timestamp: at, role: 'turn', status: 'ok', elapsed_ms: 12_345 };
     for (const model of [HOSTILE, LONG_WORD]) {
       const call = { ...line, model, session: `${model}:1`, prompt_tokens: 9_999_999_999 };
       appendFileSync(join(world().home.path, 'metrics.jsonl'), `${JSON.stringify(call)}\n`);

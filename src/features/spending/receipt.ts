@@ -2,12 +2,11 @@
 // turn, and the metrics of its model calls. Loaded with the first /cost.
 
 import { open } from 'node:fs/promises';
-import { z } from 'zod';
 import type { Trace } from '../../kernel/bus/bus.ts';
 import type { TurnId } from '../../kernel/message/ids.ts';
 import type { TokenUsage, TranscriptEntry } from '../../kernel/message/transcript.ts';
-import { jsonRow, rowShape, text } from '../../lib/json/json.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
+import { callLine } from './call-lines.ts';
 import { moneyText } from './rules/budget-limits.ts';
 import { conversationCost } from './rules/conversation-cost.ts';
 import type { SpendingSettings } from './spending.ts';
@@ -94,17 +93,11 @@ function coveredMs(spans: readonly Span[]): number {
   return total;
 }
 
-type CallLine = {
-  readonly timestamp: string;
-  readonly request_id?: string;
-  readonly elapsed_ms: number;
-};
-const CALL_LINE = rowShape<CallLine>({ timestamp: text, elapsed_ms: z.number() });
 /** The calls of the last answer are at the end of the file. */
 const TAIL_BYTES = 1_000_000;
 
 async function modelSpans(path: string, turn: TurnId): Promise<readonly Span[]> {
-  const lines = (await tailOf(path)).split('\n').map((line) => jsonRow(line, CALL_LINE));
+  const lines = (await tailOf(path)).split('\n').map(callLine);
   return lines.flatMap((line) => {
     if (line?.request_id !== turn) return [];
     const from = Date.parse(line.timestamp);

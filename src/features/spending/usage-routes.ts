@@ -1,17 +1,15 @@
 // The use of models over HTTP: today's budgets, followed, and the last 30 days.
 
-import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { endpoint, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import type { Durations } from '../../kernel/observe/metrics.ts';
-import { systemCode } from '../../lib/files/files.ts';
-import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
+import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
+import { type CallLine, callLines } from './call-lines.ts';
 import { type BudgetView, budgetCap, TOTAL } from './rules/budget-limits.ts';
 import {
   type Amount,
@@ -88,11 +86,10 @@ async function reportOf(deps: UsageRoutesDeps): Promise<UsageReport> {
   const past = stored.filter(({ day }) => day !== today);
   // The rows of today are stored behind the calls.
   const used = await deps.service.all();
-  const calls = await callsSince(
-    now - DAYS * DAY_MS,
-    deps.metrics(),
-    new CallSums(models.prices, currency),
-  );
+  const calls = new CallSums(models.prices, currency);
+  for await (const call of callLines(deps.metrics())) {
+    if (Date.parse(call.timestamp) >= now - DAYS * DAY_MS) calls.add(call);
+  }
   const totals = new Map([
     ...past.map(({ day, rows }) => [day, rows.find(({ key }) => key === TOTAL)?.ledger] as const),
     [today, used.find(({ key }) => key === TOTAL)?.ledger] as const,
@@ -120,28 +117,8 @@ async function reportOf(deps: UsageRoutesDeps): Promise<UsageReport> {
         totals.get(day) ?? {};
       return { day, tokens, micros, calls: count };
     }),
-    ...(calls === undefined ? {} : { calls }),
+    ...defined({ calls: calls.view }),
   };
-}
-
-const CALL_LINE = rowShape<CallLine>({
-  ...{ timestamp: text, model: text, status: text, elapsed_ms: number },
-  ...{ session: text.optional(), waited_ms: number.optional(), prompt_tokens: number.optional() },
-  ...{ cached_tokens: number.optional(), completion_tokens: number.optional() },
-});
-
-async function callsSince(from: number, path: string, sums: CallSums) {
-  for (const file of [`${path}.1`, path]) {
-    try {
-      for await (const line of createInterface({ input: createReadStream(file) })) {
-        const call = jsonRow(line, CALL_LINE);
-        if (call !== undefined && Date.parse(call.timestamp) >= from) sums.add(call);
-      }
-    } catch (error) {
-      if (systemCode(error) !== 'ENOENT') throw error;
-    }
-  }
-  return sums.view;
 }
 
 function todayView(views: readonly BudgetView[], currency: string): UsageToday {
@@ -182,19 +159,6 @@ class Groups {
       .toSorted((one, other) => other.micros - one.micros || other.tokens - one.tokens);
   }
 }
-
-/** A line of the metrics file. */
-type CallLine = {
-  readonly timestamp: string;
-  readonly session?: string | undefined;
-  readonly model: string;
-  readonly status: string;
-  readonly elapsed_ms: number;
-  readonly waited_ms?: number | undefined;
-  readonly prompt_tokens?: number | undefined;
-  readonly cached_tokens?: number | undefined;
-  readonly completion_tokens?: number | undefined;
-};
 
 class CallSums {
   readonly #models = new Groups();
