@@ -170,13 +170,13 @@ async function tryGateway(terminal: Terminal): Promise<void> {
   const { openHome } = await import('../kernel/config/files/first-run.ts');
   const { programVersion } = await import('../kernel/config/files/home.ts');
   const { boot } = await import('../boot.ts');
-  const { countHome } = await import('../features/backup/index.ts');
+  const { countHome } = await import('../features/backup/create.ts');
   const { home, env, clock } = terminal;
   const { openStore } = await import('../kernel/home-state.ts');
   const { loaded } = await openHome(home, env, TRIAL_SETTINGS);
   const store = await openStore(home, { clock, log: silentLogger, setting: loaded.config.store });
   await store[Symbol.asyncDispose]();
-  const stored = await countHome(home);
+  const stored = countHome(home);
   const trialChat = `trial-${process.pid}`;
   const gateway = await boot(loaded, {
     ...{ home, env, channels: [], http: false, trialChat },
@@ -185,7 +185,7 @@ async function tryGateway(terminal: Terminal): Promise<void> {
   const done = new AbortController();
   const whole = AbortSignal.any([done.signal, AbortSignal.timeout(TRIAL_MS)]);
   try {
-    const counts = await countHome(home);
+    const counts = countHome(home);
     const run = gateway.run(whole);
     const answered = answerIn(gateway, trialChat, whole);
     await Promise.race([answered, run]).finally(() => done.abort());

@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createBackup, restoreBackup } from '../../src/features/backup/index.ts';
+import { createBackup } from '../../src/features/backup/create.ts';
 import { openPlace, type Place, readPlace } from '../../src/features/backup/places.ts';
 import {
   type Encryption,
@@ -30,7 +30,7 @@ import {
   snapshots,
   type Unlock,
 } from '../../src/features/backup/repository.ts';
-import { findSnapshot } from '../../src/features/backup/restore.ts';
+import { findSnapshot, restoreBackup } from '../../src/features/backup/restore.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { readInstance } from '../../src/kernel/instance.ts';
 import { campaign } from '../support/campaign.ts';

@@ -9,9 +9,10 @@ import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createBackup, restoreBackup } from '../../src/features/backup/index.ts';
+import { createBackup } from '../../src/features/backup/create.ts';
 import { openPlace, type Place, readPlace } from '../../src/features/backup/places.ts';
 import { prune, snapshots } from '../../src/features/backup/repository.ts';
+import { restoreBackup } from '../../src/features/backup/restore.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
 import { assertUsable, readInstance } from '../../src/kernel/instance.ts';
 import { MAIN, runNanobot } from '../cli/run-nanobot.ts';

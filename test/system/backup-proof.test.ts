@@ -4,7 +4,7 @@
 import { cp, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { openPlace } from '../../src/features/backup/index.ts';
+import { openPlace } from '../../src/features/backup/places.ts';
 import { openHead, openReader, openWriter } from '../../src/features/backup/repository.ts';
 import { findSnapshot } from '../../src/features/backup/restore.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';

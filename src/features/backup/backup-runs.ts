@@ -4,34 +4,26 @@
 import type { Kernel } from '../../kernel/feature.ts';
 import type { BackupEnd, BackupRun } from './rules/views.ts';
 
-export interface BackupRuns {
-  readonly running: BackupRun | undefined;
-  /** The last that ended in this process. */
-  readonly ended: BackupEnd | undefined;
-  /** Undefined while another one runs. @param more variables of its environment */
-  run(
-    what: Pick<BackupRun, 'what' | 'id'>,
-    args: readonly string[],
-    signal: AbortSignal,
-    more?: Readonly<Record<string, string>>,
-  ): Promise<BackupEnd | undefined>;
-}
+export type BackupRuns = ReturnType<typeof createBackupRuns>;
 
-export function createBackupRuns({
-  home,
-  env,
-  clock,
-}: Pick<Kernel, 'home' | 'env' | 'clock'>): BackupRuns {
+export function createBackupRuns({ home, env, clock }: Kernel) {
   let running: BackupRun | undefined;
   let ended: BackupEnd | undefined;
   return {
     get running() {
       return running;
     },
+    /** The last that ended in this process. */
     get ended() {
       return ended;
     },
-    async run(what, args, signal, more = {}) {
+    /** Undefined while another one runs. @param more variables of its environment */
+    async run(
+      what: Pick<BackupRun, 'what' | 'id'>,
+      args: readonly string[],
+      signal: AbortSignal,
+      more: Readonly<Record<string, string>> = {},
+    ): Promise<BackupEnd | undefined> {
       if (running !== undefined) return undefined;
       running = { ...what, since: clock.now() };
       try {

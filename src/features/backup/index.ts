@@ -1,6 +1,5 @@
 // Back-ups of the home. The gateway makes them as configured, each in a process of its own, and
-// tells the owners once when they begin to fail; other parts of the program use this file, which
-// loads on use what does it.
+// tells the owners once when they begin to fail.
 
 import { mkdir } from 'node:fs/promises';
 import { z } from 'zod';
@@ -15,41 +14,9 @@ import { textIfThere, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { BackupRuns } from './backup-runs.ts';
-import type { Place } from './places.ts';
 
-export type { Created, CreateOptions } from './create.ts';
-export type { Counts } from './pack.ts';
+export type { Place } from './places.ts';
 export type { Snapshot } from './repository.ts';
-export type { RestoreOptions, TrialResult, Verified, VerifyOptions } from './restore.ts';
-export type { Place };
-
-/** A back-up of a home, also beside its running gateway. */
-export const createBackup = async (
-  options: Parameters<typeof import('./create.ts').createBackup>[0],
-) => (await import('./create.ts')).createBackup(options);
-
-/** Message, session and row counts of a home in which nobody writes. */
-export const countHome = async (home: Home) => (await import('./create.ts')).countHome(home);
-
-/** Restores a back-up into a temporary folder and starts a gateway there. */
-export const verifyBackup = async (
-  options: Parameters<typeof import('./restore.ts').verifyBackup>[0],
-) => (await import('./restore.ts')).verifyBackup(options);
-
-export const restoreBackup = async (
-  options: Parameters<typeof import('./restore.ts').restoreBackup>[0],
-) => (await import('./restore.ts')).restoreBackup(options);
-
-/** Starts the program in a copy of a home, without contact to anything. */
-export const trialStart = async (
-  options: Parameters<typeof import('./restore.ts').trialStart>[0],
-) => (await import('./restore.ts')).trialStart(options);
-
-export const openPlace = async (...given: Parameters<typeof import('./places.ts').openPlace>) =>
-  (await import('./places.ts')).openPlace(...given);
-
-/** Oldest first. */
-export const snapshots = async (place: Place) => (await import('./repository.ts')).snapshots(place);
 
 // What is known about the back-ups of a home, for status and doctor.
 
@@ -82,19 +49,13 @@ export async function writeRecord(home: Home, change: BackupRecord): Promise<voi
 
 const MS_PER_S = 1000;
 const HOUR_MS = 3_600_000;
-const SPANS_MS: Readonly<Record<string, number>> = {
-  hour: HOUR_MS,
-  h: HOUR_MS,
-  day: 24 * HOUR_MS,
-  d: 24 * HOUR_MS,
-  week: 168 * HOUR_MS,
-};
+const SPANS_HOURS: Readonly<Record<string, number>> = { hour: 1, h: 1, day: 24, d: 24, week: 168 };
 
 /** Undefined for no schedule, or if the text is none. */
 export function everyMs(every: string): number | undefined {
   const [, word, count, unit = ''] = EVERY_PATTERN.exec(every) ?? [];
-  const span = SPANS_MS[word ?? unit];
-  return span === undefined ? undefined : span * Number(count ?? 1);
+  const hours = SPANS_HOURS[word ?? unit];
+  return hours === undefined ? undefined : hours * HOUR_MS * Number(count ?? 1);
 }
 
 /** Undefined to keep all, or if the text is none. */

@@ -109,30 +109,14 @@ export async function knownUpdate(home: Home): Promise<Known | undefined> {
   return known !== undefined && isNewer(known.version, programVersion()) ? known : undefined;
 }
 
+const VERSIONS = new Intl.Collator('en', { numeric: true });
+
 /** By the order of semantic versions; both are valid. */
 export function isNewer(version: string, than: string): boolean {
   const [core = '', ...tag] = version.split('-');
   const [otherCore = '', ...otherTag] = than.split('-');
-  const order = compareParts(core, otherCore);
+  const order = VERSIONS.compare(core, otherCore);
   if (order !== 0) return order > 0;
   if (tag.length === 0 || otherTag.length === 0) return tag.length < otherTag.length;
-  return compareParts(tag.join('-'), otherTag.join('-')) > 0;
-}
-
-function compareParts(one: string, other: string): number {
-  const others = other.split('.');
-  const parts = one.split('.');
-  for (const [at, part] of parts.entries()) {
-    const against = others[at];
-    if (against === undefined) return 1;
-    const isNumber = /^\d+$/.test(part);
-    if (isNumber !== /^\d+$/.test(against)) return isNumber ? -1 : 1;
-    const order = isNumber
-      ? Number(part) - Number(against)
-      : part < against
-        ? -1
-        : Number(part > against);
-    if (order !== 0) return order;
-  }
-  return parts.length - others.length;
+  return VERSIONS.compare(tag.join('-'), otherTag.join('-')) > 0;
 }

@@ -30,15 +30,9 @@ const OF_THE_SERVICE =
   /^(?:NANOBOT_SERVICE|NOTIFY_SOCKET|INVOCATION_ID|JOURNAL_STREAM|WATCHDOG_\w+|SYSTEMD_\w+|MEMORY_PRESSURE_\w+)$/;
 const VARIABLE = /^[A-Za-z_]\w*$/;
 
-export type StartedUpdates = {
-  view(): Promise<UpdateView>;
-  /** The owner asked for the newest version on the page: it is shown, also where nobody wants notices. */
-  asked(): void;
-  /** @throws NanobotError where it cannot be started */
-  start(): Promise<void>;
-};
+export type StartedUpdates = ReturnType<typeof createStartedUpdates>;
 
-export function createStartedUpdates({ home, env, clock, live }: Kernel): StartedUpdates {
+export function createStartedUpdates({ home, env, clock, live }: Kernel) {
   let beganAt = Number.NEGATIVE_INFINITY;
   let isAsked = false;
 
@@ -51,7 +45,9 @@ export function createStartedUpdates({ home, env, clock, live }: Kernel): Starte
     const newer = isWanted ? await knownUpdate(home) : undefined;
     const needsRemedy = newer !== undefined && !isRunning;
     return {
-      ...defined({ newer: newer && newsOf(newer) }),
+      ...defined({
+        newer: newer && { version: newer.version, ...defined({ homepage: newer.homepage }) },
+      }),
       ...defined({ remedy: needsRemedy ? await remedyFor(home, env) : undefined }),
       isRunning,
       ...(run === undefined
@@ -68,10 +64,12 @@ export function createStartedUpdates({ home, env, clock, live }: Kernel): Starte
 
   return {
     view,
+    /** The owner asked for the newest version on the page: it is shown, also where nobody wants notices. */
     asked() {
       isAsked = true;
     },
-    async start() {
+    /** @throws NanobotError where it cannot be started */
+    async start(): Promise<void> {
       const remedy = await remedyFor(home, env);
       if (remedy !== undefined) throw new NanobotError('update_by_hand', remedy);
       if ((await view()).isRunning) {
@@ -87,11 +85,6 @@ export function createStartedUpdates({ home, env, clock, live }: Kernel): Starte
     },
   };
 }
-
-const newsOf = ({ version, homepage }: { version: string; homepage?: string | undefined }) => ({
-  version,
-  ...defined({ homepage }),
-});
 
 const isEnd = (line: string) => ENDED.test(line);
 

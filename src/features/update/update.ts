@@ -21,14 +21,7 @@ import { askGateway, findRunningGateway } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { isPermitted } from '../../lib/files/files.ts';
 import { t } from '../../lib/texts.ts';
-import {
-  createBackup,
-  openPlace,
-  type Place,
-  type Snapshot,
-  snapshots,
-  verifyBackup,
-} from '../backup/index.ts';
+import type { Place, Snapshot } from '../backup/index.ts';
 import { homeGoesBack, keepFiles } from './home-files.ts';
 import type { Installation } from './installation.ts';
 import {
@@ -104,29 +97,28 @@ export async function update(deps: UpdateDeps, versions: Versions): Promise<Upda
 
 export const updateBackups = ({ root }: Home) => `${root}-backups`;
 
-const placeIn = (folder: string, env: Environment) =>
-  openPlace(folder, { env, s3: NO_S3, proxy: '' });
+async function placeIn(folder: string, env: Environment): Promise<Place> {
+  const { openPlace } = await import('../backup/places.ts');
+  return openPlace(folder, { env, s3: NO_S3, proxy: '' });
+}
 
 /** Oldest first. */
 export async function backupsIn(folder: string, env: Environment): Promise<readonly Snapshot[]> {
-  const place = await placeIn(folder, env);
-  return snapshots(place).finally(() => place[Symbol.asyncDispose]());
+  const { snapshots } = await import('../backup/repository.ts');
+  await using place = await placeIn(folder, env);
+  return await snapshots(place);
 }
 
-/** Changes neither what runs nor the home. */
-async function prepare(deps: UpdateDeps, versions: Versions) {
-  const { home, env } = deps;
+/** The back-up from which both versions start. Changes neither what runs nor the home. */
+async function prepare(deps: UpdateDeps, { to, from }: Versions) {
+  const { home, env, signal, installation, tell } = deps;
+  const { createBackup } = await import('../backup/create.ts');
+  const { verifyBackup } = await import('../backup/restore.ts');
   const folder = updateBackups(home);
   await using place = await placeIn(folder, env);
-  return { place: folder, id: await proved(deps, versions, place) };
-}
-
-/** The id of a back-up from which both versions start. */
-async function proved(deps: UpdateDeps, { to, from }: Versions, place: Place): Promise<string> {
-  const { home, env, signal, installation, tell } = deps;
   const made = await createBackup({ home, place, signal });
   const above = dirname(home.root);
-  const temp = (await isPermitted(above, constants.W_OK)) ? above : updateBackups(home);
+  const temp = (await isPermitted(above, constants.W_OK)) ? above : folder;
   tell(t`Back-up ${made.id} is in ${place.name}.`);
   const trial = async (program: string) => {
     const command = [process.execPath, program];
@@ -143,7 +135,7 @@ async function proved(deps: UpdateDeps, { to, from }: Versions, place: Place): P
   const tried = await trial(program);
   if (tried.ok && tried.version === to) {
     tell(t`Version ${to} started on a copy of the home and answered.`);
-    return made.id;
+    return { place: folder, id: made.id };
   }
   const problem = tried.ok ? t`it says that it is ${tried.version}` : tried.problems.join('; ');
   throw refused(t`version ${to} does not start on a copy of this home: ${problem}`);
