@@ -98,16 +98,11 @@ export function createCompactor(deps: CompactorDeps): Compactor {
   async function attempt(request: CompactionRequest, signal: AbortSignal) {
     const { session } = request;
     try {
-      const permit = await permits.acquire(signal);
-      try {
-        const report = await compact(request, deps, signal);
-        resting.succeeded(session);
-        if (report.kind === 'compacted')
-          log.info('conversation summarised', { session, ...report });
-        return report;
-      } finally {
-        permit[Symbol.dispose]();
-      }
+      using _permit = await permits.acquire(signal);
+      const report = await compact(request, deps, signal);
+      resting.succeeded(session);
+      if (report.kind === 'compacted') log.info('conversation summarised', { session, ...report });
+      return report;
     } catch (error) {
       if (!closing.signal.aborted) resting.failed(session);
       log.warn('conversation not summarised', { session, error });

@@ -30,6 +30,7 @@ import { exportSession } from '../../kernel/sessions/maintenance.ts';
 import { placeOfWords } from '../../kernel/sessions/rules/earlier.ts';
 import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
+import { inTime } from '../../lib/async.ts';
 import { flag, object, place, rowShape } from '../../lib/json/json.ts';
 import { partOf } from '../../lib/text/cut.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
@@ -295,12 +296,8 @@ export class Erasure {
     const { clock } = this.#deps;
     const wish = await this.#wishes.change(id, (each) => each && { ...each, isDecided: true });
     if (wish === undefined) return undefined;
-    const work = this.#work(id, wish);
-    const enough = new AbortController();
-    const soon = clock.sleep(SOON_MS, enough.signal).catch(() => undefined);
-    const words = await Promise.race([work, soon]);
-    enough.abort();
-    if (words !== undefined) return words;
+    const words = await inTime(clock, SOON_MS, this.#work(id, wish));
+    if (words !== 'late') return words;
     void this.#tellLater(id, wish);
     return AT_IT;
   }

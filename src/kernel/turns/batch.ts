@@ -4,7 +4,8 @@
 // gets an answer of their own.
 
 import type { Channel } from '../../channels/channel.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { inTime } from '../../lib/async.ts';
+import { type Clock, following } from '../../lib/time/clock.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
 import type { Contributed } from '../contributions.ts';
@@ -167,16 +168,13 @@ export function createCoalescer(turn: Turn, batch: Batch, options: CoalescerOpti
   async function followerInTime(): Promise<boolean> {
     const waitMs = isOpen() ? quietMs() : 0;
     if (waitMs === 0) return false;
-    const race = new AbortController();
-    const signal = AbortSignal.any([turn.signal, race.signal]);
-    const arrival = turn.arrival(signal).then(() => true);
-    const quiet = options.clock.sleep(waitMs, signal).then(() => false);
+    const wait = following(turn.signal);
+    const arrival = turn.arrival(wait.signal);
     arrival.catch(() => undefined);
-    quiet.catch(() => undefined);
     try {
-      return await Promise.race([arrival, quiet]);
+      return (await inTime(options.clock, waitMs, arrival)) !== 'late';
     } finally {
-      race.abort();
+      wait.stop();
     }
   }
 

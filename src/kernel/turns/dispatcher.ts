@@ -249,12 +249,8 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
 
   /** The session's lane is held already, so a busy chat never takes another one's place. */
   async function withPermit<T>(work: () => Promise<T>): Promise<T> {
-    const permit = await setup.permits.acquire(turn.signal);
-    try {
-      return await work();
-    } finally {
-      permit[Symbol.dispose]();
-    }
+    using _permit = await setup.permits.acquire(turn.signal);
+    return await work();
   }
 
   /** In the mode `interrupt` anew for each message that comes meanwhile. */
