@@ -20,7 +20,7 @@ import { expectedTokens } from './model-call.ts';
 import { MODELS } from './models.ts';
 import { CHARS_PER_TOKEN, textTokens } from './rules/tokens.ts';
 import type { LoopWatch } from './run-call.ts';
-import { type ModelCall, type TurnContext, TurnTime } from './turn-context.ts';
+import { type CalledModel, type ModelCall, type TurnContext, TurnTime } from './turn-context.ts';
 
 const TIMEOUT_MS = 120_000;
 /** Role of an abandoned call in the cost of a conversation. */
@@ -62,60 +62,65 @@ export function install(kernel: Kernel): void {
 }
 
 export function createSideModel({ spending, clock, models }: SideModelDeps): SideModel {
-  async function ask(
-    call: SideCall,
-    { handle, time }: { readonly handle: ModelHandle; readonly time: TurnTime },
-    signal: AbortSignal,
-  ): Promise<string> {
-    const { payer, role, system, text, maxTokens } = call;
-    const request = {
-      system: [{ text: system, stable: true }],
-      messages: [{ role: 'user' as const, text }],
-      tools: [],
-      maxTokens,
-    };
-    const inputTokens = () => textTokens(system) + textTokens(text);
-    const meter = chargedMeter(spending, payer, { role, maxTokens, inputTokens });
-    for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
-      time.goOn();
-      if (event.type === 'waiting' && event.ahead > 0) time.standStill();
-      if (event.type === 'finished') return answerOf(event, handle);
-    }
-    throw failed(handle, { kind: 'malformed' }, 'the answer did not end');
-  }
-
   return {
-    async complete(call, signal) {
+    async complete({ payer, role, besides, system, text, maxTokens }, signal) {
       const registry = models();
-      const handle = registry.resolve(registry.fast(call.besides ?? registry.defaultModel));
-      const late = new AbortController();
-      const time = new TurnTime(clock);
-      const deadline = time.limit(TIMEOUT_MS, () => {
-        late.abort(
-          failed(handle, { kind: 'timeout', stage: 'whole_call' }, 'the answer took too long'),
-        );
-      });
-      try {
-        return await ask(call, { handle, time }, AbortSignal.any([signal, late.signal]));
-      } finally {
-        deadline[Symbol.dispose]();
-      }
+      const handle = registry.resolve(registry.fast(besides ?? registry.defaultModel));
+      const request = {
+        system: [{ text: system, stable: true }],
+        messages: [{ role: 'user' as const, text }],
+        tools: [],
+        maxTokens,
+      };
+      const inputTokens = () => textTokens(system) + textTokens(text);
+      const meter = chargedMeter(spending, payer, { role, maxTokens, inputTokens });
+      const call = { request, meter, clock, maxMs: TIMEOUT_MS, late: () => tooLate(handle) };
+      const { stop, text: written } = await wholeAnswer(handle, call, signal);
+      const answer = written.trim();
+      if (stop === 'end' && answer !== '') return answer;
+      throw callFailed(handle, { kind: 'malformed' }, `no usable answer: ${stop}`);
     },
   };
 }
 
-function answerOf(
-  { stop, text }: Extract<ModelEvent, { readonly type: 'finished' }>,
+type Finished = Extract<ModelEvent, { readonly type: 'finished' }>;
+
+type WholeCall = {
+  readonly request: Parameters<ModelHandle['stream']>[0];
+  readonly meter: CallMeter;
+  readonly clock: Clock;
+  /** Without the time that it waits for a slot of a local server. */
+  readonly maxMs: number;
+  /** The error when it took longer. */
+  late(): Error;
+  /** Sees each event; what it returns is the answer, and the call ends. */
+  look?(event: ModelEvent): Finished | undefined;
+};
+
+/** @throws ProviderError, the error of `late`, or the reason of the signal */
+export async function wholeAnswer(
   handle: ModelHandle,
-): string {
-  const answer = text.trim();
-  if (stop === 'end' && answer !== '') return answer;
-  throw failed(handle, { kind: 'malformed' }, `no usable answer: ${stop}`);
+  { request, meter, clock, maxMs, late, look }: WholeCall,
+  signal: AbortSignal,
+): Promise<Finished> {
+  const over = new AbortController();
+  const time = new TurnTime(clock);
+  using _deadline = time.limit(maxMs, () => over.abort(late()));
+  const either = AbortSignal.any([signal, over.signal]);
+  for await (const event of untilAborted(handle.stream(request, either, meter), either)) {
+    if (event.type === 'waiting' && event.ahead > 0) time.standStill();
+    else time.goOn();
+    const answer = look?.(event) ?? (event.type === 'finished' ? event : undefined);
+    if (answer !== undefined) return answer;
+  }
+  throw callFailed(handle, { kind: 'malformed' }, 'the answer did not end');
 }
 
-function failed({ name }: ModelHandle, failure: ProviderFailure, message: string): ProviderError {
-  return new ProviderError(message, { failure, provider: name.split('/', 1).join(), model: name });
-}
+export const tooLate = (handle: ModelHandle) =>
+  callFailed(handle, { kind: 'timeout', stage: 'whole_call' }, 'the answer took too long');
+
+export const callFailed = ({ name }: CalledModel, failure: ProviderFailure, message: string) =>
+  new ProviderError(message, { failure, provider: name.split('/', 1).join(), model: name });
 
 // Limits waiting to the life of the signal, also for sources that ignore it.
 

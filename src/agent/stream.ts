@@ -5,6 +5,7 @@ import { loopWatch } from '../features/steadiness/index.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
+import { inTime } from '../lib/async.ts';
 import {
   HIDDEN_TEXT_START,
   type HiddenTextState,
@@ -18,7 +19,7 @@ import type { Toolbox } from '../tools/tool.ts';
 import { notedCall, planCall, withNote } from './model-call.ts';
 import type { Recovery, SignalOf, StateOf } from './rules/turn-state.ts';
 import { LoopWatch } from './run-call.ts';
-import { meterOf, untilAborted } from './side-model.ts';
+import { callFailed, meterOf, untilAborted } from './side-model.ts';
 import {
   type CallNotes,
   type Finished,
@@ -137,11 +138,7 @@ async function* showOnce(
         return event;
     }
   }
-  throw new ProviderError('stream ended without a final event', {
-    failure: { kind: 'malformed' },
-    provider: handle.name,
-    model: handle.name,
-  });
+  throw callFailed(handle, { kind: 'malformed' }, 'stream ended without a final event');
 }
 
 /** Another model than the chosen one answered, perhaps a cloud service: the person has to know. */
@@ -163,16 +160,13 @@ async function* sayingWaits(
   const first = events.next();
   // Its failure is not reported where the stream is no longer read.
   first.catch(() => undefined);
-  const { promise, resolve } = Promise.withResolvers<'silent'>();
-  const timer = clock.timer(SILENCE_MS, () => resolve('silent'));
   try {
-    if ((await Promise.race([first, promise])) === 'silent') yield { type: 'silent' };
+    if ((await inTime(clock, SILENCE_MS, first)) === 'late') yield { type: 'silent' };
     const begun = await first;
     if (begun.done === true) return;
     yield begun.value;
     yield* events;
   } finally {
-    timer[Symbol.dispose]();
     // Not awaited: it may be in the middle of a wait.
     events.return().catch(() => undefined);
   }

@@ -51,7 +51,7 @@ export async function takeAnswer(
     ...(usage === undefined ? {} : { usage }),
     ...(sentences.length === 0 ? {} : ({ isDoubted: true } as const)),
   };
-  const tokens = tokensOf(call, finished);
+  const tokens = tokensOf(finished, call.fixedTokens + call.threadTokens);
   const [first, ...rest] = toolCalls;
   if (first !== undefined) {
     return { event, signal: { type: 'called', calls: [first, ...rest], tokens } };
@@ -107,11 +107,10 @@ export function hasEffects({ toolbox }: TurnContext, calls: readonly ToolCall[])
   });
 }
 
-/** Estimated where the provider did not count. */
-function tokensOf(call: ModelCall, { usage, text, toolCalls }: Finished): number {
+/** In and out; estimated where the provider did not count. */
+export function tokensOf({ usage, text, toolCalls }: Finished, inputTokens = 0): number {
   if (usage !== undefined) return usage.inputTokens + usage.outputTokens;
-  const output = text + toolCalls.map((toolCall) => toolCall.arguments).join('');
-  return call.fixedTokens + call.threadTokens + textTokens(output);
+  return inputTokens + textTokens(text + toolCalls.map((call) => call.arguments).join(''));
 }
 
 // Finalizing: the answer for the person, written together with the turn's end before it is sent.

@@ -6,9 +6,8 @@ import { repairThread } from '../../agent/rules/thread-repair.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
 import { tokensSpent } from '../../agent/rules/turn-closing.ts';
 import type { NonEmpty } from '../../agent/rules/turn-state.ts';
-import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
+import { chargedMeter, wholeAnswer } from '../../agent/side-model.ts';
 import { cutAnswer, waitingNotice } from '../../agent/stream.ts';
-import { TurnTime } from '../../agent/turn-context.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { ModelMessage, TokenUsage, ToolCall } from '../../kernel/message/transcript.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
@@ -64,13 +63,9 @@ export async function askRole(
   call: RoleCall,
   signal: AbortSignal,
 ): Promise<AskedRole> {
-  const late = new AbortController();
-  const time = new TurnTime(turn.clock);
-  const deadline = time.limit(call.timeoutMs, () => late.abort(new RoleLate()));
   const payer = payerOf(turn);
   try {
-    const either = AbortSignal.any([signal, late.signal]);
-    const answer = await answerOf(turn, { ...who, time }, call, either);
+    const answer = await answerOf(turn, who, call, signal);
     return {
       kind: 'answered',
       answer,
@@ -87,7 +82,6 @@ export async function askRole(
     turn.log.warn('model of a mode failed', { ...who, error });
     return { kind: 'failed', isOut: health.failed(who, payer, 'silent') };
   } finally {
-    deadline[Symbol.dispose]();
     turn.time.goOn();
   }
 }
@@ -99,8 +93,8 @@ const payerOf = ({ input }: ModeTurn) => input.messages[0].message;
 
 async function answerOf(
   turn: ModeTurn,
-  { role, model, time }: RoleModel & { readonly time: TurnTime },
-  { system, timeoutMs: _, ...asked }: RoleCall,
+  { role, model }: RoleModel,
+  { system, timeoutMs, ...asked }: RoleCall,
   signal: AbortSignal,
 ): Promise<RoleAnswer> {
   const { messages, tools, maxTokens } = asked;
@@ -112,36 +106,24 @@ async function answerOf(
   const meter = chargedMeter(turn.spending, payerOf(turn), metered);
   const handle = turn.models.resolve(model, 'once');
   const watch = loopWatch(turn, handle);
-  for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
+  const look = (event: ModelEvent) => {
     // Waiting for a slot of a local server counts neither for the call nor for the turn.
     const isWaiting = event.type === 'waiting' && event.ahead > 0;
     if (isWaiting) turn.notices.tell(waitingNotice(event));
-    for (const each of [time, turn.time]) isWaiting ? each.standStill() : each.goOn();
-    if (event.type === 'finished') {
-      turn.shared.add({ role, ...speakerOf(event) });
-      return event;
-    }
+    isWaiting ? turn.time.standStill() : turn.time.goOn();
+    if (event.type === 'finished') turn.shared.add({ role, ...speakerOf(event) });
     if (event.type === 'retrying') watch?.restart();
     const isPiece = event.type === 'text' || event.type === 'thinking';
     // The text so far is the answer; the caller decides about a retry.
-    if (isPiece && watch?.isLooping(event.type, event.delta) === true)
-      return cutAnswer({ handle }, watch);
-  }
-  throw new ProviderError('the answer did not end', {
-    failure: { kind: 'malformed' },
-    provider: handle.name,
-    model: handle.name,
-  });
+    const isLoop = isPiece && watch?.isLooping(event.type, event.delta) === true;
+    return isLoop ? cutAnswer({ handle }, watch) : undefined;
+  };
+  const terms = { clock: turn.clock, maxMs: timeoutMs, late: () => new RoleLate(), look };
+  return wholeAnswer(handle, { request, meter, ...terms }, signal);
 }
 
 export const speakerOf = ({ model, usage }: RoleAnswer): Speaker =>
   usage === undefined ? { model } : { model, usage };
-
-/** In and out; estimated where the provider did not count. */
-export function tokensOf({ usage, text, toolCalls }: RoleAnswer): number {
-  if (usage !== undefined) return usage.inputTokens + usage.outputTokens;
-  return textTokens(text + toolCalls.map((call) => call.arguments).join(''));
-}
 
 /** The limits of one call, as configured for a role. */
 export const callTerms = (role: {

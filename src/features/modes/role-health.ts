@@ -191,7 +191,7 @@ async function probe(
   signal: AbortSignal,
 ): Promise<void> {
   const late = new AbortController();
-  const deadline = clock.timer(TIMEOUT_MS, () => late.abort());
+  using _deadline = clock.timer(TIMEOUT_MS, () => late.abort());
   try {
     const either = AbortSignal.any([signal, late.signal]);
     const metered = { role: 'probe', maxTokens: 1, inputTokens: () => 1 };
@@ -203,7 +203,5 @@ async function probe(
     }
   } catch {
     // Not reported: the outage was reported when it began.
-  } finally {
-    deadline[Symbol.dispose]();
   }
 }

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { type CallReport, roundsOf } from '../../agent/rules/turn-closing.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
+import { tokensOf } from '../../agent/take-answer.ts';
 import { firstSeqOf, type ResultId } from '../../kernel/message/ids.ts';
 import type { AgentEvent } from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
@@ -24,7 +25,6 @@ import {
   marked,
   roleOf,
   speakerOf,
-  tokensOf,
   type Worked,
   withOwnCalls,
   workOn,

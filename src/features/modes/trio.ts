@@ -14,6 +14,7 @@ import {
 } from '../../agent/rules/context-pack.ts';
 import { roundsOf } from '../../agent/rules/turn-closing.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
+import { tokensOf } from '../../agent/take-answer.ts';
 import type { AssistantEntry } from '../../kernel/message/transcript.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
 import { parseJson } from '../../lib/json/json.ts';
@@ -31,7 +32,6 @@ import {
   type RoleAnswer,
   type RoleCall,
   speakerOf,
-  tokensOf,
   withOwnCalls,
   writtenBy,
 } from './ask-role.ts';

@@ -9,7 +9,7 @@ import {
   openModelForAll,
 } from '../../agent/models.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';
-import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
+import { chargedMeter, tooLate, wholeAnswer } from '../../agent/side-model.ts';
 import { openClusterRows } from '../../features/cluster/cluster-service.ts';
 import { clusterOf } from '../../features/cluster/index.ts';
 import { openLocalOnly } from '../../features/local-models/local-only.ts';
@@ -22,7 +22,7 @@ import { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { budgetGuard, guardedModelCalls } from '../../kernel/guards.ts';
 import { askGateway, findRunningGateway, openStore } from '../../kernel/home-state.ts';
-import { ProviderError, type ProviderFailure } from '../../kernel/message/errors.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
@@ -75,30 +75,18 @@ function createSubject(deps: SubjectDeps): Subject {
       system: [{ text: system, stable: true }],
       ...{ messages, tools: [], maxTokens, temperature },
     };
-    for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
-      if (event.type !== 'finished') continue;
-      const ms = Math.round(clock.monotonic() - started);
-      return { text: event.text.trim(), isCut: event.stop === 'length', ms };
-    }
-    throw failed(handle, { kind: 'malformed' }, 'the answer was not finished');
+    const call = { request, meter, clock, maxMs: DEADLINE_MS, late: () => tooLate(handle) };
+    const { text, stop } = await wholeAnswer(handle, call, signal);
+    const ms = Math.round(clock.monotonic() - started);
+    return { text: text.trim(), isCut: stop === 'length', ms };
   }
 
   return {
     model: handle.name,
     contextTokens: handle.contextTokens,
     maxTokens,
-    async ask(question, signal) {
-      const late = new AbortController();
-      using _deadline = clock.timer(DEADLINE_MS, () =>
-        late.abort(failed(handle, { kind: 'timeout', stage: 'whole_call' }, 'timeout')),
-      );
-      return await ask(question, AbortSignal.any([signal, late.signal]));
-    },
+    ask,
   };
-}
-
-function failed({ name }: ModelHandle, failure: ProviderFailure, message: string): ProviderError {
-  return new ProviderError(message, { failure, provider: name.split('/', 1).join(), model: name });
 }
 
 export type PurseWish = Pick<Kernel, 'home' | 'env'> & {
