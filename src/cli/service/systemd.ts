@@ -5,6 +5,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { parseEnv } from 'node:util';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { t } from '../../lib/texts.ts';
 import { CommandFailure, EXIT } from '../terminal.ts';
@@ -170,8 +171,8 @@ export function createSystemd(host: ServiceHost): ServiceManager {
     async status() {
       const fields = 'ActiveState,SubState,MainPID,NRestarts,Result,UnitFileState';
       const { stdout } = await control('show', name, `--property=${fields}`);
-      const said = new Map(stdout.split('\n').map((line) => splitAt(line, '=')));
-      const is = (key: string) => said.get(key) ?? '';
+      const said = parseEnv(stdout);
+      const is = (key: string) => said[key] ?? '';
       const state = is('ActiveState');
       return {
         state: state === 'active' ? 'running' : state === 'failed' ? 'failed' : 'stopped',
@@ -196,22 +197,11 @@ export function createSystemd(host: ServiceHost): ServiceManager {
   };
 }
 
-function splitAt(text: string, sign: string): readonly [string, string] {
-  const at = text.indexOf(sign);
-  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
-}
-
 // Reports of the running gateway. Node has no datagram sockets of Unix, so the program of systemd
 // that sends them is called. @see sd_notify(3)
 
-interface ServiceReports extends Disposable {
-  ready(): void;
-  /** The manager waits so long for the end. */
-  stopping(longestSecs: number): void;
-}
-
 /** While the event loop runs, it says so twice within the time after which it counts as hung. */
-export function reportToSystemd(env: Environment, note: (line: string) => void): ServiceReports {
+export function reportToSystemd(env: Environment, note: (line: string) => void) {
   const send = (...what: readonly string[]) =>
     execFile('systemd-notify', what, { env: { ...env } }, (error) => {
       if (error !== null) note(t`systemd-notify failed: ${error.message}`);
@@ -221,7 +211,8 @@ export function reportToSystemd(env: Environment, note: (line: string) => void):
   const timer = intervalMs > 0 ? setInterval(() => send('WATCHDOG=1'), intervalMs) : undefined;
   return {
     ready: () => void send('--ready'),
-    stopping: (secs) => void send('STOPPING=1', `EXTEND_TIMEOUT_USEC=${secs * 1_000_000}`),
+    /** The manager waits so long for the end. */
+    stopping: (secs: number) => void send('STOPPING=1', `EXTEND_TIMEOUT_USEC=${secs * 1_000_000}`),
     [Symbol.dispose]: () => clearInterval(timer),
   };
 }

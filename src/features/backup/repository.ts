@@ -65,12 +65,6 @@ export type Unlock = (
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** Content in the form in which it is stored. */
-type Seal = {
-  seal(content: Uint8Array): Promise<Uint8Array>;
-  nameOf(content: Uint8Array): string;
-};
-
 type RepositoryHead = Readonly<z.infer<typeof headShape>>;
 
 async function readHead(place: Place): Promise<RepositoryHead | undefined> {
@@ -125,41 +119,27 @@ async function written(place: Place, head: RepositoryHead): Promise<RepositoryHe
   return head;
 }
 
-async function sealOf(head: RepositoryHead, nameKey: string): Promise<Seal> {
+/** Content in the form in which it is stored. */
+async function sealOf(head: RepositoryHead, nameKey: string) {
   if (head.recipient === undefined) {
-    return {
-      seal: (content) => compress(content),
-      nameOf: (content) => hash('sha256', content),
-    };
+    return { seal: compress, nameOf: (content: Uint8Array) => hash('sha256', content) };
   }
   const { Encrypter } = await import('age-encryption');
   const encrypter = new Encrypter();
   encrypter.addRecipient(head.recipient);
   return {
-    seal: async (content) => encrypter.encrypt(await compress(content)),
-    nameOf: (content) => createHmac('sha256', nameKey).update(content).digest('hex'),
+    seal: async (content: Uint8Array) => encrypter.encrypt(await compress(content)),
+    nameOf: (content: Uint8Array) => createHmac('sha256', nameKey).update(content).digest('hex'),
   };
 }
 
 const chunkKey = (name: string) => `${CHUNKS}/${name.slice(0, 2)}/${name}`;
 const snapshotKey = (id: string) => `${SNAPSHOTS}/${id}.json`;
 
-/** Adds one snapshot. */
-export interface Writer {
-  readonly known: ReadonlySet<string>;
-  /** Stores the content unless it is there already; returns its name. */
-  put(content: Uint8Array): Promise<string>;
-  /** Bytes that were stored, as they were stored. */
-  readonly storedBytes: number;
-  publish(snapshot: Omit<Snapshot, 'format' | 'chunks'>, used: Iterable<string>): Promise<void>;
-}
+export type Writer = Awaited<ReturnType<typeof openWriter>>;
 
-/** @param nameKey of the names of chunks in an encrypted repository */
-export async function openWriter(
-  place: Place,
-  head: RepositoryHead,
-  nameKey: string,
-): Promise<Writer> {
+/** Adds one snapshot. @param nameKey of the names of chunks in an encrypted repository */
+export async function openWriter(place: Place, head: RepositoryHead, nameKey: string) {
   const { seal, nameOf } = await sealOf(head, nameKey);
   const known = new Set<string>();
   for await (const { key } of place.list(CHUNKS)) {
@@ -169,11 +149,13 @@ export async function openWriter(
   }
   let storedBytes = 0;
   return {
-    known,
+    known: known as ReadonlySet<string>,
+    /** Bytes that were stored, as they were stored. */
     get storedBytes() {
       return storedBytes;
     },
-    async put(content) {
+    /** Stores the content unless it is there already; returns its name. */
+    async put(content: Uint8Array): Promise<string> {
       const name = nameOf(content);
       if (known.has(name)) return name;
       const sealed = await seal(content);
@@ -182,7 +164,10 @@ export async function openWriter(
       storedBytes += sealed.length;
       return name;
     },
-    async publish(facts, used) {
+    async publish(
+      facts: Omit<Snapshot, 'format' | 'chunks'>,
+      used: Iterable<string>,
+    ): Promise<void> {
       const now = place.isStream ? head : await readHead(place);
       if (now?.id !== head.id) {
         throw placeError(

@@ -17,13 +17,7 @@ import type { Peers } from '../../providers/local-site.ts';
 import type { LocalVendor } from '../../providers/rules/model-names.ts';
 import type { PeerSpec, PeerState } from './peer-set.ts';
 
-export interface ClusterService {
-  /** As of the last health check. */
-  seen(): readonly PeerState[];
-  list(): Promise<string>;
-  confirm(address: string): Promise<string>;
-  forget(address: string): Promise<string>;
-}
+export type ClusterService = ReturnType<typeof createClusterService>;
 
 type ClusterServiceDeps = {
   readonly hosts: ClusterRows['hosts'];
@@ -35,16 +29,13 @@ type ClusterServiceDeps = {
 const MAX_MODELS = 8;
 const HOW = t`confirm the address first; nothing of a conversation goes there before`;
 
-export function createClusterService({
-  hosts,
-  peers,
-  decided,
-}: ClusterServiceDeps): ClusterService {
+export function createClusterService({ hosts, peers, decided }: ClusterServiceDeps) {
   const unknown = (address: string) =>
     t`No host at "${address}" was found. The list shows all of them as host:port.`;
   return {
+    /** As of the last health check. */
     seen: peers,
-    async list() {
+    async list(): Promise<string> {
       const found = await hosts.list();
       const lines = [
         ...peers()
@@ -56,13 +47,13 @@ export function createClusterService({
         ? t`There are no peers, and no hosts were found.`
         : lines.join('\n');
     },
-    async confirm(address) {
+    async confirm(address: string): Promise<string> {
       const row = await hosts.change(address, (host) => host && { ...host, state: 'confirmed' });
       if (row === undefined) return unknown(address);
       await decided();
       return t`Confirmed: ${row.address}, as it is now (${modelWords(row.models)}). Its models are called peer:${hostName(row.address)}/<model>. If it changes, it must be confirmed again.`;
     },
-    async forget(address) {
+    async forget(address: string): Promise<string> {
       const row = await hosts.change(address, () => 'remove');
       if (row === undefined) return unknown(address);
       await decided();

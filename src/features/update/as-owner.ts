@@ -74,14 +74,8 @@ async function homeFolderOf(uid: number, home: Home): Promise<string> {
   return found?.stdout.split(':')[5] || dirname(home.root);
 }
 
-export type Parent = Disposable & {
-  readonly service: GatewayService;
-  /** The own one, unless only root may change it. */
-  installation(own: Installation): Promise<Installation>;
-};
-
 /** In the child. */
-export function parentOf(name: string): Parent {
+export function parentOf(name: string) {
   const waiting = new Map<number, (problem: string | undefined) => void>();
   process.on('message', (message) => {
     const { id, problem } = answerShape.parse(message);
@@ -102,7 +96,8 @@ export function parentOf(name: string): Parent {
     });
   return {
     service: { name, start: () => ask('start'), stop: () => ask('stop') },
-    async installation(own) {
+    /** The own one, unless only root may change it. */
+    async installation(own: Installation): Promise<Installation> {
       if (await isPermitted(own.prefix, constants.W_OK)) return own;
       return {
         ...own,

@@ -13,10 +13,16 @@ import { programName, programVersion } from '../../kernel/config/files/home.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { t } from '../../lib/texts.ts';
 import { AS_OWNER_FLAG, isForOwner, parentOf, updateAsOwner } from './as-owner.ts';
-import { findInstallation, type Installation, installationIn } from './installation.ts';
+import { findInstallation, installationIn } from './installation.ts';
 import { dropKept, isBegun, isOver, outcomeText, readRun, type UpdateRun } from './record.ts';
 import { askForNewest, isNewer, publishedVersion } from './registry.ts';
-import { backupsIn, type GatewayService, update, updateBackups } from './update.ts';
+import {
+  backupsIn,
+  type GatewayService,
+  type UpdateDeps,
+  update,
+  updateBackups,
+} from './update.ts';
 
 const WATCH_SECS = 120;
 
@@ -92,10 +98,7 @@ async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
   if (code !== 0) throw new CommandFailure(EXIT.failure);
 }
 
-type By = {
-  readonly service: GatewayService | undefined;
-  readonly installation: Installation;
-};
+type By = Pick<UpdateDeps, 'service' | 'installation'>;
 
 async function runHere(terminal: Terminal, flags: UpdateFlags, by: By): Promise<void> {
   const { home, env, clock } = terminal;

@@ -48,7 +48,7 @@ export type GatewayService = {
   stop(): Promise<void>;
 };
 
-type UpdateDeps = Pick<Kernel, 'home' | 'env' | 'clock'> & {
+export type UpdateDeps = Pick<Kernel, 'home' | 'env' | 'clock'> & {
   readonly signal: AbortSignal;
   readonly installation: Installation;
   readonly service: GatewayService | undefined;

@@ -4,7 +4,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Agent, SpendingGuard } from '../../agent/agent.ts';
+import type { SpendingGuard } from '../../agent/agent.ts';
 import { type Instead, openAgent } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import { createSendEmail } from '../../features/letters/letters.ts';
@@ -41,19 +41,11 @@ type LabWish = {
   };
 };
 
-type Lab = {
-  readonly agent: Pick<Agent, 'prepare' | 'run'>;
-  readonly workspace: string;
-  readonly redact: (text: string) => string;
-  /** Applies the settings from the next turn. */
-  configure(config: Config): void;
-};
-
 const FOLDER_MODE = 0o700;
 const NOT_HERE = 'there is no person to ask in a temporary home';
 
 /** @throws StoreError */
-export async function openLab(wish: LabWish, resources: AsyncDisposableStack): Promise<Lab> {
+export async function openLab(wish: LabWish, resources: AsyncDisposableStack) {
   const root = await mkdtemp(join(tmpdir(), 'nanobot-lab-'));
   resources.defer(() => rm(root, { recursive: true, force: true, maxRetries: 3 }));
   const { env, instead } = wish;
@@ -72,8 +64,8 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
   return {
     agent: openAgent(kernel, instead),
     workspace,
-    redact: (text) => live.redact(text),
-    configure: (config) => live.replace({ ...wish.loaded, config: quietly(config) }),
+    /** Applies the settings from the next turn. */
+    configure: (config: Config) => live.replace({ ...wish.loaded, config: quietly(config) }),
   };
 }
 

@@ -42,7 +42,6 @@ import { systemClock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { openPurse } from '../eval/build-eval.ts';
 import { openLab } from '../eval/build-lab.ts';
-import type { CostCounter } from '../eval/spending.ts';
 import type { ReplayDeps, ReplayModel, Settled } from './replay.ts';
 import { ReplayStage } from './replay.ts';
 import { type RecordedTurn, recordedTurns } from './rules/replay.ts';
@@ -100,26 +99,19 @@ function unsummed(config: Config): Config {
 // The images of a replayed conversation: read from the stored media; files made from them are
 // temporary.
 
-type KeptImages = {
-  readonly load: ModelsDeps['loadImage'];
-  /** Number of images that could not be shown since the last call. */
-  missing(): number;
-};
-
-async function keptImages(
-  { media }: Pick<Home, 'media'>,
-  resources: AsyncDisposableStack,
-): Promise<KeptImages> {
+async function keptImages({ media }: Home, resources: AsyncDisposableStack) {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-replay-'));
   resources.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }));
   const reader = createMediaReader({ store: createKeptMedia(media), folder, clock: systemClock });
   const missing = new Set<string>();
+  const load: ModelsDeps['loadImage'] = async (id) => {
+    const loaded = await loadedImage(reader, id);
+    if (loaded.kind === 'unreadable') missing.add(id);
+    return loaded;
+  };
   return {
-    async load(id) {
-      const loaded = await loadedImage(reader, id);
-      if (loaded.kind === 'unreadable') missing.add(id);
-      return loaded;
-    },
+    load,
+    /** Number of images that could not be shown since the last call. */
     missing() {
       const { size } = missing;
       missing.clear();
@@ -182,19 +174,7 @@ export type ReplayWish = Pick<Kernel, 'home' | 'env'> & {
   readonly maxCost: number | undefined;
 };
 
-export type OpenedReplay = {
-  readonly turns: readonly RecordedTurn[];
-  readonly deps: ReplayDeps;
-  /** Undefined where no paid model is called. */
-  readonly cost: CostCounter | undefined;
-  readonly modelName: string;
-};
-
-type Voices = {
-  readonly models: ModelRegistry;
-  readonly spending: SpendingGuard;
-  readonly cost?: CostCounter;
-};
+export type OpenedReplay = Awaited<ReturnType<typeof openReplay>>;
 
 /**
  * All recorded turns, including the archive; empty where the session does not exist. @throws if its
@@ -209,10 +189,7 @@ export async function readTurns(home: Home, session: SessionKey): Promise<readon
 }
 
 /** @throws ConfigError; with another model than the recorded one also as `openPurse` does */
-export async function openReplay(
-  wish: ReplayWish,
-  resources: AsyncDisposableStack,
-): Promise<OpenedReplay> {
+export async function openReplay(wish: ReplayWish, resources: AsyncDisposableStack) {
   const { home, env, session, model, overrides } = wish;
   const loaded = await configOf(wish);
   const stage = new ReplayStage();
@@ -220,9 +197,10 @@ export async function openReplay(
   const person = await personOf(wish, new LiveConfig(loaded, env));
   const isRecorded = model === 'record';
   const images = await keptImages(home, resources);
-  const { models, spending, cost }: Voices = isRecorded
-    ? { models: stage.recordedModels(maxContextTokens), spending: NO_MONEY }
-    : await livingModels(wish, loaded, images.load, resources);
+  const living = { ...wish, loaded, loadImage: images.load, mayRunBeside: true } as const;
+  const purse = isRecorded ? undefined : await openPurse(living, resources);
+  const models = purse?.models ?? stage.recordedModels(maxContextTokens);
+  const spending = purse?.cost.guard ?? NO_MONEY;
   if (!isRecorded && model.kind === 'named') models.resolve(model.name);
   const instead = {
     isRecorded,
@@ -236,8 +214,8 @@ export async function openReplay(
   const { prices } = loaded.config.models;
   const { currency } = loaded.config.limits.budget;
   return {
-    turns: await readTurns(home, session),
-    cost,
+    /** Undefined where no paid model is called. */
+    cost: purse?.cost,
     modelName: nameOf(model, models),
     deps: {
       ...{ agent, stage, session, person, clock: systemClock, pricing: { prices, currency } },
@@ -249,7 +227,7 @@ export async function openReplay(
         isRecorded: wish.config === 'recorded',
       }),
       missingImages: images.missing,
-    },
+    } satisfies ReplayDeps,
   };
 }
 
@@ -268,19 +246,6 @@ function nameOf(model: ReplayModel, { defaultModel }: ModelRegistry): string {
   if (model === 'record') return 'what was recorded';
   if (model.kind === 'recorded') return 'the models of then';
   return model.kind === 'named' ? model.name : defaultModel;
-}
-
-async function livingModels(
-  { home, env, maxCost }: ReplayWish,
-  loaded: LoadedConfig,
-  loadImage: ModelsDeps['loadImage'],
-  resources: AsyncDisposableStack,
-): Promise<Voices> {
-  const { models, cost } = await openPurse(
-    { home, env, loaded, maxCost, loadImage, mayRunBeside: true },
-    resources,
-  );
-  return { models, spending: cost.guard, cost };
 }
 
 const NO_MONEY: SpendingGuard = {
