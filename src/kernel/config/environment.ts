@@ -10,21 +10,14 @@ import { mapTexts, withValue } from './json-paths.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-type MissingVariable = { readonly path: string; readonly name: string };
-
-type Expanded = {
-  readonly value: JsonValue;
-  readonly missing: readonly MissingVariable[];
-};
-
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 /** Two underscores separate the keys of the path. */
 const SETTING = /^NANOBOT__(\w+)$/;
 const WHOLE_REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
 /** A variable that is unset or empty counts as missing and is left as written. */
-export function expandEnvironment(value: JsonValue, env: Environment): Expanded {
-  const missing: MissingVariable[] = [];
+export function expandEnvironment(value: JsonValue, env: Environment) {
+  const missing: { readonly path: string; readonly name: string }[] = [];
   const expanded = mapTexts(value, (text, path) =>
     text.replace(REFERENCE, (written, escaped: string, name: string) => {
       if (escaped !== '') return written.slice(1);

@@ -10,11 +10,6 @@ import { CONFIG_VERSION } from './config.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
 
-type Migration = {
-  readonly from: number;
-  apply(raw: JsonObject): { readonly raw: JsonObject; readonly notes: readonly string[] };
-};
-
 type Migrated = {
   readonly raw: JsonObject;
   /** Undefined if there was nothing to do. */
@@ -22,27 +17,17 @@ type Migrated = {
   readonly notes: readonly string[];
 };
 
-/** A file without `version` is the original program's. */
-export const MIGRATIONS: readonly Migration[] = [{ from: 0, apply: upgradeOriginalConfig }];
-
 /** @throws ConfigError if the file is no object or was written by a newer nanobot. */
 export function migrateConfig(value: JsonValue): Migrated {
   if (!isJsonObject(value))
     throw problem('', t`the file must contain one JSON object`, t`Start it with {.`);
   const from = versionOf(value);
-  let raw = value;
-  const notes: string[] = [];
-  for (let version = from; version < CONFIG_VERSION; version += 1) {
-    const step = MIGRATIONS.find((migration) => migration.from === version);
-    if (step === undefined)
-      throw problem('version', t`cannot upgrade from version ${version}`, t`Create a new file.`);
-    const result = step.apply(raw);
-    raw = { ...result.raw, version: version + 1 };
-    notes.push(...result.notes);
-  }
-  return { raw, from: from === CONFIG_VERSION ? undefined : from, notes };
+  if (from === CONFIG_VERSION) return { raw: value, from: undefined, notes: [] };
+  const { raw, notes } = upgradeOriginalConfig(value);
+  return { raw: { ...raw, version: CONFIG_VERSION }, from, notes };
 }
 
+/** A file without one is the original program's. */
 function versionOf(raw: JsonObject): number {
   const version = raw['version'] ?? 0;
   if (typeof version !== 'number' || !Number.isInteger(version) || version < 0) {
@@ -169,10 +154,7 @@ const OLD_DEFAULTS = [
   },
 ];
 
-function upgradeOriginalConfig(original: JsonObject): {
-  readonly raw: JsonObject;
-  readonly notes: readonly string[];
-} {
+function upgradeOriginalConfig(original: JsonObject): Draft {
   const draft = new Draft(dropNulls(original));
   moveKeys(draft);
   takeFeishu(draft);

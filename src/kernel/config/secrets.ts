@@ -191,13 +191,6 @@ const lastWord = (value: string) => value.slice(value.lastIndexOf(' ') + 1);
 // `{ "command": ["program", "argument"] }`. Finds references and inserts their values;
 // files/secret-sources.ts reads them.
 
-export type SecretRef =
-  | { readonly kind: 'env'; readonly name: string }
-  | { readonly kind: 'file'; readonly path: string }
-  | { readonly kind: 'command'; readonly argv: readonly [string, ...string[]] };
-
-type PlacedSecret = { readonly path: string; readonly ref: SecretRef };
-
 export type FoundSecret =
   | { readonly kind: 'found'; readonly value: string }
   /** Never contains a value. */
@@ -215,23 +208,14 @@ const commandRef = z.strictObject({ command: z.tuple([z.string().min(1)], z.stri
 /** For editors: what may replace a secret. */
 export const secretRefSchema = z.union([envRef, fileRef, commandRef]);
 
-/** Undefined for anything else, e.g. the secret itself. */
-function readSecretRef(value: JsonValue | undefined): SecretRef | undefined {
-  const found = secretRefSchema.safeParse(value).data;
-  if (found === undefined) return undefined;
-  if ('env' in found) return { kind: 'env', name: found.env };
-  if ('file' in found) return { kind: 'file', path: found.file };
-  const [program, ...args] = found.command;
-  return { kind: 'command', argv: [program, ...args] };
-}
+export type SecretRef = Readonly<z.infer<typeof secretRefSchema>>;
 
 /** Every secret that is stored elsewhere. */
-export function placedSecrets(raw: JsonValue): readonly PlacedSecret[] {
-  return [...secretPaths(raw)].flatMap((path) => {
-    const ref = readSecretRef(valueAt(raw, path));
+export const placedSecrets = (raw: JsonValue) =>
+  [...secretPaths(raw)].flatMap((path) => {
+    const ref: SecretRef | undefined = secretRefSchema.safeParse(valueAt(raw, path)).data;
     return ref === undefined ? [] : [{ path, ref }];
   });
-}
 
 /** Replaces the references by their values; unresolved ones stay. */
 export function withSecrets(raw: JsonObject, found: FoundSecrets): JsonObject {

@@ -50,15 +50,10 @@ export async function findSecrets(
   return found;
 }
 
-function look(ref: SecretRef, env: Environment, home: Home): Promise<FoundSecret> {
-  switch (ref.kind) {
-    case 'env':
-      return Promise.resolve(fromEnvironment(ref.name, env));
-    case 'file':
-      return fromFile(resolve(home.root, ref.path.replace(/^~(?=$|[/\\])/, homedir())), env);
-    case 'command':
-      return fromCommand(ref.argv, env, home);
-  }
+async function look(ref: SecretRef, env: Environment, home: Home): Promise<FoundSecret> {
+  if ('env' in ref) return fromEnvironment(ref.env, env);
+  if ('command' in ref) return fromCommand(ref.command, env, home);
+  return fromFile(resolve(home.root, ref.file.replace(/^~(?=$|[/\\])/, homedir())), env);
 }
 
 const missing = (problem: string, remedy: string): FoundSecret => ({
