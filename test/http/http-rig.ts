@@ -10,7 +10,7 @@ import { type ChannelControl, channelRoutes } from '../../src/channels/channel-r
 import { LOCAL_OWNER, type LocalChannel } from '../../src/channels/local-channel.ts';
 import { createLocalChannel } from '../../src/channels/web/durable-channel.ts';
 import { type RuleControl, ruleRoutes } from '../../src/features/approvals/rule-routes.ts';
-import { type PeopleControl, peopleRoutes } from '../../src/features/people/people-routes.ts';
+import { type PeopleRoutesDeps, peopleRoutes } from '../../src/features/people/people-routes.ts';
 import { setupRoutes } from '../../src/features/setup/setup-routes.ts';
 import { lendingRoutes } from '../../src/features/spending/lending-routes.ts';
 import { type Access, openAccess } from '../../src/http/access.ts';
@@ -21,9 +21,15 @@ import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { createRegistries } from '../../src/kernel/contributions.ts';
 import type { RouteName } from '../../src/kernel/http-routes.ts';
 import { channelName } from '../../src/kernel/message/ids.ts';
+import { createPeople } from '../../src/kernel/people/people.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { createMemoryHost, createMemoryStore, type MemoryHost } from '../support/memory-host.ts';
+import {
+  createMemoryHost,
+  createMemoryStore,
+  type MemoryHost,
+  memoryRows,
+} from '../support/memory-host.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 
 export type HttpRig = AsyncDisposable & {
@@ -63,19 +69,22 @@ const noChannels: ChannelControl = {
 /** Nobody lends here. */
 const noMoney = async () => ({ kind: 'refused', text: 'Nothing is left.' }) as const;
 
-const nobody: PeopleControl = {
-  people: async () => ({
-    ...{ unknownSenders: [], questions: [], policies: [], persons: [], personCount: 0 },
-    ...{ admissions: [], channels: [] },
+const nobody = (): PeopleRoutesDeps => ({
+  people: createPeople({
+    ...{ rows: memoryRows(), state: createMemoryStore(), localChannels: [], clock: systemClock },
+    policy: () => ({ allowFrom: [], strangers: 'silent', owners: [] }),
+    ...{ randomBytes, release: async () => undefined, settled: async () => false },
   }),
-  decide: async () => undefined,
-  admit: async () => 'Done.',
-  answer: async () => 'This can no longer be answered.',
-  setApprovals: async () => undefined,
-  set: async () => undefined,
-  unlink: async () => undefined,
-  merge: async () => undefined,
-};
+  questions: {
+    open: async () => [],
+    answer: async () => 'This can no longer be answered.',
+    withdraw: async () => false,
+  },
+  configured: () => ({
+    ...{ approvals: { owner: 'normal', trusted: 'normal' }, people: [], groups: [] },
+  }),
+  ...{ owner: LOCAL_OWNER, audit: { note: () => undefined }, clock: systemClock },
+});
 const noRules: RuleControl = { list: async () => [], takeBack: async () => 0 };
 
 /** Largest file the door takes. */
@@ -91,7 +100,7 @@ export type HttpRigOptions = Partial<HttpServerOptions> & {
   readonly logins?: KeyValueStore;
   readonly status?: () => GatewayStatus;
   readonly control?: ChannelControl;
-  readonly people?: PeopleControl;
+  readonly people?: PeopleRoutesDeps;
   readonly rules?: RuleControl;
   readonly spending?: Pick<SpendingGuard, 'reserve'>;
 };
@@ -103,7 +112,7 @@ const demoStatus = (): GatewayStatus => ({ model: 'demo/demo', channels: [], sto
 /** Of the features that have some. */
 function routesOf({
   control = noChannels,
-  people = nobody,
+  people = nobody(),
   rules = noRules,
   spending,
   status = demoStatus,
@@ -112,7 +121,7 @@ function routesOf({
   const { add, contributed } = createRegistries();
   for (const handlers of [
     channelRoutes(control, silentLogger),
-    peopleRoutes(people, systemClock),
+    peopleRoutes(people),
     ruleRoutes({
       ...{ standing: rules, owner: LOCAL_OWNER, clock: systemClock },
       audit: { note: () => undefined },

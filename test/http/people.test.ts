@@ -2,10 +2,10 @@
 // it, and what is refused.
 
 import { describe, expect, it } from 'vitest';
-import { createPeopleService } from '../../src/features/people/people-routes.ts';
 import type { ShownPerson } from '../../src/features/people/rules/views.ts';
 import { userId } from '../../src/kernel/message/ids.ts';
 import type { AuditEvent } from '../../src/kernel/observe/telemetry.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
 import { startHttp } from './http-rig.ts';
 
@@ -21,15 +21,16 @@ async function knocked() {
   const { people, questions } = rig;
   const audited: AuditEvent[] = [];
   const audit = { note: (event: AuditEvent) => void audited.push(event) };
-  const service = createPeopleService({
-    ...{ people, questions, owner: person('owner', {}), audit },
-    configured: () => ({
-      approvals: { owner: 'normal', trusted: 'normal' },
-      people: [],
-      groups: [{ who: 'telegram:-42', approvals: 'normal' }],
-    }),
+  const http = await startHttp({
+    people: {
+      ...{ people, questions, owner: person('owner', {}), audit, clock: systemClock },
+      configured: () => ({
+        approvals: { owner: 'normal', trusted: 'normal' },
+        people: [],
+        groups: [{ who: 'telegram:-42', approvals: 'normal' }],
+      }),
+    },
   });
-  const http = await startHttp({ people: service });
   return {
     rig,
     http,

@@ -101,12 +101,9 @@ export function install(kernel: Kernel): void {
       'POST /api/v1/people/:id/merge',
     ],
     async () => {
-      const { createPeopleService, peopleRoutes } = await import('./people-routes.ts');
+      const { peopleRoutes } = await import('./people-routes.ts');
       const configured = () => live.config.tools;
-      return peopleRoutes(
-        createPeopleService({ people, questions, configured, owner: LOCAL_OWNER, audit }),
-        clock,
-      );
+      return peopleRoutes({ people, questions, configured, owner: LOCAL_OWNER, audit, clock });
     },
   );
   add.answers('stranger', createUnknownSenderAnswers(people), 'person');

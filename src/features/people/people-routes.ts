@@ -1,12 +1,13 @@
 // People over HTTP: unknown senders, open questions and known people; and an owner's decisions
 // about them, by the same handlers as buttons, numbers and commands.
 
+import type { z } from 'zod';
 import { CHANNELS } from '../../channels/index.ts';
-import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import type { Person } from '../../kernel/access/person.ts';
-import { type ApprovalPolicy, AUTOMATIC, type ToolPolicies } from '../../kernel/access/rights.ts';
+import { AUTOMATIC, type ToolPolicies } from '../../kernel/access/rights.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
-import { personId } from '../../kernel/message/ids.ts';
+import { type PersonId, personId } from '../../kernel/message/ids.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { People } from '../../kernel/people/people.ts';
@@ -22,10 +23,9 @@ import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { channelNamed, subjectOf } from './admissions.ts';
 import { POLICY_ROLES, policyRowOf, setApprovals, setGeneralApprovals } from './person-commands.ts';
-import { type PersonFlags, SettingError, setPerson } from './person-settings.ts';
+import { SettingError, setPerson } from './person-settings.ts';
 import {
   admissionDecision,
   channelOfPerson,
@@ -45,7 +45,7 @@ import {
 const MAX_SHOWN_PERSONS = 200;
 const MAX_SHOWN_ADMISSIONS = 200;
 
-type PeopleServiceDeps = {
+export type PeopleRoutesDeps = Pick<Kernel, 'clock'> & {
   readonly people: Pick<People, 'strangers' | 'decisions' | 'persons' | 'peopleRows' | 'pairing'>;
   configured(): ToolPolicies;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
@@ -54,11 +54,9 @@ type PeopleServiceDeps = {
   readonly audit: AuditLog;
 };
 
-export type PeopleControl = ReturnType<typeof createPeopleService>;
-
-export function createPeopleService(deps: PeopleServiceDeps) {
-  const { people, questions, owner, audit } = deps;
-  const { strangers, decisions, persons, peopleRows } = people;
+export function peopleRoutes(deps: PeopleRoutesDeps) {
+  const { people, questions, owner, audit, clock } = deps;
+  const { strangers, decisions, persons, peopleRows, pairing } = people;
   const answers = createUnknownSenderAnswers({ strangers, decisions });
 
   const note = (subject: string, about: string, action: string) =>
@@ -83,125 +81,171 @@ export function createPeopleService(deps: PeopleServiceDeps) {
     });
   }
 
-  return {
-    /** Times are epoch milliseconds; names and texts are untrusted and never markup. */
-    async people(): Promise<PeopleView> {
-      const [waiting, open, known, { approved }, { persons: all }] = await Promise.all([
-        strangers.list(),
-        questions.open(),
-        persons.list(),
-        people.pairing.list(),
-        peopleRows.known(),
-      ]);
-      const decidedFor = approved.filter(
-        ({ channel, userId, ids = [userId] }) =>
-          ids[0] === userId && !ids.some((id) => all.by(personIdKey(channel, id)).length > 0),
-      );
-      return {
-        unknownSenders: waiting.map(({ channel, userId, name, excerpt, lastAt, heldMessages }) => {
-          return { channel, userId, name, excerpt, at: lastAt, messages: heldMessages };
-        }),
-        questions: open.filter(isForOwners).map(({ chat, choices, ...question }) => {
-          const { id, markdown, askedAt, expiresAt } = question;
-          const shown = choices.map(({ label, token }) => ({ label, token }));
-          // Where it was asked: "here" in its text refers to that chat.
-          const channel = String(chat.channel);
-          return { id, channel, markdown, askedAt, expiresAt, choices: shown };
-        }),
-        policies: await policies(),
-        persons: known.slice(0, MAX_SHOWN_PERSONS).map(shownPerson),
-        /** Of all persons; the list may be shorter. */
-        personCount: known.length,
-        admissions: decidedFor
-          .sort((one, other) => other.at - one.at)
-          .slice(0, MAX_SHOWN_ADMISSIONS)
-          .map(({ channel, userId, name, role, at }) => ({ channel, userId, name, role, at })),
-        channels: CHANNELS.map(({ name, label }) => ({ name, label })),
-      };
-    },
+  async function view(): Promise<PeopleView> {
+    const [waiting, open, known, { approved }, { persons: all }] = await Promise.all([
+      strangers.list(),
+      questions.open(),
+      persons.list(),
+      pairing.list(),
+      peopleRows.known(),
+    ]);
+    const decidedFor = approved.filter(
+      ({ channel, userId, ids = [userId] }) =>
+        ids[0] === userId && !ids.some((id) => all.by(personIdKey(channel, id)).length > 0),
+    );
+    return {
+      unknownSenders: waiting.map(({ channel, userId, name, excerpt, lastAt, heldMessages }) => {
+        return { channel, userId, name, excerpt, at: lastAt, messages: heldMessages };
+      }),
+      questions: open.filter(isForOwners).map(({ chat, choices, ...question }) => {
+        const { id, markdown, askedAt, expiresAt } = question;
+        const shown = choices.map(({ label, token }) => ({ label, token }));
+        // Where it was asked: "here" in its text refers to that chat.
+        const channel = String(chat.channel);
+        return { id, channel, markdown, askedAt, expiresAt, choices: shown };
+      }),
+      policies: await policies(),
+      persons: known.slice(0, MAX_SHOWN_PERSONS).map(shownPerson),
+      /** Of all persons; the list may be shorter. */
+      personCount: known.length,
+      admissions: decidedFor
+        .sort((one, other) => other.at - one.at)
+        .slice(0, MAX_SHOWN_ADMISSIONS)
+        .map(({ channel, userId, name, role, at }) => ({ channel, userId, name, role, at })),
+      channels: CHANNELS.map(({ name, label }) => ({ name, label })),
+    };
+  }
 
-    /** The answer for the owner; undefined where no unknown sender has this id. */
-    async decide(channel: string, userId: string, action: string): Promise<string | undefined> {
-      const rest = unknownSenderId({ channel, userId });
-      const one = (await strangers.list()).find((each) => unknownSenderId(each) === rest);
-      if (one === undefined) return undefined;
-      const words = await answers.answer({ rest }, { action });
-      await questions.withdraw(unknownSenderQuestion(one), decidedElsewhere(words));
-      return words;
-    },
+  /** In the words for the owner. */
+  async function admitted({ channel, userId: typed, role }: z.infer<typeof admissionDecision>) {
+    const who = await subjectOf(decisions, channelNamed(channel), typed);
+    const { userId } = who;
+    if (role === 'none') {
+      const isUndone = await pairing.revoke(channel, userId);
+      if (!isUndone) return t`Nothing was decided about ${userId}.`;
+      note('admission', `${channel}:${userId}`, 'undone');
+      return t`Undone: for ${userId} only the configuration of the channel counts.`;
+    }
+    if (role === 'blocked') await decisions.block(who);
+    else await decisions.allow(who, role);
+    note('admission', `${channel}:${userId}`, role);
+    if (role === 'blocked') return t`${userId} is blocked on ${channel}.`;
+    return t`${userId} may talk to the agent on ${channel}, as ${role}.`;
+  }
 
-    /** In the words for the owner. @throws Refusal where the id is invalid on the channel */
-    async admit(channel: string, typed: string, role: AdmittedRole | 'blocked' | 'none') {
-      try {
-        const who = await subjectOf(decisions, channelNamed(channel), typed);
-        const { userId } = who;
-        if (role === 'none') {
-          const isUndone = await people.pairing.revoke(channel, userId);
-          if (!isUndone) return t`Nothing was decided about ${userId}.`;
-          note('admission', `${channel}:${userId}`, 'undone');
-          return t`Undone: for ${userId} only the configuration of the channel counts.`;
-        }
-        if (role === 'blocked') await decisions.block(who);
-        else await decisions.allow(who, role);
-        note('admission', `${channel}:${userId}`, role);
-        if (role === 'blocked') return t`${userId} is blocked on ${channel}.`;
-        return t`${userId} may talk to the agent on ${channel}, as ${role}.`;
-      } catch (error) {
-        throw error instanceof SettingError ? refusedFor(error) : error;
-      }
-    },
+  /** In the words for the owner. */
+  async function unlinked(id: PersonId, channel: string): Promise<string> {
+    switch (await persons.unlink(id, channel)) {
+      case 'done':
+        note('unlinked', id, channel);
+        return t`${channel} is disconnected.`;
+      case 'only':
+        return t`This is their only channel.`;
+      case 'needed':
+        return t`They were let in on ${channel}; without it they would lose the other channels. Let them in on another one first.`;
+      case 'unknown':
+        return t`They have no channel ${channel}.`;
+    }
+  }
 
-    answer: (token: string): Promise<string> => questions.answer(token, owner),
-
-    /** `auto`: as configured. Undefined where no person, role or group has this id. */
-    async setApprovals(id: string, policy: ApprovalPolicy | typeof AUTOMATIC) {
-      const words =
-        (await setGeneralApprovals(peopleRows, id, policy)) ??
-        (await setApprovals(persons, personId(id), policy));
-      if (words !== undefined) note('approvals', id, policy);
-      return words;
-    },
-
-    /** What was done; undefined where nobody has this id. @throws Refusal where a value is invalid */
-    async set(id: string, flags: PersonFlags): Promise<string | undefined> {
-      const person = await persons.get(id);
-      if (person === undefined) return undefined;
-      await setPerson(people, person, flags).catch((error: unknown) => {
-        throw error instanceof SettingError ? refusedFor(error) : error;
-      });
-      note('settings', id, Object.keys(flags).join(' '));
-      return t`Changed.`;
-    },
-
-    /** In the words for the owner; undefined where nobody has this id. */
-    async unlink(id: string, channel: string): Promise<string | undefined> {
-      if ((await persons.get(id)) === undefined) return undefined;
-      switch (await persons.unlink(personId(id), channel)) {
-        case 'done':
-          note('unlinked', id, channel);
-          return t`${channel} is disconnected.`;
-        case 'only':
-          return t`This is their only channel.`;
-        case 'needed':
-          return t`They were let in on ${channel}; without it they would lose the other channels. Let them in on another one first.`;
-        case 'unknown':
-          return t`They have no channel ${channel}.`;
-      }
-    },
-
-    /** The first gets the channels of the second; undefined where one of them is unknown. */
-    async merge(id: string, other: string): Promise<string | undefined> {
-      const [one, second] = await Promise.all([persons.get(id), persons.get(other)]);
-      if (one === undefined || second === undefined) return undefined;
-      const merged = await persons.merge(one.id, second);
-      if (merged === undefined) return t`Both are the same person already.`;
-      note('merged', id, other);
-      return t`They are one person now: ${merged.doors.map(({ channel }) => channel).join(', ')}.`;
-    },
+  const known = <Found>(found: Found | undefined): Found => {
+    if (found !== undefined) return found;
+    throw new Refusal(404, 'not_found', t`This person is not known any more.`);
   };
+  const personWith = async (id: string) => known(await persons.get(id));
+
+  return {
+    'GET /api/v1/people': endpoint(
+      { summary: t`Who waits, what waits for an approval, and who is known`, answer: peopleView },
+      view,
+    ),
+    'GET /api/v1/people/events': watched(
+      { summary: t`The same, now and after each change`, answer: peopleView },
+      clock,
+      view,
+    ),
+    'POST /api/v1/people/unknown-senders': endpoint(
+      {
+        summary: t`Let an unknown sender in, once or from now on, block them, or answer yourself`,
+        ...{ body: unknownSenderDecision, answer: decided },
+      },
+      async (_params, { action, ...who }) => {
+        const rest = unknownSenderId(who);
+        const one = (await strangers.list()).find((each) => unknownSenderId(each) === rest);
+        if (one === undefined) {
+          throw new Refusal(404, 'not_found', t`They no longer wait: this was already decided.`);
+        }
+        const result = await answers.answer({ rest }, { action });
+        await questions.withdraw(unknownSenderQuestion(one), decidedElsewhere(result));
+        return { result };
+      },
+    ),
+    'POST /api/v1/people/admissions': endpoint(
+      {
+        summary: t`Let somebody in by their id before they write, block them, or undo either`,
+        ...{ body: admissionDecision, answer: decided },
+      },
+      async (_params, wish) => ({ result: await admitted(wish).catch(refused) }),
+    ),
+    'POST /api/v1/people/answers': endpoint(
+      { summary: t`Answer a question by a choice of it`, body: questionAnswer, answer: decided },
+      async (_params, { token }) => ({ result: await questions.answer(token, owner) }),
+    ),
+    'POST /api/v1/people/approvals': endpoint(
+      {
+        summary: t`Set how much is asked about a person, a role or a group`,
+        ...{ body: policyChange, answer: decided },
+      },
+      async (_params, { id, approvals }) => {
+        const result = known(
+          (await setGeneralApprovals(peopleRows, id, approvals)) ??
+            (await setApprovals(persons, personId(id), approvals)),
+        );
+        note('approvals', id, approvals);
+        return { result };
+      },
+    ),
+    'POST /api/v1/people/:id': endpoint(
+      {
+        summary: t`Change the settings of a person`,
+        ...{ params: onePerson, body: personSettings, answer: decided },
+      },
+      async ({ id }, settings) => {
+        await setPerson(people, await personWith(id), settings).catch(refused);
+        note('settings', id, Object.keys(settings).join(' '));
+        return { result: t`Changed.` };
+      },
+    ),
+    'POST /api/v1/people/:id/unlink': endpoint(
+      {
+        summary: t`Disconnect a channel from a person`,
+        ...{ params: onePerson, body: channelOfPerson, answer: decided },
+      },
+      async ({ id }, { channel }) => ({
+        result: await unlinked((await personWith(id)).id, channel),
+      }),
+    ),
+    'POST /api/v1/people/:id/merge': endpoint(
+      {
+        summary: t`Make another person the same one`,
+        ...{ params: onePerson, body: otherPerson, answer: decided },
+      },
+      async ({ id }, other) => {
+        const one = await personWith(id);
+        const merged = await persons.merge(one.id, await personWith(other.id));
+        if (merged === undefined) return { result: t`Both are the same person already.` };
+        note('merged', id, other.id);
+        const channels = merged.doors.map(({ channel }) => channel).join(', ');
+        return { result: t`They are one person now: ${channels}.` };
+      },
+    ),
+  } satisfies RouteHandlers;
 }
 
-const refusedFor = ({ code, message }: SettingError) => new Refusal(400, code, `${message}.`);
+function refused(error: unknown): never {
+  if (!(error instanceof SettingError)) throw error;
+  throw new Refusal(400, error.code, `${error.message}.`);
+}
 
 function shownPerson(person: Person): ShownPerson {
   const { id, name, role, doors, approvals, conversations, limits = {} } = person;
@@ -221,73 +265,3 @@ function shownPerson(person: Person): ShownPerson {
 /** Unknown senders are listed separately. */
 const isForOwners = ({ approvers, subject }: OpenQuestion) =>
   approvers === 'owners' && !subject.startsWith(`${UNKNOWN_SENDER_SUBJECT}:`);
-
-export function peopleRoutes(people: PeopleControl, clock: Pick<Clock, 'sleep'>) {
-  const known = (result: string | undefined) => {
-    if (result !== undefined) return { result };
-    throw new Refusal(404, 'not_found', t`This person is not known any more.`);
-  };
-  return {
-    'GET /api/v1/people': endpoint(
-      { summary: t`Who waits, what waits for an approval, and who is known`, answer: peopleView },
-      () => people.people(),
-    ),
-    'GET /api/v1/people/events': watched(
-      { summary: t`The same, now and after each change`, answer: peopleView },
-      clock,
-      () => people.people(),
-    ),
-    'POST /api/v1/people/unknown-senders': endpoint(
-      {
-        summary: t`Let an unknown sender in, once or from now on, block them, or answer yourself`,
-        ...{ body: unknownSenderDecision, answer: decided },
-      },
-      async (_params, { channel, userId, action }) => {
-        const result = await people.decide(channel, userId, action);
-        if (result !== undefined) return { result };
-        throw new Refusal(404, 'not_found', t`They no longer wait: this was already decided.`);
-      },
-    ),
-    'POST /api/v1/people/admissions': endpoint(
-      {
-        summary: t`Let somebody in by their id before they write, block them, or undo either`,
-        ...{ body: admissionDecision, answer: decided },
-      },
-      async (_params, { channel, userId, role }) => ({
-        result: await people.admit(channel, userId, role),
-      }),
-    ),
-    'POST /api/v1/people/answers': endpoint(
-      { summary: t`Answer a question by a choice of it`, body: questionAnswer, answer: decided },
-      async (_params, { token }) => ({ result: await people.answer(token) }),
-    ),
-    'POST /api/v1/people/approvals': endpoint(
-      {
-        summary: t`Set how much is asked about a person, a role or a group`,
-        ...{ body: policyChange, answer: decided },
-      },
-      async (_params, { id, approvals }) => known(await people.setApprovals(id, approvals)),
-    ),
-    'POST /api/v1/people/:id': endpoint(
-      {
-        summary: t`Change the settings of a person`,
-        ...{ params: onePerson, body: personSettings, answer: decided },
-      },
-      async ({ id }, settings) => known(await people.set(id, settings)),
-    ),
-    'POST /api/v1/people/:id/unlink': endpoint(
-      {
-        summary: t`Disconnect a channel from a person`,
-        ...{ params: onePerson, body: channelOfPerson, answer: decided },
-      },
-      async ({ id }, { channel }) => known(await people.unlink(id, channel)),
-    ),
-    'POST /api/v1/people/:id/merge': endpoint(
-      {
-        summary: t`Make another person the same one`,
-        ...{ params: onePerson, body: otherPerson, answer: decided },
-      },
-      async ({ id }, other) => known(await people.merge(id, other.id)),
-    ),
-  } satisfies RouteHandlers;
-}
