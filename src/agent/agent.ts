@@ -199,10 +199,7 @@ export interface Agent extends Revisions {
   compact(
     session: SessionKey,
     payer: Payer,
-    /** Of the session; undefined = the default. */
-    model: string | undefined,
-    /** Of the session; undefined = the default. */
-    engine: CompactionEngine | undefined,
+    chosen: Pick<TurnSettings, 'model' | 'engine'>,
   ): Promise<CompactionReport>;
   /** Records a reset of the conversation in the transcript. */
   reset(session: SessionKey): Promise<void>;

@@ -5,13 +5,11 @@
 // transcript keeps everything.
 
 import { ProviderError } from '../kernel/message/errors.ts';
-import type { SessionKey } from '../kernel/message/ids.ts';
-import type { AgentEvent, Payer } from '../kernel/message/message.ts';
+import type { AgentEvent } from '../kernel/message/message.ts';
 import { t } from '../lib/texts.ts';
 import { type Clock, withDeadline } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import type { CompactionReport, CompactionRequest, Compactor } from './agent.ts';
-import type { CompactionEngine } from './compaction-settings.ts';
+import type { Agent, CompactionReport, CompactionRequest, Compactor } from './agent.ts';
 import { expectedTokens, notedCall, planCall } from './model-call.ts';
 import { conversationRoom, keptTokens, watermarkTokens } from './rules/compaction.ts';
 import { callBudget, MAX_SQUEEZE } from './rules/tokens.ts';
@@ -155,15 +153,8 @@ export function compactAfter(turn: TurnContext): void {
   if (next.tokens > mark) turn.compactor.inBackground(requestOf(turn, next));
 }
 
-type CompactCommand = {
-  readonly session: SessionKey;
-  readonly payer: Payer;
-  readonly model: string | undefined;
-  readonly engine: CompactionEngine | undefined;
-};
-
 export async function compactOnCommand(
-  { session, payer, model, engine }: CompactCommand,
+  [session, payer, { model, engine }]: Parameters<Agent['compact']>,
   compactor: Compactor,
   deps: { readonly clock: Clock; models(): ModelRegistry; settings(): AgentSettings },
 ): Promise<CompactionReport> {

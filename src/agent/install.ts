@@ -180,8 +180,7 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
 
   return {
     ...createRevisions({ sessions, clock, outdated }),
-    compact: (session, payer, model, engine) =>
-      compactOnCommand({ session, payer, model, engine }, compactor, deps),
+    compact: (...asked) => compactOnCommand(asked, compactor, deps),
     [Symbol.asyncDispose]: () => compactor[Symbol.asyncDispose](),
 
     prepare: contexts.prepare,

@@ -14,7 +14,7 @@ import { readOnce } from '../lib/async.ts';
 import { jsonRow, rowShape, text } from '../lib/json/json.ts';
 import { t } from '../lib/texts.ts';
 import { discoverLocalModels } from '../providers/local-servers.ts';
-import { createLocalSites, type LocalSites, type Peers } from '../providers/local-site.ts';
+import { createLocalSites, type Peers } from '../providers/local-site.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { createModelRegistry, type VendorRegistry } from '../providers/registry.ts';
 import { isDemo } from '../providers/rules/model-names.ts';
@@ -22,13 +22,7 @@ import type { LoadedImage } from '../providers/seen-images.ts';
 
 const DISCOVERY_DEADLINE_MS = 500;
 
-export interface Models {
-  current(): VendorRegistry;
-  rebuild(): Promise<void>;
-  /** Calls `hear` after every rebuild. */
-  onRebuilt(hear: () => void): void;
-  readonly sites: LocalSites;
-}
+export type Models = Awaited<ReturnType<typeof createModels>>;
 
 export type ModelsDeps = Pick<Kernel, 'live' | 'env' | 'clock' | 'log'> & {
   readonly forAll: ModelForAll;
@@ -41,7 +35,7 @@ export type ModelsDeps = Pick<Kernel, 'live' | 'env' | 'clock' | 'log'> & {
   };
 };
 
-export async function createModels(deps: ModelsDeps): Promise<Models> {
+export async function createModels(deps: ModelsDeps) {
   const { live, forAll, cluster, ...rest } = deps;
   const places = (vendor: keyof typeof live.config.localModels.places) =>
     live.config.localModels.places[vendor];
@@ -71,12 +65,13 @@ export async function createModels(deps: ModelsDeps): Promise<Models> {
   return {
     sites,
     current: () => registry,
-    async rebuild() {
+    async rebuild(): Promise<void> {
       await cluster?.configured();
       registry = await build();
       rebuilt();
     },
-    onRebuilt(hear) {
+    /** Calls `hear` after every rebuild. */
+    onRebuilt(hear: () => void): void {
       rebuilt = hear;
     },
   };
@@ -87,24 +82,18 @@ export async function createModels(deps: ModelsDeps): Promise<Models> {
 
 const KEY = 'default';
 
-export interface ModelForAll {
-  /** Empty: the configured one. */
-  current(): string;
-  set(model: string | undefined): Promise<void>;
-}
+export type ModelForAll = Awaited<ReturnType<typeof openModelForAll>>;
 
 type Row = { readonly model: string; readonly configured: string };
 
 const ROW = rowShape<Row>({ model: text, configured: text });
 
-export async function openModelForAll(
-  state: KeyValueStore,
-  live: LiveConfig,
-): Promise<ModelForAll> {
+export async function openModelForAll(state: KeyValueStore, live: LiveConfig) {
   let row = jsonRow(await state.get(KEY), ROW);
   return {
+    /** Empty: the configured one. */
     current: () => (row?.configured === live.defaults.model ? row.model : ''),
-    async set(model) {
+    async set(model: string | undefined): Promise<void> {
       const next = model === undefined ? undefined : { model, configured: live.defaults.model };
       if (next === undefined) await state.delete(KEY);
       else await state.set(KEY, JSON.stringify(next));

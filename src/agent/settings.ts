@@ -2,7 +2,7 @@
 
 import type { ProprioceptionConfig } from '../features/steadiness/settings.ts';
 import type { Config } from '../kernel/config/config.ts';
-import type { Toolbox } from '../tools/tool.ts';
+import type { Toolbox, ToolOutcome } from '../tools/tool.ts';
 import type { ConfinedLimits } from './agent.ts';
 import type { CompactionEngine } from './compaction-settings.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
@@ -55,11 +55,14 @@ export function confinedTools(
     bind(name, argumentsJson) {
       const bound = toolbox.bind(name, argumentsJson);
       if (mayUse(bound.name)) return bound;
-      const text = `Error (unknown tool): you have no tool ${bound.name} here. Use those you were given.`;
-      const outcome = { status: 'failed', text, failure: 'unknown_tool' } as const;
-      return { kind: 'refused', name: bound.name, outcome };
+      return { kind: 'refused', name: bound.name, outcome: unknownTool(bound.name) };
     },
   };
+}
+
+export function unknownTool(tool: string): ToolOutcome {
+  const text = `Error (unknown tool): you have no tool ${tool} here. Use those you were given.`;
+  return { status: 'failed', text, failure: 'unknown_tool' };
 }
 
 export function limitsOf(

@@ -57,7 +57,7 @@ async function talked(turns = 9, options: Parameters<typeof createRig>[0] = {}) 
       rig.model.script(...[...answers, ...summaries].map(() => either));
     },
     /** What came of the work behind the last turn. */
-    behind: () => rig.agent.compact(SESSION, PAYER, undefined, undefined),
+    behind: () => rig.agent.compact(SESSION, PAYER, {}),
     last: () => rig.model.requests.at(-1),
     summaries: async () =>
       (await rig.transcript()).flatMap((entry) => (entry.role === 'summary' ? [entry] : [])),
@@ -381,12 +381,7 @@ describe('on command', () => {
   it('says how much was summed up, and that nothing was where there is nothing', async () => {
     const rig = await talked();
     rig.model.script(says(SUMMARY));
-    const report = await rig.agent.compact(
-      SESSION,
-      messageOf(10, '/compact').message,
-      undefined,
-      undefined,
-    );
+    const report = await rig.agent.compact(SESSION, messageOf(10, '/compact').message, {});
     if (report.kind !== 'compacted') throw new Error(report.kind);
     expect(report.messages).toBe(16);
     expect(report.tokensAfter).toBeLessThan(report.tokensBefore / 2);

@@ -94,7 +94,7 @@ async function talking({ notes = () => 'They talked about the weather.', ...more
       return outcome.kind === 'answered' ? outcome.answers.at(-1) : outcome.kind;
     },
     /** What goes on behind the last turn is over. */
-    settled: () => rig.agent.compact(SESSION, PAYER, undefined, undefined),
+    settled: () => rig.agent.compact(SESSION, PAYER, {}),
     nodes: async () => nodesInView(await rig.sessions.load(SESSION)),
   });
 }
@@ -144,7 +144,7 @@ it('shows with a question what was said behind the node that it is about, for th
   for (let seq = 16; seq < 20; seq += 1) await rig.say(seq, CHATTER);
   const [known, asked] = [await rig.nodes(), Promise.withResolvers<void>()];
   Object.assign(rig.knows, { mayWait: new Promise(() => undefined), isAsked: asked.resolve });
-  const killed = rig.agent.compact(SESSION, PAYER, undefined, undefined);
+  const killed = rig.agent.compact(SESSION, PAYER, {});
   await asked.promise;
   await rig.restart();
   expect((await killed).kind).toBe('failed');
@@ -295,7 +295,7 @@ it('takes over from the other engine in the middle, and hands back to it', async
   await rig.settled();
   expect(await rig.nodes()).toEqual([]);
   for (let seq = 20; seq < 23; seq += 1) await rig.say(seq, CHATTER);
-  const lossless = await rig.agent.compact(SESSION, PAYER, undefined, 'lossless');
+  const lossless = await rig.agent.compact(SESSION, PAYER, { engine: 'lossless' });
   expect(lossless.kind).toBe('compacted');
   expect((await rig.nodes())[0]?.from).toBe(0);
   expect(await rig.say(23, 'What is my locker word?')).toBe('It is velvet.');

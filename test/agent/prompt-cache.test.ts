@@ -115,12 +115,7 @@ describe.each(DIALECTS)('the cache of the %s dialect', (dialect) => {
     const compaction = { watermarkTokens: 90_000, keepTokens: 500, summaryTokens: 200 };
     const { rig, server, ask, shares } = await createCachedRig(dialect, { compaction });
     for (let turn = 1; turn <= 3; turn += 1) await ask();
-    await rig.agent.compact(
-      rig.place[0],
-      rig.inputOf(9, ['?']).messages[0].message,
-      undefined,
-      undefined,
-    );
+    await rig.agent.compact(rig.place[0], rig.inputOf(9, ['?']).messages[0].message, {});
     const before = (await shares()).length;
     await ask();
     await ask();

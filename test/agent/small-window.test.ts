@@ -125,7 +125,7 @@ it('names no tool in the summary that the call does not offer', async () => {
   await rig.ask(1, `first ${SHORT.repeat(9)}`);
   await rig.ask(2, 'second');
   const { message } = rig.inputOf(9, ['?']).messages[0];
-  expect(await rig.agent.compact(rig.place[0], message, undefined, undefined)).toMatchObject({
+  expect(await rig.agent.compact(rig.place[0], message, {})).toMatchObject({
     kind: 'compacted',
   });
   await rig.ask(3, 'third');

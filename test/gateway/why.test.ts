@@ -34,7 +34,7 @@ async function create() {
     agent: { outcome: async () => undefined },
     context: async () => Promise.reject(),
     modes: { work: async () => [] },
-    settings: { get: async () => ({}), set: async () => undefined },
+    settings: { get: async () => ({}), change: async () => undefined },
     clock,
     isOwnerHere: async () => false,
     zoneOf: async () => '',

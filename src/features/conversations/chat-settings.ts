@@ -14,7 +14,6 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { chooseMode } from '../modes/index.ts';
 import { chooseModel, type ModelChoiceDeps, thinkingWithin } from './model-commands.ts';
 import {
   type ChangedChatSettings,
@@ -76,11 +75,12 @@ export function chatSettingsRoutes(deps: ChatSettingsDeps) {
     const { model, thinking, mode, approvals } = changed;
     if (model !== undefined) await changeModel(session, model, deps);
     if (thinking !== undefined) {
-      const { thinkingBudget: _dropped, ...rest } = await settings.get(session);
-      const budget = thinking === 'default' ? {} : { thinkingBudget: thinkingWithin(thinking) };
-      await settings.set(session, { ...rest, ...budget });
+      const thinkingBudget = thinking === 'default' ? undefined : thinkingWithin(thinking);
+      await settings.change(session, { thinkingBudget });
     }
-    if (mode !== undefined) await chooseMode(session, mode, settings);
+    if (mode !== undefined) {
+      await settings.change(session, { mode: mode === 'default' ? undefined : mode });
+    }
     if (approvals !== undefined) {
       noteCommand(audit, 'approvals', approvals);
       if (!(await deps.approvals.set(chat, approvals)))

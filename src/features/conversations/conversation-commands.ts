@@ -21,7 +21,7 @@ import { type InboundMessage, isSameSender } from '../../kernel/message/message.
 import { firstWords, verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
-import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
+import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
@@ -246,9 +246,8 @@ type CompactCommandDeps = {
     compact(
       session: SessionKey,
       message: InboundMessage,
-      model: string | undefined,
-      engine: CompactionEngine | undefined,
-    ): ReturnType<Agent['compact']>;
+      chosen: SessionSettings,
+    ): Promise<CompactionReport>;
     /** The engine of sessions without a choice of their own. */
     configured(): CompactionEngine;
   };
@@ -262,7 +261,7 @@ export function compactCommands(deps: CompactCommandDeps): readonly Command[] {
       if (word !== '') return t`Usage: /compact, or /compact engine <name>.`;
       const { session, message } = origin;
       const chosen = await deps.settings.get(session);
-      return wordsFor(await deps.compacting.compact(session, message, chosen.model, chosen.engine));
+      return wordsFor(await deps.compacting.compact(session, message, chosen));
     },
   });
 }
@@ -277,15 +276,17 @@ async function engine(
   wanted: string,
   { compacting, settings }: CompactCommandDeps,
 ): Promise<string> {
-  const { engine: chosen, ...rest } = await settings.get(session);
-  if (wanted === '') return described(t`The engine is`, chosen ?? compacting.configured());
+  if (wanted === '') {
+    const { engine: chosen = compacting.configured() } = await settings.get(session);
+    return described(t`The engine is`, chosen);
+  }
   if (wanted === 'default') {
-    await settings.set(session, rest);
+    await settings.change(session, { engine: undefined });
     return described(t`Back to the configured engine:`, compacting.configured());
   }
   const known = COMPACTION_ENGINES.find((each) => each === wanted);
   if (known === undefined) return t`Engines: ${COMPACTION_ENGINES.join(', ')}.`;
-  await settings.set(session, { ...rest, engine: known });
+  await settings.change(session, { engine: known });
   return described(t`From now on the engine is`, known);
 }
 

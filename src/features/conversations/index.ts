@@ -45,8 +45,10 @@ export function install(kernel: Kernel): void {
         await memory.takesUp(session, message);
         await dropQuestions(kernel, session);
         await plans.clear(session);
-        const { trustedUntil, ...chosen } = await settings.get(session);
-        if (trustedUntil !== undefined) await settings.set(session, chosen);
+        const { trustedUntil } = await settings.get(session);
+        if (trustedUntil !== undefined) {
+          await settings.change(session, { trustedUntil: undefined });
+        }
         await agent.reset(session);
         await memory.watch.settled();
       },
@@ -56,9 +58,9 @@ export function install(kernel: Kernel): void {
       compacting: {
         configured: () => live.config.agents.defaults.compaction.engine,
         // The result goes to the notes of the person who asked, also where no turn has run yet.
-        async compact(session, message, model, engine) {
+        async compact(session, message, chosen) {
           await memory.takesUp(session, message);
-          const report = await agent.compact(session, message, model, engine);
+          const report = await agent.compact(session, message, chosen);
           await memory.watch.settled();
           return report;
         },

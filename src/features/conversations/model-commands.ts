@@ -10,7 +10,7 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { QUEUE_MODES, type QueueMode } from '../../kernel/config/settings-fields.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { t } from '../../lib/texts.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 
@@ -92,22 +92,16 @@ export async function chooseModel(
   name: string,
   { settings, models, local }: ModelChoiceDeps,
 ): Promise<ChosenModel> {
-  const chosen = withoutModel(await settings.get(session));
   if (name === 'default') {
-    await settings.set(session, chosen);
+    await settings.change(session, { model: undefined, beforeLocal: undefined });
     return { kind: 'chosen', model: models().defaultModel };
   }
   const handle = models().resolve(name);
   const refused = await local.only.refusal(session, handle.name);
   if (refused !== undefined) return { kind: 'refused', text: refused.text };
-  await settings.set(session, { ...chosen, model: name });
+  await settings.change(session, { model: name, beforeLocal: undefined });
   local.warmUp(name);
   return { kind: 'chosen', model: handle.name };
-}
-
-function withoutModel(chosen: SessionSettings): SessionSettings {
-  const { model: _model, beforeLocal: _before, ...rest } = chosen;
-  return rest;
 }
 
 async function changeThinking(
@@ -115,14 +109,14 @@ async function changeThinking(
   argument: string,
   deps: ModelCommandDeps,
 ) {
-  const chosen = await deps.settings.get(session);
   if (argument === '') {
+    const chosen = await deps.settings.get(session);
     const budget = chosen.thinkingBudget ?? deps.turnDefaults().thinkingBudget;
     return budget === 0 ? t`Thinking is off.` : t`Thinking is on, up to ${budget} tokens.`;
   }
   const budget = thinkingBudgetOf(argument);
   if (budget === undefined) return t`Usage: /think on, /think off or /think <tokens>.`;
-  await deps.settings.set(session, { ...chosen, thinkingBudget: budget });
+  await deps.settings.change(session, { thinkingBudget: budget });
   return budget === 0 ? t`Thinking is off.` : t`Thinking is on, up to ${budget} tokens.`;
 }
 
@@ -145,12 +139,11 @@ const QUEUE_WORDS: Readonly<Record<QueueMode, string>> = {
 };
 
 async function changeQueue({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
-  const chosen: SessionSettings = await deps.settings.get(session);
   const wanted = QUEUE_MODES.find((each) => each === argument);
   if (wanted !== undefined) {
-    await deps.settings.set(session, { ...chosen, queueMode: wanted });
+    await deps.settings.change(session, { queueMode: wanted });
     return QUEUE_WORDS[wanted];
   }
-  const mode = chosen.queueMode ?? deps.turnDefaults().queueMode;
+  const { queueMode: mode = deps.turnDefaults().queueMode } = await deps.settings.get(session);
   return t`Messages sent during an answer: ${mode}. Change it with /queue steer, followup, collect or interrupt.`;
 }

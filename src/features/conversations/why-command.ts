@@ -183,9 +183,8 @@ async function trust(
   const report = await context(message);
   if (report.untrusted.length === 0 && wanted !== 'off') return NOT_TAINTED;
   if (wanted !== '') {
-    const { trustedUntil: _, ...rest } = await settings.get(session);
-    const until = wanted === '1h' ? { trustedUntil: clock.now() + HOUR_MS } : {};
-    await settings.set(session, { ...rest, ...until });
+    const trustedUntil = wanted === '1h' ? clock.now() + HOUR_MS : undefined;
+    await settings.change(session, { trustedUntil });
   }
   return taintText(await context(message), clock.now(), await zoneOf(message));
 }

@@ -241,9 +241,8 @@ type Change = {
 async function changeTo({ session }: CommandOrigin, change: Change, deps: LocalCommandDeps) {
   const { chosen, model, isLocal } = change;
   const handle = deps.models().resolve(model);
-  const { model: before, ...rest } = chosen;
-  const kept = isLocal || before === undefined ? {} : { beforeLocal: before };
-  await deps.settings.set(session, { ...rest, ...kept, model });
+  const kept = isLocal || chosen.model === undefined ? {} : { beforeLocal: chosen.model };
+  await deps.settings.change(session, { ...kept, model });
   deps.local.warmUp(model);
   return t`From the next message on the model is ${handle.name}, on your own machine; it is being loaded. /local off goes back.`;
 }
@@ -253,16 +252,13 @@ async function changeBack(
   chosen: SessionSettings,
   deps: LocalCommandDeps,
 ): Promise<string> {
-  const { model = '', beforeLocal, ...rest } = chosen;
+  const { model = '', beforeLocal } = chosen;
   const fallback = deps.models().defaultModel;
   if (!deps.local.isLocal(model === '' ? fallback : model))
     return t`The model here is not a local one.`;
   if (model === '')
     return t`The default model is ${fallback}, a local one. Choose another: /model.`;
-  await deps.settings.set(session, {
-    ...rest,
-    ...(beforeLocal === undefined ? {} : { model: beforeLocal }),
-  });
+  await deps.settings.change(session, { model: beforeLocal, beforeLocal: undefined });
   return t`From the next message on the model is ${beforeLocal ?? fallback} again.`;
 }
 

@@ -15,17 +15,8 @@ import {
   readAgentFile,
 } from './rules/declared-agent.ts';
 
-export type AgentRoster = {
-  /** The enabled specialists by name, including invalid files. */
-  readonly agents: readonly ReadFile<DeclaredAgent>[];
-  /** The prompts of the supervisor and of the model that writes the answer. */
-  readonly supervisor: string;
-  readonly answer: string;
-  /** Problems of these two prompts. */
-  readonly problems: readonly string[];
-};
-
-export type AgentFiles = { roster(): Promise<AgentRoster> };
+export type AgentFiles = ReturnType<typeof createAgentFiles>;
+export type AgentRoster = Readonly<Awaited<ReturnType<AgentFiles['roster']>>>;
 
 type Prompt = { readonly text: string; readonly problem?: string };
 
@@ -34,7 +25,7 @@ const MAX_PROMPT_CHARS = 20_000;
 /**
  * `folders`: absolute paths, each with agents/ and prompts/; a later folder overrides earlier ones.
  */
-export function createAgentFiles(files: GuardedFiles, folders: readonly string[]): AgentFiles {
+export function createAgentFiles(files: GuardedFiles, folders: readonly string[]) {
   async function promptAt(prompt: string): Promise<Prompt> {
     const path = `${PROMPTS_FOLDER}/${prompt}`;
     for (const folder of folders.toReversed()) {
@@ -52,14 +43,18 @@ export function createAgentFiles(files: GuardedFiles, folders: readonly string[]
     return { text: '', problem: t`${path}: it is missing; write what is to be told there` };
   }
 
-  async function declared(name: string, root: string, path: string) {
+  async function declared(
+    name: string,
+    root: string,
+    path: string,
+  ): Promise<readonly ReadFile<DeclaredAgent>[]> {
     const read = await readWithPath(files, { root, path, name }, readAgentFile);
     if (read.kind === 'broken') return [read];
     const { enabled, prompt, ...rest } = read.value;
     if (!enabled) return [];
     const { text: instructions, problem } = await promptAt(prompt);
     if (problem !== undefined) return [broken(name, problem)];
-    return [{ kind: 'valid', value: { ...rest, instructions } } as const];
+    return [{ kind: 'valid', value: { ...rest, instructions } }];
   }
 
   return {
@@ -74,8 +69,10 @@ export function createAgentFiles(files: GuardedFiles, folders: readonly string[]
       const prompts = await Promise.all([promptAt('supervisor.md'), promptAt('answer.md')]);
       const [supervisor, answer] = prompts;
       return {
+        /** The enabled specialists by name, including invalid files. */
         agents: agents.flat(),
         ...{ supervisor: supervisor.text, answer: answer.text },
+        /** Of these two prompts. */
         problems: prompts.flatMap(({ problem }) => problem ?? []),
       };
     },

@@ -6,6 +6,7 @@ import { repairThread } from '../../agent/rules/thread-repair.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
 import { tokensSpent } from '../../agent/rules/turn-closing.ts';
 import type { NonEmpty } from '../../agent/rules/turn-state.ts';
+import { unknownTool } from '../../agent/settings.ts';
 import { chargedMeter, wholeAnswer } from '../../agent/side-model.ts';
 import { cutAnswer, waitingNotice } from '../../agent/stream.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
@@ -245,11 +246,6 @@ export function withOwnCalls(
       return { kind: 'ready', name, ...fixed, ...more, arguments: json, ...own };
     },
   };
-}
-
-function unknownTool(tool: string): ToolOutcome {
-  const text = `Error (unknown tool): you have no tool ${tool} here. Use those you were given.`;
-  return { status: 'failed', text, failure: 'unknown_tool' };
 }
 
 // One call of a declared specialist: it gets the question, its instruction and its work so far, and

@@ -11,7 +11,6 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { AGENT_MODES, type AgentMode } from '../../kernel/config/settings-fields.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { StatusSource } from '../../kernel/status.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { readOnce } from '../../lib/async.ts';
@@ -129,23 +128,13 @@ async function changeMode(
   const wanted = argument.toLowerCase();
   if (wanted === '') return described(chosen.mode ?? modes.configured(), modes, t`The mode is`);
   if (wanted === 'default') {
-    await chooseMode(session, wanted, settings);
+    await settings.change(session, { mode: undefined });
     return described(modes.configured(), modes, t`Back to the configured mode:`);
   }
   const mode = AGENT_MODES.find((each) => each === wanted);
   if (mode === undefined) return t`Modes: ${AGENT_MODES.join(', ')}.`;
-  await chooseMode(session, mode, settings);
+  await settings.change(session, { mode });
   return described(mode, modes, t`From the next message on the mode is`);
-}
-
-/** Sets the mode of a conversation; `default`: none of its own. */
-export async function chooseMode(
-  session: SessionKey,
-  mode: AgentMode | 'default',
-  settings: SessionSettingsStore,
-): Promise<void> {
-  const { mode: _dropped, ...rest } = await settings.get(session);
-  await settings.set(session, mode === 'default' ? rest : { ...rest, mode });
 }
 
 async function described(mode: AgentMode, modes: ModeService, head: string): Promise<string> {

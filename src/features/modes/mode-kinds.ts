@@ -12,7 +12,7 @@ import { priceOf } from '../../providers/rules/model-names.ts';
 import { type AgentRoster, openAgentFiles } from './agent-files.ts';
 import { roleOf } from './ask-role.ts';
 import { createDelegation } from './digests.ts';
-import type { ModeDeps, ModeKind, ModeKinds } from './modes.ts';
+import type { ModeDeps, ModeKind } from './modes.ts';
 import { missing, probeRoles, RoleHealth } from './role-health.ts';
 import { SupervisorTurn } from './supervisor-turn.ts';
 import type { TraceFiles } from './trace-files.ts';
@@ -28,13 +28,7 @@ export type ModeParts = Pick<Kernel, 'live' | 'clock' | 'log'> & {
   tell(text: string): void;
 };
 
-type LoadedModes = {
-  readonly kinds: ModeKinds;
-  /** Probes models that failed. */
-  probe(signal: AbortSignal): Promise<void>;
-};
-
-export function createModeKinds(parts: ModeParts, traces: TraceFiles): LoadedModes {
+export function createModeKinds(parts: ModeParts, traces: TraceFiles) {
   const { live, models, clock, spending } = parts;
   const settings = () => live.config.agents;
   const health = new RoleHealth({
@@ -60,7 +54,9 @@ export function createModeKinds(parts: ModeParts, traces: TraceFiles): LoadedMod
       trio: createTrio(deps),
       supervisor: createSupervisor(deps),
     },
-    probe: (signal) => probeRoles({ health, spending, clock, models, everyMs }, signal),
+    /** Probes models that failed. */
+    probe: (signal: AbortSignal) =>
+      probeRoles({ health, spending, clock, models, everyMs }, signal),
   };
 }
 

@@ -219,6 +219,8 @@ export type SessionSettings = Partial<TurnSettings> & {
   readonly queueMode?: QueueMode;
 };
 
+type Changes = { readonly [Name in keyof SessionSettings]?: SessionSettings[Name] | undefined };
+
 /** The part of it with which a turn runs. */
 export function turnSettingsOf(
   { beforeLocal: _before, queueMode: _queue, ...chosen }: SessionSettings,
@@ -230,11 +232,12 @@ export function turnSettingsOf(
 export type SessionSettingsStore = ReturnType<typeof createSessionSettings>;
 
 export function createSessionSettings(state: KeyValueStore) {
+  const get = async (session: SessionKey): Promise<SessionSettings> =>
+    jsonRow(await state.getCommitted(session), SETTINGS) ?? {};
   return {
-    async get(session: SessionKey): Promise<SessionSettings> {
-      return jsonRow(await state.getCommitted(session), SETTINGS) ?? {};
-    },
-    set: (session: SessionKey, settings: SessionSettings) =>
-      state.set(session, JSON.stringify(settings)),
+    get,
+    /** What is undefined is no longer chosen. */
+    change: async (session: SessionKey, changes: Changes): Promise<void> =>
+      state.set(session, JSON.stringify({ ...(await get(session)), ...changes })),
   };
 }
