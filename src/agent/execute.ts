@@ -9,8 +9,7 @@ import { resultIdOf } from '../kernel/sessions/rules/earlier.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { BoundCall, Toolbox, ToolOutcome } from '../tools/tool.ts';
 import type { ApprovedCall } from './agent.ts';
-import type { CallReport } from './rules/turn-closing.ts';
-import { isBlockedRound } from './rules/turn-closing.ts';
+import { type CallReport, isBlockedRound, openCallsOf } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
 import { blockedCalls, permissionFor, runCall } from './run-call.ts';
 import type { AgentSettings } from './settings.ts';
@@ -142,7 +141,7 @@ const NOT_RUN = '[not run: the process stopped before this call began]';
 /** Records what is known of the others and returns the calls that may run again, in order. */
 export async function settleInterruptedCalls(turn: TurnContext): Promise<readonly ToolCall[]> {
   const { thread, toolbox } = turn;
-  const open = thread.openCalls;
+  const open = openCallsOf(thread.own);
   const bound = new Map(open.map((call) => [call, toolbox.bind(call.name, call.arguments)]));
   // A tool that is missing now may have existed when the call started, e.g. one of a tool server.
   const gone = open.filter((call) => isGone(bound.get(call)));

@@ -30,7 +30,13 @@ import { documentSize, documentText } from './rules/document-text.ts';
 import { requestedSkillText } from './rules/prompt.ts';
 import { type ModelSize, requestedSkillTokens } from './rules/tokens.ts';
 import { advance } from './rules/turn.ts';
-import { blockedRounds, isGrownBy, takenUp } from './rules/turn-closing.ts';
+import {
+  blockedRounds,
+  isGrownBy,
+  lastWordOf,
+  takenUp,
+  tokensSpent,
+} from './rules/turn-closing.ts';
 import type {
   Ask,
   LiveState,
@@ -167,7 +173,7 @@ async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   return {
     type: 'prepared',
     rounds: thread.answers.length,
-    tokens: thread.spentTokens,
+    tokens: tokensSpent(thread.own),
     messagesSent: countSent(calls, thread.results, turn.toolbox),
     blockedRounds: blockedRounds(thread.rounds),
     resumption: await resumptionOf(turn),
@@ -292,7 +298,7 @@ async function entryOf(
 }
 
 async function resumptionOf(turn: TurnContext): Promise<Resumption> {
-  const { lastWord } = turn.thread;
+  const lastWord = lastWordOf(turn.thread.own);
   if (typeof lastWord === 'object') return { kind: 'unsupported', sentences: lastWord.unsupported };
   if (lastWord !== undefined) return { kind: lastWord === 'draft' ? 'drafted' : 'answered' };
   const [first, ...rest] = await settleInterruptedCalls(turn);

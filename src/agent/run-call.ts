@@ -1,7 +1,7 @@
 // Runs one tool call. The toolbox enforces its deadline and turns every failure into a result.
 
 import { briefingOf } from '../features/modes/rules/briefing.ts';
-import { permissionOf } from '../kernel/access/rights.ts';
+import { permissionOf, type ToolAccess } from '../kernel/access/rights.ts';
 import type { AttachedMedia } from '../kernel/message/attachment.ts';
 import { ToolError } from '../kernel/message/errors.ts';
 import type { Letter } from '../kernel/message/message.ts';
@@ -243,25 +243,13 @@ function guarded(call: ToolCall, bound: BoundCall): Pick<GuardedCall, 'key' | 't
     return { key, tool: bound.name, kind: 'not_understood' };
   }
   const key = `${bound.name} ${canonicalJson(bound.arguments)}`;
-  return { key, tool: bound.name, kind: kindOf(bound) };
+  return { key, tool: bound.name, kind: KINDS[bound.accessIn({ isTainted: false })] };
 }
 
-function kindOf(bound: Extract<BoundCall, { kind: 'ready' }>): GuardedCall['kind'] {
-  switch (bound.accessIn({ isTainted: false })) {
-    case 'read':
-      return 'looks';
-    case 'web':
-      return 'asks_the_net';
-    case 'say':
-    case 'send':
-      return 'speaks';
-    case 'write':
-    case 'rules':
-    case 'execute':
-    case 'schedule':
-      return 'acts';
-  }
-}
+const KINDS: Readonly<Record<ToolAccess, GuardedCall['kind']>> = {
+  ...{ read: 'looks', web: 'asks_the_net', say: 'speaks', send: 'speaks' },
+  ...{ write: 'acts', rules: 'acts', execute: 'acts', schedule: 'acts' },
+};
 
 /** Calls of the newest answer that are not run, with the text for the model. */
 export function blockedCalls(turn: TurnContext): ReadonlyMap<ToolCall, CallReport> {

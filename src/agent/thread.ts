@@ -29,13 +29,10 @@ import {
 import type { Offered } from './rules/context-marks.ts';
 import { type KnownTexts, knownTextsOf } from './rules/taint.ts';
 import {
-  lastWordOf,
-  openCallsOf,
   type Round,
   roundsOf,
   shownThrough,
   threadView,
-  tokensSpent,
   writtenTexts,
 } from './rules/turn-closing.ts';
 
@@ -171,10 +168,6 @@ export class Thread {
     return this.#own.filter((entry) => entry.role === 'tool');
   }
 
-  get spentTokens(): number {
-    return tokensSpent(this.#own);
-  }
-
   /** The calls of the turn's answers, oldest first. */
   get rounds(): readonly Round[] {
     return roundsOf(this.#own);
@@ -193,11 +186,6 @@ export class Thread {
   /** Whether a tool was called in this turn. */
   get hasCalls(): boolean {
     return this.answers.some(({ toolCalls }) => toolCalls.length > 0);
-  }
-
-  /** `answer`: only the end was not recorded; `draft`: the answer is still to be written. */
-  get lastWord(): ReturnType<typeof lastWordOf> {
-    return lastWordOf(this.#own);
   }
 
   /** The view contains untrusted content, or did so earlier in this turn. */
@@ -240,11 +228,6 @@ export class Thread {
 
   hasMessage(id: MessageId): boolean {
     return this.#own.some((entry) => entry.role === 'user' && entry.messageId === id);
-  }
-
-  /** Calls of the newest answer that have no result yet, in order. */
-  get openCalls(): readonly ToolCall[] {
-    return openCallsOf(this.#own);
   }
 
   /** The place of a call of the newest answer among all calls of the turn: the same on a retry. */

@@ -6,6 +6,7 @@ import type { MediaReader } from '../kernel/media/media.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import type { SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
+import { RecentMap } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { ModelHandle, ModelRegistry, ModelRequest } from '../providers/provider.ts';
@@ -135,14 +136,10 @@ export class TurnNotices {
   /** Yields notices while `work` runs. @throws as `work` does */
   async *during<Result>(work: Promise<Result>): AsyncGenerator<AgentEvent, Result, void> {
     let isOver = false;
-    const over = work.then(
-      () => {
-        isOver = true;
-      },
-      () => {
-        isOver = true;
-      },
-    );
+    const end = () => {
+      isOver = true;
+    };
+    const over = work.then(end, end);
     while (true) {
       await Promise.race([over, this.#news.promise]);
       this.#news = Promise.withResolvers<void>();
@@ -246,14 +243,13 @@ const MAX_MODELS = 64;
 type TokenCorrection = ReturnType<typeof createTokenCorrection>;
 
 export function createTokenCorrection() {
-  const factors = new Map<string, number>();
+  const factors = new RecentMap<string, number>(MAX_MODELS);
   return {
     /** Factor for an estimate. */
     factor: (model: string) => factors.get(model) ?? 1,
     observe(model: string, estimated: number, actual: number): void {
       const next = correctedBy(factors.get(model), estimated, actual);
       if (next === undefined) return;
-      if (!factors.has(model) && factors.size >= MAX_MODELS) factors.clear();
       factors.set(model, next);
     },
   };

@@ -35,9 +35,10 @@ type GuardLimits = {
   readonly sameCalls: number;
 };
 
-const SAME_LOOKS = 2;
-const SAME_NET_CALLS = 6;
-const SAME_NOT_UNDERSTOOD = 2;
+/** Of a tool without effects. */
+const SAME_CALLS: Partial<Record<GuardedCall['kind'], number>> = {
+  ...{ looks: 2, asks_the_net: 6, not_understood: 2 },
+};
 /** The text of a skill that was read is in the conversation already. */
 const ONCE = ['read_skill'];
 /** Failures of one tool in the same way, whatever its arguments. */
@@ -127,23 +128,9 @@ function repeated(
   const isLikeNewest = ({ result }: GuardedCall) =>
     result === undefined || isSame(result, newest?.result);
   const times = trailing(same, isLikeNewest);
-  if (times < sameCallLimit(call, limits)) return undefined;
+  if (times < (SAME_CALLS[call.kind] ?? limits.sameCalls)) return undefined;
   const blocked = { kind: 'blocked', why: 'repeated', times } as const;
   return newest === undefined ? blocked : { ...blocked, earlier: newest };
-}
-
-function sameCallLimit({ kind }: GuardedCall, { sameCalls }: GuardLimits): number {
-  switch (kind) {
-    case 'looks':
-      return SAME_LOOKS;
-    case 'asks_the_net':
-      return SAME_NET_CALLS;
-    case 'speaks':
-    case 'acts':
-      return sameCalls;
-    case 'not_understood':
-      return SAME_NOT_UNDERSTOOD;
-  }
 }
 
 /** The call may have changed something: it succeeded, or its outcome is unknown. */

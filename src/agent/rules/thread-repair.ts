@@ -14,7 +14,7 @@ import type {
   UserEntry,
 } from '../../kernel/message/transcript.ts';
 import { withCurrentMarks } from '../../kernel/message/untrusted.ts';
-import { readJson } from '../../lib/json/json.ts';
+import { isObject, readJson } from '../../lib/json/json.ts';
 import { BOTH_OFFERED, type Offered, summaryText } from './context-marks.ts';
 
 export const INTERRUPTED_RESULT = '[interrupted: no result of this call is available]';
@@ -254,12 +254,7 @@ function wellFormedName(name: string): string {
 /** Invalid arguments go back to the model as text, so that it sees its error. */
 function wellFormedArguments(json: string): string {
   if (json.trim() === '') return '{}';
-  return parsesToObject(json) ? json : JSON.stringify({ unreadable: json.toWellFormed() });
-}
-
-function parsesToObject(json: string): boolean {
   const read = readJson(json);
-  if (read.kind === 'unreadable') return false;
-  const { value } = read;
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (read.kind === 'parsed' && isObject(read.value)) return json;
+  return JSON.stringify({ unreadable: json.toWellFormed() });
 }

@@ -7,16 +7,14 @@ import type {
   ToolCall,
   ToolEntry,
   TranscriptEntry,
+  TurnEndEntry,
   UserEntry,
 } from '../../kernel/message/transcript.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { entryTokens } from './tokens.ts';
 import type { Ending, TurnLimit, TurnLimits } from './turn-state.ts';
 
-export type Closing = {
-  readonly outcome: 'answered' | 'stopped' | 'failed';
-  readonly answers: readonly string[];
-};
+export type Closing = Pick<TurnEndEntry, 'outcome' | 'answers'>;
 
 const MS_PER_MINUTE = 60_000;
 
@@ -180,7 +178,10 @@ export function writtenTexts(
   return meant.length > 0 ? meant : texts.map(({ text }) => text);
 }
 
-/** The kind of the newest entry, where it is an answer without calls. */
+/**
+ * The kind of the newest entry, where it is an answer without calls. `answer`: only the end was not
+ * recorded; `draft`: the answer is still to be written.
+ */
 export function lastWordOf(
   own: readonly TranscriptEntry[],
 ): 'answer' | 'draft' | { readonly unsupported: readonly string[] } | undefined {

@@ -9,6 +9,7 @@ import { chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { RecentMap } from '../../lib/async.ts';
 import { defined } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
@@ -117,7 +118,9 @@ function newest(runs: readonly AnyRun[]): readonly AnyRun[] {
 
 /** The cost of an ended subagent is read once, that of a running one after each change. */
 function createProgress({ sessions, costOf, changes }: RunRoutesDeps) {
-  const known = new Map<string, { readonly as: string; readonly progress: Progress }>();
+  const known = new RecentMap<string, { readonly as: string; readonly progress: Progress }>(
+    2 * MAX_ENDED,
+  );
   return async ({ id, state, attempt, plan }: SubagentRun): Promise<Progress | undefined> => {
     if (plan.kind !== 'task') return undefined;
     const as = [state, attempt, state === 'running' ? changes() : ''].join();
@@ -127,7 +130,6 @@ function createProgress({ sessions, costOf, changes }: RunRoutesDeps) {
     const entries = turns.flatMap((turn) => turn.entries);
     const progress = { spent: costOf(entries).spent, doing: doingNow(entries) };
     known.set(id, { as, progress });
-    if (known.size > 2 * MAX_ENDED) known.delete(known.keys().next().value ?? '');
     return progress;
   };
 }

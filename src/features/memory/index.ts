@@ -21,7 +21,6 @@ import { createProvenance, PROVENANCE, PROVENANCE_SCOPE } from '../../tools/file
 import type { PastSessions, WhoseTurn } from '../../tools/read-back.ts';
 import { LOCAL_ONLY } from '../local-models/index.ts';
 import { FILE_SOURCES } from '../semantic-search/settings.ts';
-import type { MemoryStore } from './memory.ts';
 import {
   createMemoryService,
   FORGET_SUBJECT,
@@ -38,6 +37,7 @@ import {
 import {
   createFileMemory,
   forgetMissingNotes,
+  type MemoryStore,
   refreshAllNotes,
   refreshNotes,
   removeTornNotes,
@@ -65,8 +65,8 @@ import {
   type WorkingMemories,
 } from './working-memory.ts';
 
-export type { MemoryStore } from './memory.ts';
 export { createRecall, createRemember } from './memory-tools.ts';
+export type { MemoryStore } from './notes.ts';
 
 export type Memory = {
   /** Shared with the file tools, so that changes of one file run one after the other. */

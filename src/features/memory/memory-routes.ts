@@ -8,10 +8,9 @@ import type { Person } from '../../kernel/access/person.ts';
 import { endpoint, Refusal, type RouteHandlers, versionOf } from '../../kernel/http-routes.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
-import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { t } from '../../lib/texts.ts';
 import type { MemoryService } from './memory-service.ts';
-import { listNotes, MAX_NOTE_BYTES, type NoteReader, readNote } from './notes.ts';
+import { allNotes, listNotes, MAX_NOTE_BYTES, type NoteReader, readNote } from './notes.ts';
 import {
   forgetDone,
   forgetPlaces,
@@ -24,7 +23,6 @@ import {
 const PLACE = new RegExp(`^(?:(?:${PEOPLE_FOLDER}|${GROUPS_FOLDER})/[\\w-]+/)?memory/`);
 const FILE = /(?:^|\/)memory\/(?:MEMORY|\d{4}-\d{2}-\d{2}|sessions\/SESSION_[\w-]+)\.md$/;
 const MAX_PATH_CHARS = 300;
-const MAX_FOLDERS = 10_000;
 
 const oneNote = z.object({
   path: z
@@ -44,24 +42,11 @@ type MemoryRoutesDeps = {
 export function memoryRoutes({ reader, persons, audit, isOn, service }: MemoryRoutesDeps) {
   const { files, workspace } = reader;
 
-  async function foldersIn(parent: string): Promise<readonly string[]> {
-    const listing = await files
-      .list(workspace(), parent, { maxEntries: MAX_FOLDERS })
-      .catch((error: unknown) => {
-        if (error instanceof GuardedFileError) return { entries: [] };
-        throw error;
-      });
-    return listing.entries.flatMap(({ kind, name }) =>
-      kind === 'folder' ? `${parent}/${name}/` : [],
-    );
-  }
-
   async function folders() {
-    const others = [...(await foldersIn(PEOPLE_FOLDER)), ...(await foldersIn(GROUPS_FOLDER))];
     const names = new Map(
       (await persons.list()).map(({ id, name }) => [`${PEOPLE_FOLDER}/${id}/`, name]),
     );
-    const listed = ['', ...others].map(async (folder) => {
+    const listed = (await allNotes(reader)).map(async (folder) => {
       const name = names.get(folder) ?? '';
       const notes = await listNotes(reader, folder);
       return { folder, ...(name === '' ? {} : { name }), notes: [...notes] };

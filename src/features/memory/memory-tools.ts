@@ -18,7 +18,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { PastSessions, WhoseTurn } from '../../tools/read-back.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
-import type { MemoryStore } from './memory.ts';
+import type { MemoryStore } from './notes.ts';
 
 type PastSessionsDeps = {
   readonly index: TextIndex;

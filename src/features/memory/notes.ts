@@ -11,21 +11,23 @@ import { NanobotError } from '../../kernel/message/errors.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import { daysBack, isoTime } from '../../kernel/sessions/rules/file.ts';
 import { forgetLines, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { mapLimited } from '../../lib/async.ts';
+import { mapLimited, RecentMap } from '../../lib/async.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
+import { defined } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { keepLastLines } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText, createMinuteText } from '../../lib/time/zone-time.ts';
-import type { MemoryHit, MemoryStore } from './memory.ts';
 import {
   addFact,
   addLearnings,
   addNote,
+  type LearningLine,
   type NoteFile,
+  type Passage,
   passagesOf,
   type RecallLimits,
   rankPassages,
@@ -60,12 +62,30 @@ const lineHash = (line: string) => createHash('sha256').update(line).digest('hex
 
 type ShownMemory = { readonly stamps: string; readonly text: string };
 
-export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
+/** The notes folder, see `TurnPerson`. */
+type NotesOf = {
+  readonly notes: string;
+  /** IANA zone that defines the day; default: the configured one. */
+  readonly timeZone?: string | undefined;
+};
+
+/** An outcome, for the next reflection. */
+export type Learning = Omit<LearningLine, 'timestamp' | 'tool_name'> & {
+  readonly tool?: string;
+};
+
+export type MemoryStore = ReturnType<typeof createFileMemory>;
+
+/**
+ * Memory, which outlasts a conversation. Each person and each group has notes of its own, see
+ * kernel/message/untrusted.ts; `notes`: their folder, default: the owner's.
+ */
+export function createFileMemory(deps: FileMemoryDeps) {
   const { files, workspace, log, clock, index } = deps;
   const dayOf = createDayText();
   const minuteOf = createMinuteText();
   /** By notes folder: read at every turn, changed rarely. */
-  const shown = new Map<string, ShownMemory>();
+  const shown = new RecentMap<string, ShownMemory>(MAX_SHOWN);
 
   async function add(path: string, text: string, change: (before: string) => string | undefined) {
     if (text.trim() === '' || text.length > MAX_FACT_CHARS) {
@@ -78,10 +98,10 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       return after;
     };
     await files.update(workspace(), path, changed, { maxBytes: MAX_NOTE_BYTES });
-    return isNew ? 'added' : 'known';
+    return isNew ? ('added' as const) : ('known' as const);
   }
 
-  async function indexed(words: string, notes: string): Promise<readonly MemoryHit[]> {
+  async function indexed(words: string, notes: string): Promise<readonly Passage[]> {
     if (index === undefined) return [];
     try {
       return await findNotes(index, deps, { words, notes, now: clock.now() }, RECALL_LIMITS);
@@ -95,16 +115,23 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
   const shownDays = () => daysBack(dayOf(clock.now() + DAY_MS, deps.timeZone()), SHOWN_DAYS + 1);
 
   return {
-    remember(fact, notes = '') {
+    /** Adds one fact. `known`: an identical one exists, nothing was written. */
+    remember(fact: string, notes = '') {
       const day = dayOf(clock.now(), deps.timeZone());
       return add(notes + MEMORY_FILE, fact, (before) => addFact(before, fact, day));
     },
-    note(text, { notes, timeZone = deps.timeZone() }) {
+    /** Adds one line to the notes of the person's day. */
+    note(text: string, { notes, timeZone = deps.timeZone() }: NotesOf) {
       const [day = '', time = ''] = minuteOf(clock.now(), timeZone).split(' ');
       const path = `${notes}memory/${day}.md`;
       return add(path, text, (before) => addNote(before, text, { day, time }));
     },
-    async noteUntrusted(text, { notes, timeZone = deps.timeZone() }) {
+    /**
+     * Stores a line that untrusted content may have influenced: it is in no prompt, and `recall`
+     * returns it as an extract of a conversation. Returns the id for taking it back; undefined: the
+     * line exists already.
+     */
+    async noteUntrusted(text: string, { notes, timeZone = deps.timeZone() }: NotesOf) {
       const [day = '', time = ''] = minuteOf(clock.now(), timeZone).split(' ');
       let line = '';
       const result = await add(notes + UNTRUSTED_FILE, text, (before) => {
@@ -114,7 +141,8 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       });
       return result === 'known' ? undefined : `${lineHash(line)}/${notes}`;
     },
-    async takeBackUntrusted(id) {
+    /** Whether the line existed. */
+    async takeBackUntrusted(id: string) {
       const [hash = '', ...notes] = id.split('/');
       let wasThere = false;
       const change = (content: Buffer | undefined) => {
@@ -127,19 +155,19 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
       return wasThere;
     },
-    async learn(learnings, { notes }) {
+    async learn(learnings: readonly Learning[], { notes }: NotesOf) {
       const now = clock.now();
       const lines = learnings.map(({ tool, ...rest }) => ({
-        timestamp: isoTime(now),
-        ...rest,
-        ...(tool === undefined ? {} : { tool_name: tool }),
+        ...{ timestamp: isoTime(now), ...rest },
+        ...defined({ tool_name: tool }),
       }));
       const change = (content: Buffer | undefined) =>
         addLearnings(content?.toString('utf8') ?? '', lines, now);
       const path = notes + LEARNINGS_FILE;
       await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
     },
-    async recall(query, notes = ''): Promise<readonly MemoryHit[]> {
+    /** The best matches first, limited in number and size. */
+    async recall(query: string, notes = ''): Promise<readonly Passage[]> {
       const found = await indexed(query, notes);
       if (found.length > 0) return found;
       const read = ({ path }: NoteEntry) => readNote(deps, path);
@@ -148,6 +176,7 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       const readable = texts.filter((note) => note !== undefined);
       return rankPassages(query, readable, RECALL_LIMITS);
     },
+    /** The long-term memory and the notes of the last days, as they go into the system prompt. */
     async promptText(notes = '') {
       const days = shownDays().map((day) => `${notes}memory/${day}.md`);
       const paths = [notes + MEMORY_FILE, ...days];
@@ -157,7 +186,6 @@ export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
       if (known?.stamps === stamps) return known.text;
       const there = paths.filter((_path, at) => found[at] !== undefined);
       const text = await promptOf(deps, notes + MEMORY_FILE, there);
-      if (shown.size >= MAX_SHOWN) shown.clear();
       shown.set(notes, { stamps, text });
       return text;
     },
@@ -273,7 +301,7 @@ async function findNotes(
   reader: NoteReader,
   query: { readonly words: string; readonly notes: string; readonly now: number },
   limits: RecallLimits,
-): Promise<readonly MemoryHit[]> {
+): Promise<readonly Passage[]> {
   const { words, notes, now } = query;
   await refreshNotes(index, reader, notes);
   const found = await index.find(words, {
@@ -313,14 +341,19 @@ export async function refreshNotes(
 
 /** Those of everybody. */
 export async function refreshAllNotes(index: TextIndex, reader: NoteReader): Promise<void> {
-  await refreshNotes(index, reader, '');
+  for (const notes of await allNotes(reader)) await refreshNotes(index, reader, notes);
+}
+
+/** The notes folder of the owners, and that of each person and group. */
+export async function allNotes({ workspace }: Pick<NoteReader, 'workspace'>) {
+  const all = [''];
   for (const folder of [PEOPLE_FOLDER, GROUPS_FOLDER]) {
-    const path = join(reader.workspace(), folder);
+    const path = join(workspace(), folder);
     const found = await readdir(path, { withFileTypes: true }).catch(() => []);
-    for (const entry of found) {
-      if (entry.isDirectory()) await refreshNotes(index, reader, `${folder}/${entry.name}/`);
-    }
+    const names = found.flatMap((entry) => (entry.isDirectory() ? entry.name : []));
+    all.push(...names.sort().map((name) => `${folder}/${name}/`));
   }
+  return all;
 }
 
 type ChangedNote = {

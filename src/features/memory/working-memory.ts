@@ -11,14 +11,15 @@ import type { ToolEntry, TranscriptEntry } from '../../kernel/message/transcript
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { isoTime } from '../../kernel/sessions/rules/file.ts';
-import { createLanes } from '../../lib/async.ts';
+import { createLanes, RecentMap } from '../../lib/async.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Learning, MemoryStore } from './memory.ts';
 import {
+  type Learning,
   listFiles,
   MAX_NOTE_BYTES,
+  type MemoryStore,
   type NoteReader,
   readNote,
   SESSION_NOTE,
@@ -64,7 +65,7 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
   /** Notes folders whose active notes are all in `lives`. */
   const looked = new Set<string>();
   /** By path, for the turns of sessions that have one. */
-  const known = new Map<string, Known>();
+  const known = new RecentMap<string, Known>(MAX_KNOWN);
 
   async function change(
     path: string,
@@ -96,7 +97,6 @@ export function createWorkingMemories(deps: WorkingMemoryDeps) {
     const read = readWorkingMemory((await readNote(deps, path))?.text ?? '');
     // The name is a short hash, so the session key in the file decides.
     const memory = read?.sessionKey === session ? { ...read, path } : undefined;
-    if (known.size >= MAX_KNOWN) known.clear();
     known.set(path, { stamp, memory });
     return memory;
   }
@@ -225,7 +225,7 @@ export type SessionWatch = ReturnType<typeof createSessionWatch>;
 
 export function createSessionWatch(deps: SessionWatchDeps) {
   const { memory, working, log } = deps;
-  const known = new Map<SessionKey, WatchedSession>();
+  const known = new RecentMap<SessionKey, WatchedSession>(MAX_SESSIONS);
   const lanes = createLanes();
   const running = new Set<Promise<unknown>>();
 
@@ -267,7 +267,6 @@ export function createSessionWatch(deps: SessionWatchDeps) {
     /** Sets whose session it is. */
     opened(session: SessionKey, person: TurnPerson): void {
       if (known.get(session)?.person.notes === person.notes) return;
-      if (known.size >= MAX_SESSIONS) known.clear();
       known.set(session, { person, failed: new Map() });
     },
     appended(session: SessionKey, entries: readonly TranscriptEntry[]): void {

@@ -75,7 +75,7 @@ const learning = z.object({
   context: z.string(),
   error: z.string().optional(),
 });
-type LearningLine = z.infer<typeof learning>;
+export type LearningLine = z.infer<typeof learning>;
 
 const MAX_CONTEXT_CHARS = 200;
 const MAX_ERROR_CHARS = 200;
@@ -215,7 +215,8 @@ function keyFrom(quoted: string): string | undefined {
 
 export type NoteFile = { readonly source: string; readonly text: string };
 
-type Passage = {
+export type Passage = {
+  /** File relative to the workspace, e.g. `memory/MEMORY.md`. */
   readonly source: string;
   /** 1-based line where the passage begins. */
   readonly line: number;
