@@ -24,17 +24,17 @@ async function answer(chat: number, text: string): Promise<void> {
   const history = histories.get(chat) ?? [];
   histories.set(chat, history);
   history.push({ role: 'user', content: text });
-  const stream = await model.chat.completions.create({
+  // The SDK's helper assembles tool calls too, which every agent needs.
+  const stream = model.chat.completions.stream({
     model: 'sim-1',
-    stream: true,
     stream_options: { include_usage: true },
     messages: [...system, ...history],
     tools,
   });
   const draft = createDraft(chat);
   let result = '';
-  for await (const { choices } of stream) {
-    result += choices[0]?.delta.content ?? '';
+  for await (const chunk of stream) {
+    result += chunk.choices[0]?.delta.content ?? '';
     draft.grow(result);
   }
   history.push({ role: 'assistant', content: result });
