@@ -17,7 +17,7 @@ import { createRequestConfig } from '../kernel/sessions/request-log.ts';
 import type { RequestLog, SessionStore } from '../kernel/sessions/store.ts';
 import { RecentMap } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { Clock } from '../lib/time/clock.ts';
+import { type Clock, following } from '../lib/time/clock.ts';
 import { createZoneNames } from '../lib/time/zone-names.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { TOOLS } from '../tools/install.ts';
@@ -187,10 +187,10 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
 
     async *run(input, context, signal) {
       const opened = await withMode(deps, await open(input, context));
-      const timeUp = new AbortController();
+      using ending = following(signal);
       const { time, limits } = opened;
-      const deadline = time.limit(limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
-      const turn = { ...opened, signal: AbortSignal.any([signal, timeUp.signal]) };
+      const deadline = time.limit(limits.maxMs, () => ending.abort(new TurnTimeUp()));
+      const turn = { ...opened, signal: ending.signal };
       try {
         let state: TurnState = TURN_START;
         while (state.phase !== 'done') state = yield* step(turn, state);

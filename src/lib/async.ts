@@ -393,7 +393,7 @@ export async function within<T>(
   const end = () => ended.reject(late());
   ending.signal.addEventListener('abort', end, { once: true });
   if (ending.signal.aborted) end();
-  const timer = clock.timer(ms, ending.stop);
+  const timer = clock.timer(ms, () => ending.abort());
   try {
     const result = work(ending.signal);
     // After the deadline a result is ignored.
@@ -402,7 +402,7 @@ export async function within<T>(
   } finally {
     timer[Symbol.dispose]();
     ending.signal.removeEventListener('abort', end);
-    ending.stop();
+    ending.abort();
   }
 }
 

@@ -136,8 +136,8 @@ class Drain {
   async #arrival(maxMs: number): Promise<boolean> {
     const { ledger, host } = this.#deps;
     const wait = following(this.#signal);
-    const timer =
-      maxMs === Number.POSITIVE_INFINITY ? undefined : host.clock.timer(maxMs, wait.stop);
+    const over = () => wait.abort();
+    const timer = maxMs === Number.POSITIVE_INFINITY ? undefined : host.clock.timer(maxMs, over);
     try {
       await ledger.arrival(wait.signal);
       return true;
@@ -145,7 +145,7 @@ class Drain {
       return false;
     } finally {
       timer?.[Symbol.dispose]();
-      wait.stop();
+      wait.abort();
     }
   }
 

@@ -21,7 +21,7 @@ import type { HandledTurn, NextStage, TurnStage } from '../../kernel/turns/stage
 import { newBoundary } from '../../lib/boundary.ts';
 import { flag, number, rowShape } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, following } from '../../lib/time/clock.ts';
 
 /** `isTold`: the owner got a notice of a message since they wrote last. */
 type TakenOver = { readonly at: number; readonly isTold: boolean };
@@ -136,8 +136,10 @@ function stageOf(deps: StageDeps): TurnStage {
       const result = await next(asNew(turn, stop.signal), ({ agent }) => ({
         agent: {
           ...agent,
-          run: (input, context, signal) =>
-            agent.run(input, context, AbortSignal.any([signal, stop.signal])),
+          async *run(input, context, signal) {
+            using either = following(signal, stop.signal);
+            return yield* agent.run(input, context, either.signal);
+          },
         },
       }));
       if (!stop.signal.aborted || result.ending !== 'stopped') return result;

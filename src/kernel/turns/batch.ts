@@ -174,7 +174,7 @@ export function createCoalescer(turn: Turn, batch: Batch, options: CoalescerOpti
     try {
       return (await inTime(options.clock, waitMs, arrival)) !== 'late';
     } finally {
-      wait.stop();
+      wait.abort();
     }
   }
 

@@ -15,6 +15,7 @@ import { MODELS } from '../../agent/models.ts';
 import type { Channel } from '../../channels/channel.ts';
 import { createGate, type Permits, RecentMap } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
+import { type Following, following } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import { withoutCode } from '../access/admission.ts';
@@ -271,13 +272,13 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
    * after a restart of the process.
    */
   async function answerUntilFollower(terms: TurnTerms, context: PreparedContext) {
-    return supersedable((controller, signal) => ({
-      watch: interruptBy(controller, signal),
-      outcome: answer(terms, context, signal),
+    return supersedable((attempt) => ({
+      watch: interruptBy(attempt),
+      outcome: answer(terms, context, attempt.signal),
     }));
   }
 
-  async function interruptBy(controller: AbortController, signal: AbortSignal) {
+  async function interruptBy({ abort, signal }: Following) {
     while (!batch.isClosed && batch.messages.length < settings.coalesce.maxMessages) {
       const isThere = await turn.arrival(signal).then(
         () => true,
@@ -285,28 +286,27 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
       );
       if (!isThere) return;
       const joined = await batch.join();
-      if (joined.length > 0) return controller.abort(new Superseded());
+      if (joined.length > 0) return abort(new Superseded());
     }
   }
 
   /** Undefined if the attempt ended because it was superseded. */
   async function supersedable(
-    begin: (
-      controller: AbortController,
-      signal: AbortSignal,
-    ) => { readonly watch: Promise<void>; readonly outcome: Promise<TurnOutcome> },
+    begin: (attempt: Following) => {
+      readonly watch: Promise<void>;
+      readonly outcome: Promise<TurnOutcome>;
+    },
   ): Promise<TurnOutcome | undefined> {
-    const controller = new AbortController();
-    const signal = AbortSignal.any([turn.signal, controller.signal]);
-    const { watch, outcome } = begin(controller, signal);
+    const attempt = following(turn.signal);
+    const { watch, outcome } = begin(attempt);
     try {
       return await outcome;
     } catch (error) {
-      const isSuperseded = controller.signal.reason instanceof Superseded;
+      const isSuperseded = attempt.signal.reason instanceof Superseded;
       if (turn.signal.aborted || !isSuperseded) throw error;
       return undefined;
     } finally {
-      controller.abort();
+      attempt.abort();
       await watch;
     }
   }
@@ -330,18 +330,18 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
    */
   async function answerAtOnce(terms: TurnTerms, context: PreparedContext) {
     const view = freshView();
-    return supersedable((controller, signal) => ({
-      watch: supersede(view, controller, signal),
-      outcome: answer(terms, context, signal, view, coalescer.quiet),
+    return supersedable((attempt) => ({
+      watch: supersede(view, attempt),
+      outcome: answer(terms, context, attempt.signal, view, coalescer.quiet),
     }));
   }
 
-  async function supersede(view: TurnView, controller: AbortController, signal: AbortSignal) {
+  async function supersede(view: TurnView, { abort, signal }: Following) {
     const hasFollower = await coalescer.anyFollower(signal);
     if (!hasFollower || view.hasShown) return;
     // A command or a reaction does not join: it waits behind the answer, which it leaves unchanged.
     const joined = await batch.join();
-    if (joined.length > 0 && !view.hasShown) controller.abort(new Superseded());
+    if (joined.length > 0 && !view.hasShown) abort(new Superseded());
     else late.push(...joined);
   }
 

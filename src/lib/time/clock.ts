@@ -82,22 +82,29 @@ export function backoffMs(failures: number, options: BackoffOptions): number {
 const WAIT_OVER = new DOMException('The wait is over', 'AbortError');
 
 /**
- * For one wait: a signal that also aborts when this one does, and at the latest when it is stopped.
- * One of `AbortSignal.any` costs three times as much, and is kept until its memory is collected.
+ * For one wait or turn: a signal that aborts with any of these until it is disposed. One of
+ * `AbortSignal.any` costs three times as much, and is kept until V8 collects old objects, with all
+ * that its listeners refer to.
  */
-export function following(signal: AbortSignal) {
+export function following(...signals: readonly AbortSignal[]) {
   const controller = new AbortController();
-  const follow = () => controller.abort(signal.reason);
-  if (signal.aborted) follow();
-  else signal.addEventListener('abort', follow, { once: true });
+  const follow = () => controller.abort(signals.find(({ aborted }) => aborted)?.reason);
+  const release = () => {
+    for (const signal of signals) signal.removeEventListener('abort', follow);
+  };
+  for (const signal of signals) signal.addEventListener('abort', follow, { once: true });
+  if (signals.some(({ aborted }) => aborted)) follow();
   return {
     signal: controller.signal,
-    stop: () => {
-      signal.removeEventListener('abort', follow);
-      controller.abort(WAIT_OVER);
+    abort(reason: unknown = WAIT_OVER): void {
+      release();
+      controller.abort(reason);
     },
+    [Symbol.dispose]: release,
   };
 }
+
+export type Following = ReturnType<typeof following>;
 
 /** Resolves when the signal aborts, at once if it has. */
 export function aborted(signal: AbortSignal): Promise<void> {
@@ -132,7 +139,7 @@ export async function sleepOrWoken(
   try {
     await Promise.race([slept, woken]);
   } finally {
-    wait.stop();
+    wait.abort();
   }
 }
 
@@ -144,13 +151,9 @@ export async function withDeadline<T>(
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const late = new AbortController();
-  const timer = clock.timer(ms, () => late.abort(reason()));
-  try {
-    return await work(AbortSignal.any([signal, late.signal]));
-  } finally {
-    timer[Symbol.dispose]();
-  }
+  using ending = following(signal);
+  using _timer = clock.timer(ms, () => ending.abort(reason()));
+  return await work(ending.signal);
 }
 
 /** Runs the work; if its signal aborted, throws that reason, whatever the work throws. */
