@@ -7,7 +7,7 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { supervise, within } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
-import { orAborted, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
+import { following, orAborted, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import type { Provenance } from '../../tools/files/provenance.ts';
 import type { Tool } from '../../tools/tool.ts';
 import {
@@ -205,12 +205,11 @@ export class ToolServer {
   async #attend(connection: Connection, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     for (;;) {
-      const waiting = new AbortController();
-      const both = AbortSignal.any([signal, waiting.signal]);
+      const waiting = following(signal);
       const what = await Promise.race([
         connection.ended.then(() => 'ended' as const),
         connection.changed().then(() => 'changed' as const),
-        clock.sleep(PING_EVERY_MS, both).then(
+        clock.sleep(PING_EVERY_MS, waiting.signal).then(
           () => 'quiet' as const,
           () => 'ended' as const,
         ),

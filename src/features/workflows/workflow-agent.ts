@@ -9,6 +9,7 @@ import { callId } from '../../kernel/message/ids.ts';
 import type { AgentEvent, TurnOutcome } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
+import { following } from '../../lib/time/clock.ts';
 import {
   type Ballot,
   nextVoters,
@@ -92,13 +93,12 @@ export async function* runWorkflow(
     await deps.end(run, 'failed', GONE);
     return 'failed';
   }
-  const timeUp = new AbortController();
+  using ending = following(signal);
   const minutes = minutesOf(definition, deps);
   const leftMs = Math.max(1, run.startedAt + minutes * MINUTE_MS - clock.now());
-  const deadline = clock.timer(leftMs, () => timeUp.abort(new WorkflowTimeUp()));
-  const whole = AbortSignal.any([signal, timeUp.signal]);
+  using _deadline = clock.timer(leftMs, () => ending.abort(new WorkflowTimeUp()));
   try {
-    const acting = { deps, definition, input, signal: whole };
+    const acting = { deps, definition, input, signal: ending.signal };
     return yield* advance(await takenUp(acting, run), acting);
   } catch (error) {
     const reason = signal.aborted ? signal.reason : error;
@@ -111,8 +111,6 @@ export async function* runWorkflow(
     log.warn('workflow ended early', { run: run.id, error: reason });
     await deps.end((await rows.runs.get(run.id)) ?? run, 'failed', text);
     return 'failed';
-  } finally {
-    deadline[Symbol.dispose]();
   }
 }
 

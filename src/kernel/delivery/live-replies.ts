@@ -2,6 +2,7 @@
 // after the last edit completed, and the final text waits for the current edit.
 
 import type { Channel, Editing } from '../../channels/channel.ts';
+import { withDeadline } from '../../lib/time/clock.ts';
 import type { LiveDraft, SendContext } from '../bus/bus.ts';
 import type { Kernel } from '../feature.ts';
 import { DeliveryError } from '../message/errors.ts';
@@ -21,6 +22,7 @@ type LiveRepliesDeps = Pick<Kernel, 'bus' | 'clock' | 'log'> & {
 
 /** A platform call for a draft may take this long before the final text stops waiting for it. */
 const STEP_DEADLINE_MS = 15_000;
+const tooSlow = () => new Error('the platform did not answer in time');
 
 /**
  * Tries of a final text that may end while finding its draft; later ones are sent beside a possible
@@ -194,7 +196,7 @@ class LiveTurn {
     if (reactions === undefined || replyTo === undefined) return;
     const before = this.#acknowledged ?? Promise.resolve();
     this.#acknowledged = before
-      .then(() => reactions.react(replyTo, emoji, this.#deadline()))
+      .then(() => this.#inTime((signal) => reactions.react(replyTo, emoji, signal)))
       .catch((error) => this.#failed(error));
   }
 
@@ -203,7 +205,8 @@ class LiveTurn {
     if (typing === undefined) return;
     this.#typingTimer = this.#deps.clock.timer(ms, () => {
       if (this.#over || this.#signal.aborted) return;
-      typing.show(this.#started.chat, this.#deadline()).catch((error) => this.#failed(error));
+      const { chat } = this.#started;
+      this.#inTime((signal) => typing.show(chat, signal)).catch((error) => this.#failed(error));
       this.#typeAfter(typing.intervalMs);
     });
   }
@@ -223,7 +226,8 @@ class LiveTurn {
       });
       return;
     }
-    this.#step = this.#write(editing, this.#wanted)
+    const text = this.#wanted;
+    this.#step = this.#inTime((signal) => this.#write(editing, text, signal))
       .catch((error) => this.#failed(error))
       .finally(() => {
         this.#step = undefined;
@@ -231,9 +235,8 @@ class LiveTurn {
       });
   }
 
-  async #write(editing: Editing, text: string): Promise<void> {
+  async #write(editing: Editing, text: string, signal: AbortSignal): Promise<void> {
     const { chat, replyTo, turnId } = this.#started;
-    const signal = this.#deadline();
     // A turn that is retried after a crash continues in its earlier draft.
     this.#draftId ??= (await this.#deps.bus.draft(turnId))?.nativeId;
     if (this.#draftId === undefined && (await this.#deps.bus.isDelivering(chat))) {
@@ -260,8 +263,8 @@ class LiveTurn {
     await this.#deps.bus.recordDraft(turnId, chat, whole);
   }
 
-  #deadline(): AbortSignal {
-    return AbortSignal.any([this.#signal, AbortSignal.timeout(STEP_DEADLINE_MS)]);
+  #inTime<T>(step: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return withDeadline(this.#deps.clock, STEP_DEADLINE_MS, tooSlow, this.#signal, step);
   }
 
   #failed(error: unknown): void {

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { withDeadline } from '../../lib/time/clock.ts';
 import { readDescription, type Tool, type ToolContext } from '../tool.ts';
 import { describeFailure, QUERY_NAMES, type ToolFailure } from '../toolbox.ts';
 
@@ -105,6 +106,8 @@ type Answer =
 const isFound = ({ kind }: Answer) => kind === 'found';
 type Failed = { readonly kind: 'failed'; readonly from: string; readonly failure: ToolFailure };
 
+const late = () => new ToolError('timeout', `no answer within ${SUB_TIMEOUT_MS / 1000} seconds`);
+
 async function answerOf(
   { name: from, ask }: SubTool<string>,
   question: string,
@@ -112,19 +115,14 @@ async function answerOf(
 ): Promise<Answer> {
   // One result without untrusted content says nothing about the others.
   const { own: _own, ...asked } = context;
-  const late = new AbortController();
-  const timer = context.clock.timer(SUB_TIMEOUT_MS, () => {
-    late.abort(new ToolError('timeout', `no answer within ${SUB_TIMEOUT_MS / 1000} seconds`));
-  });
+  const work = (signal: AbortSignal) => ask(question, { ...asked, signal });
   try {
-    const signal = AbortSignal.any([context.signal, late.signal]);
-    const text = (await ask(question, { ...asked, signal })).trim();
+    const said = await withDeadline(context.clock, SUB_TIMEOUT_MS, late, context.signal, work);
+    const text = said.trim();
     return text === '' ? { kind: 'nothing', from } : { kind: 'found', from, text };
   } catch (error) {
     context.signal.throwIfAborted();
     return { kind: 'failed', from, failure: describeFailure(error) };
-  } finally {
-    timer[Symbol.dispose]();
   }
 }
 
