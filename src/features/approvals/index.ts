@@ -41,9 +41,7 @@ export {
   type Term,
 } from './allow-rules.ts';
 export { APPROVED_CALLS, type ApprovedCalls, hasPlace } from './approval-rows.ts';
-export type { Approvals } from './approvals.ts';
 
-const APPROVALS = port<Approvals>('approvals');
 export const STANDING = port<AllowRules>('standing approvals');
 
 export async function install(kernel: Kernel): Promise<void> {
@@ -96,7 +94,6 @@ export async function install(kernel: Kernel): Promise<void> {
   });
   add.callGuard({ name: 'approvals', judge: (call, turn) => approvals.request(call, turn) });
   kernel.provide(ASKING, asks.ask);
-  kernel.provide(APPROVALS, approvals);
   kernel.provide(STANDING, standing);
 }
 

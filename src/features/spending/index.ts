@@ -20,7 +20,6 @@ import {
   budgetQuestion,
   createBudgetAnswers,
   createSpendingService,
-  type SpendingService,
   spendingCommands,
   spentToday,
 } from './spending-service.ts';
@@ -28,7 +27,6 @@ import {
 export { amountOf, type Price } from './rules/spending.ts';
 
 export const PAID_CALLS = port<PaidCalls>('paid calls');
-const SPENDING_SERVICE = port<SpendingService>('spending desk');
 
 /** @throws StoreError */
 export async function install(kernel: Kernel): Promise<void> {
@@ -66,7 +64,6 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.add.modelGuard(recordingGuard(measuring.calls.called, clock));
   kernel.add.modelGuard(budgetGuard(spending));
   kernel.provide(PAID_CALLS, only.paid(spending));
-  kernel.provide(SPENDING_SERVICE, service);
   kernel.add.answers(BUDGET_SUBJECT, createBudgetAnswers(service), 'configuration');
   kernel.add.status({ lines: async (origin) => [t`Today: ${await spentToday(origin, service)}`] });
   kernel.add.gauges(async () => [budgetGauge(await service.all())]);

@@ -13,7 +13,6 @@ export {
   type WorkflowRun,
   workflowSession,
 } from './rules/workflow.ts';
-export type { WorkflowService } from './workflow-people.ts';
 
 export type Workflows = Pick<Work, 'startForJob' | 'check' | 'ofJob'> & {
   /** Schedules register here what an end means for the job that started the run. */

@@ -36,7 +36,7 @@ import {
 } from './question-rows.ts';
 import { questionText } from './rules/question-text.ts';
 
-export type { Question, QuestionHandler } from './question-rows.ts';
+export type { Question } from './question-rows.ts';
 
 type QuestionsDeps = {
   readonly rows: QuestionRows;
