@@ -9,8 +9,8 @@ import {
   votersFor,
 } from '../../features/subagents/rules/vote.ts';
 import { USUAL_GATE, USUAL_MAX_FLAGGED } from '../../features/subagents/settings.ts';
-import { leadFor, mean, medianSeconds, plain, windows } from './rules/grade.ts';
-import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
+import { leadFor, mean, medianSeconds, plain } from './rules/grade.ts';
+import { barsOf, type EvalItem, known, lineOf, scoreOf, sumOf } from './rules/result.ts';
 import type { Benchmark, Graded, Subject } from './run-eval.ts';
 
 export const PEGS = [1, 2, 3] as const;
@@ -133,7 +133,6 @@ type HanoiOptions = Common &
 
 const TEMPERATURE = 0.3;
 const PARTS = 5;
-const WINDOW = 5;
 
 export function hanoi(options: HanoiOptions): Benchmark {
   const steps = solutionOf(options.disks);
@@ -241,14 +240,6 @@ function solved(items: readonly EvalItem[]) {
   const firstError = decided.findIndex(({ state }) => state !== 'right');
   const votes = sumOf(decided, 'votes');
   const right = decided.map(({ state }) => (state === 'right' ? 1 : 0));
-  const errorFree = windows(right, WINDOW);
-  const plot: EvalPlot = {
-    kind: 'line',
-    title: `error-free steps, means of ${WINDOW}`,
-    xLabel: 'step',
-    yLabel: 'share',
-    points: errorFree.map((y, at) => ({ x: at + WINDOW, y })),
-  };
   return {
     figures: known({
       'steps without error before the first': firstError === -1 ? decided.length : firstError,
@@ -263,7 +254,7 @@ function solved(items: readonly EvalItem[]) {
     }),
     plots: [
       ...barsOf('right steps by part of the solution', items),
-      ...(errorFree.length > 1 ? [plot] : []),
+      ...lineOf('error-free steps', 'step', 'share', right),
     ],
   };
 }

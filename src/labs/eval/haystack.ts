@@ -13,7 +13,7 @@ import {
   sentenceOf,
 } from './rules/haystack.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
-import { askAgent, type Benchmark, type EvalTask, type Graded, type Trial } from './run-eval.ts';
+import type { Benchmark, EvalTask, Graded, Trial } from './run-eval.ts';
 
 export type HaystackOptions = {
   readonly seed: number;
@@ -112,7 +112,7 @@ async function askWithNotes(trial: Trial, asked: Asked, signal: AbortSignal): Pr
   await bench.clear('memory');
   await bench.write(notesOf(asked.corpus.text));
   const question = `Your memory holds notes about people. ${asked.question} Look it up there.`;
-  const made = await askAgent(trial, `haystack ${asked.id}`, question, signal);
+  const made = await bench.turn(`haystack ${asked.id}`, question, signal);
   const { state, counts } = asked.grade(made.got);
   return { ...made, state, counts: { ...made.counts, ...counts } };
 }

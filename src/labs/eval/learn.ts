@@ -9,18 +9,10 @@ import {
   numberSaid,
   seeded,
   surpriseRate,
-  windows,
   wordsOf,
 } from './rules/grade.ts';
-import { type EvalItem, type EvalPlot, known } from './rules/result.ts';
-import {
-  askAgent,
-  type Benchmark,
-  type Graded,
-  type Question,
-  type Subject,
-  type Trial,
-} from './run-eval.ts';
+import { type EvalItem, known, lineOf } from './rules/result.ts';
+import type { Benchmark, Graded, Question, Subject, Trial } from './run-eval.ts';
 
 export const LEARN_FAMILIES = ['arithmetic', 'fact-retrieval', 'tool-chain'] as const;
 export type LearnFamily = (typeof LEARN_FAMILIES)[number];
@@ -145,7 +137,6 @@ export type LearnOptions = LearnWish & {
 type Said = Question['said'][number];
 
 const TEMPERATURE = 0;
-const WINDOW = 5;
 
 export function learn(options: LearnOptions): Benchmark {
   const { seed, family, tasks: planned, depth, tries } = options;
@@ -210,7 +201,7 @@ class Course {
   async follow(task: LearnTask, trial: Trial, signal: AbortSignal): Promise<Graded> {
     const bench = await trial.workbench();
     await bench.write(task.files);
-    const made = await askAgent(trial, 'learn', this.#textOf(task), signal);
+    const made = await bench.turn('learn', this.#textOf(task), signal);
     const isRight = task.isRight(made.got);
     this.#learn(task, isRight);
     const iterations = made.counts['model calls'] ?? 0;
@@ -245,16 +236,6 @@ function summaryOf(items: readonly EvalItem[]) {
   const answered = items.filter(({ state }) => state !== 'error');
   const iterations = answered.map(({ counts }) => counts['iterations'] ?? 1);
   const right = answered.map(({ state }) => state === 'right');
-  const line = (title: string, yLabel: string, values: readonly number[]): readonly EvalPlot[] =>
-    values.length < 2
-      ? []
-      : [
-          {
-            kind: 'line',
-            ...{ title, yLabel, xLabel: 'task' },
-            points: windows(values, WINDOW).map((y, at) => ({ x: at + WINDOW, y })),
-          },
-        ];
   return {
     figures: known({
       'solved in the end': mean(answered.map(({ counts }) => counts['solved'] ?? 0)),
@@ -263,8 +244,8 @@ function summaryOf(items: readonly EvalItem[]) {
       'iterations a task': mean(iterations),
     }),
     plots: [
-      ...line(`right at once, means of ${WINDOW}`, 'share', right.map(Number)),
-      ...line(`iterations, means of ${WINDOW}`, 'iterations', iterations),
+      ...lineOf('right at once', 'task', 'share', right.map(Number)),
+      ...lineOf('iterations', 'task', 'iterations', iterations),
     ],
   };
 }

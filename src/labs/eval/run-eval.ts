@@ -23,6 +23,7 @@ import {
   scoreOf,
 } from './rules/result.ts';
 import type { CostCounter } from './spending.ts';
+import type { Workbench } from './workbench.ts';
 
 export type Question = {
   readonly system: string;
@@ -47,27 +48,6 @@ export interface Subject {
   readonly maxTokens: number;
   /** @throws ProviderError, SpendingRefusedError, the signal's reason */
   ask(question: Question, signal: AbortSignal): Promise<Reply>;
-}
-
-export type TurnReport = {
-  readonly outcome: 'answered' | 'stopped' | 'failed';
-  readonly answer: string;
-  readonly ms: number;
-  /** Model calls, tool calls and tokens, by name. */
-  readonly counts: EvalItem['counts'];
-  /** Why the budget refused the call. */
-  readonly refusal?: string;
-};
-
-/** The whole agent with its tools, in a temporary workspace. */
-export interface Workbench {
-  write(files: Readonly<Record<string, string>>): Promise<void>;
-  /** Empties the folder. */
-  clear(folder: string): Promise<void>;
-  /** The contents of the folder, by path relative to the workspace. */
-  read(folder: string): Promise<ReadonlyMap<string, string>>;
-  /** One turn of a conversation; turns with the same name follow each other. */
-  turn(conversation: string, text: string, signal: AbortSignal): Promise<TurnReport>;
 }
 
 export type Trial = {
@@ -99,32 +79,6 @@ export type Benchmark = Pick<EvalResult, 'benchmark' | 'variant' | 'seed' | 'opt
   tasks(): Iterable<EvalTask>;
   summary(items: readonly EvalItem[]): Summary;
 };
-
-/**
- * Runs one turn of the whole agent; the benchmark grades its answer.
- * @throws ProviderError where the turn failed, SpendingRefusedError, the signal's reason
- */
-export async function askAgent(
-  trial: Trial,
-  conversation: string,
-  question: string,
-  signal: AbortSignal,
-): Promise<Omit<Graded, 'state'>> {
-  const bench = await trial.workbench();
-  const {
-    outcome,
-    answer: got,
-    ms,
-    counts,
-    refusal,
-  } = await bench.turn(conversation, question, signal);
-  signal.throwIfAborted();
-  if (refusal !== undefined) throw new SpendingRefusedError({ text: refusal });
-  if (outcome === 'answered') return { got, ms, counts };
-  const { model } = trial.subject;
-  const provider = model.split('/', 1).join();
-  throw new ProviderError(got, { failure: { kind: 'malformed' }, provider, model });
-}
 
 // Runs one benchmark to its end, or as far as possible.
 

@@ -13,7 +13,7 @@ import {
   wordsOf,
 } from './rules/grade.ts';
 import { barsOf, known, scoreOf, sumOf } from './rules/result.ts';
-import { askAgent, type Benchmark, type Graded, type Trial } from './run-eval.ts';
+import type { Benchmark, Graded, Trial } from './run-eval.ts';
 
 export const SPRINT_TIERS = ['lookup', 'hops', 'count', 'edit', 'list', 'synthesis'] as const;
 type SprintTier = (typeof SPRINT_TIERS)[number];
@@ -263,7 +263,7 @@ async function runTask(
 ): Promise<Graded> {
   const bench = await trial.workbench();
   await bench.write(task.files);
-  const made = await askAgent(trial, folder, task.instruction, signal);
+  const made = await bench.turn(folder, task.instruction, signal);
   const { isPassed, why } = gradeSprint(task, made.got, await bench.read(folder));
   return { ...made, state: isPassed ? 'right' : 'wrong', got: `${why}: ${made.got}` };
 }

@@ -3,8 +3,9 @@
 
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Agent, TurnInput } from '../../agent/agent.ts';
+import { type Agent, SpendingRefusedError, type TurnInput } from '../../agent/agent.ts';
 import { NO_RIGHTS, type Rights } from '../../kernel/access/rights.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
 import {
   channelName,
   chatId,
@@ -21,7 +22,6 @@ import {
 } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { TurnReport, Workbench } from './run-eval.ts';
 import type { CostCounter } from './spending.ts';
 
 type WorkbenchDeps = {
@@ -37,11 +37,18 @@ type WorkbenchDeps = {
 export const EVAL_CHANNEL = channelName('eval');
 const RIGHTS: Rights = { ...NO_RIGHTS, read: 'free', write: 'free' };
 
-export function createWorkbench(deps: WorkbenchDeps): Workbench {
-  const { agent, workspace, clock, cost } = deps;
+export type Workbench = ReturnType<typeof createWorkbench>;
+
+/** The whole agent with its tools, in a temporary workspace. */
+export function createWorkbench(deps: WorkbenchDeps) {
+  const { agent, workspace, model, clock, cost } = deps;
   const turns = new Map<string, number>();
 
-  async function turn(name: string, text: string, signal: AbortSignal): Promise<TurnReport> {
+  /**
+   * One turn of a conversation, with its answer; turns with the same name follow each other.
+   * @throws ProviderError where it failed, SpendingRefusedError, the signal's reason
+   */
+  async function turn(name: string, text: string, signal: AbortSignal) {
     const seq = (turns.get(name) ?? 0) + 1;
     turns.set(name, seq);
     const input = inputOf(deps, { name, text, seq });
@@ -55,30 +62,33 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
       count(counts, next.value);
       next = await events.next();
     }
-    const { kind: outcome, answers } = next.value;
+    const ms = Math.round(clock.monotonic() - started);
+    signal.throwIfAborted();
+    if (cost.refusal !== undefined) throw new SpendingRefusedError({ text: cost.refusal });
+    const { kind, answers } = next.value;
+    const got = answers.join('\n\n');
+    if (kind !== 'answered') {
+      const provider = model.split('/', 1).join();
+      throw new ProviderError(got, { failure: { kind: 'malformed' }, provider, model });
+    }
     const after = cost.total();
     const tokens =
       after.inputTokens + after.outputTokens - before.inputTokens - before.outputTokens;
-    const { refusal } = cost;
-    return {
-      outcome,
-      answer: answers.join('\n\n'),
-      ms: Math.round(clock.monotonic() - started),
-      counts: { ...counts, tokens },
-      ...(refusal === undefined ? {} : { refusal }),
-    };
+    return { got, ms, counts: { ...counts, tokens } };
   }
 
   return {
     turn,
-    async write(files) {
+    async write(files: Readonly<Record<string, string>>): Promise<void> {
       for (const [path, text] of Object.entries(files)) {
         await mkdir(dirname(join(workspace, path)), { recursive: true });
         await writeFile(join(workspace, path), text);
       }
     },
-    clear: (folder) => rm(join(workspace, folder), { recursive: true, force: true }),
-    async read(folder) {
+    /** Empties the folder. */
+    clear: (folder: string) => rm(join(workspace, folder), { recursive: true, force: true }),
+    /** The contents of the folder, by path relative to the workspace. */
+    async read(folder: string): Promise<ReadonlyMap<string, string>> {
       const entries = await readdir(join(workspace, folder), {
         recursive: true,
         withFileTypes: true,

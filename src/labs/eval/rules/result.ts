@@ -2,7 +2,7 @@
 // model's service are counted apart from wrong answers.
 
 import { z } from 'zod';
-import { wilson } from './grade.ts';
+import { wilson, windows } from './grade.ts';
 
 export const EVAL_VERSION = 1;
 const BENCHMARKS = ['hanoi', 'haystack', 'learn', 'sprint'] as const;
@@ -124,6 +124,20 @@ export function barsOf(title: string, items: readonly EvalItem[]): readonly Eval
     return rate === undefined ? [] : [{ label, value: rate, low, high }];
   });
   return bars.length === 0 ? [] : [{ kind: 'bars', title, bars }];
+}
+
+const WINDOW = 5;
+
+/** Moving averages; empty where there are too few values for a line. */
+export function lineOf(
+  title: string,
+  xLabel: string,
+  yLabel: string,
+  values: readonly number[],
+): readonly EvalPlot[] {
+  const points = windows(values, WINDOW).map((y, at) => ({ x: at + WINDOW, y }));
+  if (points.length < 2) return [];
+  return [{ kind: 'line', title: `${title}, means of ${WINDOW}`, xLabel, yLabel, points }];
 }
 
 export const sumOf = (items: readonly EvalItem[], name: string) =>
