@@ -166,10 +166,7 @@ export function watched<Answer extends object, Params extends z.ZodObject = type
   clock: Pick<Clock, 'sleep'>,
   read: (params: z.output<Params>) => Promise<Answer>,
 ): RouteHandler {
-  async function* changes(
-    params: z.output<Params>,
-    signal: AbortSignal,
-  ): AsyncGenerator<object, void, void> {
+  return streamed(schemas, async function* (params, _body, signal) {
     for (let sent = ''; !signal.aborted; ) {
       const view = await read(params);
       const text = JSON.stringify(view);
@@ -179,10 +176,5 @@ export function watched<Answer extends object, Params extends z.ZodObject = type
         if (!signal.aborted) throw error;
       });
     }
-  }
-  const handle = ({ params }: RouteRequest) => {
-    const read = valid(schemas.params ?? NOTHING, params) as z.output<Params>;
-    return { events: (signal: AbortSignal) => changes(read, signal) };
-  };
-  return Object.assign(handle, { schemas: { ...schemas, isStream: true as const } });
+  });
 }

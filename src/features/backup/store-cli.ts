@@ -42,12 +42,8 @@ export function storeCommand(terminal: Terminal): Command {
 }
 
 async function migrate(terminal: Terminal, flags: Flags): Promise<void> {
-  await using _held = await holdHome(terminal.home.lock, { pid: process.pid });
-  await migrateHeld(terminal, flags);
-}
-
-async function migrateHeld(terminal: Terminal, flags: Flags): Promise<void> {
   const { home } = terminal;
+  await using _held = await holdHome(home.lock, { pid: process.pid });
   const plan = await planOf(terminal, flags);
   const { isBegun } = await transferring(plan, home, (transfer) => transfer.check());
   if (!isBegun) await backUp(terminal, flags.backup);

@@ -7,7 +7,13 @@ import type { ConfiguredChannels } from '../../channels/configured-channels.ts';
 import { noteCommand } from '../../channels/local-channel.ts';
 import { programVersion } from '../../kernel/config/files/home.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
+import {
+  endpoint,
+  Refusal,
+  type RouteHandlers,
+  streamed,
+  watched,
+} from '../../kernel/http-routes.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { readLine } from '../../kernel/observe/audit.ts';
 import { newestEntries, verifyChains } from '../../kernel/observe/build-telemetry.ts';
@@ -122,14 +128,12 @@ export function operationsRoutes(deps: OperationsDeps) {
       },
       audits.verify,
     ),
-    'GET /api/v1/logs/events': Object.assign(
-      () => ({ events: (signal: AbortSignal) => logParts(home.logs, clock, signal) }),
+    'GET /api/v1/logs/events': streamed(
       {
-        schemas: {
-          summary: t`The newest 100,000 lines of the log, the newest first, then those that are added`,
-          ...{ answer: logPart, isStream: true as const },
-        },
+        summary: t`The newest 100,000 lines of the log, the newest first, then those that are added`,
+        answer: logPart,
       },
+      (_params, _body, signal) => logParts(home.logs, clock, signal),
     ),
   } satisfies RouteHandlers;
 }

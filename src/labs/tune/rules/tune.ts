@@ -31,17 +31,10 @@ export const measureFileSchema = z.object({
 
 export type ModelMeasure = Readonly<z.infer<typeof modelMeasureSchema>>;
 
-type TuneDemands = {
-  readonly minQuality: number;
-  readonly minToolSuccess: number;
-  readonly maxOverflowRate: number;
-  readonly maxFirstTokenMs: number;
-  readonly minTokensPerSecond: number;
-  readonly minContextTokens: number;
-};
+type TuneDemands = Readonly<typeof USUAL_DEMANDS>;
 
 /** Below these a conversation with tools is no pleasure. */
-export const USUAL_DEMANDS: TuneDemands = {
+export const USUAL_DEMANDS = {
   minQuality: 0.5,
   minToolSuccess: 0.5,
   maxOverflowRate: 0.5,
@@ -50,16 +43,8 @@ export const USUAL_DEMANDS: TuneDemands = {
   minContextTokens: 4096,
 };
 
-export type Weighed = ModelMeasure & {
-  /** 0 to 1. */
-  readonly score: number;
-};
-
-export type TuneVerdict = {
-  /** Best first. */
-  readonly suitable: readonly Weighed[];
-  readonly rejected: readonly { readonly model: string; readonly reasons: readonly string[] }[];
-};
+export type TuneVerdict = ReturnType<typeof tuneVerdict>;
+export type Weighed = TuneVerdict['suitable'][number];
 
 const WEIGHTS = { quality: 0.4, tools: 0.3, overflow: 0.1, speed: 0.1, firstToken: 0.1 } as const;
 /** Faster than people read: more is no better. */
@@ -67,7 +52,8 @@ const FAST_TOKENS_PER_SECOND = 40;
 /** At this delay the score for promptness is one half. */
 const HALF_PROMPT_MS = 2000;
 
-export function tuneVerdict(measured: readonly ModelMeasure[], demands: TuneDemands): TuneVerdict {
+/** The suitable ones with a score from 0 to 1, best first. */
+export function tuneVerdict(measured: readonly ModelMeasure[], demands: TuneDemands) {
   const judged = measured.map((one) => ({ one, reasons: shortfalls(one, demands) }));
   const suitable = judged
     .filter(({ reasons }) => reasons.length === 0)
