@@ -1,7 +1,7 @@
 // Performs the work of a phase and advances the state. The work of each phase ends with a signal of
 // that phase; anything else does not type-check.
 
-import type { Cue } from '../features/modes/mode.ts';
+import type { Cue, Main } from '../features/modes/mode.ts';
 import { NO_RIGHTS, narrowed } from '../kernel/access/rights.ts';
 import type { DocumentReading } from '../kernel/media/media.ts';
 import {
@@ -85,8 +85,6 @@ async function wait(
 
 // Routing: chooses the model and checks whether the thread fits it. Where several models share the
 // work, the mode first decides who speaks.
-
-type Main = Extract<Cue, { readonly kind: 'main' }>;
 
 /** @throws ProviderError also where another model than the main one could not be called */
 async function* routeTurn(

@@ -19,7 +19,6 @@ import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import { type AccountName, accountName } from '../../kernel/message/ids.ts';
 import { type InboundMessage, isSameSender } from '../../kernel/message/message.ts';
 import { firstWords, verbatim } from '../../kernel/message/untrusted.ts';
-import type { Persons } from '../../kernel/people/persons.ts';
 import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -54,9 +53,8 @@ export const CONVERSATION_COMMANDS = {
 type ConversationCommandDeps = {
   readonly agent: Pick<Agent, 'restorable' | 'restore'>;
   context(message: InboundMessage): Promise<ContextReport>;
-  readonly people: {
-    readonly persons: Pick<Persons, 'author'>;
-  };
+  /** IANA zone of the author; empty: the machine's. */
+  zoneOf(message: InboundMessage): Promise<string>;
   sessions(origin: CommandOrigin, argument: string): Promise<string>;
   beginAnew(session: SessionKey, message: InboundMessage): Promise<void>;
   /** Undoes the last exchange; returns the text for the person. */
@@ -73,7 +71,7 @@ export function conversationCommands(deps: ConversationCommandDeps): readonly Co
     restore: (origin, argument) => restore(origin, argument, deps),
     async context({ message }) {
       const report = await deps.context(message);
-      const taint = taintText(report, message.receivedAt, await zoneOf(message, deps));
+      const taint = taintText(report, message.receivedAt, await deps.zoneOf(message));
       return [contextText(report), ...(report.untrusted.length === 0 ? [] : [taint])].join('\n\n');
     },
     sessions: (origin, argument) => deps.sessions(origin, argument),
@@ -92,14 +90,14 @@ async function restore(
   if (isList) {
     const points = await agent.restorable(session);
     if (points.length === 0) return NOTHING;
-    const zone = await zoneOf(message, deps);
+    const zone = await deps.zoneOf(message);
     const lines = points.map((point, index) => `${index + 1}. ${pointWords(point, zone)}`);
     return `${lines.join('\n')}\n\n${RESTORE_HINT}`;
   }
   const restored = await agent.restore(session, (number ?? 1) - 1, message.id);
   if (restored === undefined) return NOTHING;
   if (restored === 'done before') return t`It is restored.`;
-  return t`Restored: ${pointWords(restored, await zoneOf(message, deps))}`;
+  return t`Restored: ${pointWords(restored, await deps.zoneOf(message))}`;
 }
 
 const NOTHING = t`There is nothing to restore in this conversation.`;
@@ -115,13 +113,6 @@ function pointWords({ kind, at, text, messages }: RestorePoint, timeZone: string
 }
 
 const minuteText = createMinuteText();
-
-async function zoneOf(
-  message: CommandOrigin['message'],
-  { people }: ConversationCommandDeps,
-): Promise<string> {
-  return (await people.persons.author(message))?.timeZone ?? '';
-}
 
 function contextText(report: ContextReport): string {
   const { model, prompt, tools, summary, nodes, working, conversation, images, cleared, total } =

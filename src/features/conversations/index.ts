@@ -31,15 +31,16 @@ import { whyCommands } from './why-command.ts';
 export { STOP } from './stop-command.ts';
 
 export function install(kernel: Kernel): void {
-  const { add, bus, live, people, settings, log, channels } = kernel;
+  const { add, bus, live, clock, settings, log, channels } = kernel;
   const agent = kernel.use(AGENT);
   const memory = kernel.use(MEMORY);
   const plans = kernel.use(PLANS);
   const context = createContextOf(kernel);
+  const zoneOf = createZoneOf(kernel);
   const undo = createUndo({ agent, bus, log, channel: channels.get });
   add.command(
     ...conversationCommands({
-      ...{ agent, context, people, undo, sessions: createSessionsCommand(kernel) },
+      ...{ agent, context, zoneOf, undo, sessions: createSessionsCommand(kernel) },
       // A reset drops pending questions and ends turns in progress.
       async beginAnew(session, message) {
         await memory.takesUp(session, message);
@@ -67,9 +68,8 @@ export function install(kernel: Kernel): void {
       },
     }),
     ...whyCommands({
-      ...{ agent, context, bus, settings, clock: kernel.clock, modes: kernel.use(MODE_SERVICE) },
+      ...{ agent, context, zoneOf, bus, clock, settings, modes: kernel.use(MODE_SERVICE) },
       isOwnerHere: async (message) => (await kernel.origins(message)).isOwnerHere,
-      zoneOf: async (message) => (await people.persons.author(message))?.timeZone ?? '',
     }),
   );
   addSessionRoutes(kernel);
@@ -214,15 +214,19 @@ async function openCare({ live, clock, home, store, sessionFiles, afterwork, use
 function createSessionsCommand(kernel: Kernel): Command['run'] {
   const { people } = kernel;
   const memory = kernel.use(MEMORY);
+  const zoneOf = createZoneOf(kernel);
   return async (origin, argument) => {
     const { sessionsAnswer } = await import('./sessions-command.ts');
     return sessionsAnswer(origin, argument, {
       ...{ care: await openCare(kernel), chatsOf: memory.chatsOf, handOut: memory.handOutPart },
       personIn: (chat) => people.persons.inChat(chat),
-      zoneOf: async (message) => (await people.persons.author(message))?.timeZone ?? '',
+      zoneOf,
     });
   };
 }
+
+const createZoneOf = (kernel: Kernel) => async (message: InboundMessage) =>
+  (await kernel.people.persons.author(message))?.timeZone ?? '';
 
 /** Asks nobody: there is no turn. */
 const NO_TURN = {

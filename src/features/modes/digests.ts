@@ -25,8 +25,7 @@ import {
   type RoleCall,
   writtenBy,
 } from './ask-role.ts';
-import type { TurnMode } from './mode.ts';
-
+import { type TurnMode, WITH_TOOLS } from './mode.ts';
 import type { ModeDeps, ModeKind, ModeTurn } from './modes.ts';
 import { degradedNotice, missing, type RoleModel } from './role-health.ts';
 
@@ -121,7 +120,7 @@ function digestsOf(
   return {
     async *cue() {
       for (const text of told.splice(0)) yield turn.notices.lasting(text);
-      return { kind: 'main', main: { tools: 'offered', notes: [] } };
+      return WITH_TOOLS;
     },
     async shown(call, report, signal) {
       const stored = storedResult(turn, call, report, settings.aboveChars);

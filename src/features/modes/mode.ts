@@ -20,6 +20,9 @@ export type Cue =
   | { readonly kind: 'calls'; readonly by: Speaker; readonly calls: NonEmpty<CueCall> }
   | { readonly kind: 'answer'; readonly by: Speaker; readonly text: string };
 
+export type Main = Extract<Cue, { readonly kind: 'main' }>;
+export type Answer = Extract<Cue, { readonly kind: 'answer' }>;
+
 export interface TurnMode {
   /**
    * The tools of the turn, together with calls that the mode itself answers; those are offered to
@@ -35,7 +38,7 @@ export interface TurnMode {
   /**
    * The answer of a turn that a limit ends; undefined: the main model concludes. Calls no model.
    */
-  closing?(): Promise<Extract<Cue, { readonly kind: 'answer' }> | undefined>;
+  closing?(): Promise<Answer | undefined>;
   /** What the main model gets of a result, before it is recorded. Never throws. */
   shown?(call: ToolCall, report: CallReport, signal: AbortSignal): Promise<CallReport>;
 }

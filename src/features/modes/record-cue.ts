@@ -1,15 +1,15 @@
 // Records a decision or text of a model other than the main one as if it were the main model's, so
 // that the rest of the turn treats both alike.
 
-import { tokensSpent } from '../../agent/rules/turn-closing.ts';
+import { roundsOf, tokensSpent } from '../../agent/rules/turn-closing.ts';
 import type { SignalOf } from '../../agent/rules/turn-state.ts';
 import { askedOther, hasEffects } from '../../agent/take-answer.ts';
 import type { TurnContext } from '../../agent/turn-context.ts';
 import { type CallId, callId } from '../../kernel/message/ids.ts';
 import type { AgentEvent } from '../../kernel/message/message.ts';
-import type { AssistantEntry, ToolCall } from '../../kernel/message/transcript.ts';
+import type { AssistantEntry, ToolCall, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { resultIdOf } from '../../kernel/sessions/rules/earlier.ts';
-import type { Cue, CueCall, Speaker } from './mode.ts';
+import type { Answer, Cue, CueCall, Main, Speaker } from './mode.ts';
 
 const CUED = 'cue_';
 
@@ -17,7 +17,7 @@ type Decided = Extract<SignalOf<'routing'>, { readonly type: 'decided' | 'spoken
 
 export async function* recordCue(
   turn: TurnContext,
-  cue: Exclude<Cue, { readonly kind: 'main' }>,
+  cue: Exclude<Cue, Main>,
 ): AsyncGenerator<AgentEvent, Decided, void> {
   const { usage, model } = cue.by;
   const used = usage === undefined ? {} : { usage };
@@ -76,6 +76,25 @@ function cuedCallId({ input, thread }: TurnContext, at: number): CallId {
   return callId(`${CUED}${place.replace('.', '_')}`);
 }
 
-/** Whether a model other than the main one decided the calls. */
-export const isCued = ({ toolCalls }: Pick<AssistantEntry, 'toolCalls'>) =>
-  toolCalls.every(({ id }) => id.startsWith(CUED));
+/** What was done since the person's last message, which needs a new decision. */
+export function sinceAsked(own: readonly TranscriptEntry[]) {
+  const since = own.slice(own.findLastIndex(({ role }) => role === 'user') + 1);
+  const called = since.flatMap((entry) =>
+    entry.role === 'assistant' && entry.toolCalls.length > 0 ? [entry] : [],
+  );
+  const isCued = ({ id }: ToolCall) => id.startsWith(CUED);
+  const result = roundsOf(since).at(-1)?.at(-1)?.result;
+  const isAsked = result?.name === 'ask_user' && result.status === 'ok';
+  const by = { model: called.at(-1)?.model ?? '' };
+  const afterQuestion: Answer | undefined = isAsked ? { kind: 'answer', by, text: '' } : undefined;
+  return {
+    called,
+    by,
+    /** Of the last call. */
+    result,
+    /** The main model decided calls itself. */
+    isMainAtWork: called.some(({ toolCalls }) => !toolCalls.every(isCued)),
+    /** The turn ends: the person was asked. */
+    afterQuestion,
+  };
+}

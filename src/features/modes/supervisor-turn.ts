@@ -3,13 +3,13 @@
 // it finishes.
 
 import { z } from 'zod';
-import { type CallReport, roundsOf } from '../../agent/rules/turn-closing.ts';
+import type { CallReport } from '../../agent/rules/turn-closing.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
 import { tokensOf } from '../../agent/take-answer.ts';
-import { firstSeqOf, type ResultId } from '../../kernel/message/ids.ts';
+import type { ResultId } from '../../kernel/message/ids.ts';
 import type { AgentEvent } from '../../kernel/message/message.ts';
-import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
+import { storedTurn } from '../../kernel/turns/origins.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
@@ -29,9 +29,16 @@ import {
   withOwnCalls,
   workOn,
 } from './ask-role.ts';
-import { type Cue, type Speaker, type TurnMode, WITH_TOOLS } from './mode.ts';
+import {
+  type Answer,
+  type Cue,
+  type Main,
+  type Speaker,
+  type TurnMode,
+  WITH_TOOLS,
+} from './mode.ts';
 import type { ModeDeps, ModeTurn } from './modes.ts';
-import { isCued } from './record-cue.ts';
+import { sinceAsked } from './record-cue.ts';
 import { degradedNotice, type RoleHealth, type RoleModel } from './role-health.ts';
 import type { DeclaredAgent } from './rules/declared-agent.ts';
 import {
@@ -134,8 +141,7 @@ export class SupervisorTurn implements TurnMode {
 
   /** The verbatim outputs, unless the main model has taken the work over. */
   async closing() {
-    const { own } = this.#turn.thread;
-    if (calledIn(newSince(own)).some((entry) => !isCued(entry))) return undefined;
+    if (sinceAsked(this.#turn.thread.own).isMainAtWork) return undefined;
     return closingCue(this.#finishing(this.#state()));
   }
 
@@ -154,15 +160,11 @@ export class SupervisorTurn implements TurnMode {
 
   /** What follows without a decision of the supervisor. */
   #clear(ask: Ask, state: SupervisedTurn): Cue | undefined {
-    const since = newSince(this.#turn.thread.own);
-    const called = calledIn(since);
-    if (called.some((entry) => !isCued(entry))) return WITH_TOOLS;
+    const { isMainAtWork, afterQuestion } = sinceAsked(this.#turn.thread.own);
+    if (isMainAtWork) return WITH_TOOLS;
     const nobody = state.responses.length + state.messages.length === 0;
     if (ask.kind !== 'work') return nobody ? WITH_TOOLS : writingCue(this.#roster);
-    const last = roundsOf(since).at(-1)?.at(-1)?.result;
-    const isAsked = last?.name === 'ask_user' && last.status === 'ok';
-    const model = called.at(-1)?.model;
-    return isAsked && model !== undefined ? { kind: 'answer', by: { model }, text: '' } : undefined;
+    return afterQuestion;
   }
 
   /** Asks the supervisor for the next step: structured output, without any tool. */
@@ -259,14 +261,6 @@ function taskCall(json: string) {
   return { detail, run: async () => ({ status: 'ok', text }) as const };
 }
 
-/** The entries after the person's last message. */
-const newSince = (own: readonly TranscriptEntry[]) =>
-  own.slice(own.findLastIndex(({ role }) => role === 'user') + 1);
-const calledIn = (entries: readonly TranscriptEntry[]) =>
-  entries.flatMap((entry) =>
-    entry.role === 'assistant' && entry.toolCalls.length > 0 ? [entry] : [],
-  );
-
 // FINISH: the answer for the person. Verbatim outputs are inserted, and the main model only writes
 // the frame; without such outputs it writes the whole answer, and where no specialist was asked or
 // responded, it does the work with its tools.
@@ -279,9 +273,6 @@ type Finishing = {
   /** The full text of a response, where it is known. */
   exact(place: number): string | undefined;
 };
-
-type Main = Extract<Cue, { readonly kind: 'main' }>;
-type Answer = Extract<Cue, { readonly kind: 'answer' }>;
 
 /** Limits of the model call that writes the frame. */
 const FRAMING = { maxTokens: 1024, temperature: 0.4, timeoutMs: 120_000 };
@@ -385,11 +376,7 @@ async function exactTexts(
 
 /** The stored full results of this turn. */
 async function recordedWhole({ sessions, input }: ModeTurn): Promise<Map<ResultId, string>> {
-  const from = firstSeqOf(input.turnId);
-  if (from === undefined) return new Map();
-  const question = { from, before: from + 1, maxTurns: 1 };
-  const { turns } = await sessions.earlier(input.session, question);
-  const entries = turns.flatMap((turn) => turn.entries);
+  const entries = await storedTurn(sessions, input.session, input.turnId);
   return new Map(
     entries.flatMap((entry) =>
       entry.role === 'tool' && entry.resultId !== undefined && entry.whole !== undefined

@@ -2,14 +2,13 @@
 // specialists, one JSON object per line. Redacts secrets and removes old files; on a full disk
 // lines are lost, never answers.
 
-import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TurnContext } from '../../agent/turn-context.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
+import { isLineOf, purgeLines } from '../../kernel/observe/purge-records.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { writeAtomic } from '../../lib/files/files.ts';
-import { isObject, parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { ToolPlan } from './rules/route-decision.ts';
 
@@ -93,21 +92,13 @@ export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
     await Promise.all(names.map((name) => rm(join(traces, name), { force: true })));
   }
 
-  /** Returns the number of removed lines. */
-  async function forgetIn(name: string, chats: readonly string[], holds: Holds): Promise<number> {
-    const path = join(traces, name);
-    const lines = (await readFile(path, 'utf8')).split('\n');
-    const kept = lines.filter((line) => !(holds(line) && chats.includes(chatIn(line))));
-    if (kept.length < lines.length) await writeAtomic(path, kept.join('\n'), FILE_MODE);
-    return lines.length - kept.length;
-  }
-
   return {
     /** Removes lines of these chats; returns the number of lines that matched. */
     forget(chats: readonly string[], holds: Holds): Promise<number> {
+      const isMeant = (line: string) => holds(line) && isLineOf(line, chats);
       const forgotten = last.then(async () => {
         let lines = 0;
-        for (const name of await files()) lines += await forgetIn(name, chats, holds);
+        for (const name of await files()) lines += await purgeLines(join(traces, name), isMeant);
         return lines;
       });
       last = forgotten.catch(() => undefined);
@@ -120,11 +111,4 @@ export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
         .catch((error: unknown) => log.warn('trace not written', { error }));
     },
   };
-}
-
-/** Key of the chat, without its topic; empty where the line is damaged. */
-function chatIn(line: string): string {
-  const record = parseJson(line);
-  const session = isObject(record) ? record['session'] : undefined;
-  return typeof session === 'string' ? session.split('#', 1).join() : '';
 }

@@ -12,10 +12,8 @@ import {
   specialistMemory,
   specialistTask,
 } from '../../agent/rules/context-pack.ts';
-import { roundsOf } from '../../agent/rules/turn-closing.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
 import { tokensOf } from '../../agent/take-answer.ts';
-import type { AssistantEntry } from '../../kernel/message/transcript.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
@@ -36,9 +34,9 @@ import {
   writtenBy,
 } from './ask-role.ts';
 import { openDigests } from './digests.ts';
-import { type Cue, type Speaker, type TurnMode, WITH_TOOLS } from './mode.ts';
+import { type Cue, type Main, type Speaker, type TurnMode, WITH_TOOLS } from './mode.ts';
 import type { ModeDeps, ModeKind, ModeTurn } from './modes.ts';
-import { isCued } from './record-cue.ts';
+import { sinceAsked } from './record-cue.ts';
 import { degradedNotice, missing, type RoleModel } from './role-health.ts';
 import {
   type PlannedCall,
@@ -81,8 +79,6 @@ const ONLY_WRITE =
   '[Another model decides which tools are used; what they found stands above. Write the answer for the person from it. You have no tools: promise no further step, and say what is missing.]';
 const WRITING = { kind: 'main', main: { tools: 'none', notes: [ONLY_WRITE] } } as const;
 
-type Main = Extract<Cue, { readonly kind: 'main' }>;
-
 function openTrio(turn: ModeTurn, deps: ModeDeps): TurnMode {
   const { trio: settings, delegation } = deps.settings();
   const writing: Main = settings.strict ? WRITING : WITH_TOOLS;
@@ -116,25 +112,15 @@ function decided(
   ask: Ask,
   { maxSteps, synthesis }: TrioConfig,
 ): Cue | 'route' | 'write' | 'main goes on' {
-  // A new message of the person needs a new decision.
-  const said = thread.own.findLastIndex((entry) => entry.role === 'user');
-  const since = thread.own.slice(said + 1);
-  const answers = since.filter(
-    (entry): entry is AssistantEntry => entry.role === 'assistant' && entry.toolCalls.length > 0,
-  );
-  if (answers.some((entry) => !isCued(entry))) return 'main goes on';
+  const { called, by, result, isMainAtWork, afterQuestion } = sinceAsked(thread.own);
+  if (isMainAtWork) return 'main goes on';
   if (ask.kind !== 'work') return 'write';
-  const last = answers.at(-1);
-  if (last === undefined) return 'route';
-  const result = roundsOf(since).at(-1)?.at(-1)?.result;
-  const by = { model: last.model };
-  if (result?.status === 'ok' && result.name === 'ask_user')
-    return { kind: 'answer', by, text: '' };
+  if (afterQuestion !== undefined) return afterQuestion;
   if (result?.name === SPECIALIST) {
     if (result.status !== 'ok') return 'main goes on';
     if (!synthesis) return { kind: 'answer', by, text: unwrapped(result.text) };
   }
-  return answers.length >= maxSteps ? 'write' : 'route';
+  return called.length >= maxSteps ? 'write' : 'route';
 }
 
 function cueOf(

@@ -38,14 +38,17 @@ export async function purgeRecords(home: Home, reach: RecordReach): Promise<Purg
     ...traces.map((name) => join(home.traces, name)),
   ];
   let lines = 0;
-  for (const path of files) lines += await purgeLines(path, reach);
+  for (const path of files) lines += await purgeLines(path, (line) => isReached(line, reach));
   return { lines, logs: reach.chats === undefined ? await purgeLogs(home.logs, reach) : 0 };
 }
 
 /** Returns the number of removed lines; an empty file is removed. */
-async function purgeLines(path: string, reach: RecordReach): Promise<number> {
+export async function purgeLines(
+  path: string,
+  isMeant: (line: string) => boolean,
+): Promise<number> {
   const lines = ((await textIfThere(path)) ?? '').split('\n').filter((line) => line !== '');
-  const kept = lines.filter((line) => !isReached(line, reach));
+  const kept = lines.filter((line) => !isMeant(line));
   if (kept.length === lines.length) return 0;
   if (kept.length === 0) await rm(path, { force: true });
   else await writeAtomic(path, `${kept.join('\n')}\n`, FILE_MODE);
@@ -54,9 +57,14 @@ async function purgeLines(path: string, reach: RecordReach): Promise<number> {
 
 /** A damaged line goes with everything else. */
 function isReached(line: string, { before, chats }: RecordReach): boolean {
-  const { timestamp, at = timestamp, session } = fieldsOf(parseJson(line)) ?? {};
+  const { timestamp, at = timestamp } = fieldsOf(parseJson(line)) ?? {};
   const isOld = typeof at !== 'string' || !(Date.parse(at) >= before);
-  if (chats === undefined || !isOld) return isOld;
+  return isOld && (chats === undefined || isLineOf(line, chats));
+}
+
+/** Of a conversation of these chats. */
+export function isLineOf(line: string, chats: readonly string[]): boolean {
+  const { session } = fieldsOf(parseJson(line)) ?? {};
   return typeof session === 'string' && isOfChats({ session: sessionKey(session) }, chats);
 }
 

@@ -45,14 +45,9 @@ export function createBatch(turn: BatchTurn, deps: BatchDeps) {
   let taken: [QueuedMessage, ...QueuedMessage[]] = [first];
   add(rest);
 
-  /** The batch accepts no more: a command waits behind it. */
-  function isClosed(): boolean {
-    return held.length > 0;
-  }
-
   /** Takes new arrivals; returns what may join the turn. */
   async function join(): Promise<readonly QueuedMessage[]> {
-    if (isClosed()) return [];
+    if (held.length > 0) return [];
     return add(await turn.join());
   }
 
@@ -90,8 +85,9 @@ export function createBatch(turn: BatchTurn, deps: BatchDeps) {
     get messages(): readonly [QueuedMessage, ...QueuedMessage[]] {
       return taken;
     },
+    /** The batch accepts no more: a command waits behind it. */
     get isClosed() {
-      return isClosed();
+      return held.length > 0;
     },
   };
 }

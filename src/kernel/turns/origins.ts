@@ -142,11 +142,20 @@ const TAINT = rowShape<{ readonly isTainted: boolean }>({ isTainted: flag });
 
 /** Empty if they are in an older file, before a reset. */
 async function entriesOf(sessions: Pick<SessionStore, 'turn' | 'earlier'>, turn: TurnId) {
-  const newest = await sessions.turn(sessionOfTurn(turn), turn);
+  const session = sessionOfTurn(turn);
+  const newest = await sessions.turn(session, turn);
+  return newest.length > 0 ? newest : storedTurn(sessions, session, turn);
+}
+
+/** The entries of a turn as the files of the session have them, with whole results. */
+export async function storedTurn(
+  sessions: Pick<SessionStore, 'earlier'>,
+  session: SessionKey,
+  turn: TurnId,
+): Promise<readonly TranscriptEntry[]> {
   const from = firstSeqOf(turn);
-  if (newest.length > 0 || from === undefined) return newest;
-  const range = { from, before: from + 1, maxTurns: 1 };
-  const { turns } = await sessions.earlier(sessionOfTurn(turn), range);
+  if (from === undefined) return [];
+  const { turns } = await sessions.earlier(session, { from, before: from + 1, maxTurns: 1 });
   return turns.flatMap(({ entries }) => entries);
 }
 

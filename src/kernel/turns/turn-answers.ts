@@ -201,10 +201,12 @@ export function createTurnView(turnId: TurnId, chat: ChatRef, replyTo: MessageId
         case 'text_discarded':
           markdown = markdown.slice(0, callStart);
           break;
-        case 'tool_started':
+        case 'tool_started': {
           phase = 'tool';
-          tools = [...tools, { ...activityOf(event), status: 'running' }];
+          const { callId, name, detail } = event;
+          tools = [...tools, { callId, name, detail, status: 'running' }];
           break;
+        }
         case 'tool_finished':
           tools = tools.map((tool) =>
             tool.callId === event.callId
@@ -237,10 +239,6 @@ export function createTurnView(turnId: TurnId, chat: ChatRef, replyTo: MessageId
       return { ...picture(), result: { kind: outcome.kind, answers: outcome.answers.length } };
     },
   };
-}
-
-function activityOf(event: Extract<AgentEvent, { type: 'tool_started' }>) {
-  return { callId: event.callId, name: event.name, detail: event.detail };
 }
 
 // Shows a running turn in the chat it began in, as long as its answer will be given there. Once the
