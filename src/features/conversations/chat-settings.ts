@@ -6,7 +6,7 @@ import { LOCAL_CHAT_NAME, noteCommand } from '../../channels/local-channel.ts';
 import type { PersonRecord } from '../../kernel/access/person.ts';
 import type { ApprovalPolicy } from '../../kernel/access/rights.ts';
 import type { CommandInfo } from '../../kernel/commands/command-access.ts';
-import { AGENT_MODES, type AgentMode } from '../../kernel/config/settings-fields.ts';
+import { AGENT_MODES } from '../../kernel/config/settings-fields.ts';
 import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, type SessionKey } from '../../kernel/message/ids.ts';
@@ -14,6 +14,7 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
+import type { ModeService } from '../modes/index.ts';
 import { chooseModel, type ModelChoiceDeps, thinkingWithin } from './model-commands.ts';
 import {
   type ChangedChatSettings,
@@ -30,10 +31,7 @@ const oneChat = z.object({
 
 type ChatSettingsDeps = ModelChoiceDeps & {
   readonly defaults: () => { readonly thinkingBudget: number };
-  readonly modes: {
-    configured(): AgentMode;
-    problems(mode: AgentMode): Promise<readonly string[]>;
-  };
+  readonly modes: Pick<ModeService, 'configured' | 'problems'>;
   sessionOf(chat: ChatRef): Promise<SessionKey>;
   readonly approvals: {
     /** The owner as a person of this chat. */

@@ -4,20 +4,18 @@
 import { z } from 'zod';
 import { noteCommand } from '../../channels/local-channel.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
-import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
+import { sessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
-import type { AuditLog } from '../../kernel/observe/telemetry.ts';
-import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { defined } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { jobChat } from '../schedule/settings.ts';
 import { SUBAGENT_CHANNEL, type SubagentRun, subagentSession } from '../subagents/index.ts';
 import { WORKFLOW_CHANNEL, type WorkflowRun } from '../workflows/index.ts';
 import { branchOf, runList, type ShownRun, stoppedRuns } from './rules/runs.ts';
+import type { PageDeps } from './session-routes.ts';
 
 const MAX_ENDED = 100;
 const MAX_TEXT_CHARS = 8000;
@@ -25,11 +23,10 @@ const MAX_CALL_CHARS = 200;
 const MAX_ID_CHARS = 100;
 const MAX_TURNS = 100;
 
-/** Of a run itself, without those below it. */
-type Spent = { readonly tokens: number; readonly micros: number };
-type Progress = { readonly spent: Spent; readonly doing: string };
+/** `spent`: of a run itself, without those below it. */
+type Progress = Pick<ReturnType<PageDeps['costOf']>, 'spent'> & { readonly doing: string };
 
-type RunRoutesDeps = {
+type RunRoutesDeps = PageDeps & {
   readonly subagents: {
     all(): Promise<readonly SubagentRun[]>;
     kill(id: string, whose: 'all'): Promise<string>;
@@ -38,15 +35,6 @@ type RunRoutesDeps = {
     all(): Promise<readonly WorkflowRun[]>;
     cancel(id: string): Promise<string>;
   };
-  readonly sessions: Pick<SessionStore, 'earlier'>;
-  readonly clock: Pick<Clock, 'now' | 'sleep'>;
-  readonly audit: AuditLog;
-  nameOf(session: SessionKey): Promise<string | undefined>;
-  /** Of the model calls among the entries; `micros`: millionths of the currency. */
-  costOf(entries: readonly TranscriptEntry[]): { readonly spent: Spent };
-  currency(): string;
-  /** Grows with each change of a conversation. */
-  changes(): number;
 };
 
 export function runRoutes(deps: RunRoutesDeps) {

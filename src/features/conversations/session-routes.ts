@@ -68,19 +68,23 @@ type Cost = {
   readonly spent: { readonly tokens: number; readonly micros: number };
 };
 
-type SessionRoutesDeps = {
-  readonly care: Pick<SessionCare, 'page' | 'search' | 'complete' | 'export'>;
+/** Of the pages about conversations and runs. */
+export type PageDeps = {
   readonly sessions: Pick<SessionStore, 'earlier' | 'turn'>;
-  readonly bus: Pick<MessageBus, 'trace'>;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
   readonly audit: AuditLog;
-  readonly takeOver: Omit<TakeOver, 'stage'>;
   nameOf(session: SessionKey): Promise<string | undefined>;
   /** Of the model calls among the entries; `micros`: millionths of the currency. */
   costOf(entries: readonly TranscriptEntry[]): Cost;
   currency(): string;
   /** Grows with each change of a conversation. */
   changes(): number;
+};
+
+type SessionRoutesDeps = PageDeps & {
+  readonly care: Pick<SessionCare, 'page' | 'search' | 'complete' | 'export'>;
+  readonly bus: Pick<MessageBus, 'trace'>;
+  readonly takeOver: Omit<TakeOver, 'stage'>;
 };
 
 export function sessionRoutes(deps: SessionRoutesDeps) {

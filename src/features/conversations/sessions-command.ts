@@ -9,6 +9,7 @@ import { verbatim } from '../../kernel/message/untrusted.ts';
 import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
+import type { Memory } from '../memory/index.ts';
 import { filesText, purgedText, type SessionCare } from './session-care.ts';
 
 const MAX_LISTED = 20;
@@ -29,17 +30,10 @@ const UNKNOWN = t`There is no such conversation. /sessions lists them by number.
 
 type SessionsCommandDeps = {
   readonly care: SessionCare;
-  /** The keys of the sender's chats, without topics. */
-  chatsOf(message: InboundMessage): Promise<readonly string[]>;
+  readonly chatsOf: Memory['chatsOf'];
   personIn(chat: InboundMessage['chat']): Promise<Pick<Person, 'name'> | undefined>;
   zoneOf(message: InboundMessage): Promise<string>;
-  /** Sends a file; returns the answer for the person. */
-  handOut(
-    message: InboundMessage,
-    format: Format,
-    what: string,
-    content: () => AsyncIterable<string>,
-  ): Promise<string>;
+  readonly handOut: Memory['handOutPart'];
 };
 
 type Format = 'md' | 'jsonl';

@@ -14,7 +14,6 @@ import {
   OWNER_ONLY,
   tracedMessage,
 } from '../../kernel/commands/command-access.ts';
-import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { InboundMessage, TurnOutcome } from '../../kernel/message/message.ts';
 import { spanWords } from '../../kernel/message/message-limits.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
@@ -23,6 +22,7 @@ import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
+import type { ModeService } from '../modes/index.ts';
 
 export const WHY_COMMANDS = {
   why: {
@@ -49,10 +49,7 @@ type WhyCommandDeps = {
   isOwnerHere(message: InboundMessage): Promise<boolean>;
   /** IANA zone of the author; empty: the machine's. */
   zoneOf(message: InboundMessage): Promise<string>;
-  readonly modes: {
-    /** How several models shared the work of the turn, one line each. */
-    work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;
-  };
+  readonly modes: Pick<ModeService, 'work'>;
 };
 
 export function whyCommands(deps: WhyCommandDeps): readonly Command[] {

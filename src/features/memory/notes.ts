@@ -221,14 +221,8 @@ function bounded(entries: readonly NoteEntry[]): readonly NoteEntry[] {
 // Removes matching lines from the notes of one person: long-term memory and its backups, notes by
 // day and by session, learnings.
 
-type NotePlace = { readonly path: string; readonly line: number; readonly text: string };
-
-export async function findInNotes(
-  reader: NoteReader,
-  notes: string,
-  holds: Holds,
-): Promise<readonly NotePlace[]> {
-  const places: NotePlace[] = [];
+export async function findInNotes(reader: NoteReader, notes: string, holds: Holds) {
+  const places: { path: string; line: number; text: string }[] = [];
   for (const path of await pathsOf(reader, notes)) {
     const text = (await readNote(reader, path))?.text ?? '';
     for (const [index, line] of text.split('\n').entries()) {
@@ -239,11 +233,7 @@ export async function findInNotes(
 }
 
 /** Returns the number of removed lines. */
-export async function forgetInNotes(
-  reader: NoteReader,
-  notes: string,
-  holds: Holds,
-): Promise<number> {
+export async function forgetInNotes(reader: NoteReader, notes: string, holds: Holds) {
   let lines = 0;
   for (const path of await pathsOf(reader, notes)) {
     const change = (content: Buffer | undefined) => {
@@ -324,11 +314,7 @@ export async function forgetMissingNotes(index: TextIndex, workspace: string): P
 export const scopeOfNotes = (notes: string) => `notes:${notes}`;
 
 /** Indexes the notes in this folder that changed. */
-export async function refreshNotes(
-  index: TextIndex,
-  reader: NoteReader,
-  notes: string,
-): Promise<void> {
+export async function refreshNotes(index: TextIndex, reader: NoteReader, notes: string) {
   const entries = await listNotes(reader, notes);
   const present = new Set(entries.map(nameOf));
   const states = await index.states(`${PREFIX}${notes}memory/`);

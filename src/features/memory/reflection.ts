@@ -8,6 +8,7 @@ import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';
 import type { SideModel } from '../../agent/side-model.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { BackgroundTask } from '../../kernel/contributions.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
@@ -79,14 +80,21 @@ export type ReflectionService = ReturnType<typeof createReflectionService>;
 export function createReflectionService(deps: ReflectionServiceDeps) {
   const { personOf, side, reflection, questions } = deps;
 
-  function askFor(payer: Payer) {
+  /** A text for the person where there is none. */
+  async function proposalFor(payer: Payer, notesOf: () => Promise<string>) {
     const { signal } = new AbortController();
-    return (system: string, text: string, maxTokens: number) =>
+    const askModel: AskModel = (system, text, maxTokens) =>
       side.complete({ role: 'reflection', payer, system, text, maxTokens }, signal);
+    try {
+      const reflected = await reflection.propose(await notesOf(), askModel);
+      if (reflected.kind === 'proposed') return reflected;
+      return reflected.kind === 'nothing' ? NOTHING : USELESS;
+    } catch (error) {
+      if (error instanceof SpendingRefusedError) return error.text;
+      if (error instanceof ProviderError) return `${error.userText ?? ''} ${FAILED}`.trim();
+      throw error;
+    }
   }
-
-  const proposalFor = (payer: Payer, notesOf: () => Promise<string>) =>
-    proposed(async () => reflection.propose(await notesOf(), askFor(payer)));
 
   const isAsked = async (name: string) => (await questions.get(questionId(name))) !== undefined;
 
@@ -164,18 +172,6 @@ const OUTCOMES = {
   changed: t`The memory has changed since, so I left it as it is. Send /memory reflect again.`,
   left: t`The memory stays as it is.`,
 } as const;
-
-async function proposed(propose: () => Promise<Proposed>) {
-  try {
-    const reflected = await propose();
-    if (reflected.kind === 'proposed') return reflected;
-    return reflected.kind === 'nothing' ? NOTHING : USELESS;
-  } catch (error) {
-    if (error instanceof SpendingRefusedError) return error.text;
-    if (error instanceof ProviderError) return `${error.userText ?? ''} ${FAILED}`.trim();
-    throw error;
-  }
-}
 
 function shown(changes: readonly string[]): string {
   const lines = changes.slice(0, SHOWN_LINES).join('\n').replaceAll('```', 'ˋˋˋ');
@@ -299,11 +295,7 @@ const hashOf = (text: string) => hash('sha256', text);
 
 export const REFLECTION_CLOCK_SCOPE = 'reflection-clock';
 
-export type ReflectionSettings = {
-  /** 0: never. */
-  readonly everyHours: number;
-  readonly apply: 'ask' | 'write';
-};
+export type ReflectionSettings = LiveConfig['config']['memory']['reflection'];
 
 type ReflectionClockDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly state: KeyValueStore;

@@ -11,13 +11,13 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { AGENT_MODES, type AgentMode } from '../../kernel/config/settings-fields.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
-import type { StatusSource } from '../../kernel/status.ts';
+import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { readOnce } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { ModeParts } from './mode-kinds.ts';
-import type { ModeKinds, ModeService, Modes } from './modes.ts';
+import type { ModeKinds, Modes } from './modes.ts';
 
 export const MODES = port<Modes>('modes');
 export const MODE_SERVICE = port<ModeService>('mode desk');
@@ -38,11 +38,11 @@ export function install(kernel: Kernel): void {
   });
   const kinds = async () => (await load()).kinds;
   const configured = () => live.config.agents.mode;
-  const { service, status } = shownModes(kinds, parts);
+  const service = createModeService(kinds, parts);
   kernel.provide(MODES, createModes(kinds, configured));
   kernel.provide(MODE_SERVICE, service);
   add.personalData({ forget: async (...which) => (await traces()).forget(...which) });
-  add.status({ lines: status });
+  add.status({ lines: modeLines(service, settings) });
   add.command(...modeCommands(service, settings));
   add.task({
     name: 'model probes',
@@ -53,39 +53,42 @@ export function install(kernel: Kernel): void {
   });
 }
 
-function shownModes(
-  kinds: () => Promise<ModeKinds>,
-  { live, settings, sessions }: ModeParts,
-): { readonly service: ModeService; readonly status: NonNullable<StatusSource['lines']> } {
-  const configured = () => live.config.agents.mode;
-  const service: ModeService = {
-    configured,
-    async problems(mode) {
+export type ModeService = ReturnType<typeof createModeService>;
+
+/** For people. */
+function createModeService(kinds: () => Promise<ModeKinds>, { live, sessions }: ModeParts) {
+  return {
+    /** The mode of a session without a choice of its own. */
+    configured: () => live.config.agents.mode,
+    /** Why it cannot work, one sentence each; empty: it can. */
+    async problems(mode: AgentMode): Promise<readonly string[]> {
       if (mode === 'inline') return [];
       return (await kinds())[mode]?.problems() ?? [t`nothing is configured for it`];
     },
-    async about(mode) {
+    /** Its models, in a few words. */
+    async about(mode: AgentMode): Promise<readonly string[]> {
       const kind = mode === 'inline' ? undefined : (await kinds())[mode];
       return kind?.about() ?? [t`One model does all the work.`];
     },
-    async work(session, turn) {
+    /** What several models did in a turn, a line each; empty: the main model alone, or unknown. */
+    async work(session: SessionKey, turn: TurnId): Promise<readonly string[]> {
       const { supervisedSteps } = await import('./rules/supervised-turn.ts');
       return supervisedSteps(await sessions.turn(session, turn));
     },
   };
-  return {
-    service,
-    async status(origin) {
-      const chosen = origin === undefined ? {} : await settings.get(origin.session);
-      const { mode = configured() } = chosen;
-      if (mode === 'inline') return [];
-      const problems = await service.problems(mode);
-      return problems.length === 0
-        ? [t`Mode: ${mode}`, ...(await service.about(mode))]
-        : [t`Mode: ${mode}, cannot work: ${problems.join('; ')}`];
-    },
-  };
 }
+
+const modeLines =
+  (modes: ModeService, settings: SessionSettingsStore) =>
+  async (origin: CommandOrigin | undefined) => {
+    const chosen = origin === undefined ? {} : await settings.get(origin.session);
+    const { mode = modes.configured() } = chosen;
+    if (mode === 'inline') return [];
+    const problems = await modes.problems(mode);
+    return problems.length === 0
+      ? [t`Mode: ${mode}`, ...(await modes.about(mode))]
+      : [t`Mode: ${mode}, cannot work: ${problems.join('; ')}`];
+  };
 
 export function createModes(kinds: () => Promise<ModeKinds>, configured: () => AgentMode): Modes {
   return {

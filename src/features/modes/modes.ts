@@ -3,7 +3,6 @@
 import type { TurnContext } from '../../agent/turn-context.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { AgentMode } from '../../kernel/config/settings-fields.ts';
-import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Price } from '../spending/index.ts';
 import type { AgentFiles } from './agent-files.ts';
@@ -42,18 +41,4 @@ export type ModeKinds = Readonly<Partial<Record<AgentMode, ModeKind>>>;
 export interface Modes {
   /** Undefined: inline, also where the mode cannot work. `chosen`: for the session. */
   open(chosen: AgentMode | undefined, turn: ModeTurn): Promise<TurnMode | undefined>;
-}
-
-/** For people. */
-export interface ModeService {
-  /** The mode of a session without a choice of its own. */
-  configured(): AgentMode;
-  /** Why it cannot work, one sentence each; empty: it can. */
-  problems(mode: AgentMode): Promise<readonly string[]>;
-  /** Its models, in a few words. */
-  about(mode: AgentMode): Promise<readonly string[]>;
-  /**
-   * The work of several models on a turn, one line each; empty: the main model alone, or unknown.
-   */
-  work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;
 }
