@@ -255,7 +255,7 @@ const KINDS: Readonly<Record<ToolAccess, GuardedCall['kind']>> = {
 export function blockedCalls(turn: TurnContext): ReadonlyMap<ToolCall, CallReport> {
   const rounds = guardedRounds(turn);
   if (rounds.length === 0) return new Map();
-  const verdicts = judgeCalls(rounds, { sameCalls: turn.settings.maxSameCalls });
+  const verdicts = judgeCalls(rounds, turn.settings.maxSameCalls);
   const calls = turn.thread.rounds.at(-1) ?? [];
   const canRead = canReadBack(turn);
   // An earlier result is repeated once; repeating it more would only fill the conversation.

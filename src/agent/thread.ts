@@ -123,10 +123,9 @@ export class Thread {
   ): Promise<void> {
     if (entries.length === 0) return;
     const { sessions, session, epoch } = this.#options;
-    // The model gets the entries as written: the same now, in later calls and after a restart.
-    const options = { durable, ...(epoch === undefined ? {} : { epoch }) };
     const marked = this.isTainted ? entries.map(withTaint) : entries;
-    const written = await sessions.append(session, marked, options);
+    // The model gets the entries as written: the same now, in later calls and after a restart.
+    const written = await sessions.append(session, marked, { durable, epoch });
     const kept = written.map(withoutWhole);
     this.#own.push(...kept);
     this.#view = [...this.#view, ...kept];
@@ -139,8 +138,7 @@ export class Thread {
    */
   commitBehind(): void {
     const { sessions, session, epoch } = this.#options;
-    const options = { durable: true, ...(epoch === undefined ? {} : { epoch }) };
-    sessions.append(session, [], options).catch(() => undefined);
+    sessions.append(session, [], { durable: true, epoch }).catch(() => undefined);
   }
 
   consumed(seq: number): void {
@@ -304,14 +302,6 @@ const withTaint = (entry: TranscriptEntry): TranscriptEntry =>
 // Changes of a conversation between turns: undo of its last exchange, and reactions to an answer.
 // Stored entries are never modified.
 
-type LastTurn = {
-  readonly turnId: TurnId;
-  /** The first message it answered; undefined where that is not in view. */
-  readonly askedBy?: MessageId;
-  /** It was undone by this very command before. */
-  readonly isTakenBack: boolean;
-};
-
 /** A message that a turn answered, with its place in the session's order. */
 export type Asked = { readonly seq: number; readonly id: MessageId };
 
@@ -338,17 +328,23 @@ type RevisionDeps = {
 
 export function createRevisions({ sessions, clock, outdated }: RevisionDeps) {
   return {
-    /** The newest turn with an answer in view; `by`: the message with the command. */
-    async lastTurn(session: SessionKey, by: MessageId): Promise<LastTurn | undefined> {
+    /**
+     * The newest turn with an answer in view; `by`: the message with the command. `isTakenBack`: it
+     * was undone by this very command before. `askedBy`: the first message it answered; undefined
+     * where that is not in view.
+     */
+    async lastTurn(session: SessionKey, by: MessageId) {
       const window = await sessions.load(session);
       const earlier = window.find((entry) => entry.role === 'undo' && entry.by === by);
-      if (earlier?.role === 'undo') return { turnId: earlier.undoes, isTakenBack: true };
+      if (earlier?.role === 'undo') {
+        return { turnId: earlier.undoes, isTakenBack: true, askedBy: undefined };
+      }
       const last = window.findLast(({ role }) => role === 'assistant' || role === 'turn_end');
       if (last === undefined || !('turnId' in last)) return undefined;
       const { turnId } = last;
       const asked = window.find((entry) => entry.role === 'user' && entry.turnId === turnId);
       const askedBy = asked?.role === 'user' ? asked.messageId : undefined;
-      return { turnId, isTakenBack: false, ...(askedBy === undefined ? {} : { askedBy }) };
+      return { turnId, isTakenBack: false, askedBy };
     },
 
     /** The messages that the turn answered, in order; also of an undone turn. */

@@ -8,7 +8,7 @@ import type { ToolEntry } from '../../src/kernel/message/transcript.ts';
 import { wrapUntrusted } from '../../src/kernel/message/untrusted.ts';
 import { resultIdOf } from '../../src/kernel/sessions/rules/earlier.ts';
 
-const LIMITS = { sameCalls: 3 };
+const SAME_CALLS = 3;
 const TURN = turnId('terminal:local#7');
 
 const result = (text: string, more: Partial<ToolEntry> = {}): ToolEntry => ({
@@ -35,7 +35,7 @@ const call = (
 
 /** What becomes of one more call, without its result. */
 function judged(earlier: readonly GuardedCall[], { result: _, ...next }: GuardedCall) {
-  const [verdict] = judgeCalls([...earlier.map((one) => [one]), [next]], LIMITS);
+  const [verdict] = judgeCalls([...earlier.map((one) => [one]), [next]], SAME_CALLS);
   return verdict?.kind === 'blocked' ? verdict.why : 'run';
 }
 
@@ -79,10 +79,10 @@ describe('the same call with the same result', () => {
   it('counts within one answer too, and of very many calls only the first are run', () => {
     const { result: _, ...look } = call('looks', 'a');
     const { result: __, ...other } = call('looks', 'b');
-    const kinds = judgeCalls([[look, look, look, other]], LIMITS).map(({ kind }) => kind);
+    const kinds = judgeCalls([[look, look, look, other]], SAME_CALLS).map(({ kind }) => kind);
     expect(kinds).toEqual(['run', 'run', 'blocked', 'run']);
     const many = Array.from({ length: 60 }, (_each, n) => ({ ...look, key: `look ${n}` }));
-    expect(judgeCalls([many], LIMITS).filter(({ kind }) => kind === 'run')).toHaveLength(40);
+    expect(judgeCalls([many], SAME_CALLS).filter(({ kind }) => kind === 'run')).toHaveLength(40);
   });
 });
 
@@ -131,14 +131,14 @@ describe('beside repetitions', () => {
         (earlier, now) => {
           const before = earlier.map(({ kind, key }) => [call(kind, `${kind} ${key}`)]);
           const asked = now.map(({ kind, key }) => ({ kind, key: `${kind} ${key}`, tool: kind }));
-          const whole = judgeCalls([...before, asked], LIMITS);
+          const whole = judgeCalls([...before, asked], SAME_CALLS);
           for (let done = 0; done <= asked.length; done += 1) {
             const rest = asked.map((each, index) => {
               if (index >= done) return each;
               const isBlocked = whole[index]?.kind === 'blocked';
               return { ...each, result: result('same', isBlocked ? { isBlocked: true } : {}) };
             });
-            expect(judgeCalls([...before, rest], LIMITS).slice(done)).toEqual(
+            expect(judgeCalls([...before, rest], SAME_CALLS).slice(done)).toEqual(
               // Which earlier call is named differs: another one has its result by now.
               whole.slice(done).map(({ kind }) => expect.objectContaining({ kind })),
             );

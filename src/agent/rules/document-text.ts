@@ -38,15 +38,11 @@ export function documentSize({
   return `${parts}${chars} characters${isCut ? ', and more that is never read' : ''}`;
 }
 
-type DocumentPart = {
-  readonly text: string;
-  /** Offset at which the text continues; undefined at the end. */
-  readonly nextFrom: number | undefined;
-  readonly totalChars: number;
-};
-
-/** From character `from` on; at most `maxChars`, ending at a line end where one is near. */
-export function documentPart(text: string, from: number, maxChars: number): DocumentPart {
+/**
+ * From character `from` on; at most `maxChars`, ending at a line end where one is near. `nextFrom`:
+ * where the text continues; undefined at the end.
+ */
+export function documentPart(text: string, from: number, maxChars: number) {
   const start = Math.min(Math.max(0, from), text.length);
   const most = Math.min(text.length, start + maxChars);
   const lineEnd = most === text.length ? most : text.lastIndexOf('\n', most);

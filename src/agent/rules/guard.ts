@@ -30,11 +30,6 @@ export type Verdict =
       readonly earlier?: GuardedCall;
     };
 
-type GuardLimits = {
-  /** Limit of identical calls of a tool with effects. */
-  readonly sameCalls: number;
-};
-
 /** Of a tool without effects. */
 const SAME_CALLS: Partial<Record<GuardedCall['kind'], number>> = {
   ...{ looks: 2, asks_the_net: 6, not_understood: 2 },
@@ -53,15 +48,16 @@ const RUN: Verdict = { kind: 'run' };
 
 /**
  * `rounds`: the calls of the turn's answers, oldest first. Returns one verdict for each call of the
- * last round; calls that have a result are not judged again.
+ * last round; calls that have a result are not judged again. `sameCalls`: limit of identical calls of
+ * a tool with effects.
  */
 export function judgeCalls(
   rounds: readonly (readonly GuardedCall[])[],
-  limits: GuardLimits,
+  sameCalls: number,
 ): readonly Verdict[] {
   const ran = rounds.slice(0, -1).flat().filter(wasRun);
   return (rounds.at(-1) ?? []).map((call, index) => {
-    const verdict = call.result === undefined ? judge(call, index, ran, limits) : RUN;
+    const verdict = call.result === undefined ? judge(call, index, ran, sameCalls) : RUN;
     if (verdict.kind === 'run' && wasRun(call)) ran.push(call);
     return verdict;
   });
@@ -73,7 +69,7 @@ function judge(
   call: GuardedCall,
   index: number,
   ran: readonly GuardedCall[],
-  limits: GuardLimits,
+  sameCalls: number,
 ): Verdict {
   if (index >= MAX_CALLS_AT_ONCE) {
     return { kind: 'blocked', why: 'too_many', times: MAX_CALLS_AT_ONCE };
@@ -81,7 +77,7 @@ function judge(
   return (
     onceOnly(call, ran) ??
     failing(call, ran) ??
-    repeated(call, ran, limits) ??
+    repeated(call, ran, sameCalls) ??
     loop(call, ran) ??
     RUN
   );
@@ -118,7 +114,7 @@ const isFault = ({ result }: GuardedCall) =>
 function repeated(
   call: GuardedCall,
   ran: readonly GuardedCall[],
-  limits: GuardLimits,
+  sameCalls: number,
 ): Verdict | undefined {
   const isReset = call.kind === 'looks' || call.kind === 'acts';
   const lastAct = ran.findLastIndex((one) => hasActed(one) && one.key !== call.key);
@@ -128,7 +124,7 @@ function repeated(
   const isLikeNewest = ({ result }: GuardedCall) =>
     result === undefined || isSame(result, newest?.result);
   const times = trailing(same, isLikeNewest);
-  if (times < (SAME_CALLS[call.kind] ?? limits.sameCalls)) return undefined;
+  if (times < (SAME_CALLS[call.kind] ?? sameCalls)) return undefined;
   const blocked = { kind: 'blocked', why: 'repeated', times } as const;
   return newest === undefined ? blocked : { ...blocked, earlier: newest };
 }

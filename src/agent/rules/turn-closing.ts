@@ -32,7 +32,7 @@ export function closingOf(
   const parts = texts.filter((part) => part !== '');
   const below = parts.length === 0 ? [] : notices.map((notice) => `[${notice}]`);
   const text = [...parts, ...below].join('\n\n');
-  return { outcome: outcomeOf(ending), answers: text === '' ? [] : [text] };
+  return { outcome: OUTCOMES[ending.kind], answers: text === '' ? [] : [text] };
 }
 
 /** Keeps the indent of the first line. */
@@ -40,19 +40,10 @@ function withoutBlankEdges(text: string): string {
   return text.replace(/^(?:[^\S\n]*\n)+/, '').trimEnd();
 }
 
-function outcomeOf(ending: Ending): Closing['outcome'] {
-  switch (ending.kind) {
-    case 'answered':
-    case 'refused':
-      return 'answered';
-    case 'stopped':
-      return 'stopped';
-    case 'empty':
-    case 'limit':
-    case 'failed':
-      return 'failed';
-  }
-}
+const OUTCOMES: Readonly<Record<Ending['kind'], Closing['outcome']>> = {
+  ...{ answered: 'answered', refused: 'answered', stopped: 'stopped' },
+  ...{ empty: 'failed', limit: 'failed', failed: 'failed' },
+};
 
 function noteOf(ending: Ending, limits: TurnLimits): string | undefined {
   switch (ending.kind) {

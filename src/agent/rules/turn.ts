@@ -47,33 +47,6 @@ type Transitions = {
   ) => TurnState;
 };
 
-const TRANSITIONS: Transitions = {
-  preparing: afterPreparing,
-  waiting: afterWaiting,
-  routing: afterRouting,
-  compacting: ({ progress, ask, model, cue }) => ({
-    phase: 'streaming',
-    progress,
-    ask,
-    model,
-    cue,
-  }),
-  streaming: afterStreaming,
-  executing: ({ progress }, { messagesSent, isBlocked }) => {
-    const sent = progress.messagesSent + messagesSent;
-    const blockedRounds = isBlocked ? progress.blockedRounds + 1 : 0;
-    const next = { ...progress, messagesSent: sent, blockedRounds };
-    return { phase: 'waiting', progress: next, delayMs: 0 };
-  },
-  finalizing: (_state, { outcome }) => ({ phase: 'done', outcome }),
-};
-
-type Step = { [P in LivePhase]: Parameters<Transitions[P]> }[LivePhase];
-
-export const advance: (...step: Step) => TurnState = <P extends LivePhase>(
-  ...[state, signal, limits]: [StateOf<P>, SignalOf<P>, TurnLimits]
-) => TRANSITIONS[state.phase](state, signal, limits);
-
 /** Interrupts a phase: only recording the end is left. */
 export function interrupt(state: InterruptibleState, cause: Interruption): StateOf<'finalizing'> {
   if (cause.kind === 'stopped') return finalize(state.progress, cause);
@@ -81,11 +54,7 @@ export function interrupt(state: InterruptibleState, cause: Interruption): State
   return giveUp(state.progress, ending);
 }
 
-function afterPreparing(
-  _state: StateOf<'preparing'>,
-  signal: SignalOf<'preparing'>,
-  _limits: TurnLimits,
-): TurnState {
+const afterPreparing: Transitions['preparing'] = (_state, signal) => {
   if (signal.type === 'already_over') return { phase: 'done', outcome: signal.outcome };
   const { rounds, tokens, messagesSent, blockedRounds } = signal;
   const progress = { ...NO_PROGRESS, rounds, tokens, messagesSent, blockedRounds };
@@ -101,20 +70,20 @@ function afterPreparing(
     case 'answered':
       return finalize(progress, { kind: 'answered', cut: false });
   }
-}
+};
 
-function afterWaiting(
-  { progress: before }: StateOf<'waiting'>,
-  { elapsedMs, isSteered }: SignalOf<'waiting'>,
-  limits: TurnLimits,
-): TurnState {
+const afterWaiting: Transitions['waiting'] = (
+  { progress: before },
+  { elapsedMs, isSteered },
+  limits,
+) => {
   const progress = isSteered === true ? begunAnew(before) : before;
   if (progress.tokens >= limits.maxTokens) {
     return giveUp(progress, { kind: 'limit', limit: 'tokens' });
   }
   if (elapsedMs >= limits.maxMs) return giveUp(progress, { kind: 'limit', limit: 'time' });
   return { phase: 'routing', progress, ask: nextAsk(progress, elapsedMs, limits) };
-}
+};
 
 /** A new message of the person may need more work, and other calls. */
 function begunAnew({ isDrafted: _, ...progress }: Progress): Progress {
@@ -137,11 +106,7 @@ function nextAsk(progress: Progress, elapsedMs: number, limits: TurnLimits): Ask
 }
 
 /** The first call is always made, because otherwise there would be no answer. */
-function afterRouting(
-  { progress: before, ask }: StateOf<'routing'>,
-  signal: SignalOf<'routing'>,
-  { maxTokens }: TurnLimits,
-): TurnState {
+const afterRouting: Transitions['routing'] = ({ progress: before, ask }, signal, { maxTokens }) => {
   if (signal.type !== 'routed') {
     const progress = afterCall(before, signal.tokens);
     return signal.type === 'decided'
@@ -158,17 +123,13 @@ function afterRouting(
   return size === 'fits'
     ? { ...next, phase: 'streaming' }
     : { ...next, phase: 'compacting', pressure: 'estimate' };
-}
+};
 
 const concluding = (why: TurnLimit): Ask => ({ kind: 'conclude', why });
 const endingOf = (ask: Ask): Ending =>
   ask.kind === 'conclude' ? { kind: 'limit', limit: ask.why } : { kind: 'answered', cut: false };
 
-function afterStreaming(
-  state: StateOf<'streaming'>,
-  signal: SignalOf<'streaming'>,
-  _limits: TurnLimits,
-): TurnState {
+const afterStreaming: Transitions['streaming'] = (state, signal) => {
   const { ask, model, cue } = state;
   if (signal.type === 'not_taken') {
     const { recoveries } = state.progress;
@@ -182,7 +143,7 @@ function afterStreaming(
   if (signal.type === 'answered') return afterAnswer(progress, ask, signal);
   if (ask.kind === 'conclude') return finalize(progress, { kind: 'limit', limit: ask.why });
   return { phase: 'executing', progress, calls: signal.calls };
-}
+};
 
 function afterCall({ unsupported: _, ...before }: Progress, tokens: number): Progress {
   return { ...before, rounds: before.rounds + 1, tokens: before.tokens + tokens };
@@ -225,3 +186,24 @@ function giveUp(progress: Progress, ending: Ending): StateOf<'finalizing'> {
 function finalize(progress: Progress, ending: Ending): StateOf<'finalizing'> {
   return { phase: 'finalizing', progress, ending };
 }
+
+const TRANSITIONS: Transitions = {
+  preparing: afterPreparing,
+  waiting: afterWaiting,
+  routing: afterRouting,
+  compacting: ({ pressure: _, ...state }) => ({ ...state, phase: 'streaming' }),
+  streaming: afterStreaming,
+  executing: ({ progress }, { messagesSent, isBlocked }) => {
+    const sent = progress.messagesSent + messagesSent;
+    const blockedRounds = isBlocked ? progress.blockedRounds + 1 : 0;
+    const next = { ...progress, messagesSent: sent, blockedRounds };
+    return { phase: 'waiting', progress: next, delayMs: 0 };
+  },
+  finalizing: (_state, { outcome }) => ({ phase: 'done', outcome }),
+};
+
+type Step = { [P in LivePhase]: Parameters<Transitions[P]> }[LivePhase];
+
+export const advance: (...step: Step) => TurnState = <P extends LivePhase>(
+  ...[state, signal, limits]: [StateOf<P>, SignalOf<P>, TurnLimits]
+) => TRANSITIONS[state.phase](state, signal, limits);

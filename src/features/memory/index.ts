@@ -89,12 +89,7 @@ export type Memory = {
    * Indexes what is new, and returns the scopes of the index that the model of the turn may read.
    * @throws if the index is not usable
    */
-  scopesOf(whose: WhoseTurn): Promise<MemoryScopes>;
-};
-
-type MemoryScopes = {
-  readonly notes: readonly string[];
-  readonly conversations: readonly string[];
+  scopesOf(whose: WhoseTurn): Promise<Record<'notes' | 'conversations', readonly string[]>>;
 };
 
 export const MEMORY = port<Memory>('memory');

@@ -24,7 +24,7 @@ export type AppendOptions = {
    */
   readonly durable: boolean;
   /** The claim of the appending turn: one that has lost its session writes nothing. */
-  readonly epoch?: number;
+  readonly epoch?: number | undefined;
 };
 
 /** The bus's interface to conversations when a turn ends. */

@@ -8,15 +8,11 @@ import { headOf, keepFirstLines, keepLastLines, linesOf } from '../../../lib/tex
 /** Share of the room for the structure. */
 const STRUCTURE_SHARE = 0.5;
 
-type Briefing = {
-  /** Our line: the kind of text, and how to read more. */
-  readonly head: string;
-  /** From the text itself. */
-  readonly body: string;
-};
-
-/** Head and body together have at most `maxChars` characters, if the head alone fits. */
-export function briefingOf(text: string, id: ResultId, maxChars: number): Briefing {
+/**
+ * `head`: our line with the kind of text, and how to read more; `body`: from the text itself. Both
+ * together have at most `maxChars` characters, if the head alone fits.
+ */
+export function briefingOf(text: string, id: ResultId, maxChars: number) {
   const { kind, structure, hint } = describe(text);
   const lines = linesOf(text).length;
   const size = `${text.length.toLocaleString('en-US')} characters, ${lines.toLocaleString('en-US')} lines`;
@@ -33,14 +29,8 @@ export function briefingOf(text: string, id: ResultId, maxChars: number): Briefi
   };
 }
 
-type Description = {
-  readonly kind: string;
-  readonly structure: readonly string[];
-  /** How to read more of such a text. */
-  readonly hint: string;
-};
-
-function describe(text: string): Description {
+/** `hint`: how to read more of such a text. */
+function describe(text: string) {
   const json = jsonParsed(text);
   if (json !== undefined) {
     return {

@@ -51,17 +51,12 @@ export function draftText(markdown: string, activity: string | undefined): strin
 // Whose speech an audio attachment contains: the person's own in their voice message, somebody
 // else's in a recording and in everything forwarded.
 
-type OthersSpeech = { readonly title: string; readonly spoken: string };
-
-type PartedSpeech = {
-  /** With the transcripts of the person's own speech. */
-  readonly own: readonly Attachment[];
-  readonly others: readonly OthersSpeech[];
-};
-
-/** @param isOwn the message as a whole is the person's own */
-export function partSpeech(attachments: readonly Attachment[] = [], isOwn: boolean): PartedSpeech {
-  const others: OthersSpeech[] = [];
+/**
+ * `own`: with the transcripts of the person's own speech.
+ * @param isOwn the message as a whole is the person's own
+ */
+export function partSpeech(attachments: readonly Attachment[] = [], isOwn: boolean) {
+  const others: { title: string; spoken: string }[] = [];
   const own = attachments.map((attachment): Attachment => {
     const { spoken, ...rest } = attachment;
     if (spoken?.kind !== 'words') return attachment;
