@@ -10,21 +10,14 @@ import { CONFIG_VERSION } from './config.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
 
-type Migrated = {
-  readonly raw: JsonObject;
-  /** Undefined if there was nothing to do. */
-  readonly from: number | undefined;
-  readonly notes: readonly string[];
-};
-
-/** @throws ConfigError if the file is no object or was written by a newer nanobot. */
-export function migrateConfig(value: JsonValue): Migrated {
+/** `from`: undefined if there was nothing to do. @throws ConfigError if the file is no object or was written by a newer nanobot. */
+export function migrateConfig(value: JsonValue) {
   if (!isJsonObject(value))
     throw problem('', t`the file must contain one JSON object`, t`Start it with {.`);
   const from = versionOf(value);
   if (from === CONFIG_VERSION) return { raw: value, from: undefined, notes: [] };
   const { raw, notes } = upgradeOriginalConfig(value);
-  return { raw: { ...raw, version: CONFIG_VERSION }, from, notes };
+  return { raw, from, notes };
 }
 
 /** A file without one is the original program's. */
@@ -166,6 +159,7 @@ function upgradeOriginalConfig(original: JsonObject): Draft {
   nameMailSecurity(draft);
   spellIds(draft);
   spellNumbers(draft);
+  draft.set('version', CONFIG_VERSION);
   return draft;
 }
 

@@ -5,14 +5,7 @@ import { type ConfiguredPrice, priceOf } from '../../../providers/rules/model-na
 import { supervisedRoles } from '../../modes/rules/supervised-turn.ts';
 import { type Amount, amountOf, NOTHING, plus } from './spending.ts';
 
-export type ConversationCost = {
-  readonly calls: number;
-  readonly spent: Amount;
-  /** Calls without reported usage, or whose model has no known price. */
-  readonly unpriced: number;
-  /** The part of models that share the work, by role. */
-  readonly shares: readonly RoleShare[];
-};
+export type ConversationCost = ReturnType<typeof conversationCost>;
 
 type RoleShare = {
   readonly role: string;
@@ -30,9 +23,10 @@ export function conversationCost(
   entries: readonly TranscriptEntry[],
   prices: readonly ConfiguredPrice[],
   currency: string,
-): ConversationCost {
+) {
   const roles = supervisedRoles(entries);
   const shares = new Map<string, RoleShare>();
+  /** `unpriced`: calls without reported usage, or whose model has no known price. */
   let cost = { calls: 0, spent: NOTHING, unpriced: 0 };
   const called = entries.flatMap((entry): readonly CountedCall[] => {
     if (entry.role === 'turn_end') return entry.shared ?? [];
@@ -57,5 +51,6 @@ export function conversationCost(
       unpriced: cost.unpriced + (price === undefined ? 1 : 0),
     };
   }
+  /** The part of models that share the work. */
   return { ...cost, shares: [...shares.values()] };
 }
