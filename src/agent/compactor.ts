@@ -12,7 +12,7 @@ import { isMessage } from '../kernel/sessions/rules/carry.ts';
 import { lineOf } from '../kernel/sessions/rules/earlier.ts';
 import { createPermits, RecentMap } from '../lib/async.ts';
 import { newBoundary } from '../lib/boundary.ts';
-import { type Clock, orAborted } from '../lib/time/clock.ts';
+import { type Clock, following, orAborted } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './agent.ts';
@@ -88,7 +88,9 @@ export function createCompactor(deps: CompactorDeps): Compactor {
     const { session } = request;
     const known = running.get(session);
     if (known !== undefined) return known;
-    const work = attempt(request, AbortSignal.any([signal, closing.signal])).finally(() => {
+    const either = following(signal, closing.signal);
+    const work = attempt(request, either.signal).finally(() => {
+      either[Symbol.dispose]();
       running.delete(session);
     });
     running.set(session, work);

@@ -61,6 +61,7 @@ import {
   SharedCalls,
   type TurnContext,
   TurnNotices,
+  TurnRights,
   TurnTime,
 } from './turn-context.ts';
 
@@ -252,7 +253,7 @@ function createTurnOpener(
     const prepared = await contexts.current(context, input.chat, input.person);
     const tools = confinedTools(deps.toolbox(), turnLimits);
     const toolbox = withExpand(tools, settings.compaction, prepared.history);
-    const rights = { current: input.rights };
+    const rights = new TurnRights(input.rights);
     const timeZone = input.person.timeZone ?? settings.timeZone;
     const shown = {
       stampOf: stampsIn(timeZone),

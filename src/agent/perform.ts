@@ -2,7 +2,7 @@
 // that phase; anything else does not type-check.
 
 import type { Cue, Main } from '../features/modes/mode.ts';
-import { NO_RIGHTS, narrowed } from '../kernel/access/rights.ts';
+import { NO_RIGHTS } from '../kernel/access/rights.ts';
 import type { DocumentReading } from '../kernel/media/media.ts';
 import {
   type AttachedMedia,
@@ -166,7 +166,7 @@ async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   if (!isGrownBy(input.turnId, prepared.window, window)) thread.reopen(takenUp(window));
   await expandFor(turn);
   // The rights of the senders of those messages are unknown now.
-  if (thread.hasOthersThan(asked)) turn.rights.current = NO_RIGHTS;
+  if (thread.hasOthersThan(asked)) turn.rights.narrow(NO_RIGHTS);
   const calls = thread.answers.flatMap(({ toolCalls }) => toolCalls);
   return {
     type: 'prepared',
@@ -211,7 +211,7 @@ async function recordMessages(
 ): Promise<void> {
   const { thread, clock, rights } = turn;
   const at = clock.now();
-  for (const each of messages) rights.current = narrowed(rights.current, each.rights);
+  for (const each of messages) rights.narrow(each.rights);
   const fresh = messages.flatMap((each, index) =>
     thread.hasMessage(each.message.id) ? [] : [{ each, words: texts[index] ?? each.message.text }],
   );

@@ -8,7 +8,7 @@ import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts
 import type { TurnId } from '../kernel/message/ids.ts';
 import type { Payer } from '../kernel/message/message.ts';
 import type { Drift, SharedCall } from '../kernel/message/transcript.ts';
-import type { Clock } from '../lib/time/clock.ts';
+import { type Clock, following } from '../lib/time/clock.ts';
 import type { CallMeter, ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import {
   type PlannedCall,
@@ -103,11 +103,11 @@ export async function wholeAnswer(
   { request, meter, clock, maxMs, late, look }: WholeCall,
   signal: AbortSignal,
 ): Promise<Finished> {
-  const over = new AbortController();
+  using ending = following(signal);
   const time = new TurnTime(clock);
-  using _deadline = time.limit(maxMs, () => over.abort(late()));
-  const either = AbortSignal.any([signal, over.signal]);
-  for await (const event of untilAborted(handle.stream(request, either, meter), either)) {
+  using _deadline = time.limit(maxMs, () => ending.abort(late()));
+  const events = handle.stream(request, ending.signal, meter);
+  for await (const event of untilAborted(events, ending.signal)) {
     if (event.type === 'waiting' && event.ahead > 0) time.standStill();
     else time.goOn();
     const answer = look?.(event) ?? (event.type === 'finished' ? event : undefined);

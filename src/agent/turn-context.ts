@@ -1,7 +1,7 @@
 // The context of one turn, shared by all phases.
 
 import type { TurnMode } from '../features/modes/mode.ts';
-import type { Rights } from '../kernel/access/rights.ts';
+import { narrowed, type Rights } from '../kernel/access/rights.ts';
 import type { MediaReader } from '../kernel/media/media.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import type { SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
@@ -42,8 +42,7 @@ export type ModelCall = {
 
 export type TurnContext = {
   readonly input: TurnInput;
-  /** A message that joins the turn can only narrow them. */
-  readonly rights: { current: Rights };
+  readonly rights: TurnRights;
   readonly prepared: Prepared;
   /** Builds the shared section of the system prompt. */
   readonly sectionOf: typeof sharedSection;
@@ -96,13 +95,31 @@ export type TurnContext = {
 // subject to the same rights, questions and limits.
 
 export type CallTurn = Pick<TurnContext, 'input' | 'settings' | 'clock' | 'signal' | 'toolbox'> & {
-  readonly rights: { readonly current: Rights };
+  readonly rights: Pick<TurnRights, 'current'>;
   readonly thread: Pick<
     Thread,
     'isTainted' | 'knownTexts' | 'attached' | 'isOwnMedia' | 'ordinalOf' | 'callsBefore'
   > &
     Partial<Pick<Thread, 'requestedAt'>>;
 };
+
+// The rights of a turn. A message that joins it can only remove rights.
+
+export class TurnRights {
+  #current: Rights;
+
+  constructor(rights: Rights) {
+    this.#current = rights;
+  }
+
+  get current(): Rights {
+    return this.#current;
+  }
+
+  narrow(rights: Rights): void {
+    this.#current = narrowed(this.#current, rights);
+  }
+}
 
 // Notices for the person while another model than the main one works, sent among the events of the
 // turn.

@@ -7,7 +7,7 @@ import { ProviderError } from '../../kernel/message/errors.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import { createChange } from '../../lib/async.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, following } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import {
   afterFailure,
@@ -190,15 +190,14 @@ async function probe(
   used: UsedRole,
   signal: AbortSignal,
 ): Promise<void> {
-  const late = new AbortController();
-  using _deadline = clock.timer(TIMEOUT_MS, () => late.abort());
+  using ending = following(signal);
+  using _deadline = clock.timer(TIMEOUT_MS, () => ending.abort());
   try {
-    const either = AbortSignal.any([signal, late.signal]);
     const metered = { role: 'probe', maxTokens: 1, inputTokens: () => 1 };
     const meter = chargedMeter(spending, used.payer, metered);
     const request = { system: [], messages: [QUESTION], tools: [], maxTokens: 1 };
-    const answer = models().resolve(used.model, 'once').stream(request, either, meter);
-    for await (const event of untilAborted(answer, either)) {
+    const answer = models().resolve(used.model, 'once').stream(request, ending.signal, meter);
+    for await (const event of untilAborted(answer, ending.signal)) {
       if (event.type === 'finished') health.succeeded(used);
     }
   } catch {
