@@ -2,11 +2,9 @@
 // message. Both run beside the gateway.
 
 import { Command } from 'commander';
-import { z } from 'zod';
 import type { Trace } from '../kernel/bus/bus.ts';
 import { messageId, type SessionKey } from '../kernel/message/ids.ts';
 import type { AuditLine } from '../kernel/observe/audit.ts';
-import { parseJson } from '../lib/json/json.ts';
 import { msgid, ngettext, t } from '../lib/texts.ts';
 import { chatNames, chatText } from './chat-names.ts';
 import { momentText, parseLimit } from './flag-values.ts';
@@ -109,14 +107,6 @@ async function trace(terminal: Terminal, id: string, json: boolean) {
 
 const MICROS = 1_000_000;
 
-const toolLine = z.object({
-  role: z.literal('tool'),
-  turn_id: z.string(),
-  name: z.string(),
-  status: z.string(),
-  timestamp: z.string(),
-});
-
 /** The model calls of the turn with their tokens and cost, and its tool calls, in order. */
 async function turnLines(
   { home, env, clock }: Terminal,
@@ -124,7 +114,9 @@ async function turnLines(
   turnId: string,
 ): Promise<readonly string[]> {
   const { loadConfig } = await import('../kernel/config/files/config-file.ts');
-  const { openSessionCare } = await import('../features/conversations/session-care.ts');
+  const { completeSessions } = await import('../kernel/home-state.ts');
+  const { readSession } = await import('../kernel/sessions/catalog.ts');
+  const { stemOf } = await import('../kernel/sessions/file-lines.ts');
   const { callLines } = await import('../features/spending/call-lines.ts');
   const { priceOf } = await import('../providers/rules/model-names.ts');
   const { amountOf } = await import('../features/spending/rules/spending.ts');
@@ -142,18 +134,11 @@ async function turnLines(
     const what = t`model ${call.model} (${call.role}) ${call.status} in ${call.elapsed_ms} ms`;
     steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
   }
-  const care = await openSessionCare(home, env, clock);
-  const unwritten = await care.complete();
+  const unwritten = await completeSessions(home, clock);
   if (unwritten.has(session)) throw unwritten.get(session);
-  let rest = '';
-  for await (const piece of care.export(session, 'jsonl')) {
-    const lines = `${rest}${piece}`.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines.filter((one) => one.includes(turnId))) {
-      const call = toolLine.safeParse(parseJson(line)).data;
-      if (call?.turn_id !== turnId) continue;
-      steps.push({ at: Date.parse(call.timestamp), text: t`tool ${call.name}: ${call.status}` });
-    }
+  for await (const entry of readSession(home.sessions, stemOf(session))) {
+    if (entry.role !== 'tool' || entry.turnId !== turnId) continue;
+    steps.push({ at: entry.at, text: t`tool ${entry.name}: ${entry.status}` });
   }
   return steps
     .toSorted((one, other) => one.at - other.at)

@@ -114,14 +114,10 @@ async function restart(terminal: Terminal, name: string) {
   terminal.note(t`${name} restarted. Check it: nanobot channels status`);
 }
 
-/** @throws CommandFailure that suggests the nearest existing name */
+/** @throws SettingError that suggests the nearest existing name */
 async function assertKnown(name: string) {
-  const { CHANNELS } = await import('../channels/index.ts');
-  const { nearestName } = await import('../lib/text/cut.ts');
-  const names = CHANNELS.map((channel) => channel.name);
-  if (names.includes(name)) return;
-  const near = nearestName(name, names) ?? names.join(' or ');
-  throw new CommandFailure(EXIT.notFound, t`unknown channel ${name}; try ${near}`);
+  const { channelNamed } = await import('../features/people/admissions.ts');
+  channelNamed(name);
 }
 
 /** @throws CommandFailure where the channel has one account, or the name is invalid */

@@ -10,7 +10,7 @@ import { basename, join, resolve, sep } from 'node:path';
 import { holdStore, readStoreState } from '../../kernel/bus/store/store-copy.ts';
 import { readRawConfig } from '../../kernel/config/files/config-file.ts';
 import { type Home, programVersion } from '../../kernel/config/files/home.ts';
-import { valueAt } from '../../kernel/config/json-paths.ts';
+import { type JsonObject, valueAt } from '../../kernel/config/json-paths.ts';
 import { isAlive } from '../../kernel/home-state.ts';
 import { ensureInstance } from '../../kernel/instance.ts';
 import { parseName } from '../../kernel/sessions/rules/file.ts';
@@ -269,8 +269,8 @@ export function countHome(home: Home): Counts {
 
 async function* homeFiles(home: Home, place: Place): AsyncGenerator<Found, void, void> {
   const skipped = resolve(place.name);
-  const workspace = await outsideWorkspace(home);
   const raw = await readRawConfig(home).catch(() => ({}));
+  const workspace = outsideWorkspace(home, raw);
   const isInBucket = valueAt(raw, 'storage.media.kind') === 's3';
   for await (const found of below(home.root, '', skipped)) {
     const { path } = found;
@@ -287,8 +287,7 @@ async function* homeFiles(home: Home, place: Place): AsyncGenerator<Found, void,
 }
 
 /** A configured workspace outside the home is kept as if it were in it. */
-async function outsideWorkspace(home: Home): Promise<string | undefined> {
-  const raw = await readRawConfig(home).catch(() => ({}));
+function outsideWorkspace(home: Home, raw: JsonObject): string | undefined {
   const written = valueAt(raw, 'agents.defaults.workspace');
   if (typeof written !== 'string' || written === '') return undefined;
   const path = resolve(home.root, written.replace(/^~(?=$|[/\\])/, homedir()));

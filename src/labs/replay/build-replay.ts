@@ -28,7 +28,6 @@ import { createKeptMedia, loadedImage } from '../../kernel/media/files.ts';
 import { createMediaReader } from '../../kernel/media/media-reader.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
-import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { OWNER_TURN, type TurnPerson } from '../../kernel/message/untrusted.ts';
 import { createPeople } from '../../kernel/people/people.ts';
 import { createRows } from '../../kernel/rows.ts';
@@ -183,9 +182,7 @@ export type OpenedReplay = Awaited<ReturnType<typeof openReplay>>;
 export async function readTurns(home: Home, session: SessionKey): Promise<readonly RecordedTurn[]> {
   const unwritten = await completeSessions(home, systemClock);
   if (unwritten.has(session)) throw unwritten.get(session);
-  const entries: TranscriptEntry[] = [];
-  for await (const entry of readSession(home.sessions, stemOf(session))) entries.push(entry);
-  return recordedTurns(entries);
+  return recordedTurns(await Array.fromAsync(readSession(home.sessions, stemOf(session))));
 }
 
 /** @throws ConfigError; with another model than the recorded one also as `openPurse` does */
