@@ -6,6 +6,7 @@ import { isRepeatable } from '../kernel/access/rights.ts';
 import { type AgentEvent, previewOf } from '../kernel/message/message.ts';
 import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
 import { resultIdOf } from '../kernel/sessions/rules/earlier.ts';
+import { defined } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { BoundCall, Toolbox, ToolOutcome } from '../tools/tool.ts';
 import type { ApprovedCall } from './agent.ts';
@@ -122,13 +123,8 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
       ? { status: 'unknown', text: STOPPED_WHILE_RUNNING }
       : { status, text, ...(failure === undefined ? {} : { failure }) },
   );
-  const marked = {
-    ...entry,
-    ...(report.whole === undefined ? {} : { whole: report.whole }),
-    ...(report.isBlocked === true ? { isBlocked: true as const } : {}),
-    ...(report.media === undefined ? {} : { media: report.media }),
-    ...(report.isForeign === true ? { isForeign: true as const } : {}),
-  };
+  const { whole, media, isBlocked, isForeign } = report;
+  const marked = { ...entry, ...defined({ whole, media, isBlocked, isForeign }) };
   await turn.thread.record([marked], { durable: !isRead(each) });
 }
 

@@ -9,7 +9,7 @@ import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
 import { wrapUntrusted } from '../kernel/message/untrusted.ts';
 import { resultIdOf } from '../kernel/sessions/rules/earlier.ts';
 import { newBoundary } from '../lib/boundary.ts';
-import { canonicalJson } from '../lib/json/json.ts';
+import { canonicalJson, defined } from '../lib/json/json.ts';
 import type { BoundCall, ToolContext, ToolOutcome } from '../tools/tool.ts';
 import type { CallToApprove } from './agent.ts';
 import {
@@ -92,8 +92,7 @@ async function toApprove(
     access: bound.accessIn({ isTainted }),
     detail: bound.detail,
     arguments: bound.arguments,
-    ...(words === undefined ? {} : { words }),
-    ...(seal === undefined ? {} : { seal }),
+    ...defined({ words, seal }),
     rights: rights.current,
     isTainted,
     ...(isTainted && !isHeld ? { isTrusted: true as const } : {}),

@@ -8,6 +8,7 @@ import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts
 import type { TurnId } from '../kernel/message/ids.ts';
 import type { Payer } from '../kernel/message/message.ts';
 import type { Drift, SharedCall } from '../kernel/message/transcript.ts';
+import { defined } from '../lib/json/json.ts';
 import { type Clock, following } from '../lib/time/clock.ts';
 import type { CallMeter, ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import {
@@ -180,9 +181,8 @@ export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): 
     role: turnLimits?.role ?? 'turn',
     turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
-    ...(settled === undefined ? {} : { settled }),
-    ...(settled === undefined || restarted === undefined ? {} : { restarted }),
-    ...(watch === undefined ? {} : { drift: () => driftIn(turn, watch) }),
+    ...defined({ settled, restarted: settled && restarted }),
+    ...defined({ drift: watch && (() => driftIn(turn, watch)) }),
     ...(turnLimits === undefined ? { turn: input } : {}),
   });
 }
@@ -200,19 +200,18 @@ export function chargedMeter(
     settled,
     restarted,
     turn,
-    ...about
+    role,
+    turnId,
   }: MeteredCall,
 ): CallMeter {
-  const { role, turnId } = about;
-  const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
+  const whatFor = { role, ...defined({ turnId }) };
   return {
     about: whatFor,
     async begin(model, signal, at = {}) {
       const outputTokens = maxTokens + thinkingBudget;
       const tokens = { inputTokens: inputTokens(), outputTokens };
-      const counted = countsMoney === undefined ? {} : { countsMoney };
-      const waits = { ...(settled && { settled }), ...(turn && { turn }) };
-      const planned = { payer, model, ...whatFor, ...tokens, ...counted, ...waits, ...at };
+      const more = defined({ countsMoney, settled, turn });
+      const planned = { payer, model, ...whatFor, ...tokens, ...more, ...at };
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);
       return {
@@ -223,8 +222,7 @@ export function chargedMeter(
             const usage = { inputTokens: tokens.inputTokens, outputTokens: answerTokens };
             restarted?.push({ role: RESTARTED, model, usage: { ...usage, cachedTokens: 0 } });
           }
-          const drifted = drift === undefined ? {} : { drift: drift() };
-          reserved.settle({ ...how, answerTokens, ...drifted });
+          reserved.settle({ ...how, answerTokens, ...defined({ drift: drift?.() }) });
         },
       };
     },

@@ -8,6 +8,7 @@ import { callId } from '../kernel/message/ids.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { RequestPiece, RequestRecord } from '../kernel/sessions/rules/request-records.ts';
+import { defined } from '../lib/json/json.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { type CacheAlarm, fingerprintOf, type RequestNotes } from './fingerprints.ts';
 import { type Asked, mayAct } from './model-call.ts';
@@ -228,11 +229,8 @@ function standing(
   { config }: RequestNotes,
 ): RequestRecord {
   const { thinkingBudget, mode, engine } = input.settings;
-  return {
-    ...{ model, thinkingBudget, rights: rights.current, config: config.print },
-    ...(mode === undefined ? {} : { mode }),
-    ...(engine === undefined ? {} : { engine }),
-  };
+  const about = { model, thinkingBudget, rights: rights.current, config: config.print };
+  return { ...about, ...defined({ mode, engine }) };
 }
 
 function kept(

@@ -12,6 +12,7 @@ import type {
   ToolEntry,
   TranscriptEntry,
   TurnEndEntry,
+  UserEntry,
 } from '../kernel/message/transcript.ts';
 import { withoutWhole } from '../kernel/sessions/rules/earlier.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
@@ -305,14 +306,9 @@ const withTaint = (entry: TranscriptEntry): TranscriptEntry =>
 /** A message that a turn answered, with its place in the session's order. */
 export type Asked = { readonly seq: number; readonly id: MessageId };
 
-export type Remark = {
-  /** The turn it is about. */
-  readonly turnId: TurnId;
-  /** Makes a repetition harmless. */
+/** `turnId`: the turn it is about; `messageId`: makes a repetition harmless. */
+export type Remark = Pick<UserEntry, 'turnId' | 'text' | 'isForeign'> & {
   readonly messageId: MessageId;
-  readonly text: string;
-  /** It may contain untrusted content. */
-  readonly isForeign?: true;
 };
 
 export type Revisions = ReturnType<typeof createRevisions>;

@@ -272,11 +272,7 @@ export function createTokenCorrection() {
   };
 }
 
-export type CalledModel = {
-  /** As configured, with its prefix. */
-  readonly name: string;
-  readonly contextTokens: number;
-};
+export type CalledModel = Pick<ModelHandle, 'name' | 'contextTokens'>;
 
 export type NotedCall = {
   readonly handle: CalledModel;

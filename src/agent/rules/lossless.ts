@@ -11,6 +11,7 @@ import type {
 import { isMessage, turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { lineOf } from '../../kernel/sessions/rules/earlier.ts';
 import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
+import { defined } from '../../lib/json/json.ts';
 import { keepFirstLines, truncateText } from '../../lib/text/cut.ts';
 import {
   type CompactionPolicy,
@@ -242,8 +243,7 @@ export function entryWithNode(
   const entry: SummaryEntry = {
     role: 'summary',
     text: '',
-    ...(keepsFrom === undefined ? {} : { keepsFrom }),
-    ...(omitted === undefined ? {} : { omitted }),
+    ...defined({ keepsFrom, omitted }),
     ...mediaOf([...covered, ...made]),
     at,
   };

@@ -233,15 +233,13 @@ export const COMPACT_COMMANDS = {
 
 type CompactCommandDeps = {
   readonly settings: SessionSettingsStore;
-  readonly compacting: {
-    compact(
-      session: SessionKey,
-      message: InboundMessage,
-      chosen: SessionSettings,
-    ): Promise<CompactionReport>;
-    /** The engine of sessions without a choice of their own. */
-    configured(): CompactionEngine;
-  };
+  compact(
+    session: SessionKey,
+    message: InboundMessage,
+    chosen: SessionSettings,
+  ): Promise<CompactionReport>;
+  /** The engine of sessions without a choice of their own. */
+  configured(): CompactionEngine;
 };
 
 export function compactCommands(deps: CompactCommandDeps): readonly Command[] {
@@ -252,7 +250,7 @@ export function compactCommands(deps: CompactCommandDeps): readonly Command[] {
       if (word !== '') return t`Usage: /compact, or /compact engine <name>.`;
       const { session, message } = origin;
       const chosen = await deps.settings.get(session);
-      return wordsFor(await deps.compacting.compact(session, message, chosen));
+      return wordsFor(await deps.compact(session, message, chosen));
     },
   });
 }
@@ -265,15 +263,15 @@ const ABOUT: Readonly<Record<CompactionEngine, string>> = {
 async function engine(
   { session }: CommandOrigin,
   wanted: string,
-  { compacting, settings }: CompactCommandDeps,
+  { configured, settings }: CompactCommandDeps,
 ): Promise<string> {
   if (wanted === '') {
-    const { engine: chosen = compacting.configured() } = await settings.get(session);
+    const { engine: chosen = configured() } = await settings.get(session);
     return described(t`The engine is`, chosen);
   }
   if (wanted === 'default') {
     await settings.change(session, { engine: undefined });
-    return described(t`Back to the configured engine:`, compacting.configured());
+    return described(t`Back to the configured engine:`, configured());
   }
   const known = COMPACTION_ENGINES.find((each) => each === wanted);
   if (known === undefined) return t`Engines: ${COMPACTION_ENGINES.join(', ')}.`;

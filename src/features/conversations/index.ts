@@ -56,15 +56,13 @@ export function install(kernel: Kernel): void {
     }),
     ...compactCommands({
       settings,
-      compacting: {
-        configured: () => live.config.agents.defaults.compaction.engine,
-        // The result goes to the notes of the person who asked, also where no turn has run yet.
-        async compact(session, message, chosen) {
-          await memory.takesUp(session, message);
-          const report = await agent.compact(session, message, chosen);
-          await memory.watch.settled();
-          return report;
-        },
+      configured: () => live.config.agents.defaults.compaction.engine,
+      // The result goes to the notes of the person who asked, also where no turn has run yet.
+      async compact(session, message, chosen) {
+        await memory.takesUp(session, message);
+        const report = await agent.compact(session, message, chosen);
+        await memory.watch.settled();
+        return report;
       },
     }),
     ...whyCommands({

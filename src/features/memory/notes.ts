@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
-import type { IndexState, TextIndex } from '../../kernel/bus/store/text-index.ts';
+import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import { daysBack, isoTime } from '../../kernel/sessions/rules/file.ts';
@@ -321,7 +321,7 @@ export async function refreshNotes(index: TextIndex, reader: NoteReader, notes: 
   for (const name of states.keys()) if (!present.has(name)) await index.remove(name);
   const changed = entries.filter((entry) => states.get(nameOf(entry))?.stamp !== stampOf(entry));
   for (const entry of changed.slice(0, MAX_READ)) {
-    await indexNote(index, reader, { notes, entry, known: states.get(nameOf(entry)) });
+    await indexNote(index, reader, notes, entry);
   }
 }
 
@@ -342,21 +342,17 @@ export async function allNotes({ workspace }: Pick<NoteReader, 'workspace'>) {
   return all;
 }
 
-type ChangedNote = {
-  readonly notes: string;
-  readonly entry: NoteEntry;
-  readonly known: IndexState | undefined;
-};
-
 async function indexNote(
   index: TextIndex,
   reader: NoteReader,
-  { notes, entry, known }: ChangedNote,
+  notes: string,
+  entry: NoteEntry,
 ): Promise<void> {
   const name = nameOf(entry);
   const source = { name, scope: scopeOfNotes(notes), label: entry.path };
   const to = { stamp: stampOf(entry), position: entry.bytes };
-  for (let from = known; ; from = await index.state(name)) {
+  for (;;) {
+    const from = await index.state(name);
     const read = fileStamp(join(reader.workspace(), entry.path));
     const note = await readNote(reader, entry.path);
     const parts = (note === undefined ? [] : passagesOf(note)).map(({ line, text }) => ({

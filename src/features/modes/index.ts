@@ -27,7 +27,7 @@ export function install(kernel: Kernel): void {
   const { current: models } = kernel.use(MODELS);
   const spending = kernel.modelCalls;
   const { tell } = owners;
-  const parts = { live, clock, log, home, settings, sessions, models, spending, tell };
+  const parts = { live, clock, log, home, sessions, models, spending, tell };
   const traces = readOnce(async () =>
     (await import('./trace-files.ts')).createTraceFiles({ ...parts, traces: home.traces }),
   );

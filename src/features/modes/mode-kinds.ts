@@ -2,10 +2,7 @@
 // first turn or the configuration selects one of them.
 
 import type { SpendingGuard } from '../../agent/agent.ts';
-import type { Home } from '../../kernel/config/files/home.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import type { SessionStore } from '../../kernel/sessions/store.ts';
-import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { t } from '../../lib/texts.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { priceOf } from '../../providers/rules/model-names.ts';
@@ -18,11 +15,8 @@ import { SupervisorTurn } from './supervisor-turn.ts';
 import type { TraceFiles } from './trace-files.ts';
 import { createTrio } from './trio.ts';
 
-export type ModeParts = Pick<Kernel, 'live' | 'clock' | 'log'> & {
-  readonly settings: SessionSettingsStore;
-  readonly sessions: Pick<SessionStore, 'turn'>;
+export type ModeParts = Pick<Kernel, 'live' | 'clock' | 'log' | 'sessions' | 'home'> & {
   readonly spending: SpendingGuard;
-  readonly home: Pick<Home, 'agents' | 'traces'>;
   models(): ModelRegistry;
   /** Sends a notice to the owner. */
   tell(text: string): void;

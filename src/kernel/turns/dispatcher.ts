@@ -2,42 +2,22 @@
 // Waits until the person has finished writing, takes a model permit, runs the agent and returns its
 // answers to the bus. A failure fails the turn, never the gateway.
 
-import type {
-  Agent,
-  AskedPerson,
-  LetterToPost,
-  PreparedContext,
-  TurnInput,
-  TurnMessage,
-} from '../../agent/agent.ts';
+import type { PreparedContext, TurnInput, TurnMessage } from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
-import type { Channel } from '../../channels/channel.ts';
-import { createGate, type Permits, RecentMap } from '../../lib/async.ts';
+import { createGate, RecentMap } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
 import { type Following, following } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import type { ToolOutcome } from '../../tools/tool.ts';
 import { withoutCode } from '../access/admission.ts';
 import { narrowed, type Rights } from '../access/rights.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
-import type { Commands } from '../commands/commands.ts';
-import type { QueueMode } from '../config/settings-fields.ts';
-import type { Contributed } from '../contributions.ts';
 import type { Kernel } from '../feature.ts';
-import {
-  ASKING,
-  type AskingTurn,
-  type AskTurn,
-  askerKey,
-  type CallGuard,
-  POSTING,
-} from '../guards.ts';
-import type { Judge } from '../intake/fair-use.ts';
-import { isAnsweredIn, type Routes } from '../intake/routes.ts';
+import { ASKING, type AskingTurn, askerKey, POSTING } from '../guards.ts';
+import { isAnsweredIn } from '../intake/routes.ts';
 import { ProviderError } from '../message/errors.ts';
 import type { SessionKey } from '../message/ids.ts';
-import { type AccountName, accountName } from '../message/ids.ts';
+import { accountName } from '../message/ids.ts';
 import type { AgentEvent, InboundMessage, OutboundDraft, TurnOutcome } from '../message/message.ts';
 import { authorOf } from '../message/message.ts';
 import { personNames } from '../message/message-limits.ts';
@@ -57,18 +37,14 @@ import {
   createTurnPersonOf,
   type Origin,
   type SessionSettings,
-  type SessionSettingsStore,
-  type TurnPersonOf,
   turnSettingsOf,
 } from './origins.ts';
-import type { CoalescePolicy } from './rules/coalesce.ts';
-import { createTurnStages, type HandledTurn, type TurnSetup, type TurnStages } from './stages.ts';
+import { createTurnStages, type HandledTurn, type TurnSetup } from './stages.ts';
 import {
   accountLimitsStage,
   answered,
   blockedSendersStage,
   createTurnView,
-  type LongAnswerDeps,
   poisonAnswer,
   resultOf,
   sendSaid,
@@ -80,19 +56,28 @@ import {
 export const DISPATCHER = port<Dispatcher>('dispatcher');
 
 export function install(kernel: Kernel): void {
-  const { live, clock, log, bus, commands, contributed, judge, origins, people, permits } = kernel;
-  const { questions, settings, media, add } = kernel;
-  const { routes, persons } = people;
+  const { live, clock, log, bus, commands, judge, questions, add } = kernel;
   const channel = kernel.channels.get;
   const agent = kernel.use(AGENT);
   const afterAnswer = () => live.config.edits.afterAnswer;
   add.stage(editsStage({ bus, agent, questions, log, commands, channel, afterAnswer }));
   add.stage(blockedSendersStage({ bus, judge, clock, log }));
   add.stage(accountLimitsStage({ log, channel }));
-  const dispatcher = createDispatcher({
-    ...{ bus, agent, commands, judge, origins, routes, permits, media, clock, log, channel },
-    choices: settings,
+  kernel.provide(DISPATCHER, createDispatcher(partsOf(kernel)));
+}
+
+function partsOf(kernel: Kernel) {
+  const { live, clock, log, bus, commands, contributed, judge, origins, people, permits } = kernel;
+  const { settings, media } = kernel;
+  const { routes, persons } = people;
+  return {
+    ...{ bus, commands, judge, origins, routes, permits, media, clock, log, settings },
+    channel: kernel.channels.get,
+    /** Runs turns unless a stage replaces it; so do `permits`. */
+    agent: kernel.use(AGENT),
+    /** Of internal chats. */
     startedFrom: contributed.startedFrom,
+    /** The first that decides. */
     callGuards: inOrder('call guards', kernel.orders.callGuards, contributed.callGuards()),
     post: kernel.use(POSTING),
     ask: kernel.use(ASKING),
@@ -100,45 +85,17 @@ export function install(kernel: Kernel): void {
     stages: createTurnStages(kernel.orders.stages, contributed.stages()),
     personOf: createTurnPersonOf(persons),
     maxAnswerChars: () => live.config.limits.answers.maxChars,
-    redact: (text) => live.redact(text),
-    settings: () => ({
+    redact: (text: string) => live.redact(text),
+    /** Read at each turn, so that a changed configuration applies from the next one on. */
+    configured: () => ({
       coalesce: live.config.coalesce,
       thinkingBudget: live.defaults.thinkingBudget,
       queueMode: live.config.queue.mode,
     }),
-  });
-  kernel.provide(DISPATCHER, dispatcher);
+  };
 }
 
-type DispatcherSettings = {
-  readonly coalesce: CoalescePolicy & { readonly mode: 'wait' | 'speculative' };
-  readonly queueMode: QueueMode;
-  readonly thinkingBudget: number;
-};
-
-type DispatcherDeps = LongAnswerDeps &
-  Pick<Kernel, 'origins' | 'bus' | 'clock' | 'log'> & {
-    /** Of internal chats. */
-    readonly startedFrom: Contributed['startedFrom'];
-    /** The first that decides. */
-    readonly callGuards: readonly CallGuard[];
-    post(letter: LetterToPost, turn: AskingTurn): Promise<ToolOutcome>;
-    ask(question: AskedPerson, turn: AskTurn): Promise<string>;
-    readonly stages: TurnStages;
-    /** Runs turns unless a stage replaces it; so do `permits`. */
-    readonly agent: Agent;
-    readonly commands: Commands;
-    readonly choices: Pick<SessionSettingsStore, 'get'>;
-    readonly models: { current(): ModelRegistry };
-    /** Called again before a command that waited in line. */
-    readonly judge: Judge;
-    readonly personOf: TurnPersonOf;
-    readonly routes: Pick<Routes, 'answersTo'>;
-    readonly permits: Permits;
-    channel(name: AccountName): Channel | undefined;
-    /** Read at each turn, so that a changed configuration applies from the next one on. */
-    settings(): DispatcherSettings;
-  };
+type DispatcherDeps = ReturnType<typeof partsOf>;
 
 /** How a turn is answered: by the settings of the session and of its person. */
 type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson };
@@ -173,7 +130,7 @@ function createDispatcher(deps: DispatcherDeps) {
     }
     const join = async () => stages.arrival(await turn.join(), signal);
     const arrived = { attempt, messages: [first, ...rest], join } as const;
-    const chosen = await deps.choices.get(turn.session);
+    const chosen = await deps.settings.get(turn.session);
     return createTurnRun(turn, arrived, setup, { ...deps, lastMessageAt, begins, chosen }).run();
   });
   return {
@@ -193,7 +150,7 @@ type TurnRunDeps = DispatcherDeps & {
 
 /** One turn from its first message to its answers. */
 function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: TurnRunDeps) {
-  const settings: DispatcherSettings = deps.settings();
+  const settings = deps.configured();
   const { chosen } = deps;
   const mode = chosen.queueMode ?? settings.queueMode;
   const channel = deps.channel(accountName(turn.chat));

@@ -2,7 +2,6 @@
 // and only there.
 
 import type { Channel } from '../../channels/channel.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { excerptOf, headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -15,7 +14,7 @@ import {
   TurnDeferred,
   type TurnResult,
 } from '../bus/bus.ts';
-import type { Judge } from '../intake/fair-use.ts';
+import type { Kernel } from '../feature.ts';
 import type { Routes } from '../intake/routes.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import {
@@ -286,19 +285,15 @@ export function turnShow(view: TurnView, { live, clock, isHere: isStillHere }: T
 // A blocked sender gets no more answers: waiting messages are set aside, and a turn that runs in
 // the sender's own chat is cancelled.
 
-type BlockedSendersDeps = {
-  readonly judge: Judge;
-  readonly bus: Pick<MessageBus, 'cancel'>;
-  readonly clock: Clock;
-  readonly log: Logger;
-};
-
 /** Polled: the CLI blocks people in a process of its own. */
 const LOOK_MS = 1000;
 
-export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
-  const { judge, bus, clock, log } = deps;
-
+export function blockedSendersStage({
+  judge,
+  bus,
+  clock,
+  log,
+}: Pick<Kernel, 'judge' | 'bus' | 'clock' | 'log'>): TurnStage {
   async function isBlocked(message: InboundMessage): Promise<boolean> {
     const verdict = withoutCode(await judge(message));
     return verdict.kind === 'refuse' && verdict.isBlocked === true;
@@ -352,12 +347,9 @@ export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
 // Asks the account of a message whether it is answered now, before anything is paid for: what a
 // limit holds back waits in the queue, and what it refuses ends with a note in the trace.
 
-type AccountLimitsDeps = {
-  readonly log: Logger;
-  channel(name: AccountName): Channel | undefined;
-};
-
-export function accountLimitsStage(deps: AccountLimitsDeps): TurnStage {
+export function accountLimitsStage(
+  deps: Pick<Kernel, 'log'> & Pick<LongAnswerDeps, 'channel'>,
+): TurnStage {
   return {
     name: 'limits',
     async run(turn, next) {

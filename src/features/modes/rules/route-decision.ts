@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import { SPECIALIST } from '../../../agent/rules/context-pack.ts';
+import { defined } from '../../../lib/json/json.ts';
 
 export const ROUTE_ACTIONS = [
   'respond',
@@ -83,13 +84,8 @@ function possible(call: PlannedCall, means: RouteMeans): ReadPlan {
 
 function subagentArgs(args: RouteDecision['args'], means: RouteMeans) {
   const task = textIn(args, 'task', 'prompt', 'instruction') ?? means.task;
-  const [profile, label] = [textIn(args, 'profile'), textIn(args, 'label')];
-  return {
-    action: 'spawn',
-    task,
-    ...(profile === undefined ? {} : { profile }),
-    ...(label === undefined ? {} : { label }),
-  };
+  const named = defined({ profile: textIn(args, 'profile'), label: textIn(args, 'label') });
+  return { action: 'spawn', task, ...named };
 }
 
 function pipeline(args: RouteDecision['args'], means: RouteMeans): ReadPlan {
