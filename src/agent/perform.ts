@@ -308,12 +308,6 @@ async function resumptionOf(turn: TurnContext): Promise<Resumption> {
 // The attachments of a message for the model: images as they are, the beginning of a document as
 // untrusted content, and a line for everything that is not read.
 
-type ReadAttached = {
-  /** Added below the text of the message; empty where there is nothing to add. */
-  readonly text: string;
-  readonly media: readonly AttachedMedia[];
-};
-
 type Document = { readonly attachment: Attachment; readonly attached: AttachedMedia };
 
 /** Further documents of one message are only named. */
@@ -323,11 +317,11 @@ const MAX_INLINE_SHARES = 3;
 const NO_SOUND: readonly Attachment['kind'][] = ['audio', 'voice', 'video', 'video_note'];
 const SOUND_MIME = /^(?:audio|video)\//;
 
-/** Never throws: an unreadable attachment only lacks its own text. */
-async function readAttached(
-  turn: TurnContext,
-  attachments: readonly Attachment[] = [],
-): Promise<ReadAttached> {
+/**
+ * Never throws: an unreadable attachment only lacks its own text. `text`: added below that of the
+ * message; empty where there is nothing to add.
+ */
+async function readAttached(turn: TurnContext, attachments: readonly Attachment[] = []) {
   const stored = attachments.flatMap((attachment): readonly Document[] => {
     const { content, kind, name, mimeType = 'application/octet-stream' } = attachment;
     if (content.kind !== 'stored') return [];

@@ -18,12 +18,6 @@ import { trustedOnly } from './context-marks.ts';
 import type { TaintSource } from './taint.ts';
 import { entriesTokens, entryTokens } from './tokens.ts';
 
-type FittedThread = {
-  readonly entries: readonly TranscriptEntry[];
-  /** Messages left out by this fit. */
-  readonly omitted: number;
-};
-
 /** Texts are not cut below this. */
 const MIN_TEXT_CHARS = 500;
 /** Length of a shortened tool result. */
@@ -40,7 +34,7 @@ export function fitEntries(
   maxTokens: number,
   canReadBack = false,
   keepTokens = maxTokens,
-): FittedThread {
+) {
   const summaries = entries.filter(({ role }) => role === 'summary');
   const others = entries.filter(({ role }) => role !== 'summary');
   const kept = new Set([current, lastExchange(others, current)]);
@@ -71,7 +65,7 @@ const lastExchange = (entries: readonly TranscriptEntry[], current: TurnId) =>
   turnOf(entries.findLast((entry) => isMessage(entry) && turnOf(entry) !== current));
 
 /** Only the entries of the turn `current`. */
-export function onlyTurn(entries: readonly TranscriptEntry[], current: TurnId): FittedThread {
+export function onlyTurn(entries: readonly TranscriptEntry[], current: TurnId) {
   return dropOldestTurns(entries, new Set([current]), 0);
 }
 
@@ -79,7 +73,7 @@ function dropOldestTurns(
   entries: readonly TranscriptEntry[],
   kept: ReadonlySet<TurnId | undefined>,
   maxTokens: number,
-): FittedThread {
+) {
   let total = entriesTokens(entries);
   let start = 0;
   while (start < entries.length && total > maxTokens) {
@@ -92,6 +86,7 @@ function dropOldestTurns(
   }
   return {
     entries: entries.slice(start),
+    /** Messages left out. */
     omitted: entries.slice(0, start).filter(isMessage).length,
   };
 }

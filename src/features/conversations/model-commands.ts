@@ -10,7 +10,7 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { QUEUE_MODES, type QueueMode } from '../../kernel/config/settings-fields.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
+import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { t } from '../../lib/texts.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 
@@ -39,12 +39,6 @@ export const MODEL_COMMANDS = {
   },
 } satisfies CommandTable;
 
-/** The values for a conversation without settings of its own. */
-type TurnDefaults = {
-  readonly thinkingBudget: number;
-  readonly queueMode: QueueMode;
-};
-
 export type ModelChoiceDeps = {
   readonly settings: SessionSettingsStore;
   models(): ModelRegistry;
@@ -58,7 +52,10 @@ export type ModelChoiceDeps = {
   };
 };
 
-type ModelCommandDeps = ModelChoiceDeps & { turnDefaults(): TurnDefaults };
+type ModelCommandDeps = ModelChoiceDeps & {
+  /** For a conversation without settings of its own. */
+  turnDefaults(): Required<Pick<SessionSettings, 'thinkingBudget' | 'queueMode'>>;
+};
 
 export function modelCommands(deps: ModelCommandDeps): readonly Command[] {
   return commandsOf(MODEL_COMMANDS, {

@@ -4,7 +4,8 @@
 // order of the conversation, and once however often the page repeats it. The agent sees it all when
 // the conversation is handed back.
 
-import { type MessageBus, type Turn, TurnTakenOver } from '../../kernel/bus/bus.ts';
+import { type Turn, TurnTakenOver } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { Refusal } from '../../kernel/http-routes.ts';
 import {
   type AccountName,
@@ -15,13 +16,12 @@ import {
 import { chatRefOf, type InboundMessage, writtenNow } from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { verbatim, wrapUntrusted } from '../../kernel/message/untrusted.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
-import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { jsonRows } from '../../kernel/rows.ts';
 import type { HandledTurn, NextStage, TurnStage } from '../../kernel/turns/stages.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import { flag, number, rowShape } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import { type Clock, following } from '../../lib/time/clock.ts';
+import { following } from '../../lib/time/clock.ts';
 
 /** `isTold`: the owner got a notice of a message since they wrote last. */
 type TakenOver = { readonly at: number; readonly isTold: boolean };
@@ -31,11 +31,7 @@ const OWNERS_ID = 'owner/';
 const WRITTEN = t`what your owner answered here in your place`;
 const REASON = t`taken over by the owner`;
 
-type TakeOverDeps = {
-  readonly rows: OpenRows;
-  readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
-  readonly sessions: Pick<SessionStore, 'append' | 'load'>;
-  readonly clock: Pick<Clock, 'now'>;
+type TakeOverDeps = Pick<Kernel, 'rows' | 'bus' | 'sessions' | 'clock'> & {
   /** Whether a person other than the owner is there, on a channel that can be written on. */
   isOthers(session: SessionKey): Promise<boolean>;
   /** Ends what the agent has asked in the conversation. */

@@ -19,7 +19,7 @@ import {
 } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, orAborted } from '../../lib/time/clock.ts';
 
 /** Deadline for one channel. */
 export const SELF_TEST_MS = 60_000;
@@ -96,7 +96,7 @@ async function* testChannel(
     let since = clock.monotonic();
     hops = hopsOf(name, deps, ended);
     for (;;) {
-      const next = await beforeEnd(hops.next(), ended);
+      const next = await orAborted(hops.next(), ended);
       if (next.done === true) break;
       const now = clock.monotonic();
       yield { kind: 'hop', channel: name, hop: next.value, ms: Math.round(now - since) };
@@ -202,16 +202,6 @@ async function inOwnTime(
   const late = new AbortController();
   using _timer = clock.timer(CLEAR_MS, () => late.abort());
   await task(late.signal);
-}
-
-/** Rejects when the signal aborts first, so that a channel that hangs blocks nothing. */
-function beforeEnd<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const end = () => reject(signal.reason);
-    signal.addEventListener('abort', end, { once: true });
-    if (signal.aborted) end();
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', end));
-  });
 }
 
 function wordsOf(error: unknown, name: string, isLate: boolean) {

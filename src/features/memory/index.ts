@@ -2,7 +2,6 @@
 // made from conversations.
 
 import { SIDE_MODEL } from '../../agent/side-model.ts';
-import { CHANNELS } from '../../channels/index.ts';
 import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { openTextIndex } from '../../kernel/home-state.ts';
@@ -141,7 +140,7 @@ export async function install(kernel: Kernel): Promise<void> {
   add.personalData(conversationsData(sessionFiles));
   const kept = createForgetting({
     ...{ reader, sessions: sessionFiles, index, indexing, store, handedOut, chatsOf },
-    ...{ channels: CHANNELS, personalData },
+    personalData,
   });
   const handOut = readOnce(async () =>
     (await import('./data-export.ts')).createDataExport({

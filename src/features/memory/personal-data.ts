@@ -1,6 +1,7 @@
 // Finds and erases everything stored about a person: notes, conversations, the full-text index, the
 // message bus, the logs of local channels, mails, plans, questions, and the work of subagents.
 
+import { CHANNELS } from '../../channels/index.ts';
 import { forgetSaid } from '../../channels/web/chat-log.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore, KeyValueStore } from '../../kernel/bus/store/store.ts';
@@ -47,11 +48,6 @@ import {
   SESSIONS_FOLDER,
 } from './notes.ts';
 
-type ErasingChannel = {
-  readonly name: string;
-  erase?(state: KeyValueStore, chat: string, holds: Holds): Promise<number>;
-};
-
 type ForgettingDeps = {
   readonly reader: NoteReader;
   readonly sessions: SessionFiles;
@@ -59,8 +55,6 @@ type ForgettingDeps = {
   readonly indexing: SessionIndexing;
   readonly store: EmbeddedStore;
   readonly handedOut: Pick<HandedOut, 'forget'>;
-  /** By name; a channel erases what it stores of a chat itself. */
-  readonly channels: readonly ErasingChannel[];
   /** The data that features store of conversations. */
   personalData(): readonly PersonalData[];
   /** The person's chats, without topics. */
@@ -126,7 +120,7 @@ export function createForgetting(deps: ForgettingDeps) {
       const noted = await index.states(`notes/${notes}memory/`);
       for (const name of noted.keys()) await index.remove(name);
       const { underWay, texts: queued } = await store.forgetTexts(chats, holds);
-      const texts = [queued, await inChannels(deps, chats, holds)];
+      const texts = [queued, await inChannels(store, chats, holds)];
       for (const data of deps.personalData()) {
         texts.push((await data.forget?.(chats, holds)) ?? 0);
       }
@@ -143,15 +137,16 @@ export function createForgetting(deps: ForgettingDeps) {
 }
 
 async function inChannels(
-  { store, channels }: Pick<ForgettingDeps, 'store' | 'channels'>,
+  store: EmbeddedStore,
   chats: readonly string[],
-  holds: (text: string) => boolean,
+  holds: Holds,
 ): Promise<number> {
   let texts = 0;
   for (const ref of chats.flatMap((chat) => chatRefOf(chat) ?? [])) {
     const scope = store.scope(channelScope(ref));
     if (isLocalChannel(ref.channel)) texts += await forgetSaid(scope, ref.chat, holds);
-    const channel = channels.find(({ name }) => name === ref.channel);
+    // A channel erases what it stores of a chat itself.
+    const channel = CHANNELS.find(({ name }) => name === ref.channel);
     texts += (await channel?.erase?.(scope, ref.chat, holds)) ?? 0;
   }
   return texts;

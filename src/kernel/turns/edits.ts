@@ -3,12 +3,11 @@
 
 import type { Agent } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import { isSameChat } from '../access/person.ts';
 import type { MessageBus, QueuedMessage, SentText, Turn, TurnResult } from '../bus/bus.ts';
-import type { Commands } from '../commands/commands.ts';
+import type { Kernel } from '../feature.ts';
 import { DeliveryError } from '../message/errors.ts';
 import {
   type AccountName,
@@ -35,13 +34,11 @@ import {
   type OpenQuestion,
   type QuestionHandler,
 } from '../questions/question-rows.ts';
-import type { Questions } from '../questions/questions.ts';
 import type { TurnStage } from './stages.ts';
 
-export type EditsDeps = RedoDeps & {
-  readonly bus: Pick<MessageBus, 'sentAs' | 'inbound' | 'trace'>;
-  readonly agent: Pick<Agent, 'remark'>;
-  readonly questions: Pick<Questions, 'ask' | 'withdraw'>;
+type EditsDeps = Pick<Kernel, 'bus' | 'questions' | 'commands' | 'log'> & {
+  readonly agent: Agent;
+  channel(name: AccountName): Channel | undefined;
   /** What an edit of an answered message leads to. */
   afterAnswer(): 'offer' | 'edit' | 'ignore';
 };
@@ -144,15 +141,6 @@ export function createAgainHandler(deps: {
 // without other effects; where the person asked for it, the model is told which tools ran already. A
 // retry after a crash finds everything again.
 
-type RedoDeps = {
-  readonly agent: Pick<Agent, 'lastTurn' | 'asked' | 'takeBack' | 'usedTools'>;
-  readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'recordDraft' | 'forgetDraft'>;
-  readonly log: Logger;
-  readonly commands: Pick<Commands, 'find'>;
-  readonly questions: Pick<Questions, 'open'>;
-  channel(name: AccountName): Channel | undefined;
-};
-
 export type Answer = (turn: Turn) => Promise<TurnResult>;
 
 /** For a turn whose first message changes an answered one. */
@@ -176,7 +164,7 @@ const NOT_KEPT = t`what was asked is no longer kept`;
 const IS_OPEN = t`a question about it waits for a decision first`;
 const NOT_ASKED = t`it would be a command, or not all of it was asked by people`;
 
-function createRedo(deps: RedoDeps): Redo {
+function createRedo(deps: EditsDeps): Redo {
   return async (turn, answer) => {
     const { seq, message } = turn.messages[0];
     const plan = await planned(turn, deps);
@@ -199,7 +187,7 @@ function createRedo(deps: RedoDeps): Redo {
 }
 
 /** What is asked again, or why nothing is. The earlier exchange is hidden then. */
-async function planned(turn: Turn, deps: RedoDeps): Promise<Plan | string> {
+async function planned(turn: Turn, deps: EditsDeps): Promise<Plan | string> {
   const { agent, bus, commands, questions } = deps;
   const [change, ...behind] = turn.messages;
   const { amends, id, receivedAt } = change.message;
@@ -256,7 +244,7 @@ function again(turn: Turn, messages: Messages): Turn {
 async function earlierAnswer(
   { id, chat }: Turn,
   replaces: TurnId,
-  { bus, channel }: RedoDeps,
+  { bus, channel }: EditsDeps,
 ): Promise<Earlier> {
   const { sent, isUnderWay } = await bus.takeBack(replaces);
   const isThere = isUnderWay || sent.length > 0;
@@ -284,7 +272,7 @@ async function earlierAnswer(
 async function retract(
   chat: ChatRef,
   parts: readonly NativeId[],
-  { channel, log }: RedoDeps,
+  { channel, log }: EditsDeps,
 ): Promise<void> {
   if (parts.length === 0) return;
   try {
