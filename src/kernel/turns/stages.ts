@@ -60,8 +60,6 @@ export type TurnStage = {
 
 type Innermost = (turn: Turn, setup: TurnSetup) => Promise<HandledTurn>;
 
-export type TurnStages = ReturnType<typeof createTurnStages>;
-
 /**
  * @param order every name, outermost first; the stage of a feature that is off may be missing
  * @throws OrderError for a stage that the order does not name, and for two of one name
