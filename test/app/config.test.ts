@@ -81,7 +81,8 @@ describe('loading', () => {
 describe('a first start', () => {
   test('makes a private home with a minimal configuration, its schema and a workspace', async () => {
     await rm(home.root, { recursive: true });
-    const { notes } = await openHome(home, {});
+    const { created, notes } = await openHome(home, {});
+    expect(created).toBe(true);
     expect(notes).toHaveLength(3);
     expect(JSON.parse(await readFile(home.config, 'utf8'))).toEqual({
       $schema: './config.schema.json',

@@ -60,7 +60,12 @@ type AllowRule = Pick<AllowedCall, 'tool' | 'access' | 'session' | 'whose'> & {
 
 type AllowRuleUse = { readonly uses: number; readonly lastAt: number };
 
-export type ShownAllowRule = Awaited<ReturnType<typeof shownAllowRules>>[number];
+export type ShownAllowRule = {
+  readonly yes: AllowRule;
+  /** Epoch milliseconds. */
+  readonly until: number;
+  readonly used: AllowRuleUse | undefined;
+};
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -113,7 +118,7 @@ export async function shownAllowRules(
   { allowRules, uses }: AllowRuleRows,
   configured: number,
   now: number,
-) {
+): Promise<readonly ShownAllowRule[]> {
   const shown = (await allowRules.list()).map(async (yes) => {
     return { yes, until: endOf(yes, configured), used: await uses.get(yes.id) };
   });

@@ -83,6 +83,14 @@ export type RestoreOptions = UnpackOptions & {
   readonly takesOver?: boolean | undefined;
 };
 
+export type Restored = Pick<Snapshot, 'id' | 'at' | 'files' | 'bytes'> & {
+  /** Where the earlier content of the home is. */
+  readonly setAside: string | undefined;
+  /** Accounts that exist only once stay off here. */
+  readonly isHeld: boolean;
+  readonly counts: Counts;
+};
+
 /** Belongs to who holds the home now. */
 const STAYS = ['nanobot.lock', 'nanobot.lock.json', 'nanobot.lock-journal'];
 const PLAN = 'complete.json';
@@ -104,7 +112,7 @@ const planShape = z.object({
 type Plan = Readonly<z.infer<typeof planShape>>;
 
 /** @throws HomeLockedError if a gateway runs there; NanobotError if the home is not empty */
-export async function restoreBackup(options: RestoreOptions) {
+export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { into } = options;
   await mkdir(into.root, { recursive: true, mode: FOLDER_MODE });
   await using _held = await holdHome(into.lock, { pid: process.pid });
@@ -184,7 +192,7 @@ async function stage(options: RestoreOptions, snapshot: Snapshot): Promise<Plan>
 }
 
 /** Each step leaves out what an interrupted one did. */
-async function carryOut(into: Home, plan: Plan) {
+async function carryOut(into: Home, plan: Plan): Promise<Restored> {
   const content = join(into.restoring, CONTENT);
   const { setAside, old, instance, original, facts, counts } = plan;
   if (setAside !== undefined) {
@@ -203,7 +211,6 @@ async function carryOut(into: Home, plan: Plan) {
   await mkdir(into.logs, { recursive: true, mode: FOLDER_MODE });
   await syncFolder(into.root);
   await rm(into.restoring, { recursive: true, force: true });
-  /** Accounts that exist only once stay off here. */
   const isHeld = instance.held !== undefined;
   return { ...facts, setAside: setAside && join(into.root, setAside), isHeld, counts };
 }

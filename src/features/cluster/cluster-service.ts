@@ -9,7 +9,7 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { number, rowShape, text, texts } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -217,12 +217,15 @@ const HOST = rowShape<HostRow>({
 });
 const HAD = rowShape<Had>({ apiBase: text, models: texts });
 
-export type ClusterRows = ReturnType<typeof openClusterRows>;
-
-export const openClusterRows = (rows: OpenRows) => ({
+export type ClusterRows = {
   /** By address. */
-  hosts: rows({ ...jsonRows(HOST), scope: SCOPE, prefix: 'host:' }),
+  readonly hosts: Rows<HostRow>;
   /** The models of each peer at its last check, by peer name. */
+  readonly had: Rows<Had>;
+};
+
+export const openClusterRows = (rows: OpenRows): ClusterRows => ({
+  hosts: rows({ ...jsonRows(HOST), scope: SCOPE, prefix: 'host:' }),
   had: rows({ ...jsonRows(HAD), scope: SCOPE, prefix: 'had:' }),
 });
 

@@ -10,14 +10,21 @@ import { CONFIG_VERSION } from './config.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
 
-/** `from`: undefined if there was nothing to do. @throws ConfigError if the file is no object or was written by a newer nanobot. */
-export function migrateConfig(value: JsonValue) {
+type Migrated = {
+  readonly raw: JsonObject;
+  /** Undefined if there was nothing to do. */
+  readonly from: number | undefined;
+  readonly notes: readonly string[];
+};
+
+/** @throws ConfigError if the file is no object or was written by a newer nanobot. */
+export function migrateConfig(value: JsonValue): Migrated {
   if (!isJsonObject(value))
     throw problem('', t`the file must contain one JSON object`, t`Start it with {.`);
   const from = versionOf(value);
   if (from === CONFIG_VERSION) return { raw: value, from: undefined, notes: [] };
   const { raw, notes } = upgradeOriginalConfig(value);
-  return { raw, from, notes };
+  return { raw: { ...raw, version: CONFIG_VERSION }, from, notes };
 }
 
 /** A file without one is the original program's. */
@@ -159,7 +166,6 @@ function upgradeOriginalConfig(original: JsonObject): Draft {
   nameMailSecurity(draft);
   spellIds(draft);
   spellNumbers(draft);
-  draft.set('version', CONFIG_VERSION);
   return draft;
 }
 

@@ -10,6 +10,13 @@ import { type EvalPlot, type EvalResult, type EvalScore, evalResult } from './ru
 
 export type StoredResult = { readonly name: string; readonly result: EvalResult };
 
+type ReadResults = {
+  /** Oldest first. */
+  readonly results: readonly StoredResult[];
+  /** Names of files that are not results of this version. */
+  readonly unread: readonly string[];
+};
+
 const FOLDER_MODE = 0o700;
 const RESULT_FILE = /^[a-z]+_[\dTZ-]+\.json$/;
 
@@ -24,8 +31,7 @@ export async function keepResult(folder: string, result: EvalResult): Promise<st
   return path;
 }
 
-/** The oldest first; `unread`: names of files that are not results of this version. */
-export async function readResults(folder: string) {
+export async function readResults(folder: string): Promise<ReadResults> {
   const names = await readdir(folder).catch(() => []);
   const files = names.filter((name) => RESULT_FILE.test(name));
   const read = await Promise.all(

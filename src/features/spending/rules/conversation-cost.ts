@@ -5,7 +5,14 @@ import { type ConfiguredPrice, priceOf } from '../../../providers/rules/model-na
 import { supervisedRoles } from '../../modes/rules/supervised-turn.ts';
 import { type Amount, amountOf, NOTHING, plus } from './spending.ts';
 
-export type ConversationCost = ReturnType<typeof conversationCost>;
+export type ConversationCost = {
+  readonly calls: number;
+  readonly spent: Amount;
+  /** Calls without reported usage, or whose model has no known price. */
+  readonly unpriced: number;
+  /** The part of models that share the work, by role. */
+  readonly shares: readonly RoleShare[];
+};
 
 type RoleShare = {
   readonly role: string;
@@ -23,10 +30,9 @@ export function conversationCost(
   entries: readonly TranscriptEntry[],
   prices: readonly ConfiguredPrice[],
   currency: string,
-) {
+): ConversationCost {
   const roles = supervisedRoles(entries);
   const shares = new Map<string, RoleShare>();
-  /** `unpriced`: calls without reported usage, or whose model has no known price. */
   let cost = { calls: 0, spent: NOTHING, unpriced: 0 };
   const called = entries.flatMap((entry): readonly CountedCall[] => {
     if (entry.role === 'turn_end') return entry.shared ?? [];
@@ -51,6 +57,5 @@ export function conversationCost(
       unpriced: cost.unpriced + (price === undefined ? 1 : 0),
     };
   }
-  /** The part of models that share the work. */
   return { ...cost, shares: [...shares.values()] };
 }

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { chmod, constants, copyFile, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { writeAtomic } from '../../../lib/files/files.ts';
+import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 import { isContained } from '../../../lib/process-group.ts';
 import { t } from '../../../lib/texts.ts';
 import { assertUsable } from '../../instance.ts';
@@ -12,7 +12,7 @@ import { NanobotError } from '../../message/errors.ts';
 import type { ConfigOverrides } from '../check.ts';
 import { CONFIG_VERSION } from '../config.ts';
 import type { Environment } from '../environment.ts';
-import { loadConfig } from './config-file.ts';
+import { type LoadedConfig, loadConfig } from './config-file.ts';
 import {
   CONFIG_SCHEMA_FILE,
   ensureMadeToken,
@@ -26,23 +26,32 @@ const PRIVATE_FILE = 0o600;
 const OTHERS = 0o077;
 const SCHEMA_NAME = 'config.schema.json';
 
-export type OpenedHome = Awaited<ReturnType<typeof openHome>>;
+export type OpenedHome = {
+  readonly loaded: LoadedConfig;
+  /** The home did not exist before. */
+  readonly created: boolean;
+  /** Notes for a person: what was created, made private or migrated. */
+  readonly notes: readonly string[];
+};
 
 /**
  * Opens the home, created if it is missing, with its configuration and workspace.
  * @throws ConfigError, or NanobotError if others can read the home and that cannot be changed, if it
  * moved elsewhere, or if a restore into it was interrupted.
  */
-export async function openHome(home: Home, env: Environment, overrides: ConfigOverrides = {}) {
+export async function openHome(
+  home: Home,
+  env: Environment,
+  overrides: ConfigOverrides = {},
+): Promise<OpenedHome> {
   await assertUsable(home);
+  const created = (await textIfThere(home.config)) === undefined;
   // With PostgreSQL there is no state.db; the lock stays from the first start on.
   const isFirstStart = !existsSync(home.state) && !existsSync(home.lock) && !isShared(home);
   const tightened = await ensureHome(home, env);
   const loaded = await loadConfig(home, env, overrides);
   const copied = await ensureWorkspace(loaded.config.agents.defaults.workspace, isFirstStart);
-  /** For a person: what was created, made private or migrated. */
-  const notes = [...tightened, ...loaded.notes, ...copied];
-  return { loaded, notes };
+  return { loaded, created, notes: [...tightened, ...loaded.notes, ...copied] };
 }
 
 /** Folders, a minimal configuration and the schema that editors read beside it. */

@@ -1,21 +1,38 @@
 // Extracts recorded turns from a conversation, and compares a replay with its record: calls,
 // answers and usage.
 
-import { conversationCost } from '../../../features/spending/rules/conversation-cost.ts';
+import {
+  type ConversationCost,
+  conversationCost,
+} from '../../../features/spending/rules/conversation-cost.ts';
 import { messageId, type TurnId } from '../../../kernel/message/ids.ts';
 import type {
   AssistantEntry,
+  ToolEntry,
   TranscriptEntry,
   UserEntry,
 } from '../../../kernel/message/transcript.ts';
 import { turnOf, windowOf } from '../../../kernel/sessions/rules/carry.ts';
 import { canonicalJson } from '../../../lib/json/json.ts';
-import { lineDiff } from '../../../lib/text/cut.ts';
+import { type DiffLine, lineDiff } from '../../../lib/text/cut.ts';
 import type { ConfiguredPrice } from '../../../providers/rules/model-names.ts';
 
-export type RecordedTurn = ReturnType<typeof recordedTurns>[number];
+export type RecordedTurn = {
+  readonly id: TurnId;
+  /** Its position in the conversation, counted from 1. */
+  readonly place: number;
+  /** What the model was shown of the earlier conversation; computed on demand. */
+  before(): readonly TranscriptEntry[];
+  /** The messages that started the turn. */
+  readonly asked: readonly UserEntry[];
+  /** Messages that arrived during the turn, with the number of model answers before each. */
+  readonly steered: readonly { readonly after: number; readonly entry: UserEntry }[];
+  readonly answers: readonly AssistantEntry[];
+  readonly results: readonly ToolEntry[];
+  readonly end: Extract<TranscriptEntry, { readonly role: 'turn_end' }> | undefined;
+};
 
-export function recordedTurns(entries: readonly TranscriptEntry[]) {
+export function recordedTurns(entries: readonly TranscriptEntry[]): readonly RecordedTurn[] {
   const starts = new Map<TurnId, number>();
   for (const [at, entry] of entries.entries()) {
     const id = turnOf(entry);
@@ -25,9 +42,7 @@ export function recordedTurns(entries: readonly TranscriptEntry[]) {
   return [...starts].map(([id, start], index) => ({
     ...partsOf(id, owns.get(id) ?? []),
     id,
-    /** Its position in the conversation, counted from 1. */
     place: index + 1,
-    /** What the model was shown of the earlier conversation; computed on demand. */
     before: () => windowOf(entries.slice(0, start)),
   }));
 }
@@ -41,11 +56,9 @@ function partsOf(id: TurnId, own: readonly TranscriptEntry[]) {
   }
   return {
     answers,
-    /** The messages that started the turn. */
     asked: users
       .filter(({ after }) => after === 0)
       .map(({ entry }, at) => ({ messageId: messageId(`${id}/asked/${at}`), ...entry })),
-    /** Messages that arrived during the turn, with the number of model answers before each. */
     steered: users.filter(({ after }) => after > 0),
     results: own.filter((entry) => entry.role === 'tool'),
     end: own.find((entry) => entry.role === 'turn_end'),
@@ -61,7 +74,18 @@ export function unrepeatable({ asked, answers, end }: RecordedTurn): string | un
 }
 
 /** The comparable properties of a turn. */
-export type TurnOutline = ReturnType<typeof outlineOf>;
+export type TurnOutline = {
+  readonly outcome: 'answered' | 'stopped' | 'failed' | 'unfinished';
+  readonly models: readonly string[];
+  /** One line per call: name and arguments. */
+  readonly calls: readonly string[];
+  /** Number of model answers, including those with calls. */
+  readonly rounds: number;
+  readonly answers: readonly string[];
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cost: ConversationCost;
+};
 
 export type Pricing = {
   readonly prices: readonly ConfiguredPrice[];
@@ -71,16 +95,14 @@ export type Pricing = {
 export function outlineOf(
   { answers, end }: Pick<RecordedTurn, 'answers' | 'end'>,
   { prices, currency }: Pricing,
-) {
+): TurnOutline {
   const usages = answers.flatMap(({ usage }) => usage ?? []);
   return {
-    outcome: end?.outcome ?? ('unfinished' as const),
+    outcome: end?.outcome ?? 'unfinished',
     models: [...new Set(answers.map(({ model }) => model))],
-    /** One line per call: name and arguments. */
     calls: answers.flatMap(({ toolCalls }) =>
       toolCalls.map((call) => `${call.name} ${canonicalJson(call.arguments)}`),
     ),
-    /** Number of model answers, including those with calls. */
     rounds: answers.length,
     answers: end?.answers ?? [],
     inputTokens: usages.reduce((sum, usage) => sum + usage.inputTokens, 0),
@@ -89,10 +111,14 @@ export function outlineOf(
   };
 }
 
-export type TurnComparison = ReturnType<typeof compareTurns>;
+export type TurnComparison = {
+  readonly isSame: boolean;
+  readonly calls: readonly DiffLine[];
+  readonly answer: readonly DiffLine[];
+};
 
 /** Same: the same calls in the same order, the same answers, the same end. */
-export function compareTurns(recorded: TurnOutline, played: TurnOutline) {
+export function compareTurns(recorded: TurnOutline, played: TurnOutline): TurnComparison {
   const linesOf = ({ answers }: TurnOutline) =>
     answers.length === 0 ? [] : answers.join('\n\n').split('\n');
   const calls = lineDiff(recorded.calls, played.calls);
