@@ -52,7 +52,13 @@ export type NodePlan = {
   readonly omitted?: number;
 };
 
-type View = ReturnType<typeof viewOf>;
+type View = {
+  readonly summary: SummaryEntry | undefined;
+  readonly nodes: readonly SummaryNode[];
+  readonly raw: readonly TranscriptEntry[];
+  /** Number of the first turn that is shown verbatim. */
+  readonly first: number;
+};
 
 /**
  * The next node of a session; undefined where there is nothing to do. First come turns left out by
@@ -66,8 +72,7 @@ export function planNode(
   return gapPlan(view) ?? againPlan(view) ?? innerPlan(view, limits) ?? leafPlan(view, limits);
 }
 
-/** `first`: the number of the first turn that is shown verbatim. */
-function viewOf(window: readonly TranscriptEntry[]) {
+function viewOf(window: readonly TranscriptEntry[]): View {
   const summary = window.find((entry) => entry.role === 'summary');
   const raw = window.filter(({ role }) => role !== 'summary');
   const first = seqOf(raw.find((entry) => turnOf(entry) !== undefined)) ?? Number.MAX_SAFE_INTEGER;
@@ -257,7 +262,16 @@ export function entryWithNode(
 // The limits of lossless compaction: the size of one node, and of all nodes in view, by the model's
 // window.
 
-export type LosslessLimits = Readonly<ReturnType<typeof losslessLimits>>;
+export type LosslessLimits = {
+  readonly keepTokens: number;
+  readonly keepMessages: number;
+  /** Tokens of messages that become one node. */
+  readonly leafTokens: number;
+  /** Fewer tokens are not worth a node. */
+  readonly minTokens: number;
+  /** Tokens of the texts of all nodes in view. */
+  readonly nodesTokens: number;
+};
 
 const [MIN_LEAF_TOKENS, MAX_LEAF_TOKENS] = [500, 8192];
 const NODES_SHARE = 0.45;
@@ -269,19 +283,17 @@ export function losslessLimits(
   size: ConversationSize,
   readTokens: number,
   keepTokens?: number,
-) {
+): LosslessLimits {
   // Everything since the last step: a node per turn would need a call per turn.
   const since = Math.max(MIN_LEAF_TOKENS, size.roomTokens);
   const leafTokens = Math.floor(Math.min(since, MAX_LEAF_TOKENS, readTokens));
   return {
     keepTokens: keepTokens ?? keptTokens(policy, size),
     keepMessages: policy.lossless.keepMessages,
-    /** Tokens of messages that become one node. */
     leafTokens,
-    // Fewer are not worth a node. A requested summary covers even a short conversation.
+    // A requested summary covers even a short conversation.
     minTokens:
       keepTokens === undefined ? Math.max(MIN_WORTH_TOKENS, leafTokens / 4) : MIN_WORTH_TOKENS,
-    /** Tokens of the texts of all nodes in view. */
     nodesTokens: Math.floor(Math.min(size.roomTokens * NODES_SHARE, 4 * policy.summaryTokens)),
   };
 }

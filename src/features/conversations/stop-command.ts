@@ -70,7 +70,24 @@ type StopDeps = {
   readonly jobs: Pick<NonNullable<(typeof JOBS)['of']>, 'atWork' | 'stop'>;
 };
 
+type Stop = {
+  readonly session: SessionKey;
+  readonly chat: ChatRef;
+  readonly isAll: boolean;
+};
+
 type Named = { readonly id: string; readonly name: string };
+
+type Stopped = {
+  readonly isAnswer: boolean;
+  readonly withdrawn: number;
+  readonly unsent: number;
+  readonly subagents: number;
+  readonly workflows: number;
+  readonly jobs: number;
+  /** What is still running, each with the command that ends it. */
+  readonly left: readonly string[];
+};
 
 export const STOP_COMMANDS = {
   stop: {
@@ -85,7 +102,7 @@ export function stopCommands(deps: StopDeps): readonly Command[] {
   return commandsOf(STOP_COMMANDS, {
     async stop({ session, message: { chat } }, argument) {
       const isAll = argument.trim().toLowerCase() === 'all';
-      return stoppedWords(await stop(session, chat, isAll, deps));
+      return stoppedWords(await stop({ session, chat, isAll }, deps));
     },
   });
 }
@@ -96,14 +113,13 @@ async function stopByButton(
   deps: StopDeps & { readonly routes: Pick<Routes, 'sessionOf'>; readonly clock: Clock },
 ): Promise<void> {
   const session = await deps.routes.sessionOf(chat);
-  const { left } = await stop(session, chat, false, deps);
+  const { left } = await stop({ session, chat, isAll: false }, deps);
   if (left.length === 0) return;
   const id = messageId(`stop/${session}/${deps.clock.now()}`);
   await deps.bus.send({ id, chat, markdown: leftWords(left) });
 }
 
-/** `left`: what is still running, each with the command that ends it. */
-async function stop(session: SessionKey, chat: ChatRef, isAll: boolean, deps: StopDeps) {
+async function stop({ session, chat, isAll }: Stop, deps: StopDeps): Promise<Stopped> {
   const { bus, subagentService, workflows } = deps;
   const { running, withdrawn, unsent } = await bus.cancel(session, 'stopped by /stop');
   const helped = await subagentService.stopAll(session);
@@ -124,7 +140,7 @@ async function stop(session: SessionKey, chat: ChatRef, isAll: boolean, deps: St
 
 const nameOf = ({ id, name }: Named) => `${verbatim(name)} (${id})`;
 
-function stoppedWords(stopped: Awaited<ReturnType<typeof stop>>): string {
+function stoppedWords(stopped: Stopped): string {
   const { isAnswer, left } = stopped;
   const parts = [
     some(stopped.withdrawn, (n) =>

@@ -221,8 +221,14 @@ function bounded(entries: readonly NoteEntry[]): readonly NoteEntry[] {
 // Removes matching lines from the notes of one person: long-term memory and its backups, notes by
 // day and by session, learnings.
 
-export async function findInNotes(reader: NoteReader, notes: string, holds: Holds) {
-  const places: { path: string; line: number; text: string }[] = [];
+type NotePlace = { readonly path: string; readonly line: number; readonly text: string };
+
+export async function findInNotes(
+  reader: NoteReader,
+  notes: string,
+  holds: Holds,
+): Promise<readonly NotePlace[]> {
+  const places: NotePlace[] = [];
   for (const path of await pathsOf(reader, notes)) {
     const text = (await readNote(reader, path))?.text ?? '';
     for (const [index, line] of text.split('\n').entries()) {
@@ -233,7 +239,11 @@ export async function findInNotes(reader: NoteReader, notes: string, holds: Hold
 }
 
 /** Returns the number of removed lines. */
-export async function forgetInNotes(reader: NoteReader, notes: string, holds: Holds) {
+export async function forgetInNotes(
+  reader: NoteReader,
+  notes: string,
+  holds: Holds,
+): Promise<number> {
   let lines = 0;
   for (const path of await pathsOf(reader, notes)) {
     const change = (content: Buffer | undefined) => {
@@ -314,7 +324,11 @@ export async function forgetMissingNotes(index: TextIndex, workspace: string): P
 export const scopeOfNotes = (notes: string) => `notes:${notes}`;
 
 /** Indexes the notes in this folder that changed. */
-export async function refreshNotes(index: TextIndex, reader: NoteReader, notes: string) {
+export async function refreshNotes(
+  index: TextIndex,
+  reader: NoteReader,
+  notes: string,
+): Promise<void> {
   const entries = await listNotes(reader, notes);
   const present = new Set(entries.map(nameOf));
   const states = await index.states(`${PREFIX}${notes}memory/`);
