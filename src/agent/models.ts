@@ -14,7 +14,7 @@ import { readOnce } from '../lib/async.ts';
 import { jsonRow, rowShape, text } from '../lib/json/json.ts';
 import { t } from '../lib/texts.ts';
 import { discoverLocalModels } from '../providers/local-servers.ts';
-import { createLocalSites, type Peers } from '../providers/local-site.ts';
+import { createLocalSites, type LocalSites, type Peers } from '../providers/local-site.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { createModelRegistry, type VendorRegistry } from '../providers/registry.ts';
 import { isDemo } from '../providers/rules/model-names.ts';
@@ -22,7 +22,13 @@ import type { LoadedImage } from '../providers/seen-images.ts';
 
 const DISCOVERY_DEADLINE_MS = 500;
 
-export type Models = Awaited<ReturnType<typeof createModels>>;
+export interface Models {
+  current(): VendorRegistry;
+  rebuild(): Promise<void>;
+  /** Calls `hear` after every rebuild. */
+  onRebuilt(hear: () => void): void;
+  readonly sites: LocalSites;
+}
 
 export type ModelsDeps = Pick<Kernel, 'live' | 'env' | 'clock' | 'log'> & {
   readonly forAll: ModelForAll;
@@ -35,7 +41,7 @@ export type ModelsDeps = Pick<Kernel, 'live' | 'env' | 'clock' | 'log'> & {
   };
 };
 
-export async function createModels(deps: ModelsDeps) {
+export async function createModels(deps: ModelsDeps): Promise<Models> {
   const { live, forAll, cluster, ...rest } = deps;
   const places = (vendor: keyof typeof live.config.localModels.places) =>
     live.config.localModels.places[vendor];
@@ -65,13 +71,12 @@ export async function createModels(deps: ModelsDeps) {
   return {
     sites,
     current: () => registry,
-    async rebuild(): Promise<void> {
+    async rebuild() {
       await cluster?.configured();
       registry = await build();
       rebuilt();
     },
-    /** Calls `hear` after every rebuild. */
-    onRebuilt(hear: () => void): void {
+    onRebuilt(hear) {
       rebuilt = hear;
     },
   };
@@ -82,18 +87,24 @@ export async function createModels(deps: ModelsDeps) {
 
 const KEY = 'default';
 
-export type ModelForAll = Awaited<ReturnType<typeof openModelForAll>>;
+export interface ModelForAll {
+  /** Empty: the configured one. */
+  current(): string;
+  set(model: string | undefined): Promise<void>;
+}
 
 type Row = { readonly model: string; readonly configured: string };
 
 const ROW = rowShape<Row>({ model: text, configured: text });
 
-export async function openModelForAll(state: KeyValueStore, live: LiveConfig) {
+export async function openModelForAll(
+  state: KeyValueStore,
+  live: LiveConfig,
+): Promise<ModelForAll> {
   let row = jsonRow(await state.get(KEY), ROW);
   return {
-    /** Empty: the configured one. */
     current: () => (row?.configured === live.defaults.model ? row.model : ''),
-    async set(model: string | undefined): Promise<void> {
+    async set(model) {
       const next = model === undefined ? undefined : { model, configured: live.defaults.model };
       if (next === undefined) await state.delete(KEY);
       else await state.set(KEY, JSON.stringify(next));

@@ -136,10 +136,22 @@ async function sealOf(head: RepositoryHead, nameKey: string) {
 const chunkKey = (name: string) => `${CHUNKS}/${name.slice(0, 2)}/${name}`;
 const snapshotKey = (id: string) => `${SNAPSHOTS}/${id}.json`;
 
-export type Writer = Awaited<ReturnType<typeof openWriter>>;
+/** Adds one snapshot. */
+export interface Writer {
+  readonly known: ReadonlySet<string>;
+  /** Stores the content unless it is there already; returns its name. */
+  put(content: Uint8Array): Promise<string>;
+  /** Bytes that were stored, as they were stored. */
+  readonly storedBytes: number;
+  publish(snapshot: Omit<Snapshot, 'format' | 'chunks'>, used: Iterable<string>): Promise<void>;
+}
 
-/** Adds one snapshot. @param nameKey of the names of chunks in an encrypted repository */
-export async function openWriter(place: Place, head: RepositoryHead, nameKey: string) {
+/** @param nameKey of the names of chunks in an encrypted repository */
+export async function openWriter(
+  place: Place,
+  head: RepositoryHead,
+  nameKey: string,
+): Promise<Writer> {
   const { seal, nameOf } = await sealOf(head, nameKey);
   const known = new Set<string>();
   for await (const { key } of place.list(CHUNKS)) {
@@ -149,13 +161,11 @@ export async function openWriter(place: Place, head: RepositoryHead, nameKey: st
   }
   let storedBytes = 0;
   return {
-    known: known as ReadonlySet<string>,
-    /** Bytes that were stored, as they were stored. */
+    known,
     get storedBytes() {
       return storedBytes;
     },
-    /** Stores the content unless it is there already; returns its name. */
-    async put(content: Uint8Array): Promise<string> {
+    async put(content) {
       const name = nameOf(content);
       if (known.has(name)) return name;
       const sealed = await seal(content);
@@ -164,10 +174,7 @@ export async function openWriter(place: Place, head: RepositoryHead, nameKey: st
       storedBytes += sealed.length;
       return name;
     },
-    async publish(
-      facts: Omit<Snapshot, 'format' | 'chunks'>,
-      used: Iterable<string>,
-    ): Promise<void> {
+    async publish(facts, used) {
       const now = place.isStream ? head : await readHead(place);
       if (now?.id !== head.id) {
         throw placeError(

@@ -15,8 +15,17 @@ import {
   readAgentFile,
 } from './rules/declared-agent.ts';
 
-export type AgentFiles = ReturnType<typeof createAgentFiles>;
-export type AgentRoster = Readonly<Awaited<ReturnType<AgentFiles['roster']>>>;
+export type AgentRoster = {
+  /** The enabled specialists by name, including invalid files. */
+  readonly agents: readonly ReadFile<DeclaredAgent>[];
+  /** The prompts of the supervisor and of the model that writes the answer. */
+  readonly supervisor: string;
+  readonly answer: string;
+  /** Problems of these two prompts. */
+  readonly problems: readonly string[];
+};
+
+export type AgentFiles = { roster(): Promise<AgentRoster> };
 
 type Prompt = { readonly text: string; readonly problem?: string };
 
@@ -25,7 +34,7 @@ const MAX_PROMPT_CHARS = 20_000;
 /**
  * `folders`: absolute paths, each with agents/ and prompts/; a later folder overrides earlier ones.
  */
-export function createAgentFiles(files: GuardedFiles, folders: readonly string[]) {
+export function createAgentFiles(files: GuardedFiles, folders: readonly string[]): AgentFiles {
   async function promptAt(prompt: string): Promise<Prompt> {
     const path = `${PROMPTS_FOLDER}/${prompt}`;
     for (const folder of folders.toReversed()) {
@@ -69,10 +78,8 @@ export function createAgentFiles(files: GuardedFiles, folders: readonly string[]
       const prompts = await Promise.all([promptAt('supervisor.md'), promptAt('answer.md')]);
       const [supervisor, answer] = prompts;
       return {
-        /** The enabled specialists by name, including invalid files. */
         agents: agents.flat(),
         ...{ supervisor: supervisor.text, answer: answer.text },
-        /** Of these two prompts. */
         problems: prompts.flatMap(({ problem }) => problem ?? []),
       };
     },

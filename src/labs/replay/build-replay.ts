@@ -41,6 +41,7 @@ import { systemClock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { openPurse } from '../eval/build-eval.ts';
 import { openLab } from '../eval/build-lab.ts';
+import type { CostCounter } from '../eval/spending.ts';
 import type { ReplayDeps, ReplayModel, Settled } from './replay.ts';
 import { ReplayStage } from './replay.ts';
 import { type RecordedTurn, recordedTurns } from './rules/replay.ts';
@@ -173,7 +174,12 @@ export type ReplayWish = Pick<Kernel, 'home' | 'env'> & {
   readonly maxCost: number | undefined;
 };
 
-export type OpenedReplay = Awaited<ReturnType<typeof openReplay>>;
+export type OpenedReplay = {
+  readonly deps: ReplayDeps;
+  /** Undefined where no paid model is called. */
+  readonly cost: CostCounter | undefined;
+  readonly modelName: string;
+};
 
 /**
  * All recorded turns, including the archive; empty where the session does not exist. @throws if its
@@ -186,7 +192,10 @@ export async function readTurns(home: Home, session: SessionKey): Promise<readon
 }
 
 /** @throws ConfigError; with another model than the recorded one also as `openPurse` does */
-export async function openReplay(wish: ReplayWish, resources: AsyncDisposableStack) {
+export async function openReplay(
+  wish: ReplayWish,
+  resources: AsyncDisposableStack,
+): Promise<OpenedReplay> {
   const { home, env, session, model, overrides } = wish;
   const loaded = await configOf(wish);
   const stage = new ReplayStage();
@@ -211,7 +220,6 @@ export async function openReplay(wish: ReplayWish, resources: AsyncDisposableSta
   const { prices } = loaded.config.models;
   const { currency } = loaded.config.limits.budget;
   return {
-    /** Undefined where no paid model is called. */
     cost: purse?.cost,
     modelName: nameOf(model, models),
     deps: {
@@ -224,7 +232,7 @@ export async function openReplay(wish: ReplayWish, resources: AsyncDisposableSta
         isRecorded: wish.config === 'recorded',
       }),
       missingImages: images.missing,
-    } satisfies ReplayDeps,
+    },
   };
 }
 

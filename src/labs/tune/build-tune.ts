@@ -154,7 +154,16 @@ async function shareOf<T>(
   return good / all.length;
 }
 
-export type Tuning = Awaited<ReturnType<typeof openTuning>>;
+export type Tuning = {
+  /** The models of servers that respond now, with prefix. */
+  localModels(signal: AbortSignal): Promise<readonly string[]>;
+  /** @throws ProviderError, SpendingRefusedError, the signal's reason */
+  measure(
+    model: string,
+    progress: MeasureDeps['progress'],
+    signal: AbortSignal,
+  ): Promise<ModelMeasure>;
+};
 
 const PAYER = {
   chat: { channel: EVAL_CHANNEL, account: DEFAULT_ACCOUNT, chat: chatId('tune') },
@@ -162,22 +171,19 @@ const PAYER = {
 } as const;
 
 /** @throws HomeLockedError where a gateway runs in this home, StoreError */
-export async function openTuning(wish: PurseWish, resources: AsyncDisposableStack) {
+export async function openTuning(
+  wish: PurseWish,
+  resources: AsyncDisposableStack,
+): Promise<Tuning> {
   const { models, cost, clock } = await openPurse(wish, resources);
   return {
-    /** The models of servers that respond now, with prefix. */
-    async localModels(signal: AbortSignal): Promise<readonly string[]> {
+    async localModels(signal) {
       const servers = await discoverLocalModels({ at: models.localServers(), signal });
       return servers.flatMap((server) =>
         server.models.map((model) => `${prefixOf(server.vendor)}/${model}`),
       );
     },
-    /** @throws ProviderError, SpendingRefusedError, the signal's reason */
-    async measure(
-      model: string,
-      progress: MeasureDeps['progress'],
-      signal: AbortSignal,
-    ): Promise<ModelMeasure> {
+    async measure(model, progress, signal) {
       const meter = (inputTokens: number, maxTokens: number) =>
         chargedMeter(cost.guard, PAYER, {
           ...{ role: EVAL_ROLE, maxTokens },
