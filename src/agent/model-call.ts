@@ -215,13 +215,13 @@ export function createSections(): typeof sharedSection {
   let recent: readonly { readonly madeOf: readonly unknown[]; readonly section: PromptSection }[] =
     [];
   return (parts, model, reservedTokens) => {
-    const { files, channelContext } = parts;
+    const { files, channelContext, memoryFile, ...others } = parts;
     const madeOf = [
       ...[...files, channelContext].flatMap((file) => [file?.name, file?.text]),
-      ...[parts.memory, parts.memory && parts.memoryFile],
-      ...[parts.skills, parts.activeSkills, parts.profiles],
-      ...[parts.isChecked, parts.toolGuidance, parts.workspace, parts.platform],
-      ...[model.contextTokens, model.local, model.promptTokens, reservedTokens],
+      others.memory && memoryFile,
+      ...Object.values(others),
+      ...Object.values(model),
+      reservedTokens,
     ];
     const isSame = (other: readonly unknown[]) =>
       other.length === madeOf.length && other.every((each, index) => each === madeOf[index]);

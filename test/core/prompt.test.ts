@@ -1,6 +1,7 @@
 // The system prompt: what is in it, in which order, how much of it, and what it admits to leave out.
 
 import { describe, expect, it } from 'vitest';
+import { createSections } from '../../src/agent/model-call.ts';
 import { buildPrompt, type PromptParts } from '../../src/agent/rules/prompt.ts';
 import { callBudget, promptBudgets, textTokens } from '../../src/agent/rules/tokens.ts';
 
@@ -33,6 +34,29 @@ const wholeOf = (parts: PromptParts, model = CLOUD) =>
     .join('\n\n');
 
 describe('the system prompt', () => {
+  it('shares its section among chats, and builds it anew for every other source', () => {
+    const sectionOf = createSections();
+    const built = (parts: PromptParts, model = CLOUD) => buildPrompt(parts, model, sectionOf);
+    const [shared] = built(PARTS);
+    const elsewhere = { channel: 'lark', chat: 'room', timeZone: 'Asia/Tokyo', language: 'Greek' };
+    expect(built({ ...PARTS, ...elsewhere })[0]).toBe(shared);
+    const changes: Partial<PromptParts>[] = [
+      ...[{ files: PARTS.files.slice(1) }, { files: [{ name: 'AGENTS.md', text: 'other' }] }],
+      ...[{ channelContext: { name: 'CONTEXT.md', text: 'other' } }, { isChecked: false }],
+      ...(['memory', 'skills', 'activeSkills', 'profiles', 'toolGuidance'] as const).map((key) => ({
+        [key]: 'other',
+      })),
+      ...[{ workspace: '/other' }, { platform: 'other' }],
+    ];
+    for (const change of changes) {
+      const parts = { ...PARTS, ...change };
+      expect(built(parts)).toEqual(buildPrompt(parts, CLOUD));
+      expect(built(parts)).not.toEqual(built(PARTS));
+    }
+    const small = { contextTokens: 4000, local: true };
+    expect(built(PARTS, small)).toEqual(buildPrompt(PARTS, small));
+  });
+
   it('holds its sections in order, what is remembered behind all that stays, and no time', () => {
     const sections = buildPrompt(PARTS, CLOUD);
     const whole = wholeOf(PARTS);

@@ -83,10 +83,11 @@ export function buildPrompt(
   model: ModelSize,
   sectionOf = sharedSection,
 ): readonly PromptSection[] {
+  const { channel: _channel, chat: _chat, timeZone: _zone, language: _language, ...shared } = parts;
   const text = chatText(parts);
   const reservedTokens = Math.ceil(textTokens(text) / CHAT_STEP_TOKENS) * CHAT_STEP_TOKENS;
   const chat = { text, stable: false, parts: [{ name: 'chat', text }] };
-  return [sectionOf(parts, model, reservedTokens), chat];
+  return [sectionOf(shared, model, reservedTokens), chat];
 }
 
 type SharedParts = Omit<PromptParts, 'channel' | 'chat' | 'timeZone' | 'language'>;
