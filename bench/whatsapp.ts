@@ -130,7 +130,7 @@ async function gatewayIn(home: string): Promise<Parameters<typeof loginSteps>[0]
     if (typeof address !== 'string') continue;
     const token = (await readFile(join(home, 'gateway-token'), 'utf8')).trim();
     const credentials = { authorization: `Bearer ${token}` };
-    const answer = await fetch(`${address}/api/channels`, { headers: credentials });
+    const answer = await fetch(`${address}/api/v1/setup`, { headers: credentials });
     const canLogIn = z.object({ name: z.literal('whatsapp'), canLogIn: z.literal(true) });
     const { channels } = z.object({ channels: z.array(z.unknown()) }).parse(await answer.json());
     if (channels.some((channel) => canLogIn.safeParse(channel).success)) {

@@ -22,12 +22,8 @@ import {
 export const CONFIGURED_CHANNELS = port<ConfiguredChannels>('configured channels');
 
 export function install(kernel: Kernel): void {
-  const { add, log, clock } = kernel;
+  const { add, clock } = kernel;
   const channels = new ConfiguredChannels(kernel, kernel.use(CHANNEL_MANAGER));
-  add.routes(
-    ['GET /api/channels', 'POST /api/channels/:name/login', 'POST /api/channels/:name/restart'],
-    async () => (await import('./channel-routes.ts')).channelRoutes(channels, log),
-  );
   add.status({
     async lines() {
       const { channelLine } = await import('./channel-lines.ts');

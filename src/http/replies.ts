@@ -320,21 +320,25 @@ type EventReply<Event> = {
   /** The text of an event, including its blank line; see `eventText`. */
   readonly render: (event: Event) => string;
   /** Started when the reader is connected; the signal must end them. */
-  events(signal: AbortSignal): AsyncIterable<Event>;
+  events(signal: AbortSignal): AsyncIterable<Event> | Promise<AsyncIterable<Event>>;
 };
 
-function replyWithEvents<Event>(reply: FastifyReply, options: EventReply<Event>): FastifyReply {
+async function replyWithEvents<Event>(
+  reply: FastifyReply,
+  options: EventReply<Event>,
+): Promise<FastifyReply> {
   const { closing, events } = options;
   const gone = new AbortController();
   reply.raw.on('close', () => gone.abort());
   const { credential } = reply.request;
   const revoked = credential === undefined ? [] : [credential.revoked];
   const signal = AbortSignal.any([gone.signal, closing, ...revoked]);
+  const started = await events(signal);
   return reply
     .header('content-type', 'text/event-stream; charset=utf-8')
     .header('cache-control', 'no-store')
     .header('x-accel-buffering', 'no')
-    .send(Readable.from(serverSentEvents(events(signal), signal, options)));
+    .send(Readable.from(serverSentEvents(started, signal, options)));
 }
 
 // The routes that features contribute. Their responses are never cached: they show the state of the

@@ -8,7 +8,7 @@ import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { NanobotError } from './message/errors.ts';
 
-/** The path may have parameters: `POST /api/channels/:name/restart`. */
+/** The path may have parameters: `POST /api/v1/setup/channels/:name/restart`. */
 export type RouteName = `${'GET' | 'POST'} /api/${string}`;
 
 export type RouteRequest = {
@@ -29,7 +29,7 @@ type RouteAnswer =
    * Sent as server-sent events. They must end with the signal: the reader left, or its access was
    * revoked.
    */
-  | { events(signal: AbortSignal): AsyncIterable<object> };
+  | { events(signal: AbortSignal): AsyncIterable<object> | Promise<AsyncIterable<object>> };
 
 /** What a documented route reads and answers: the OpenAPI document is made of it. */
 export type RouteSchemas = {
@@ -126,7 +126,7 @@ export function endpoint<
   return Object.assign(handle, { schemas });
 }
 
-/** A stream of the documented API: what `run` yields for one request. */
+/** A stream of the documented API: what `run` yields for one request, which it may still refuse. */
 export function streamed<
   Event extends object,
   Params extends z.ZodObject = typeof NOTHING,
@@ -141,7 +141,7 @@ export function streamed<
     params: z.output<Params>,
     body: z.output<Body>,
     signal: AbortSignal,
-  ) => AsyncIterable<Event>,
+  ) => AsyncIterable<Event> | Promise<AsyncIterable<Event>>,
 ): RouteHandler {
   const handle = ({ params, body }: RouteRequest) => {
     const asked = valid(schemas.params ?? NOTHING, params) as z.output<Params>;

@@ -121,7 +121,7 @@ test('a gateway that npm started names commands that work there, in chats, over 
     return (await fetch(`${address}${path}`, { ...init, headers })).text();
   };
   expect(gateway.output()).toContain('npm run nanobot -- link');
-  expect(await fetched('/api/channels')).toContain('npm run nanobot -- channels login telegram');
+  expect(await fetched('/api/status')).toContain('npm run nanobot -- channels login telegram');
   const [folder = ''] = /\/built\/[\w-]+\//.exec(await fetched('/')) ?? [];
   const chunks = [...(await fetched(`${folder}app.js`)).matchAll(/chunk-\w+\.js/g)];
   const scripts = await Promise.all(chunks.map(([name]) => fetched(`${folder}${name}`)));

@@ -194,7 +194,7 @@ describe('linking through the gateway that runs', () => {
     await expect.poll(ready, SOON).toBe(200);
     expect((await status()).stdout).toMatch(/^whatsapp +on as/m);
     const restart = () =>
-      fetch(`${gateway.address}/api/channels/whatsapp/restart`, {
+      fetch(`${gateway.address}/api/v1/setup/channels/whatsapp/restart`, {
         method: 'POST',
         headers: { ...gateway.credentials, 'content-type': 'application/json' },
         body: '{}',

@@ -8,9 +8,9 @@ const TOKEN = 'a-long-and-random-token-of-this-test';
 const ROUTES: readonly (readonly [string, string])[] = [
   ['GET', '/readyz'],
   ['GET', '/api/status'],
-  ['GET', '/api/channels'],
-  ['POST', '/api/channels/whatsapp/login'],
-  ['POST', '/api/channels/telegram/restart'],
+  ['GET', '/api/v1/setup'],
+  ['POST', '/api/v1/setup/channels/whatsapp/login'],
+  ['POST', '/api/v1/setup/channels/telegram/restart'],
   ['POST', '/api/links'],
   ['GET', '/api/v1/people'],
   ['POST', '/api/v1/people/unknown-senders'],

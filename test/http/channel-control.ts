@@ -1,7 +1,8 @@
 // Channels that exist only as what a person may do to them: the test gives the steps of a login.
 
 import type { LoginOptions, LoginStep } from '../../src/channels/channel.ts';
-import type { ChannelControl, ChannelView } from '../../src/channels/channel-routes.ts';
+import type { ChannelControl } from '../../src/features/setup/link-routes.ts';
+import type { ChannelReport } from '../../src/kernel/gateway.ts';
 
 export type ScriptedControl = ChannelControl & {
   /** Every login that was begun, with what was asked and whether it was ended from outside. */
@@ -11,10 +12,10 @@ export type ScriptedControl = ChannelControl & {
   step(step: LoginStep): void;
   /** Every login under way throws. */
   fail(error: Error): void;
-  set(view: ChannelView): void;
+  set(view: ChannelReport): void;
 };
 
-export function scriptedControl(...views: readonly ChannelView[]): ScriptedControl {
+export function scriptedControl(...views: readonly ChannelReport[]): ScriptedControl {
   const channels = new Map(views.map((view) => [view.name, view]));
   const logins: { options: LoginOptions; signal: AbortSignal }[] = [];
   const restarts: string[] = [];
@@ -76,16 +77,18 @@ export function scriptedControl(...views: readonly ChannelView[]): ScriptedContr
   };
 }
 
-export const off = (name: string): ChannelView => ({
+export const off = (name: string): ChannelReport => ({
   name,
   label: name.toUpperCase(),
+  enabled: false,
   status: { kind: 'off', remedy: `Turn it on with: nanobot channels login ${name}` },
   canLogIn: false,
 });
 
-export const unlinked = (name: string): ChannelView => ({
+export const unlinked = (name: string): ChannelReport => ({
   name,
   label: name.toUpperCase(),
+  enabled: true,
   status: { kind: 'stopped', reason: 'no account is linked', remedy: 'Link one.' },
   canLogIn: true,
 });

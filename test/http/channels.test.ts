@@ -8,7 +8,8 @@ import { type HttpRig, type ServerEvent, startHttp } from './http-rig.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const SOON = { timeout: 45_000 };
-const LOGIN = '/api/channels/pigeon/login';
+const LINK_TELEGRAM = '/api/v1/setup/channels/telegram';
+const LOGIN = '/api/v1/setup/channels/pigeon/login';
 
 /** Begins a login and reads what comes until the server ends it. */
 async function logIn(rig: HttpRig, body: object = {}, headers = {}) {
@@ -35,9 +36,14 @@ describe('the list of channels', () => {
   it('tells their state and where an account can be connected', async () => {
     const control = scriptedControl(off('carrier'), unlinked('pigeon'));
     await using rig = await startHttp({ control });
-    const { status, headers, body } = await rig.ask('/api/channels');
+    const { status, headers, body } = await rig.ask('/api/v1/setup');
     expect([status, headers['cache-control']]).toEqual([200, 'no-store']);
-    expect(JSON.parse(body)).toEqual({ channels: [off('carrier'), unlinked('pigeon')] });
+    expect(JSON.parse(body)).toMatchObject({
+      channels: [
+        { name: 'carrier', state: 'off', remedy: expect.any(String), canLogIn: false },
+        { name: 'pigeon', state: 'stopped', reason: 'no account is linked', canLogIn: true },
+      ],
+    });
   });
 });
 
@@ -96,11 +102,12 @@ describe('connecting an account', () => {
   });
 
   it.each([
-    ['a channel that is off', '/api/channels/carrier/login', {}, 409],
-    ['a channel nobody knows', '/api/channels/dove/login', {}, 404],
-    ['a name that is none', '/api/channels/__proto__/login', {}, 400],
+    ['a channel that is off', '/api/v1/setup/channels/carrier/login', {}, 409],
+    ['a channel nobody knows', '/api/v1/setup/channels/dove/login', {}, 404],
+    ['a name that is none', '/api/v1/setup/channels/__proto__/login', {}, 400],
     ['a number with a plus', LOGIN, { phoneNumber: '+49151123' }, 400],
     ['a number too short', LOGIN, { phoneNumber: '1234567' }, 400],
+    ['a further account of a channel with one', LINK_TELEGRAM, { account: 'work' }, 400],
     ['a key nobody knows', LOGIN, { phone: '491511234567' }, 400],
   ])('is refused for %s', async (_name, path, body, status) => {
     const control = scriptedControl(off('carrier'), unlinked('pigeon'));
@@ -119,7 +126,7 @@ describe('connecting an account', () => {
     await using rig = await startHttp({ control, token: 'right' });
     const answers = [
       await rig.post(LOGIN, {}, headers),
-      await rig.post('/api/channels/pigeon/restart', {}, headers),
+      await rig.post('/api/v1/setup/channels/pigeon/restart', {}, headers),
     ];
     expect(answers.map((answer) => answer.status)).toEqual([status, status]);
     expect([control.logins, control.restarts]).toEqual([[], []]);
@@ -130,10 +137,10 @@ describe('restarting', () => {
   it('starts the named channel again, and says why not where it is off', async () => {
     const control = scriptedControl(off('carrier'), unlinked('pigeon'));
     await using rig = await startHttp({ control });
-    expect((await rig.post('/api/channels/pigeon/restart', {})).status).toBe(202);
-    const refused = await rig.post('/api/channels/carrier/restart', {});
+    expect((await rig.post('/api/v1/setup/channels/pigeon/restart', {})).status).toBe(202);
+    const refused = await rig.post('/api/v1/setup/channels/carrier/restart', {});
     expect([refused.status, refused.body]).toEqual([409, expect.stringContaining('Turn it on')]);
-    expect((await rig.post('/api/channels/dove/restart', {})).status).toBe(404);
+    expect((await rig.post('/api/v1/setup/channels/dove/restart', {})).status).toBe(404);
     expect(control.restarts).toEqual(['pigeon', 'carrier']);
   });
 });

@@ -6,11 +6,11 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { SpendingGuard } from '../../src/agent/agent.ts';
 import type { Channel } from '../../src/channels/channel.ts';
-import { type ChannelControl, channelRoutes } from '../../src/channels/channel-routes.ts';
 import { LOCAL_OWNER, type LocalChannel } from '../../src/channels/local-channel.ts';
 import { createLocalChannel } from '../../src/channels/web/durable-channel.ts';
 import { type RuleControl, ruleRoutes } from '../../src/features/approvals/rule-routes.ts';
 import { type PeopleRoutesDeps, peopleRoutes } from '../../src/features/people/people-routes.ts';
+import type { ChannelControl } from '../../src/features/setup/link-routes.ts';
 import { setupRoutes } from '../../src/features/setup/setup-routes.ts';
 import { lendingRoutes } from '../../src/features/spending/lending-routes.ts';
 import { type Access, openAccess } from '../../src/http/access.ts';
@@ -120,7 +120,6 @@ function routesOf({
 }: HttpRigOptions) {
   const { add, contributed } = createRegistries();
   for (const handlers of [
-    channelRoutes(control, silentLogger),
     peopleRoutes(people),
     ruleRoutes({
       ...{ standing: rules, owner: LOCAL_OWNER, clock: systemClock },

@@ -29,13 +29,13 @@ const post = (headers: Ask['headers'], body: unknown): Ask => ({
 const GUARDED = [
   ['GET', '/api/status'],
   ['GET', '/readyz'],
-  ['GET', '/api/channels'],
+  ['GET', '/api/v1/setup'],
   ['GET', '/api/web/chats'],
   ['GET', '/api/web/chats/a/events'],
   ['POST', '/api/web/chats/a/messages'],
   ['POST', '/api/web/chats/a/stop'],
-  ['POST', '/api/channels/whatsapp/login'],
-  ['POST', '/api/channels/whatsapp/restart'],
+  ['POST', '/api/v1/setup/channels/whatsapp/login'],
+  ['POST', '/api/v1/setup/channels/whatsapp/restart'],
   ['POST', '/api/links'],
 ] as const;
 

@@ -4,7 +4,7 @@
 import { createServer } from 'node:http';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
-import type { ChannelControl } from '../../src/channels/channel-routes.ts';
+import type { ChannelControl } from '../../src/features/setup/link-routes.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { answer, picture, sendContext } from '../channels/local/local-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';

@@ -1,7 +1,7 @@
 // The whole program as a child process between the WhatsApp test server and a scripted model: a home
 // with WhatsApp on, and its account linked as a person does it, through the gateway's HTTP API.
 
-import type { SentLoginStep } from '../../src/channels/channel-routes.ts';
+import type { LinkEvent } from '../../src/features/setup/rules/views.ts';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from './llm-server.ts';
@@ -86,8 +86,8 @@ export async function startWhatsAppWorld(
 export async function linkByQr(
   gateway: GatewayProcess,
   phone: Phone,
-): Promise<readonly SentLoginStep[]> {
-  const steps: SentLoginStep[] = [];
+): Promise<readonly LinkEvent[]> {
+  const steps: LinkEvent[] = [];
   let isScanned = false;
   for await (const step of loginSteps(gateway, {})) {
     steps.push(step);
@@ -103,8 +103,8 @@ export async function* loginSteps(
   gateway: Pick<GatewayProcess, 'address' | 'credentials'>,
   body: { readonly phoneNumber?: string },
   signal: AbortSignal = AbortSignal.timeout(LOGIN_TIMEOUT_MS),
-): AsyncGenerator<SentLoginStep, void, void> {
-  const response = await fetch(`${gateway.address}/api/channels/whatsapp/login`, {
+): AsyncGenerator<LinkEvent, void, void> {
+  const response = await fetch(`${gateway.address}/api/v1/setup/channels/whatsapp/login`, {
     method: 'POST',
     headers: { ...gateway.credentials, 'content-type': 'application/json' },
     body: JSON.stringify(body),

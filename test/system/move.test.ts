@@ -99,7 +99,7 @@ test('accounts with keys that run in one place only stay off in a restored copy 
   expect(restored.stdout).toContain('nanobot backup takeover');
   const gateway = await copy.start();
   const status = async () => {
-    const reply = await fetch(`${gateway.address}/api/channels`, { headers: gateway.credentials });
+    const reply = await fetch(`${gateway.address}/api/status`, { headers: gateway.credentials });
     const { channels } = (await reply.json()) as {
       channels: readonly { readonly name: string; readonly status: object }[];
     };

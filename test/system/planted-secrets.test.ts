@@ -190,7 +190,7 @@ test('twelve planted secrets turn up in no log, transcript, URL, child environme
   await expect.poll(() => broken.hits, { timeout: 45_000 }).toBe(1);
   // The web side, with the right and with wrong credentials.
   const headers = { authorization: `Bearer ${PLANTED.gateway}` };
-  for (const path of ['/readyz', '/api/status', '/api/channels', '/', '/nowhere']) {
+  for (const path of ['/readyz', '/api/status', '/api/v1/setup', '/', '/nowhere']) {
     for (const given of [headers, { authorization: `Bearer ${PLANTED.mail}` }, {}]) {
       const response = await fetch(new URL(path, first.address), { headers: given });
       pages.push(await response.text(), JSON.stringify([...response.headers]));

@@ -2,7 +2,7 @@
 // or a typed code. The gateway behind it is scripted, so every step can be held.
 
 import { expect, it } from 'vitest';
-import type { ChannelView } from '../../src/channels/channel-routes.ts';
+import type { ChannelReport } from '../../src/kernel/gateway.ts';
 import { off, type ScriptedControl, scriptedControl, unlinked } from '../http/channel-control.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import { readSvgQr } from '../support/qr-reader.ts';
@@ -14,7 +14,7 @@ const MARKED = '#pages a.news';
 const QR = '.login-qr';
 const soon = () => Date.now() + 60_000;
 
-const running = (name: string): ChannelView => ({
+const running = (name: string): ChannelReport => ({
   ...unlinked(name),
   status: { kind: 'running', activeAt: Date.now(), account: '+491511234567' },
 });
@@ -37,7 +37,7 @@ async function shownQr(rig: PageRig): Promise<string> {
 
 describeInChromium('the channels on the web page', () => {
   it('stand there with their state in words, and what to do where there is something', async () => {
-    const carrier: ChannelView = {
+    const carrier: ChannelReport = {
       ...unlinked('carrier'),
       canLogIn: false,
       status: { kind: 'degraded', reason: 'no wind' },

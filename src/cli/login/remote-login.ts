@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { readServerEvents } from '../../channels/terminal/attached.ts';
 import type { SetupHost } from '../../features/setup/asker.ts';
+import { linkEvent } from '../../features/setup/rules/views.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import {
   authorization,
@@ -30,14 +31,8 @@ type RemoteGateway = {
   readonly clock: Clock;
 };
 
-const failedStep = z.object({ kind: z.literal('failed'), reason: z.string(), remedy: z.string() });
-const stepSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('progress'), text: z.string() }),
-  z.object({ kind: z.literal('show_qr'), qr: z.string(), expiresAt: z.number() }),
-  z.object({ kind: z.literal('show_code'), code: z.string(), phoneNumber: z.string() }),
-  z.object({ kind: z.literal('done'), account: z.string() }),
-  failedStep,
-]);
+const CHANNELS = '/api/v1/setup/channels';
+
 const channelsSchema = z.object({
   channels: z.array(z.object({ name: z.string(), canLogIn: z.boolean() })),
 });
@@ -62,7 +57,7 @@ export async function* remoteLogin(
   signal: AbortSignal,
 ): AsyncGenerator<LoginStep, void, void> {
   await channelReady(gateway, channel, signal);
-  yield* steps(gateway, `/api/channels/${channel}/login`, stepSchema, signal, options);
+  yield* steps(gateway, `${CHANNELS}/${channel}/login`, linkEvent, signal, options);
 }
 
 /** Skips events of another shape. */
@@ -83,14 +78,19 @@ async function* steps<Step>(
 
 export async function restartRemote(gateway: RemoteGateway, channel: string): Promise<void> {
   const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-  await ask(gateway, `/api/channels/${channel}/restart`, signal, {});
+  await ask(gateway, `${CHANNELS}/${channel}/restart`, signal, {});
 }
 
 const testStepSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('started') }),
   z.object({ kind: z.literal('hop'), channel: z.string(), hop: z.string(), ms: z.number() }),
   z.object({ kind: z.literal('passed'), channel: z.string() }),
-  z.object({ ...failedStep.shape, channel: z.string() }),
+  z.object({
+    kind: z.literal('failed'),
+    channel: z.string(),
+    reason: z.string(),
+    remedy: z.string(),
+  }),
 ]);
 
 export const remoteSelfTest = (gateway: RemoteGateway, signal: AbortSignal) =>
@@ -146,7 +146,7 @@ async function channelReady(gateway: RemoteGateway, channel: string, signal: Abo
   const { clock } = gateway;
   const until = clock.monotonic() + TAKE_UP_MS;
   for (;;) {
-    const response = await ask(gateway, '/api/channels', signal);
+    const response = await ask(gateway, '/api/v1/setup', signal);
     const { channels } = channelsSchema.parse(await response.json());
     if (channels.some(({ name, canLogIn }) => name === channel && canLogIn)) return;
     if (clock.monotonic() > until) {

@@ -3,6 +3,7 @@
 // all events.
 
 import { randomBytes } from 'node:crypto';
+import type { LoginStep } from '../../channels/channel.ts';
 import { loginSteps } from '../../cli/login/log-in.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { createChange } from '../../lib/async.ts';
@@ -229,15 +230,16 @@ async function logIn(
     if (step.kind === 'failed') {
       throw new NanobotError('login_failed', `${step.reason}. ${step.remedy}`);
     }
-    if (step.kind === 'show_qr') {
-      const { kind, expiresAt, qr } = step;
-      send({ kind: 'login', step: { kind, expiresAt, image: pictureOf(qr) } });
-    } else if (step.kind === 'show_code') {
-      send({ kind: 'login', step: { kind: step.kind, code: step.code } });
-    } else send({ kind: 'login', step });
+    send({ kind: 'login', step: step.kind === 'show_qr' ? shownCode(step) : step });
   }
   throw new SetupCancelled();
 }
+
+/** The page shows the picture, the command line the text. */
+export const shownCode = (step: Extract<LoginStep, { readonly kind: 'show_qr' }>) => ({
+  ...step,
+  image: pictureOf(step.qr),
+});
 
 function pictureOf(text: string): string {
   const svg = Buffer.from(qrSvg(qrMatrix(text))).toString('base64');

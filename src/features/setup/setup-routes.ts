@@ -2,23 +2,16 @@
 // steps of `nanobot channels login`, whose questions are answered one after the other.
 
 import { z } from 'zod';
-import {
-  type ChannelControl,
-  type ChannelView,
-  channelRoutes,
-} from '../../channels/channel-routes.ts';
 import { channelStep } from '../../channels/channel-steps.ts';
 import { CHANNELS } from '../../channels/index.ts';
 import { noteCommand } from '../../channels/local-channel.ts';
 import { mayHaveSeveral } from '../../kernel/config/config.ts';
 import { accountName } from '../../kernel/config/settings-fields.ts';
+import type { ChannelReport } from '../../kernel/gateway.ts';
 import {
   endpoint,
   Refusal,
-  type RouteHandler,
   type RouteHandlers,
-  type RouteRequest,
-  type RouteSchemas,
   streamed,
   watched,
 } from '../../kernel/http-routes.ts';
@@ -29,8 +22,9 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import { t } from '../../lib/texts.ts';
 import type { Asker, SetupHost, Step } from './asker.ts';
+import { type ChannelControl, linkRoutes } from './link-routes.ts';
 import { type OpenQuestions, pageStep } from './page-asker.ts';
-import { linkEvent, type SetupState, setupEvent, setupState } from './rules/views.ts';
+import { type SetupState, setupEvent, setupState } from './rules/views.ts';
 
 const MAX_ANSWER_CHARS = 10_000;
 
@@ -46,7 +40,6 @@ type SetupRoutesDeps = SetupHost & {
   readonly redact: Redactor;
 };
 
-const oneAccount = z.object({ name: z.string().describe('email@work is a further account.') });
 const oneChannel = z.object({ name: z.enum(CHANNELS.map(({ name }) => name)) });
 const oneServer = z.object({ name: z.string().min(1).max(100) });
 const oneQuestion = z.object({ question: z.string().min(1).max(100) });
@@ -54,7 +47,6 @@ const oneQuestion = z.object({ question: z.string().min(1).max(100) });
 export function setupRoutes(deps: SetupRoutesDeps) {
   const { channels, model, extras, logIn, audit, log, redact, ...host } = deps;
   const open: OpenQuestions = new Map();
-  const linking = channelRoutes(channels, log);
 
   const state = async () => ({
     model: model(),
@@ -116,26 +108,7 @@ export function setupRoutes(deps: SetupRoutesDeps) {
         );
       },
     ),
-    'POST /api/v1/setup/channels/:name/login': documented(
-      linking['POST /api/channels/:name/login'],
-      {
-        summary: t`Link an account by its owner’s phone: the codes to scan or to type`,
-        params: oneAccount,
-        body: z.strictObject({ phoneNumber: z.string().exactOptional() }),
-        answer: linkEvent,
-        isStream: true,
-      },
-    ),
-    'POST /api/v1/setup/channels/:name/restart': documented(
-      linking['POST /api/channels/:name/restart'],
-      {
-        summary: t`Start a channel again`,
-        params: oneAccount,
-        body: z.strictObject({}),
-        status: 202,
-        answer: z.object({ result: z.string() }),
-      },
-    ),
+    ...linkRoutes(channels, log),
     'POST /api/v1/setup/voice': stepRoute(
       t`Set up who transcribes voice messages, or who speaks answers; proved before it is saved`,
       ['setup', 'voice'],
@@ -203,13 +176,7 @@ export function setupRoutes(deps: SetupRoutesDeps) {
   } satisfies RouteHandlers;
 }
 
-/** The same handler, which validates by itself. */
-const documented = (handler: RouteHandler, schemas: RouteSchemas): RouteHandler =>
-  Object.assign((request: RouteRequest) => handler(request), { schemas });
-
-function shownChannel(
-  channel: ChannelView & { readonly enabled?: boolean },
-): SetupState['channels'][number] {
+function shownChannel(channel: ChannelReport): SetupState['channels'][number] {
   const { name, label, status, waiting, canLogIn, enabled } = channel;
   const canSetUp = CHANNELS.some((one) => one.name === accountOf(name).channel);
   const shown = { name, label, state: status.kind, canLogIn, canSetUp, ...defined({ waiting }) };
@@ -222,7 +189,7 @@ function shownChannel(
       return { ...shown, reason: status.reason, remedy: status.remedy };
     case 'off':
       // What to do is the button, unless it is switched on and kept off.
-      return enabled === true || !canSetUp ? { ...shown, remedy: status.remedy } : shown;
+      return enabled || !canSetUp ? { ...shown, remedy: status.remedy } : shown;
     case 'starting':
     case 'elsewhere':
       return shown;

@@ -46,10 +46,15 @@ const codeSteps = [
   z.object({ kind: z.literal('progress'), text: z.string() }),
   z.object({
     kind: z.literal('show_qr'),
-    image: z.string().describe('An SVG as a data: URL.'),
+    qr: z.string().describe('The text of the code.'),
+    image: z.string().describe('The code, an SVG as a data: URL.'),
     expiresAt: z.number().describe('Epoch milliseconds.'),
   }),
-  z.object({ kind: z.literal('show_code'), code: z.string().describe('To type on the phone.') }),
+  z.object({
+    kind: z.literal('show_code'),
+    code: z.string().describe('To type on the phone.'),
+    phoneNumber: z.string(),
+  }),
 ] as const;
 
 /** One step of linking an account by its owner's phone; the last is done or failed. */
