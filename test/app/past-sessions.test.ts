@@ -40,7 +40,7 @@ function chatsFor(where: ReturnType<typeof chat>, notes: string) {
     session: sessionKey(`${sessionKeyOf(where)}#topic`),
     person: { notes },
   };
-  return chatsOfTurn(turn, { persons: () => records, localChats });
+  return chatsOfTurn(turn, { persons: records, localChats });
 }
 
 it.each([
@@ -74,7 +74,7 @@ it('a conversation that stays on one’s own machines is read from no other', as
     sessions: { earlier: async () => ({ turns: [] }) as never },
     clock: createMovableClock(),
     closedTo: async (session) => (session === kept ? [] : [kept]),
-    ...{ persons: () => records, localChats },
+    ...{ persons: records, localChats },
   });
   const from = (session: typeof here) => ({
     ...{ chat: chat('telegram', '1'), session, person: { notes: 'people/p-anna/' } },

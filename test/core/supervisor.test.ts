@@ -8,7 +8,6 @@ import {
   askedKey,
   composedAnswer,
   REPORT,
-  SUPERVISED_START,
   type SupervisedTurn,
   supervisedTurn,
   TASK,
@@ -88,7 +87,7 @@ describe('the shared state', () => {
       result(REPORT, 'All well.'),
     ];
     const at = (count: number) => supervisedTurn(own.slice(0, count), SERVICES);
-    expect(at(1)).toEqual({ ...SUPERVISED_START, question: 'how are my hosts?' });
+    expect(at(1)).toEqual({ ...supervisedTurn([], SERVICES), question: 'how are my hosts?' });
     expect(at(3).messages).toMatchObject([{ service: 'recall', query: 'hosts', text: 'alpha' }]);
     expect(at(4).task).toEqual({ agent: 'guardian', instruction: 'Check.', place: 0, work: [] });
     expect(at(9).task?.work).toEqual(own.slice(5, 9));
@@ -122,13 +121,13 @@ describe('the shared state', () => {
       }),
       { numRuns: 200 },
     );
-    expect(SUPERVISED_START.responses).toEqual([]);
+    expect(supervisedTurn([], SERVICES).responses).toEqual([]);
   });
 });
 
 describe('a decision', () => {
   const state: SupervisedTurn = {
-    ...SUPERVISED_START,
+    ...supervisedTurn([], SERVICES),
     question: 'how are they?',
     made: [askedKey('guardian', 'Check alpha.'), askedKey('recall', 'hosts')],
   };

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { INTERRUPTED_RESULT, repairThread } from '../../src/agent/rules/thread-repair.ts';
+import { repairThread } from '../../src/agent/rules/thread-repair.ts';
 import { callId, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { threadFaults } from '../support/thread-faults.ts';
@@ -55,7 +55,8 @@ describe('a repaired thread', () => {
 
   it('says of a call without result that it was interrupted, and drops a result without call', () => {
     const messages = repairThread([user('go'), tool('x', 'lost'), assistant('', ['a'])]);
-    expect(messages.map(({ text }) => text)).toEqual(['go', '', INTERRUPTED_RESULT]);
+    const lost = '[interrupted: no result of this call is available]';
+    expect(messages.map(({ text }) => text)).toEqual(['go', '', lost]);
   });
 
   it('keeps a result apart from an earlier call with the same careless id', () => {

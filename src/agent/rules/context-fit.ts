@@ -244,8 +244,7 @@ const MIN_CLEARED_CHARS = 600;
 const MAX_ABOUT_CHARS = 160;
 const CLEARED = /^\[result of [^\n]{1,400} cleared to save room; [^\n]{1,80}\]$/;
 
-export const resultKey = ({ turnId, callId, at }: ToolEntry): ResultKey =>
-  `${turnId} ${callId} ${at}`;
+const resultKey = ({ turnId, callId, at }: ToolEntry): ResultKey => `${turnId} ${callId} ${at}`;
 
 /**
  * The results to clear in addition to `cleared`, oldest first; empty where it is not worth it.

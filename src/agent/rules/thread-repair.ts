@@ -17,7 +17,7 @@ import { withCurrentMarks } from '../../kernel/message/untrusted.ts';
 import { isObject, readJson } from '../../lib/json/json.ts';
 import { BOTH_OFFERED, type Offered, summaryText } from './context-marks.ts';
 
-export const INTERRUPTED_RESULT = '[interrupted: no result of this call is available]';
+const INTERRUPTED_RESULT = '[interrupted: no result of this call is available]';
 const EMPTY_RESULT = '[no output]';
 export const CONVERSATION_RESUMED = '[Conversation resumed]';
 export const CONTINUE = '[Continue.]';

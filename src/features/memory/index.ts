@@ -127,7 +127,7 @@ export async function install(kernel: Kernel): Promise<void> {
   add.sessionWatcher({ appended: watch.appended, changed: (session) => indexing.changed(session) });
   const localChats = async (channel: string) =>
     isLocalChannel(channel) ? chatsOfChannel(sessionFiles, channel) : [];
-  const whose = { persons: () => persons, localChats };
+  const whose = { persons, localChats };
   const closedTo = (session: SessionKey) => only.closedTo(session);
   const past = createPastSessions({ index, indexing, sessions, clock, closedTo, ...whose });
   const chatsOf = ({ message, session, person }: AskedFrom) =>

@@ -27,8 +27,7 @@ type PastSessionsDeps = {
   readonly clock: Clock;
   /** Conversations whose content must not reach the model of the given one. */
   closedTo(session: SessionKey): Promise<readonly SessionKey[]>;
-  /** Built later. */
-  persons(): Pick<Persons, 'get' | 'list'>;
+  readonly persons: Pick<Persons, 'get' | 'list'>;
   /**
    * All chats of a local channel, whose users all have access to this machine; empty for other
    * channels.
@@ -75,7 +74,7 @@ export async function chatsOfTurn(
   const here = chatOfSession(session);
   if (turnPerson.notes.startsWith(`${GROUPS_FOLDER}/`)) return [here];
   const id = OWN_FOLDER.exec(turnPerson.notes)?.[1];
-  const person = id === undefined ? await ownerIn(chat, persons()) : await persons().get(id);
+  const person = id === undefined ? await ownerIn(chat, persons) : await persons.get(id);
   if (person === undefined) return [here];
   const own = person.session === undefined ? [] : [person.session];
   const doors = await Promise.all(person.doors.map(({ channel }) => localChats(channel)));

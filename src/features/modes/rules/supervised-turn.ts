@@ -57,7 +57,7 @@ export type SupervisedTurn = {
   readonly made: readonly string[];
 };
 
-export const SUPERVISED_START: SupervisedTurn = {
+const START: SupervisedTurn = {
   question: '',
   task: undefined,
   responses: [],
@@ -82,7 +82,7 @@ export function supervisedTurn(
       return decided(state, entry);
     }
     return entry.role === 'tool' ? cameOf(state, calls, entry, services) : state;
-  }, SUPERVISED_START);
+  }, START);
 }
 
 /** A new message of the person allows earlier questions again. */
