@@ -119,7 +119,9 @@ export async function* followAnswer(
       if (isStoppedBefore || (isMine(replyTo) && result?.answers === 0)) {
         return yield { type: 'done', outcome: endOf(result.kind) };
       }
-    } else if (event.ended === undefined && isMine(event.replyTo)) {
+    } else if (event.ended !== undefined) {
+      ends.set(event.ended.turn, event.ended);
+    } else if (isMine(event.replyTo)) {
       const turn = ANSWER_ID.exec(event.id)?.[1];
       const isReply = event.id === `${question}/reply`;
       yield { type: 'text', markdown: event.text, final: turn !== undefined || isReply };

@@ -225,10 +225,10 @@ class DurableLocalChannel implements Channel, LocalChannel {
     this.#readers.logHasGrown(chat);
   }
 
-  /** Logs the steps and the stop of a turn, so that they remain visible after a reload. */
+  /** Logs the steps of a turn, and that it did not succeed, for readers who came too late for its live end. */
   async #keepEnd({ turnId, chat: { chat }, result, tools, markdown }: LiveUpdate): Promise<void> {
     if (result === undefined || result.kind === 'moved') return;
-    if (tools.length === 0 && result.kind !== 'stopped') return;
+    if (tools.length === 0 && result.kind === 'answered') return;
     const { kind, answers } = result;
     const shown = tools.slice(-KEPT_STEPS);
     try {

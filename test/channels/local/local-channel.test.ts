@@ -244,6 +244,23 @@ describe('reading a door', () => {
     expect(rest.map(textOf)).toEqual(['ended:answer', 'answer', 'writing:next']);
   });
 
+  it('tells a newcomer that a turn failed, before the answer that says why', async () => {
+    await using rig = await openLocalChannel();
+    await rig.door.submit({ chat: 'a', clientId: 'c', text: 'question' });
+    const result = { kind: 'failed', answers: 1 } as const;
+    rig.door.liveView?.show(picture('a', 'web:a#1', '', { phase: 'ended', result }));
+    await rig.door.send(answer('a', 'web:a#1/0', 'why'), sendContext());
+    const events = await readEvents(
+      rig.door.events('a', 0, never),
+      (event) => textOf(event) === 'why',
+    );
+    expect(events).toMatchObject([
+      { text: 'question' },
+      { ended: { turn: 'web:a#1', ...result } },
+      { text: 'why' },
+    ]);
+  });
+
   it('goes on for a reader who is ahead of a log that was restored', async () => {
     await using rig = await openLocalChannel();
     await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'old' });

@@ -41,6 +41,11 @@ function ended(result?: LiveUpdate['result'], turn = 's#1', question = MINE): Lo
   return { type: 'live', update: result === undefined ? picture : { ...picture, result } };
 }
 
+function logged(kind: 'failed'): LocalEvent {
+  const end = { turn: turnId('s#1'), kind, answers: 1, tools: [] };
+  return { ...said('s#1/ended', ''), ended: end } as LocalEvent;
+}
+
 async function follow(...events: readonly LocalEvent[]) {
   async function* source() {
     yield* events;
@@ -80,6 +85,11 @@ describe('an answer is complete', () => {
     [
       'when the turn failed, after the word about it',
       [ended({ kind: 'failed', answers: 1 }), said('s#1/0', 'sorry')],
+      { texts: ['sorry'], outcome: 'failed' },
+    ],
+    [
+      'when the turn had failed before its events were followed',
+      [logged('failed'), said('s#1/0', 'sorry')],
       { texts: ['sorry'], outcome: 'failed' },
     ],
     [
