@@ -5,6 +5,7 @@ import { runCli } from './cli/cli.ts';
 import { explainError } from './cli/explain-error.ts';
 import { createTerminal, EXIT } from './cli/terminal.ts';
 import { whereTyped } from './kernel/typed-command.ts';
+import { t } from './lib/texts.ts';
 
 const terminal = createTerminal(process);
 
@@ -15,11 +16,19 @@ process.on('uncaughtException', (error) => {
 // Paths on the command line are relative to the folder in which the person typed.
 const typedIn = whereTyped(process.env);
 if (typedIn !== undefined && existsSync(typedIn)) process.chdir(typedIn);
-// The reader of the output closed it, as `head` does.
-process.stdout.on('error', () => process.exit());
+// A full disk behind the output must not end a gateway, nor leave half an export that looks whole.
+let isCut = false;
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // The reader of the output closed it, as `head` does.
+  if (error.code === 'EPIPE') process.exit();
+  if (!isCut) terminal.note(t`nanobot: the output cannot be written: ${error.message}`);
+  isCut = true;
+});
+// Nowhere is left to say so.
+process.stderr.on('error', () => undefined);
 
 void runCli(process.argv.slice(2), terminal).then((code) => {
-  process.exitCode = code;
-  // Idle keep-alive connections would delay the exit by seconds.
-  process.stdout.write('', () => process.exit());
+  // Idle keep-alive connections would delay the exit by seconds. An error of the output comes a turn later.
+  const leave = () => setImmediate(() => process.exit(isCut ? code || EXIT.failure : code));
+  process.stdout.write('', leave);
 });

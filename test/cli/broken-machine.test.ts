@@ -1,11 +1,14 @@
 // What a person reads whose machine does not play along: the home, the port, the disk, the key.
 
-import { spawnSync } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, open, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { runCli } from '../../src/cli/cli.ts';
 import { checkAddress, checkModel, checkTelegram } from '../../src/cli/doctor/checks.ts';
 import { checkConfigFile, checkSecrets, checkState } from '../../src/cli/doctor/gateway-checks.ts';
@@ -19,6 +22,7 @@ import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { hasStrace } from '../support/strace.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { MAIN, runNanobot } from './run-nanobot.ts';
 
 const canTrace = await hasStrace();
 if (!canTrace) console.log('skipped: a disk that fails (strace may not watch a process)');
@@ -179,5 +183,35 @@ test('the doctor has nothing to say against what the setup wrote into a private 
   expect(checkSecrets(loaded)).toMatchObject({
     level: 'ok',
     text: expect.stringContaining('channels.telegram.token'),
+  });
+});
+
+describe('behind whose output the disk is full', () => {
+  async function start(...args: readonly string[]) {
+    await using full = await open('/dev/full', 'w');
+    const child = spawn(process.execPath, [MAIN, ...args], {
+      env: { PATH: process.env['PATH'] ?? '', HOME: folder, NANOBOT_HOME: folder },
+      stdio: ['ignore', full.fd, 'pipe'],
+    });
+    return { child, stderr: Readable.from(child.stderr ?? []) };
+  }
+  const said = /^nanobot: the output cannot be written: ENOSPC/;
+
+  test('a command fails, so that nobody keeps half an export', async () => {
+    const { child, stderr } = await start('config', 'show');
+    const [printed, [code]] = await Promise.all([text(stderr), once(child, 'exit')]);
+    expect(printed).toMatch(said);
+    expect(code).toBe(1);
+  });
+
+  test('a gateway goes on', async () => {
+    await writeFile(join(folder, 'config.json'), '{"version":1,"gateway":{"port":0}}');
+    const { child, stderr } = await start('gateway');
+    const [line] = await once(stderr, 'data');
+    expect(String(line)).toMatch(said);
+    const { stdout } = await runNanobot(['status', '--json'], { home: folder });
+    expect(JSON.parse(stdout)).toMatchObject({ gateway: { pid: child.pid } });
+    child.kill('SIGINT');
+    await once(child, 'exit');
   });
 });
