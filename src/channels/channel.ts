@@ -85,6 +85,8 @@ export interface ChannelHost {
   bounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
   readonly media: MediaStore;
   readonly state: KeyValueStore;
+  /** Another process may have written rows of `state`; never called where there is none. */
+  onWrittenElsewhere?(hear: () => void): Disposable | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }

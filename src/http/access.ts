@@ -67,7 +67,8 @@ export async function openAccess({
   let token = first;
   let ofToken = new AbortController();
   let read = revision?.();
-  await readAll();
+  let reading = readAll();
+  await reading;
 
   async function readAll(): Promise<void> {
     const stored = new Set<string>();
@@ -85,11 +86,17 @@ export async function openAccess({
   }
 
   /** Another process may have begun or ended sessions. */
-  async function catchUp(): Promise<void> {
+  function catchUp(): Promise<void> {
     const now = revision?.();
-    if (now === read) return;
-    read = now;
-    await readAll();
+    if (now !== read) {
+      read = now;
+      reading = readAll();
+      // The next request tries again.
+      reading.catch(() => {
+        read = undefined;
+      });
+    }
+    return reading;
   }
 
   /** Of two processes only one gets it. */

@@ -1,7 +1,11 @@
 // Logins over their life: from the code to the session, over restarts, to their end.
 
+import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { CODE_LIFETIME_MS, SESSION_LIFETIME_MS } from '../../src/http/access.ts';
+import { CODE_LIFETIME_MS, openAccess, SESSION_LIFETIME_MS } from '../../src/http/access.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { type HttpRig, startHttp } from './http-rig.ts';
 
@@ -63,6 +67,23 @@ describe('a login', () => {
     expect(rows).not.toContain(session.slice('page_'.length));
     await using changed = await startHttp({ token: `${TOKEN}-2`, logins });
     expect(await statusOf(changed, session)).toBe(401);
+  });
+
+  it('holds for each of the requests by which another process first hears of it', async () => {
+    let written = 0;
+    const rows = createMemoryStore();
+    const list = async (prefix: string) => {
+      await nextTurn();
+      return rows.list(prefix);
+    };
+    const shared = { state: { ...rows, list }, revision: () => written };
+    const open = () =>
+      openAccess({ token: TOKEN, ...shared, clock: systemClock, log: silentLogger, randomBytes });
+    const [here, there] = [await open(), await open()];
+    const session = (await here.redeem(here.makeCode().code)) ?? '';
+    written += 1;
+    const found = await Promise.all([1, 2, 3].map(() => there.bySession(session)));
+    expect(found).toEqual(found.map(() => expect.objectContaining({ kind: 'session' })));
   });
 
   it('gives way after fifty later ones, also over a restart: the one unused for longest', async () => {

@@ -4,7 +4,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readEvents } from '../../src/http/page/event-reader.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import type { GatewayProcess } from '../support/gateway-process.ts';
 import {
   callTools,
   echo,
@@ -100,6 +102,29 @@ const heard = (chat: number) =>
 const answered = (chat: number, nonce: string) =>
   telegram.waitFor(() => heard(chat).includes(nonce), WAIT_MS);
 
+/** What a page on this process is shown of the chat. */
+async function followChat({ address, credentials }: GatewayProcess, chat: string) {
+  const leaving = new AbortController();
+  const url = `${address}/api/v1/chats/${chat}/events?live=delta&after=0`;
+  const { body } = await fetch(url, { headers: credentials, signal: leaving.signal });
+  const said: { readonly seq: number; readonly text: string }[] = [];
+  const reading = (async () => {
+    if (body === null) return;
+    for await (const event of readEvents(body)) {
+      const { type, seq, text } = (event ?? {}) as { type?: string; seq: number; text: string };
+      if (type === 'said') said.push({ seq, text });
+    }
+  })().catch(() => undefined);
+  return {
+    numbers: () => said.map(({ seq }) => seq),
+    texts: () => said.map(({ text }) => text),
+    async [Symbol.asyncDispose]() {
+      leaving.abort();
+      await reading;
+    },
+  };
+}
+
 describe.skipIf(!hasPostgres)('several processes on one PostgreSQL', () => {
   it('answer what one of them receives, each message once', async () => {
     for (let each = 0; each < 20; each += 1) says(OWNER + (each % 5), `a${each}`);
@@ -120,6 +145,34 @@ describe.skipIf(!hasPostgres)('several processes on one PostgreSQL', () => {
     expect(new Set(led).size).toBe(led.length);
     expect(await cluster.nanobot('audit', 'verify')).toContain('unchanged');
   });
+
+  it('show a chat of the page in each of them, whichever gets its messages', async () => {
+    const chats = ['one', 'two', 'three'];
+    const processes = cluster.members.flatMap(({ process }) => process ?? []);
+    await using readers = new AsyncDisposableStack();
+    const seen = await Promise.all(
+      chats.flatMap((chat) =>
+        processes.map(async (process) => readers.use(await followChat(process, chat))),
+      ),
+    );
+    for (const [round, { address, credentials }] of processes.entries()) {
+      for (const chat of chats) {
+        const { status } = await fetch(`${address}/api/v1/chats/${chat}/messages`, {
+          method: 'POST',
+          headers: { ...credentials, 'content-type': 'application/json' },
+          body: JSON.stringify({ clientId: `m${round}`, text: `search nonce${round}` }),
+        });
+        expect(status).toBe(202);
+      }
+      // The question, how its turn ended with the step of its tool, and the answer.
+      const all = Array.from({ length: 3 * (round + 1) }, (_, index) => index + 1);
+      await expect
+        .poll(() => seen.map(({ numbers }) => numbers()), { timeout: WAIT_MS })
+        .toEqual(seen.map(() => all));
+    }
+    const texts = new Set(seen.map(({ texts }) => JSON.stringify(texts())));
+    expect(texts.size).toBe(chats.length);
+  }, 120_000);
 
   it('forget everywhere what the owner deletes', async () => {
     const chat = OWNER + 20;

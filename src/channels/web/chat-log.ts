@@ -1,5 +1,5 @@
 // The log of the chats of a local channel, in rows of its state. Appending is idempotent by message
-// id; there is one writer per chat. An intent is a message on its way to the bus: it becomes part
+// id, and one transaction: other processes append too. An intent is a message on its way to the bus: it becomes part
 // of the log in the transaction that removes it.
 
 import { z } from 'zod';
@@ -118,33 +118,34 @@ export class ChatLog {
     throw new LocalNameError(t`There is no message of yours here to change.`);
   }
 
-  /** The message's number in the chat; a known message keeps its own. */
-  async append(chat: string, said: Said, also: AlsoChanged = {}): Promise<number> {
-    const known = await this.#state.get(idKey(chat, said.id));
-    if (known !== undefined) {
-      await this.#state.delete(intentKey({ chat, id: said.id }));
-      return Number(known);
-    }
-    const head = await this.#head(chat);
-    const seq = (head?.lastSeq ?? 0) + 1;
-    // Never back in time, so that the list keeps its order when the clock is set back.
-    const updatedAt = Math.max(said.at, head?.updatedAt ?? 0);
-    const next: Head = {
-      title: also.title ?? head?.title ?? titleFor(said),
-      updatedAt,
-      lastSeq: seq,
-      ...(head?.isNamed === true ? { isNamed: true } : {}),
-    };
-    await this.#state.setMany([
-      ...(head === undefined ? [] : [{ key: listKey(chat, head), value: undefined }]),
-      { key: listKey(chat, next), value: chat },
-      { key: headKey(chat), value: JSON.stringify(next) },
-      { key: saidKey(chat, seq), value: JSON.stringify(said) },
-      { key: idKey(chat, said.id), value: String(seq) },
-      { key: intentKey({ chat, id: said.id }), value: undefined },
-      ...(also.rows?.(seq) ?? []),
-    ]);
-    return seq;
+  /** The message's number in the chat; a known message keeps its own. Several processes may append. */
+  append(chat: string, said: Said, also: AlsoChanged = {}): Promise<number> {
+    return this.#state.update((read) => {
+      const rows = read([headKey(chat), idKey(chat, said.id)]);
+      const known = rows.get(idKey(chat, said.id));
+      const settled = { key: intentKey({ chat, id: said.id }), value: undefined };
+      if (known !== undefined) return { rows: [settled], result: Number(known) };
+      const head = storedJson(headSchema, rows.get(headKey(chat)));
+      const seq = (head?.lastSeq ?? 0) + 1;
+      // Never back in time, so that the list keeps its order when the clock is set back.
+      const updatedAt = Math.max(said.at, head?.updatedAt ?? 0);
+      const next: Head = {
+        title: also.title ?? head?.title ?? titleFor(said),
+        updatedAt,
+        lastSeq: seq,
+        ...(head?.isNamed === true ? { isNamed: true } : {}),
+      };
+      const written = [
+        ...(head === undefined ? [] : [{ key: listKey(chat, head), value: undefined }]),
+        { key: listKey(chat, next), value: chat },
+        { key: headKey(chat), value: JSON.stringify(next) },
+        { key: saidKey(chat, seq), value: JSON.stringify(said) },
+        { key: idKey(chat, said.id), value: String(seq) },
+        settled,
+        ...(also.rows?.(seq) ?? []),
+      ];
+      return { rows: written, result: seq };
+    });
   }
 
   /**
@@ -243,21 +244,23 @@ export class ChatLog {
   }
 
   /** Renames or archives a chat; a new message brings an archived one back. False if there is none. */
-  async changeChat(chat: string, { title, isArchived }: LocalChatChange): Promise<boolean> {
-    const head = await this.#head(chat);
-    if (head === undefined) return false;
-    const { isArchived: before = false, ...kept } = head;
-    const next: Head = {
-      ...kept,
-      ...(title === undefined ? {} : { title: titleOf(title), isNamed: true }),
-      ...((isArchived ?? before) ? { isArchived: true } : {}),
-    };
-    await this.#state.setMany([
-      { key: listKey(chat, head), value: undefined },
-      { key: listKey(chat, next), value: chat },
-      { key: headKey(chat), value: JSON.stringify(next) },
-    ]);
-    return true;
+  changeChat(chat: string, { title, isArchived }: LocalChatChange): Promise<boolean> {
+    return this.#state.update((read) => {
+      const head = storedJson(headSchema, read([headKey(chat)]).get(headKey(chat)));
+      if (head === undefined) return { rows: [], result: false };
+      const { isArchived: before = false, ...kept } = head;
+      const next: Head = {
+        ...kept,
+        ...(title === undefined ? {} : { title: titleOf(title), isNamed: true }),
+        ...((isArchived ?? before) ? { isArchived: true } : {}),
+      };
+      const rows = [
+        { key: listKey(chat, head), value: undefined },
+        { key: listKey(chat, next), value: chat },
+        { key: headKey(chat), value: JSON.stringify(next) },
+      ];
+      return { rows, result: true };
+    });
   }
 
   #head(chat: string): Promise<Head | undefined> {
@@ -413,6 +416,11 @@ export class Readers {
 
   logHasGrown(chat: string): void {
     for (const reader of this.#readers.get(chat) ?? []) reader.logHasGrown();
+  }
+
+  /** Another process has written, in whichever chat. */
+  logsMayHaveGrown(): void {
+    for (const chat of this.#readers.keys()) this.logHasGrown(chat);
   }
 }
 

@@ -131,6 +131,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
   /** Accepts messages until aborted; reading and sending continue: answers still come. */
   async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
     const opened = { host, log: new ChatLog(host.state) };
+    using _hearing = host.onWrittenElsewhere?.(() => this.#readers.logsMayHaveGrown());
     for (const intent of await opened.log.intents()) await this.#complete(intent, opened);
     this.#opened = opened;
     this.#isTakingIn = true;

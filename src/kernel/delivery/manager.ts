@@ -8,6 +8,7 @@ import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import { isUnknownSender, withoutCode } from '../access/admission.ts';
 import type { Courier } from '../bus/bus.ts';
+import type { SharedStore } from '../bus/store/shared.ts';
 import type { StateStore } from '../bus/store/store.ts';
 import { type Kernel, port } from '../feature.ts';
 import { createSharedArrivals, type Receiver, type SharedArrivals } from '../intake/receive.ts';
@@ -36,7 +37,7 @@ export function install(kernel: Kernel): void {
     ...{ bus, judge, arrivals, state: store, media, clock, log, directory: channels },
     receiver: kernel.use(RECEIVER),
     timeZone: () => live.config.sessions.timeZone,
-    isElsewhere: store.shared !== undefined,
+    shared: store.shared,
     leads: kernel.options.role !== 'workers',
     alert: owners.alert,
     tell: owners.tell,
@@ -71,8 +72,8 @@ type ManagerDeps = Pick<Kernel, 'bus' | 'judge' | 'clock' | 'log' | 'media'> & {
   readonly setAside: NonNullable<Courier['setAside']>;
   /** Which account answers what came to several. */
   readonly arrivals: SharedArrivals;
-  /** Another process may run the accounts. */
-  readonly isElsewhere: boolean;
+  /** Other processes may run the accounts. */
+  readonly shared: SharedStore | undefined;
   /** This process runs accounts; otherwise it only has them for what turns need of them. */
   readonly leads: boolean;
 };
@@ -181,12 +182,13 @@ async function runChannel(
     await Promise.all([receive(signals.whole), show(signals.whole), lead(deliver)]);
     return;
   }
-  if (deps.isElsewhere) report({ kind: 'elsewhere' });
+  const isElsewhere = deps.shared !== undefined;
+  if (isElsewhere) report({ kind: 'elsewhere' });
   if (!deps.leads) return aborted(signals.whole);
   await lead(async (leading) => {
     report({ kind: 'starting' });
     await Promise.all([receive(leading), deliver(leading), show(leading)]);
-    if (deps.isElsewhere) report({ kind: 'elsewhere' });
+    if (isElsewhere) report({ kind: 'elsewhere' });
   });
 }
 
@@ -211,6 +213,7 @@ function hostFor(
   own: Pick<ChannelHost, 'report' | 'log' | 'closing'>,
 ): ChannelHost {
   const name = accountNameOf(channel);
+  const scope = channelScope({ channel: channel.name, account: channel.account });
   return {
     ...own,
     receive: (batch, options) => deps.receiver.receive(batch, options),
@@ -227,10 +230,11 @@ function hostFor(
     alert: (text) => deps.alert(name, text),
     tell: (text) => deps.tell(text, name),
     // A process that lost the account must not write its keys over those of the new leader.
-    state: deps.state.scope(
-      channelScope({ channel: channel.name, account: channel.account }),
-      channel.isEverywhere === true ? undefined : name,
-    ),
+    state: deps.state.scope(scope, channel.isEverywhere === true ? undefined : name),
+    onWrittenElsewhere: (hear) =>
+      deps.shared?.onNews(
+        ({ isAnything, scopes }) => (isAnything || scopes.has(scope)) && void hear(),
+      ),
     clock: deps.clock,
     media: deps.media,
   };

@@ -120,7 +120,7 @@ describe('a crash while a message is taken in', () => {
       };
     };
     host.state.set = dying(host.state.set);
-    host.state.setMany = dying(host.state.setMany);
+    host.state.update = dying(host.state.update) as typeof host.state.update;
     host.receive = dying(host.receive.bind(host));
     const message = { chat: 'a', clientId: 'c1', text: 'hello' };
     const outcome = await first.door.submit(message).then(
@@ -155,6 +155,26 @@ describe('what the agent says at a door', () => {
     const receipts = await Promise.all([1, 2, 3].map(() => rig.door.send(message, sendContext())));
     expect(new Set(receipts.flatMap(({ nativeIds }) => nativeIds))).toEqual(new Set(['1']));
     expect(await rig.door.chats(9)).toMatchObject([{ lastSeq: 1 }]);
+  });
+
+  it('is not lost where another process writes to the chat at the same moment', async () => {
+    await using rig = await openLocalChannel();
+    await using elsewhere = await openLocalChannel(rig.host);
+    const numbers = [0, 1, 2, 3];
+    await Promise.all(
+      numbers.flatMap((n) => [
+        rig.door.send(answer('a', `web:a#${n}/0`, `here ${n}`), sendContext()),
+        elsewhere.door.send(answer('a', `web:b#${n}/0`, `there ${n}`), sendContext()),
+      ]),
+    );
+    expect(await rig.door.chats(1)).toMatchObject([{ lastSeq: 8 }]);
+    const events = await readEvents(
+      rig.door.events('a', 0, never),
+      (_event, all) => all.length === 8,
+    );
+    expect(events.map(textOf).toSorted()).toEqual(
+      [...numbers.map((n) => `here ${n}`), ...numbers.map((n) => `there ${n}`)].toSorted(),
+    );
   });
 
   it('opens a chat of its own when it comes first', async () => {
@@ -367,12 +387,12 @@ describe('what a person changes at a door', () => {
   it('comes to the bus and into the log although the process died in between', async () => {
     const first = await openLocalChannel();
     await first.door.submit({ chat: 'a', clientId: 'c1', text: 'first words' });
-    const { setMany } = first.host.state;
-    first.host.state.setMany = async () => {
+    const { update } = first.host.state;
+    first.host.state.update = async () => {
       throw new Error('killed');
     };
     await expect(first.door.submit(edit('e1', 'second words'))).rejects.toThrow('killed');
-    first.host.state.setMany = setMany;
+    first.host.state.update = update;
     await first.stopIntake();
     await using second = await openLocalChannel(first.host);
     const read = await readEvents(

@@ -85,6 +85,8 @@ export type StoreNews = {
   /** Another process leads something, or has given it back. */
   readonly isAboutLeads: boolean;
   readonly lanes: readonly LaneNews[];
+  /** Rows of these were written. */
+  readonly scopes: ReadonlySet<string>;
   /** Messages of these may be due to be sent. */
   readonly accounts: ReadonlySet<string>;
 };

@@ -59,6 +59,7 @@ type Waiting = {
   isAnything: boolean;
   isAboutLeads: boolean;
   readonly lanes: Map<string, LaneNews>;
+  readonly scopes: Set<string>;
   readonly accounts: Set<string>;
 };
 
@@ -89,7 +90,7 @@ export function createNews({ owner, clock, onLeader }: NewsDeps) {
     });
     waiting ??= {
       ...{ isAnything: false, isAboutLeads: false },
-      ...{ lanes: new Map(), accounts: new Set() },
+      ...{ lanes: new Map(), scopes: new Set(), accounts: new Set() },
     };
     return waiting;
   }
@@ -148,7 +149,10 @@ export function createNews({ owner, clock, onLeader }: NewsDeps) {
         return;
       }
       revision += 1;
-      for (const scope of s) ofScopes.set(String(scope), revision);
+      for (const scope of s) {
+        ofScopes.set(String(scope), revision);
+        gathered().scopes.add(String(scope));
+      }
       if (w === 1) tell();
       if (Array.isArray(lanes)) hearOfLanes(lanes);
       if (Array.isArray(leads)) hearOfLeads(leads);
