@@ -17,18 +17,18 @@ process.on('uncaughtException', (error) => {
 const typedIn = whereTyped(process.env);
 if (typedIn !== undefined && existsSync(typedIn)) process.chdir(typedIn);
 // A full disk behind the output must not end a gateway, nor leave half an export that looks whole.
-let isCut = false;
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // The reader of the output closed it, as `head` does.
   if (error.code === 'EPIPE') process.exit();
-  if (!isCut) terminal.note(t`nanobot: the output cannot be written: ${error.message}`);
-  isCut = true;
+  if (process.exitCode === undefined)
+    terminal.note(t`nanobot: the output cannot be written: ${error.message}`);
+  process.exitCode = EXIT.failure;
 });
 // Nowhere is left to say so.
 process.stderr.on('error', () => undefined);
 
 void runCli(process.argv.slice(2), terminal).then((code) => {
   // Idle keep-alive connections would delay the exit by seconds. An error of the output comes a turn later.
-  const leave = () => setImmediate(() => process.exit(isCut ? code || EXIT.failure : code));
+  const leave = () => setImmediate(() => process.exit(code || process.exitCode));
   process.stdout.write('', leave);
 });
