@@ -30,6 +30,10 @@ describe('Markdown as Telegram HTML', () => {
     ['a<br>b', 'a\nb'],
     ['a &lt;b&gt; &amp;amp;', 'a &lt;b&gt; &amp;amp;'],
     ['a\n\n---\n\nb', 'a\n\n──────────\n\nb'],
+    ['约10~20元，每次30~40分钟', '约10~20元，每次30~40分钟'],
+    ['**注意：**请看**「重点」**的内容', '<b>注意：</b>请看<b>「重点」</b>的内容'],
+    ['**중요(필수)**입니다', '<b>중요(필수)</b>입니다'],
+    ['f(**a) and g(**b)', 'f(**a) and g(**b)'],
     ['5 * 3 * 2 and snake_case_name', '5 * 3 * 2 and snake_case_name'],
   ])('%j becomes %j', (markdown, html) => {
     expect(telegram(markdown)).toBe(html);

@@ -3,6 +3,7 @@
 // src/lib/markup/writer.ts.)
 
 import { Lexer, Marked, type Token } from 'marked';
+import { AnswerTokenizer } from '../../lib/markup/writer.ts';
 import { FORMULAS } from './chat/formula-syntax.ts';
 
 const MAX_MARKERS_PER_LINE = 16;
@@ -28,7 +29,7 @@ export function cleanText(text: string): string {
 /** The block tree of clean text, with every inline part lexed. */
 export function lexMarkdown(source: string): readonly Token[] {
   if (TOO_DEEP.some((pattern) => pattern.test(source))) return [verbatim(source)];
-  const lexer = new Lexer(GRAMMAR);
+  const lexer = new Lexer({ ...GRAMMAR, tokenizer: new AnswerTokenizer() });
   lexer.blockTokens(source, lexer.tokens);
   let budget = INLINE_BUDGET;
   for (const part of lexer.inlineQueue) {

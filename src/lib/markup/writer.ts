@@ -1,7 +1,7 @@
 // The parts of Markdown conversion: the lexer without raw HTML, text functions, and the writer of
 // styled runs.
 
-import { Lexer, type MarkedToken, type Token } from 'marked';
+import { Lexer, type MarkedToken, type Token, Tokenizer } from 'marked';
 
 export { type MarkedToken, Parser, Renderer, type Tokens } from 'marked';
 
@@ -22,13 +22,47 @@ const DEEP_INDENT = new RegExp(`^[ \\t]{${MAX_INDENT_CHARS},}(?:[-+*>]|\\d{1,9}[
 const WIDE_TABLE = new RegExp(`^[ \\t]*\\|?(?:[ \\t]*:?-+:?[ \\t]*\\|){${MAX_TABLE_COLUMNS}}`, 'm');
 const INVISIBLE = /(?![\t\n])\p{Cc}/gu;
 
+const CJK = '[\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Hangul}]';
+const BEHIND_CJK = new RegExp(`${CJK}$`, 'u');
+const BOLD_BEFORE_CJK = new RegExp(
+  `^\\*\\*(?!\\s)[^*\\n]+(?<=[\\p{P}\\p{S}])\\*\\*(?=${CJK})`,
+  'u',
+);
+const BOLD_PUNCTUATION = /^\*\*(?=[\p{P}\p{S}])[^*\n]+(?<!\s)\*\*(?!\*)/u;
+
+/**
+ * Markdown as models write it. `10~20, 30~40` is two ranges: only `~~` strikes. Chinese, Japanese and
+ * Korean have no blank beside bold text, without which Markdown sees no bold that begins or ends
+ * with punctuation.
+ */
+export class AnswerTokenizer extends Tokenizer {
+  override del(...[src, masked, before]: Parameters<Tokenizer['del']>) {
+    return src.startsWith('~~') ? super.del(src, masked, before) : undefined;
+  }
+
+  override emStrong(...[src, masked, before = '']: Parameters<Tokenizer['emStrong']>) {
+    const bold = src.startsWith('**')
+      ? boldBesideCjk(masked.slice(-src.length), before)
+      : undefined;
+    if (bold === undefined) return super.emStrong(src, masked, before);
+    const raw = src.slice(0, bold.length);
+    const text = raw.slice(2, -2);
+    return { type: 'strong' as const, raw, text, tokens: this.lexer.inlineTokens(text) };
+  }
+}
+
+function boldBesideCjk(shown: string, before: string): string | undefined {
+  const found = BOLD_BEFORE_CJK.exec(shown)?.[0];
+  return found ?? (BEHIND_CJK.test(before) ? BOLD_PUNCTUATION.exec(shown)?.[0] : undefined);
+}
+
 /** The block tree with every inline part lexed. */
 export function lexMarkdown(markdown: string): readonly MarkedToken[] {
   const source = cleanText(markdown);
   if (DEEP_MARKERS.test(source) || DEEP_INDENT.test(source) || WIDE_TABLE.test(source)) {
     return [verbatim(source)];
   }
-  const lexer = new Lexer({ gfm: true });
+  const lexer = new Lexer({ gfm: true, tokenizer: new AnswerTokenizer() });
   lexer.blockTokens(source, lexer.tokens);
   let budget = INLINE_BUDGET;
   for (const part of lexer.inlineQueue) {
