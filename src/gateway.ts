@@ -25,7 +25,7 @@ import type { Dispatcher } from './kernel/turns/dispatcher.ts';
 import { DISPATCHER } from './kernel/turns/dispatcher.ts';
 import { supervise } from './lib/async.ts';
 import { t } from './lib/texts.ts';
-import { aborted } from './lib/time/clock.ts';
+import { aborted, comesTrue } from './lib/time/clock.ts';
 import type { ModelRegistry } from './providers/provider.ts';
 
 /**
@@ -239,9 +239,7 @@ export class GatewayService implements Gateway {
   /** Waits a moment for the delivery of the last answers. */
   async #delivered(): Promise<void> {
     const { clock, bus } = this.#kernel;
-    const until = clock.monotonic() + DELIVERY_GRACE_MS;
-    while (clock.monotonic() < until && (await bus.stats()).outboundQueued > 0) {
-      await clock.sleep(POLL_IDLE_MS);
-    }
+    const limits = { withinMs: DELIVERY_GRACE_MS, everyMs: POLL_IDLE_MS };
+    await comesTrue(clock, limits, async () => (await bus.stats()).outboundQueued === 0);
   }
 }

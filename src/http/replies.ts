@@ -18,6 +18,7 @@ import { sizeWords } from '../kernel/message/attachment.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import { mediaId, type TurnId } from '../kernel/message/ids.ts';
 import type { LiveUpdate } from '../kernel/message/message.ts';
+import { inTime } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import { t } from '../lib/texts.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -281,8 +282,8 @@ async function* serverSentEvents<Event>(
   let next = iterator.next();
   try {
     while (!signal.aborted) {
-      const first = await firstWithin(next, clock, HEARTBEAT_MS);
-      if (first === undefined) {
+      const first = await inTime(clock, HEARTBEAT_MS, next);
+      if (first === 'late') {
         yield HEARTBEAT;
         continue;
       }
@@ -298,16 +299,6 @@ async function* serverSentEvents<Event>(
 /** `id`: where a reader resumes. */
 function eventText(data: unknown, id?: number): string {
   return t`${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
-}
-
-async function firstWithin<T>(
-  promise: Promise<T>,
-  clock: Clock,
-  ms: number,
-): Promise<T | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  using _timer = clock.timer(ms, () => resolve(undefined));
-  return await Promise.race([promise, late]);
 }
 
 // Answers a request with server-sent events until they end, the reader leaves, its credential is

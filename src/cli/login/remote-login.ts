@@ -14,7 +14,7 @@ import {
   tellGateway,
 } from '../../kernel/home-state.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, comesTrue } from '../../lib/time/clock.ts';
 import { CommandFailure, EXIT } from '../terminal.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -143,18 +143,15 @@ export async function remoteCode(gateway: RemoteGateway, revokeAll: boolean): Pr
 }
 
 async function channelReady(gateway: RemoteGateway, channel: string, signal: AbortSignal) {
-  const { clock } = gateway;
-  const until = clock.monotonic() + TAKE_UP_MS;
-  for (;;) {
+  const limits = { withinMs: TAKE_UP_MS, everyMs: LOOK_MS, signal };
+  const isReady = async () => {
     const response = await ask(gateway, '/api/v1/setup', signal);
     const { channels } = channelsSchema.parse(await response.json());
-    if (channels.some(({ name, canLogIn }) => name === channel && canLogIn)) return;
-    if (clock.monotonic() > until) {
-      const message = t`the gateway could not start ${channel}; see why: nanobot channels status`;
-      throw new CommandFailure(EXIT.failure, message);
-    }
-    await clock.sleep(LOOK_MS, signal);
-  }
+    return channels.some(({ name, canLogIn }) => name === channel && canLogIn);
+  };
+  if (await comesTrue(gateway.clock, limits, isReady)) return;
+  const message = t`the gateway could not start ${channel}; see why: nanobot channels status`;
+  throw new CommandFailure(EXIT.failure, message);
 }
 
 /** @throws CommandFailure with the gateway's message */

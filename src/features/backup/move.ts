@@ -9,6 +9,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { markMoved, readInstance, unmarkMoved } from '../../kernel/instance.ts';
 import { systemCode } from '../../lib/files/files.ts';
 import { t } from '../../lib/texts.ts';
+import { comesTrue } from '../../lib/time/clock.ts';
 import { encryptionOf, type KeyFlags, placeOptions, progressOf, work } from './cli.ts';
 import type { PlaceOptions } from './places.ts';
 
@@ -200,16 +201,12 @@ function sshTarget(flags: MoveFlags, to: string, terminal: Terminal): Target {
         'ignore',
       );
       await ended;
-      const until = terminal.clock.monotonic() + START_MS;
-      while (terminal.clock.monotonic() < until) {
-        const { said } = await ask('status --json');
-        if (/"gateway": \{/.test(said)) {
-          return terminal.tell(t`Moved: nanobot runs at ${to}, and does not start here any more.`);
-        }
-        await terminal.clock.sleep(POLL_MS);
-      }
+      const limits = { withinMs: START_MS, everyMs: POLL_MS };
+      const runs = async () => /"gateway": \{/.test((await ask('status --json')).said);
       terminal.tell(
-        t`Moved to ${to}, but no gateway runs there yet. Start it there: nanobot gateway`,
+        (await comesTrue(terminal.clock, limits, runs))
+          ? t`Moved: nanobot runs at ${to}, and does not start here any more.`
+          : t`Moved to ${to}, but no gateway runs there yet. Start it there: nanobot gateway`,
       );
     },
   };
@@ -228,19 +225,13 @@ async function stopGateway({ home, clock }: Terminal): Promise<void> {
   const { findHomeHolder } = await import('../../kernel/bus/store/home-lock.ts');
   const running = await findRunningGateway(home);
   if (running !== undefined) process.kill(running.pid, 'SIGTERM');
-  const until = clock.monotonic() + (running === undefined ? 0 : STOP_MS);
-  for (;;) {
-    const holder = await findHomeHolder(home.lock);
-    if (holder === undefined) return;
-    if (clock.monotonic() > until) {
-      const { holderText } = await import('../../cli/explain-error.ts');
-      throw new CommandFailure(
-        EXIT.homeHeld,
-        t`${holderText(holder)} uses this home. Stop it first.`,
-      );
-    }
-    await clock.sleep(POLL_MS);
-  }
+  const isFree = async () => (await findHomeHolder(home.lock)) === undefined;
+  const withinMs = running === undefined ? 0 : STOP_MS;
+  if (await comesTrue(clock, { withinMs, everyMs: POLL_MS }, isFree)) return;
+  const { holderText } = await import('../../cli/explain-error.ts');
+  const holder = (await findHomeHolder(home.lock)) ?? {};
+  const message = t`${holderText(holder)} uses this home. Stop it first.`;
+  throw new CommandFailure(EXIT.homeHeld, message);
 }
 
 async function undo(terminal: Terminal, { yes }: MoveFlags): Promise<void> {

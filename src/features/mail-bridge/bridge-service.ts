@@ -11,6 +11,7 @@ import { LIFETIME_MS } from '../../kernel/questions/question-rows.ts';
 import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
+import { sleepOrWoken } from '../../lib/time/clock.ts';
 import type { BridgeSummaries } from './bridge-summaries.ts';
 import {
   type BridgedMail,
@@ -73,11 +74,8 @@ export class BridgeService {
       const failures = await this.#attendAll(await rows.mails.list(), signal);
       if (signal.aborted) return;
       if (failures.length > 0) throw failures[0];
-      const stop = new AbortController();
       const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, (await this.#dueAt()) - clock.now()));
-      const slept = clock.sleep(waitMs, AbortSignal.any([signal, stop.signal]));
-      await Promise.race([slept.catch(() => undefined), this.#changed.promise]);
-      stop.abort();
+      await sleepOrWoken(clock, waitMs, this.#changed.promise, signal);
     }
   }
 

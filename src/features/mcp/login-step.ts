@@ -4,6 +4,7 @@
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { consentSecrets } from '../../lib/net/oauth-redirect.ts';
 import { t } from '../../lib/texts.ts';
+import { comesTrue } from '../../lib/time/clock.ts';
 import type { Asker, SetupHost } from '../setup/asker.ts';
 import { followConsent } from './follow-consent.ts';
 import { redirectUrl } from './login-commands.ts';
@@ -19,8 +20,8 @@ export async function logInToServer(
   name: string,
   { servers, publicUrl }: { readonly servers: ToolServers; readonly publicUrl: () => string },
 ): Promise<void> {
-  const until = clock.monotonic() + NOTICED_MS;
-  while (servers.login(name) === undefined && clock.monotonic() < until) await clock.sleep(LOOK_MS);
+  const limits = { withinMs: NOTICED_MS, everyMs: LOOK_MS };
+  await comesTrue(clock, limits, () => servers.login(name) !== undefined);
   const login = servers.login(name);
   if (login === undefined) {
     throw new NanobotError('tool_server_login', t`${name} is no hosted tool server that is on.`);

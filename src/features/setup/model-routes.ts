@@ -12,6 +12,7 @@ import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { defined } from '../../lib/json/json.ts';
 import { createRedactor } from '../../lib/text/redact.ts';
 import { t } from '../../lib/texts.ts';
+import { comesTrue } from '../../lib/time/clock.ts';
 import {
   CLOUD_VENDORS,
   type FoundModel,
@@ -65,11 +66,9 @@ export function modelRoutes({ config, models, audit, ...host }: ModelRoutesDeps)
     const before = models.current();
     await save(host, settings);
     noteCommand(audit, 'setup', 'model', proof.model);
-    const until = clock.monotonic() + IN_FORCE_MS;
-    const isChanged = !isUnchanged(configChange(config(), await currentConfig(host)));
-    while (isChanged && models.current() === before && clock.monotonic() < until) {
-      await clock.sleep(LOOK_MS);
-    }
+    if (isUnchanged(configChange(config(), await currentConfig(host)))) return proof;
+    const limits = { withinMs: IN_FORCE_MS, everyMs: LOOK_MS };
+    await comesTrue(clock, limits, () => models.current() !== before);
     return proof;
   }
 

@@ -16,6 +16,7 @@ import type { LimitsConfig } from '../../kernel/config/limits.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import type { Known, KnownAs } from '../../kernel/people/persons.ts';
+import { sleepOrWoken } from '../../lib/time/clock.ts';
 import { createLocalDays } from '../../lib/time/zone-time.ts';
 import { assumedPrice, type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import type { BudgetNotes } from './budget-notes.ts';
@@ -303,10 +304,7 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   async #room(day: SpendingDay, signal: AbortSignal): Promise<void> {
     const { clock, sharing } = this.#deps;
     if (sharing === undefined) return day.room(signal);
-    const stop = new AbortController();
-    const slept = clock.sleep(LOOK_MS, AbortSignal.any([signal, stop.signal]));
-    slept.catch(() => undefined);
-    await Promise.race([slept, day.room(signal)]).finally(() => stop.abort());
+    await sleepOrWoken(clock, LOOK_MS, day.room(signal), signal);
   }
 
   #withHeld(ledger: Ledger, held: Amount): Ledger {

@@ -21,6 +21,7 @@ import { askGateway, findRunningGateway } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { isPermitted } from '../../lib/files/files.ts';
 import { t } from '../../lib/texts.ts';
+import { comesTrue } from '../../lib/time/clock.ts';
 import type { Place, Snapshot } from '../backup/index.ts';
 import { homeGoesBack, keepFiles } from './home-files.ts';
 import type { Installation } from './installation.ts';
@@ -202,13 +203,9 @@ async function goBack(deps: UpdateDeps, run: UpdateRun): Promise<UpdateRun> {
 
 async function stopGateway({ home, service, clock, signal }: UpdateDeps): Promise<void> {
   await service?.stop();
-  const until = clock.monotonic() + STOP_MS;
-  while ((await findHomeHolder(home.lock)) !== undefined) {
-    if (clock.monotonic() > until) {
-      throw new NanobotError('update_not_stopped', t`the gateway does not stop`);
-    }
-    await clock.sleep(LOOK_MS, signal);
-  }
+  const isFree = async () => (await findHomeHolder(home.lock)) === undefined;
+  if (await comesTrue(clock, { withinMs: STOP_MS, everyMs: LOOK_MS, signal }, isFree)) return;
+  throw new NanobotError('update_not_stopped', t`the gateway does not stop`);
 }
 
 // Health.

@@ -1,12 +1,11 @@
 // The message bus over a store: connects accepting, processing and delivering, so that each wakes
 // the next in the same transaction. The store makes things durable; the pumps decide when to claim.
 
+import { inTime } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { TurnId } from '../message/ids.ts';
-import { type AccountName, accountName } from '../message/ids.ts';
-import type { LiveUpdate } from '../message/message.ts';
-import { type OutboundMessage, sessionOf } from '../message/message.ts';
+import { type AccountName, accountName, type TurnId } from '../message/ids.ts';
+import { type LiveUpdate, type OutboundMessage, sessionOf } from '../message/message.ts';
 import type { Telemetry } from '../observe/telemetry.ts';
 import type { TurnEntries } from '../sessions/store.ts';
 import { type BusLimits, type LiveTopic, type MessageBus, TurnCancelled } from './bus.ts';
@@ -178,10 +177,7 @@ function createPumps(deps: MessageBusDeps) {
    */
   async function stop(): Promise<void> {
     stopping.abort();
-    const isOver = new AbortController();
-    const grace = clock.sleep(DISPOSE_GRACE_MS, isOver.signal).catch(() => undefined);
-    await Promise.race([Promise.allSettled(underWay), grace]);
-    isOver.abort();
+    await inTime(clock, DISPOSE_GRACE_MS, Promise.allSettled(underWay));
     hearing?.[Symbol.dispose]();
     losing?.[Symbol.dispose]();
   }

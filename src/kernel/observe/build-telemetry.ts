@@ -7,7 +7,7 @@ import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Context, SpanContext } from '@opentelemetry/api';
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
-import type { Afterwork } from '../../lib/async.ts';
+import { type Afterwork, inTime } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { readProxy } from '../../lib/net/address-rules.ts';
 import { routed } from '../../lib/net/proxies.ts';
@@ -304,10 +304,8 @@ export async function openSpans(settings: SpanSettings, { clock, log }: SpanDeps
     },
     async [Symbol.asyncDispose]() {
       // What is not exported by then is lost, and nothing waits for it.
-      const isOver = new AbortController();
-      const grace = clock.sleep(LAST_EXPORT_MS, isOver.signal).catch(() => undefined);
-      await Promise.race([provider.shutdown().catch(() => undefined), grace]);
-      isOver.abort();
+      const shutDown = provider.shutdown().catch(() => undefined);
+      await inTime(clock, LAST_EXPORT_MS, shutDown);
     },
   };
 }

@@ -9,7 +9,7 @@ import { createLanes, inTime } from '../../lib/async.ts';
 import { undefinedIfMissing } from '../../lib/files/files.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import type { IndexChange, IndexState, TextIndex } from '../bus/store/text-index.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import {
@@ -190,7 +190,7 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
     /** Follows what this process appends. */
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
-        if (dirty.size === 0) await untilWoken(woken.promise, clock, signal);
+        if (dirty.size === 0) await sleepOrWoken(clock, SWEEP_EVERY_MS, woken.promise, signal);
         woken = Promise.withResolvers<void>();
         const isDone = await tried(flush);
         await pause(isDone ? PAUSE_MS : RETRY_MS, signal);
@@ -225,13 +225,6 @@ const isStored = (folder: string, file: string) =>
 
 /** A read error names no path. */
 const isOfFile = (error: unknown) => error instanceof Error && 'syscall' in error;
-
-async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
-  const stop = new AbortController();
-  const slept = clock.sleep(SWEEP_EVERY_MS, AbortSignal.any([signal, stop.signal]));
-  await Promise.race([slept.catch(() => undefined), woken]);
-  stop.abort();
-}
 
 // Makes conversations searchable for the agent: an extract of each session file as
 // memory/sessions/SESSION_<hash>.md in the workspace, where recall searches. Only on the owner's

@@ -143,6 +143,20 @@ export async function sleepOrWoken(
   }
 }
 
+/** Looks until it holds, at most so long; false if it does not come to hold. @throws the signal's reason */
+export async function comesTrue(
+  clock: Clock,
+  limits: { readonly withinMs: number; readonly everyMs: number; readonly signal?: AbortSignal },
+  holds: () => boolean | Promise<boolean>,
+): Promise<boolean> {
+  const until = clock.monotonic() + limits.withinMs;
+  while (!(await holds())) {
+    if (clock.monotonic() > until) return false;
+    await clock.sleep(limits.everyMs, limits.signal);
+  }
+  return true;
+}
+
 /** Runs the work with a signal that also aborts, for this reason, after so many milliseconds. */
 export async function withDeadline<T>(
   clock: Clock,

@@ -8,6 +8,7 @@ import { lstat, readdir, readFile, statfs } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
+import { inTime } from '../../lib/async.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
 import { HeadAndTail, type Kept } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -326,10 +327,7 @@ async function askToEnd(
   const asked = isRemote ? [child.pid] : await descendantsOf(child.pid, 1000);
   for (const pid of asked) signalProcess(pid, 'SIGTERM');
   if (!isRemote && process.platform !== 'linux') signalProcess(-child.pid, 'SIGTERM');
-  const over = new AbortController();
-  const grace = clock.sleep(GRACE_MS, over.signal).catch(() => undefined);
-  await Promise.race([natural, grace]);
-  over.abort();
+  await inTime(clock, GRACE_MS, natural);
 }
 
 /**
