@@ -7,8 +7,9 @@ import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, expect, test } from 'vitest';
-import { clockFinding, examine } from '../../src/cli/doctor/checks.ts';
+import { examine } from '../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../src/cli/doctor/machine-checks.ts';
+import { clockFinding } from '../../src/cli/doctor/remote-checks.ts';
 import { openDatabase } from '../../src/kernel/bus/store/database.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { holdHome } from '../../src/kernel/bus/store/home-lock.ts';

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { JSDOM } from 'jsdom';
 import { describe, expect, it } from 'vitest';
 import { launchdPlist } from '../../src/cli/service/launchd.ts';
-import type { ServiceUnit } from '../../src/cli/service/service.ts';
+import type { ServiceUnit } from '../../src/cli/service/manager.ts';
 import { reportToSystemd, systemdUnit } from '../../src/cli/service/systemd.ts';
 import { windowsTask } from '../../src/cli/service/windows.ts';
 import { runNanobot, temporaryHome } from './run-nanobot.ts';

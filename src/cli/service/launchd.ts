@@ -12,7 +12,7 @@ import {
   type ServiceManager,
   type ServiceUnit,
   xmlText,
-} from './service.ts';
+} from './manager.ts';
 
 /** launchd restarts after every failure, also after one that a restart does not repair. */
 const THROTTLE_SECS = 30;

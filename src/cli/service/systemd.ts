@@ -9,7 +9,7 @@ import { parseEnv } from 'node:util';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { t } from '../../lib/texts.ts';
 import { CommandFailure, EXIT } from '../terminal.ts';
-import type { LogOptions, ServiceHost, ServiceManager, ServiceUnit } from './service.ts';
+import type { LogOptions, ServiceHost, ServiceManager, ServiceUnit } from './manager.ts';
 
 const SYSTEM_FOLDER = '/etc/systemd/system';
 /** Wrong command line, invalid configuration, home in use or moved: a restart changes none of these. */

@@ -10,7 +10,7 @@ import {
   type ServiceManager,
   type ServiceUnit,
   xmlText,
-} from './service.ts';
+} from './manager.ts';
 
 /** What a task reports while it runs, and before its first run. */
 const NO_FAILURE = ['0', '267009', '267011'];

@@ -83,7 +83,7 @@ async function run(terminal: Terminal, flags: UpdateFlags): Promise<void> {
   const { installation: folder } = flags;
   const found = folder === undefined ? findInstallation(env) : installationIn(folder);
   if (found.kind === 'other') throw new CommandFailure(EXIT.failure, found.remedy);
-  const { installedService, needRoot } = await import('../../cli/service/service.ts');
+  const { installedService, needRoot } = await import('../../cli/service/manager.ts');
   const service = await installedService(home, env);
   if (flags.asOwner === true) {
     const parent = parentOf(service?.name ?? '');

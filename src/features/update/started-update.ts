@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installedService } from '../../cli/service/service.ts';
+import { installedService } from '../../cli/service/manager.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { type Home, PROGRAM } from '../../kernel/config/files/home.ts';
 import type { Kernel } from '../../kernel/feature.ts';
