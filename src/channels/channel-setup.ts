@@ -20,7 +20,7 @@ import type { BotInfo, LarkCredentials } from './lark/api.ts';
 
 export { checkMailLogins, discoverMailbox, proveMailbox } from './email/servers.ts';
 export type { BotInfo as ProvenLarkBot, LarkCredentials } from './lark/api.ts';
-export { type ProvenBot, pairingLink, proveTelegram, webhookOf } from './telegram/client.ts';
+export { type ProvenBot, pairingLink, proveTelegram, webhookOf } from './telegram/prove.ts';
 export { readLinkHealth, reconnectsOfLastDay } from './whatsapp/link-status.ts';
 
 /** Checks Lark credentials. The SDK is large, so it is loaded on demand. @throws ChannelError */

@@ -1,6 +1,6 @@
-// Calls to the Bot API: grammy's typed client over our own connection, uploads as forms, and the
-// test of a token for setup. A failed request knows whether it can have arrived. The token is part
-// of every URL, so no error contains a URL.
+// Calls to the Bot API: grammy's typed client over our own connection, and uploads as forms. A failed
+// request knows whether it can have arrived. The token is part of every URL, so no error contains a
+// URL.
 
 import { randomUUID } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -21,7 +21,7 @@ import { ProxyError } from '../../lib/net/address-rules.ts';
 import { routed } from '../../lib/net/proxies.ts';
 import { nodeHttp } from '../../lib/net/safe-fetch.ts';
 import { t } from '../../lib/texts.ts';
-import { type Clock, systemClock } from '../../lib/time/clock.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { CallFailure } from '../api-calls.ts';
 
 type Method =
@@ -66,7 +66,7 @@ type SentMessage = ReturnType<ApiMethods['sendMessage']>;
 export type BotLink = ReturnType<typeof createBotLink>;
 
 /** Deadline of every call except polls. */
-const CALL_DEADLINE_MS = 30_000;
+export const CALL_DEADLINE_MS = 30_000;
 /** 50 MB over a slow connection. */
 const UPLOAD_DEADLINE_MS = 4 * 60_000;
 /** Added to the time that a poll asked Telegram to wait. */
@@ -148,7 +148,7 @@ function formBody(
 
 // The connection to a Bot API server, kept alive; each request has a deadline.
 
-type LineOptions = {
+export type LineOptions = {
   readonly token: string;
   readonly apiRoot: string;
   /** The setting; default: none. */
@@ -344,71 +344,6 @@ function parseAnswer(method: string, { status, text }: RawAnswer) {
   const retryAfterMs = Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
   const migratedTo = integerOf(parameters?.['migrate_to_chat_id']);
   throw new BotCallError(method, { kind: 'refused', code, description, retryAfterMs, migratedTo });
-}
-
-// For setup: whether a token works, which bot it belongs to, and how its owner gets in.
-
-export type ProvenBot = {
-  readonly id: number;
-  readonly username: string;
-  readonly name: string;
-  /** Telegram's clock minus this machine's in ms, as far as its answer says it. */
-  readonly aheadMs?: number;
-};
-
-/** @throws ChannelError as a text for the person; never contains the token */
-export async function proveTelegram(
-  token: string,
-  { apiRoot, proxy = '' }: Pick<LineOptions, 'apiRoot' | 'proxy'>,
-  signal: AbortSignal,
-): Promise<ProvenBot> {
-  if (!/^\d+:[\w-]+$/.test(token)) {
-    const problem = t`This is not a bot token. A token looks like 123456:ABC-DEF.`;
-    throw new ChannelError('telegram_token_malformed', problem, { remedy: NEVER });
-  }
-  try {
-    let aheadMs: number | undefined;
-    const onDate = (date: number) => {
-      aheadMs = date - systemClock.now();
-    };
-    const link = createBotLink({ token, apiRoot, proxy, clock: systemClock, onDate });
-    const me = await link.api.getMe(signal);
-    const { id, username, first_name: name } = me;
-    return { id, username, name, ...(aheadMs === undefined ? {} : { aheadMs }) };
-  } catch (error) {
-    if (!(error instanceof BotCallError)) throw error;
-    const { failure } = error;
-    const isToken = failure.kind === 'refused' && (failure.code === 401 || failure.code === 404);
-    const unknown = t`Telegram refused this token.`;
-    if (isToken) throw new ChannelError('telegram_token_refused', unknown, { remedy: NEVER });
-    const problem = `${describeFailure(failure)}.`;
-    throw new ChannelError('telegram_unreachable', problem, { remedy: BACKOFF });
-  }
-}
-
-/**
- * The host to which a webhook of the bot sends its messages instead of us; undefined: there is none.
- * `remove`: removes it; the messages that wait stay. @throws BotCallError
- */
-export async function webhookOf(
-  token: string,
-  { apiRoot, proxy = '' }: Pick<LineOptions, 'apiRoot' | 'proxy'>,
-  signal: AbortSignal,
-): Promise<{ readonly host: string; remove(): Promise<void> } | undefined> {
-  const { api } = createBotLink({ token, apiRoot, proxy, clock: systemClock });
-  const { url = '' } = await api.getWebhookInfo(signal);
-  if (url === '') return undefined;
-  return {
-    host: URL.parse(url)?.host ?? '?',
-    async remove() {
-      await api.deleteWebhook({}, AbortSignal.timeout(CALL_DEADLINE_MS));
-    },
-  };
-}
-
-/** Opening it sends `/start <code>` to the bot. */
-export function pairingLink(username: string, code: string): string {
-  return `https://t.me/${username}?start=${encodeURIComponent(code)}`;
 }
 
 // Failures of a Bot API call, distinguished by what they mean for a message.

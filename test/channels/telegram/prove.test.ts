@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { pairingLink, proveTelegram } from '../../../src/channels/telegram/client.ts';
+import { pairingLink, proveTelegram } from '../../../src/channels/telegram/prove.ts';
 import { createTelegramChannel } from '../../../src/channels/telegram/telegram.ts';
 import { configSchema } from '../../../src/kernel/config/config.ts';
 import { systemClock } from '../../../src/lib/time/clock.ts';
