@@ -31,7 +31,7 @@ export function explainError(error: unknown, env: Environment, home: Home): read
   const refused = explainSystemError(error, home);
   if (refused !== undefined) return [t`nanobot: ${refused}`];
   const message = error instanceof Error ? error.message : String(error);
-  return [t`nanobot: ${oneLine(message)} (set NANOBOT_DEBUG=1 to see where)`];
+  return [t`nanobot: ${firstLine(message)} (set NANOBOT_DEBUG=1 to see where)`];
 }
 
 /** Of the last update of a home that is too new for this program. */
@@ -100,7 +100,7 @@ export function problemLine({ path, problem, remedy, line, column }: ConfigProbl
   return `  ${path === '' ? 'config.json' : path}${place}: ${problem}. ${remedy}`;
 }
 
-function oneLine(text: string): string {
+function firstLine(text: string): string {
   return text.split('\n', 1).join('').trim();
 }
 
@@ -126,7 +126,7 @@ export function explainSystemError(error: unknown, home: Home): string | undefin
   }
   const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
   if (code === 'EIO') {
-    return t`the disk of ${path ?? home.root} failed (${oneLine(error.message)}). Check the disk, then try again.`;
+    return t`the disk of ${path ?? home.root} failed (${firstLine(error.message)}). Check the disk, then try again.`;
   }
   return path === undefined ? undefined : SAY[code]?.(path);
 }

@@ -20,7 +20,7 @@ import {
 } from '../kernel/sessions/rules/earlier.ts';
 import { isoTime } from '../kernel/sessions/rules/file.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
-import { partOf } from '../lib/text/cut.ts';
+import { oneLine, partOf } from '../lib/text/cut.ts';
 import { defineTool, type ToolContext } from './tool.ts';
 import { QUERY_NAMES } from './toolbox.ts';
 
@@ -333,6 +333,6 @@ function around(text: string, query: string): string {
   const middle = placeOfWords(text, query);
   const start = Math.max(0, middle - CHARS_BEFORE);
   const end = Math.min(text.length, middle + CHARS_BEHIND);
-  const cut = partOf(text, start, end).replace(/\s+/g, ' ').trim();
+  const cut = oneLine(partOf(text, start, end));
   return `${start > 0 ? '…' : ''}${cut}${end < text.length ? '…' : ''}`;
 }

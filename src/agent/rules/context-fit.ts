@@ -13,7 +13,7 @@ import type {
 } from '../../kernel/message/transcript.ts';
 import { isMessage, turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { readJson } from '../../lib/json/json.ts';
-import { shortened, truncateText } from '../../lib/text/cut.ts';
+import { oneLine, shortened, truncateText } from '../../lib/text/cut.ts';
 import { trustedOnly } from './context-marks.ts';
 import type { TaintSource } from './taint.ts';
 import { entriesTokens, entryTokens } from './tokens.ts';
@@ -343,7 +343,7 @@ function clearedResult(
 
 /** The arguments on one line. */
 function aboutOf(json: string): string {
-  const plain = json.replace(/\s+/g, ' ').trim();
+  const plain = oneLine(json);
   if (plain === '' || plain === '{}') return '';
   return shortened(plain, MAX_ABOUT_CHARS);
 }

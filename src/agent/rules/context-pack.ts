@@ -5,7 +5,7 @@
 import type { ToolEntry, TranscriptEntry, UserEntry } from '../../kernel/message/transcript.ts';
 import { unwrapped, withoutUntrusted } from '../../kernel/message/untrusted.ts';
 import { isObject, parseJson } from '../../lib/json/json.ts';
-import { shortened } from '../../lib/text/cut.ts';
+import { oneLine, shortened } from '../../lib/text/cut.ts';
 import { type Round, roundsOf } from './turn-closing.ts';
 
 /** The call that hands a task to the specialist; not a tool. */
@@ -23,8 +23,6 @@ const RESULTS_CHARS = 12_000;
 const ONE_RESULT_CHARS = 6000;
 const ABOUT_CHARS = 60;
 const MIN_ROOM_CHARS = 20;
-
-const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim();
 
 export type DescribedTool = {
   readonly name: string;

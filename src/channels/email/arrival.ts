@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import type { AccountRef } from '../../kernel/message/ids.ts';
 import { chatId, type MessageId, userId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import { headOf, visibleText } from '../../lib/text/cut.ts';
+import { headOf, oneLine, visibleText } from '../../lib/text/cut.ts';
 import type { MailReading, MailSummary, ParsedMail } from './mail-reader.ts';
 import {
   headerValue,
@@ -122,8 +122,7 @@ export function quoteFor(
   return quoteOf({ address: chat.chat, name, sentAt, text: result.mail.text });
 }
 
-const displayName = (text: string) =>
-  headOf(visibleText(text).replace(/\s+/g, ' ').trim(), MAX_NAME_CHARS);
+const displayName = (text: string) => headOf(oneLine(visibleText(text)), MAX_NAME_CHARS);
 
 /** The message without its text: all that is kept of a refused mail. */
 export function blankMessage(

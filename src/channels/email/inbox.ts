@@ -6,7 +6,7 @@ import { NanobotError } from '../../kernel/message/errors.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { headOf, visibleText } from '../../lib/text/cut.ts';
+import { headOf, oneLine, visibleText } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
   ArchiveError,
@@ -130,8 +130,7 @@ function mailOf(
   };
 }
 
-const shown = (text: string) =>
-  headOf(visibleText(text).replace(/\s+/g, ' ').trim(), MAX_SHOWN_CHARS);
+const shown = (text: string) => headOf(oneLine(visibleText(text)), MAX_SHOWN_CHARS);
 
 // Moves a mail from the inbox to the folder that the server marks as the archive. The only place
 // that changes mails of the owner, and only at the owner's request. In case of doubt the mail

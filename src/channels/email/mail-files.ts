@@ -4,7 +4,7 @@
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';
-import { visibleText } from '../../lib/text/cut.ts';
+import { oneLine, visibleText } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
@@ -34,7 +34,7 @@ export function filesOf(
 ): readonly Attachment[] {
   return carried.map((part) => ({
     kind: kindOfPart(part),
-    name: visibleText(part.name).replace(/\s+/g, ' ').trim(),
+    name: oneLine(visibleText(part.name)),
     mimeType: part.type,
     sizeBytes: part.bytes,
     content: { kind: 'remote', ref: `${uidValidity}/${uid}/${part.index}` },

@@ -7,7 +7,7 @@ import type {
   AttachmentContent,
   AttachmentKind,
 } from '../../kernel/message/attachment.ts';
-import { headOf } from '../../lib/text/cut.ts';
+import { headOf, oneLine } from '../../lib/text/cut.ts';
 
 /** As WhatsApp derives keys from `mediaKey`: each type has its own. */
 type WhatsAppMediaType = 'image' | 'video' | 'audio' | 'document' | 'sticker';
@@ -230,7 +230,7 @@ const lines = (...texts: readonly (string | null | undefined)[]) =>
 
 /** A short text for one line. */
 function field(text: string | null | undefined): string {
-  return headOf((text ?? '').replace(/\s+/g, ' ').trim(), MAX_FIELD_CHARS);
+  return headOf(oneLine(text ?? ''), MAX_FIELD_CHARS);
 }
 
 function point(place: proto.Message.ILiveLocationMessage): string {

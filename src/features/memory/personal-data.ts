@@ -33,7 +33,7 @@ import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import { inTime } from '../../lib/async.ts';
 import { flag, object, place, rowShape } from '../../lib/json/json.ts';
-import { partOf } from '../../lib/text/cut.ts';
+import { oneLine, partOf } from '../../lib/text/cut.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import { isLocalChannel } from './memory-tools.ts';
@@ -153,7 +153,7 @@ async function inChannels(
 }
 
 function around(text: string, words: string): string {
-  const flat = text.replace(/\s+/g, ' ').trim();
+  const flat = oneLine(text);
   const start = Math.max(0, placeOfWords(flat, words) - SNIPPET_CHARS / 2);
   const cut = partOf(flat, start, start + SNIPPET_CHARS);
   return verbatim(`${start > 0 ? '…' : ''}${cut}${start + SNIPPET_CHARS < flat.length ? '…' : ''}`);

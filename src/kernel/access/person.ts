@@ -1,7 +1,7 @@
 // A person on all channels: which ids belong together, which value applies if records differ, and
 // how a person is shown to others. Roles are decided elsewhere.
 
-import { shortened } from '../../lib/text/cut.ts';
+import { oneLine, shortened } from '../../lib/text/cut.ts';
 import { languageNamed } from '../../lib/text/decode-text.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelName, PersonId, SessionKey, UserId } from '../message/ids.ts';
@@ -226,7 +226,7 @@ export const expiredNote = (question: PersonQuestion) =>
   `[Nobody answered your question ${named(question)} in time; it can no longer be answered.]`;
 
 function named({ text }: PersonQuestion): string {
-  const line = text.replace(/\s+/g, ' ').trim();
+  const line = oneLine(text);
   return `"${shortened(line, MAX_NAMED_CHARS, ' …')}"`;
 }
 

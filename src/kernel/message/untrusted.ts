@@ -2,7 +2,7 @@
 // each line of it marked, nothing in it that a model or its host treats as a control token. Text of
 // the person in the chat never passes here. Cases J03 and J04 state what must hold.
 
-import { HIDDEN_TAGS, headOf, shortened, visibleText } from '../../lib/text/cut.ts';
+import { HIDDEN_TAGS, headOf, oneLine, shortened, visibleText } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 
 type UntrustedText = {
@@ -132,9 +132,7 @@ export function shortName(name = ''): string {
 }
 
 export function firstWords(text: string): string {
-  const line = visibleText(text.slice(0, 4 * MAX_EXCERPT_CHARS))
-    .replace(/\s+/g, ' ')
-    .trim();
+  const line = oneLine(visibleText(text.slice(0, 4 * MAX_EXCERPT_CHARS)));
   return shortened(line, MAX_EXCERPT_CHARS, ' …');
 }
 

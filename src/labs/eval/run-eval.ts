@@ -12,7 +12,7 @@ import {
 } from '../../cli/terminal.ts';
 import { programVersion } from '../../kernel/config/files/home.ts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
-import { shortened } from '../../lib/text/cut.ts';
+import { oneLine, shortened } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRequest } from '../../providers/provider.ts';
 import {
@@ -180,8 +180,7 @@ async function attempt(
   }
 }
 
-const shown = (text: string) =>
-  shortened(text.replace(/\s+/g, ' ').trim(), MAX_SHOWN_CHARS, ' [...]');
+const shown = (text: string) => shortened(oneLine(text), MAX_SHOWN_CHARS, ' [...]');
 
 /** The flags of every benchmark. */
 export type EvalFlags = {

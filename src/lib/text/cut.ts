@@ -24,6 +24,9 @@ export function partOf(text: string, start: number, end: number): string {
   return text.slice(from, Math.max(from, cutBefore(text, end))).toWellFormed();
 }
 
+/** Line breaks and other runs of white space as one space each. */
+export const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
+
 /** The text, or its start followed by the mark; of at most so many units, mark included. */
 export function shortened(text: string, maxUnits: number, mark = '…'): string {
   if (text.length <= maxUnits) return text.toWellFormed();
@@ -128,8 +131,8 @@ const CHARS_AROUND = 60;
 
 /** Undefined if the text does not contain the query. Ignores case and runs of white space. */
 export function findSnippet(text: string, query: string): string | undefined {
-  const flat = text.replace(/\s+/g, ' ').trim();
-  const wanted = query.replace(/\s+/g, ' ').trim();
+  const flat = oneLine(text);
+  const wanted = oneLine(query);
   const at = flat.toLowerCase().indexOf(wanted.toLowerCase());
   if (at < 0) return undefined;
   const start = Math.max(0, at - CHARS_AROUND);

@@ -3,7 +3,7 @@
 
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import { defined } from '../../lib/json/json.ts';
-import { shortened } from '../../lib/text/cut.ts';
+import { oneLine, shortened } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 
 /** Plausible bounds of a window, tokens. */
@@ -159,8 +159,7 @@ export function safeDetail(message: string, secrets: readonly string[]): string 
   for (const secret of secrets) {
     if (secret.length >= 4) text = text.replaceAll(secret, '[key]');
   }
-  const oneLine = text.replace(KEY_SHAPES, '[key]').replace(/\s+/g, ' ').trim();
-  return shortened(oneLine, MAX_DETAIL_CHARS);
+  return shortened(oneLine(text.replace(KEY_SHAPES, '[key]')), MAX_DETAIL_CHARS);
 }
 
 /** How long the vendor asks to wait before the next call, milliseconds. */

@@ -5,7 +5,7 @@ import { ToolError } from '../../kernel/message/errors.ts';
 import { createLanes } from '../../lib/async.ts';
 import { decodeReferences } from '../../lib/markup/writer.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
-import { headOf, visibleText } from '../../lib/text/cut.ts';
+import { headOf, oneLine, visibleText } from '../../lib/text/cut.ts';
 import type { SearchConfig, SearchEngineName } from '../exec/settings.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
 import { QUERY_NAMES } from '../toolbox.ts';
@@ -226,7 +226,7 @@ function hits(
 /** Engines mark the matched words, and some return HTML. */
 function plain(html: string, maxChars: number): string {
   const bare = html.replace(/<\/?(?:strong|b|em|mark|span)(?: class="[\w-]*")?>/gi, '');
-  return headOf(visibleText(decodeReferences(bare)).replace(/\s+/g, ' ').trim(), maxChars);
+  return headOf(oneLine(visibleText(decodeReferences(bare))), maxChars);
 }
 
 export type WebSearchDeps = {

@@ -5,7 +5,7 @@ import { isProbablyReaderable, Readability } from '@mozilla/readability';
 import { JSDOM, VirtualConsole } from 'jsdom';
 import { hidesText } from '../../lib/html/hidden-style.ts';
 import { htmlText, UNSEEN_ELEMENTS } from '../../lib/html/html-text.ts';
-import { headOf, visibleText } from '../../lib/text/cut.ts';
+import { headOf, oneLine, visibleText } from '../../lib/text/cut.ts';
 
 export type PageSource = {
   readonly bytes: Uint8Array;
@@ -156,7 +156,7 @@ export function readablePage({ bytes, contentType, url }: PageSource): ReadPage 
   });
   try {
     const { document } = dom.window;
-    const title = visibleText(document.title).replace(/\s+/g, ' ').trim();
+    const title = oneLine(visibleText(document.title));
     return { title: headOf(title, MAX_TITLE_CHARS), ...textOf(document) };
   } finally {
     dom.window.close();

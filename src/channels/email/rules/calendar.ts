@@ -1,7 +1,7 @@
 // Calendar entries of a mail (RFC 5545) as text for the model: title, time with its zone, place,
 // organiser, attendees. Times are shown as written.
 
-import { shortened, visibleText } from '../../../lib/text/cut.ts';
+import { oneLine, shortened, visibleText } from '../../../lib/text/cut.ts';
 
 const MAX_CHARS = 64 * 1024;
 const MAX_EVENTS = 3;
@@ -95,7 +95,7 @@ function wordsOf(value: string): string {
   const plain = value.replace(/\\([nN,;\\])/g, (_, mark: string) =>
     mark.toLowerCase() === 'n' ? ' ' : mark,
   );
-  const line = visibleText(plain).replace(/\s+/g, ' ').trim();
+  const line = oneLine(visibleText(plain));
   return shortened(line, MAX_FIELD_CHARS);
 }
 

@@ -11,7 +11,7 @@ import {
   Renderer,
   type Tokens,
 } from '../../../lib/markup/writer.ts';
-import { cutBefore, headOf, visibleText } from '../../../lib/text/cut.ts';
+import { cutBefore, headOf, oneLine, visibleText } from '../../../lib/text/cut.ts';
 
 /** Characters of a mail's text that are examined before quotes are cut. */
 export const MAX_WHOLE_TEXT_CHARS = 256 * 1024;
@@ -96,7 +96,7 @@ function titleOf(subject: string, isFirst: boolean, isAlone: boolean): string {
 export function composeMailText(mail: ReadableMail): MailForModel {
   const { stripped } = mail;
   const body = boundedText(stripped.text, MAX_TEXT_CHARS);
-  const subject = visibleText(mail.subject).replace(/\s+/g, ' ').trim();
+  const subject = oneLine(visibleText(mail.subject));
   const blocks = [
     body.startsWith('/') ? '' : titleOf(subject, mail.isFirst, body === ''),
     body,

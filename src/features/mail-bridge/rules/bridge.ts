@@ -8,7 +8,7 @@ import { attachmentTitle } from '../../../kernel/message/attachment.ts';
 import { accountName, DEFAULT_ACCOUNT } from '../../../kernel/message/ids.ts';
 import type { InboundMessage, Sender, Verification } from '../../../kernel/message/message.ts';
 import { shortName, verbatim, wrapUntrusted } from '../../../kernel/message/untrusted.ts';
-import { headOf, shortened, visibleText } from '../../../lib/text/cut.ts';
+import { headOf, oneLine, shortened, visibleText } from '../../../lib/text/cut.ts';
 import { msgid, ngettext, t } from '../../../lib/texts.ts';
 import { createMinuteText } from '../../../lib/time/zone-time.ts';
 
@@ -53,7 +53,7 @@ export function mailNoteOf(message: InboundMessage): MailNote {
     address: chat.chat,
     name: isPerson ? shortName(sender.name) : '',
     verified: isPerson ? sender.verified : 'unverified',
-    subject: oneLine(subject, MAX_SUBJECT_CHARS),
+    subject: shownLine(subject, MAX_SUBJECT_CHARS),
     ...excerptOf(message.text, subject),
     files: attachments.map((one) => attachmentTitle(one)),
   };
@@ -61,7 +61,7 @@ export function mailNoteOf(message: InboundMessage): MailNote {
 
 /** Without the line that repeats the subject. */
 export function bodyOf(text: string, subject: string): string {
-  const title = `Subject: ${oneLine(subject, subject.length)}`;
+  const title = `Subject: ${shownLine(subject, subject.length)}`;
   return subject !== '' && text.startsWith(title) ? text.slice(title.length) : text;
 }
 
@@ -72,7 +72,7 @@ function excerptOf(text: string, subject: string): Pick<MailNote, 'lines' | 'isC
   const all = body.split('\n').filter((line) => line.trim() !== '');
   const isShort = body.trim().length < SHORT_MAIL_CHARS;
   for (const line of all.slice(0, isShort ? MAX_SHORT_LINES : MAX_LINES)) {
-    const shown = oneLine(line, Math.min(left, MAX_LINE_CHARS));
+    const shown = shownLine(line, Math.min(left, MAX_LINE_CHARS));
     if (left <= 0) break;
     if (shown !== '') lines.push(shown);
     left -= shown.length;
@@ -81,8 +81,8 @@ function excerptOf(text: string, subject: string): Pick<MailNote, 'lines' | 'isC
   return { lines, isCut: all.join('').trim().length > shownChars + lines.length };
 }
 
-function oneLine(text: string, maxChars: number): string {
-  return headOf(visibleText(text).replace(/\s+/g, ' ').trim(), maxChars);
+function shownLine(text: string, maxChars: number): string {
+  return headOf(oneLine(visibleText(text)), maxChars);
 }
 
 const PROOF: Readonly<Record<Verification, string>> = {

@@ -6,7 +6,7 @@ import { workingMemoryNote } from '../../../agent/rules/context-marks.ts';
 import { CHARS_PER_TOKEN, workingTokens } from '../../../agent/rules/tokens.ts';
 import { wrapUntrusted } from '../../../kernel/message/untrusted.ts';
 import { parseJson } from '../../../lib/json/json.ts';
-import { headOf, shortened } from '../../../lib/text/cut.ts';
+import { headOf, oneLine, shortened } from '../../../lib/text/cut.ts';
 
 const HEADING = '## Remembered';
 const DATE_PREFIX = /^(?:\[\d{4}-\d{2}-\d{2}\]|\d{2}:\d{2})\s*/;
@@ -52,8 +52,6 @@ function insertBullet(lines: readonly string[], heading: number, bullet: string)
   const isAtEnd = rest.every((line) => line.trim() === '');
   return [...lines.slice(0, last + 1), ...gap, bullet, ...(isAtEnd ? [''] : rest)].join('\n');
 }
-
-const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim();
 
 function comparable(line: string): string {
   const bare = line.replace(BULLET, '').replace(DATE_PREFIX, '');
@@ -105,7 +103,7 @@ export function addLearnings(text: string, added: readonly LearningLine[], now: 
 
 const withShortContext = ({ context, error, ...rest }: LearningLine): LearningLine => ({
   ...rest,
-  context: headOf(context.replace(/\s+/g, ' ').trim(), MAX_CONTEXT_CHARS),
+  context: headOf(oneLine(context), MAX_CONTEXT_CHARS),
   ...(error === undefined ? {} : { error: headOf(error, MAX_ERROR_CHARS) }),
 });
 

@@ -12,7 +12,7 @@ import type {
   TranscriptEntry,
 } from '../../../kernel/message/transcript.ts';
 import { fieldsOf, parseJson, textOf } from '../../../lib/json/json.ts';
-import { shortened } from '../../../lib/text/cut.ts';
+import { oneLine, shortened } from '../../../lib/text/cut.ts';
 
 /** Calls that are not tools: handing a task to a specialist, and the specialist's report. */
 export const TASK = 'specialist_task';
@@ -66,8 +66,7 @@ const START: SupervisedTurn = {
 };
 
 /** Equal for the same question to the same recipient, whatever its white space and case. */
-export const askedKey = (who: string, what: string) =>
-  `${who} ${what.toLowerCase().replace(/\s+/g, ' ').trim()}`;
+export const askedKey = (who: string, what: string) => `${who} ${oneLine(what.toLowerCase())}`;
 
 /** Derives the state. `own`: the recorded entries of the turn; `services`: the available ones. */
 export function supervisedTurn(
@@ -176,7 +175,7 @@ export function supervisedSteps(own: readonly TranscriptEntry[]): readonly strin
     const call = first?.call;
     if (call?.name === TASK) {
       const line = (key: string) =>
-        shortened((argumentIn(call.arguments, key) ?? '').replace(/\s+/g, ' ').trim(), WORDS_CHARS);
+        shortened(oneLine(argumentIn(call.arguments, key) ?? ''), WORDS_CHARS);
       const why = line('reasoning') === '' ? '' : ` (${line('reasoning')})`;
       return [`the supervisor asked ${agentIn(call)}: ${line('instructions')}${why}`];
     }

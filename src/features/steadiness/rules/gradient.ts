@@ -10,7 +10,7 @@ import type {
   TranscriptEntry,
   UserEntry,
 } from '../../../kernel/message/transcript.ts';
-import { shortened, truncateText } from '../../../lib/text/cut.ts';
+import { oneLine, shortened, truncateText } from '../../../lib/text/cut.ts';
 import type { ProprioceptionConfig } from '../settings.ts';
 
 const LIGHT_TEXT_CHARS = 1200;
@@ -174,7 +174,7 @@ export function groundingNote(
 }
 
 function quoted(text: string): string {
-  const words = text.replace(/\s+/g, ' ').trim();
+  const words = oneLine(text);
   return JSON.stringify(shortened(words, MAX_QUESTION_CHARS));
 }
 

@@ -8,7 +8,7 @@ import {
   strictTokens,
   type Tokens,
 } from '../../../lib/markup/writer.ts';
-import { headOf } from '../../../lib/text/cut.ts';
+import { headOf, oneLine } from '../../../lib/text/cut.ts';
 import { t } from '../../../lib/texts.ts';
 
 /** About a minute and a half of speech. */
@@ -70,7 +70,7 @@ function spokenLine(tokens: Parameters<typeof strictTokens>[0], otherwise = ''):
   const inline = strictTokens(tokens);
   const said =
     inline.length === 0 ? decodeReferences(otherwise) : inline.map(spokenInline).join('');
-  return said.replace(BARE_ADDRESS, t`the link in the text`).replace(/\s+/g, ' ').trim();
+  return oneLine(said.replace(BARE_ADDRESS, t`the link in the text`));
 }
 
 function spokenInline(token: MarkedToken): string {

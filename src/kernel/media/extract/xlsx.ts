@@ -11,6 +11,7 @@ import {
   xmlText,
   xmlTokens,
 } from '../../../lib/html/xml.ts';
+import { oneLine } from '../../../lib/text/cut.ts';
 import { t } from '../../../lib/texts.ts';
 import type { Archive } from './archive.ts';
 import { DAMAGED, DocumentProblem, Sections } from './extract.ts';
@@ -160,7 +161,7 @@ function sheetText(xml: string, book: Workbook, room: number): string {
     for (const cell of childrenOf(row, 'c')) {
       const column = columnOf(attributeOf(cell, 'r') ?? '');
       for (; cells.length < column && book.filled < MAX_FILLED; book.filled += 1) cells.push('');
-      cells.push(cellText(cell, book).replace(/\s+/g, ' ').trim());
+      cells.push(oneLine(cellText(cell, book)));
     }
     const line = rowLine(cells).replace(/(?: \| )+$/, '');
     lines.push(line);

@@ -2,7 +2,7 @@
 // pieces of a bounded length. sessions/ finds them in the files.
 
 import { isTouched } from '../../../agent/rules/context-marks.ts';
-import { headOf } from '../../../lib/text/cut.ts';
+import { headOf, oneLine } from '../../../lib/text/cut.ts';
 import {
   firstSeqOf,
   type ResultId,
@@ -159,7 +159,7 @@ export function extractHeader(key: SessionKey, day: string): string {
 /** Undefined for entries without text of a person or the agent. */
 export function extractLine(entry: TranscriptEntry): string | undefined {
   if (entry.role !== 'user' && entry.role !== 'assistant') return undefined;
-  const text = entry.text.replace(/\s+/g, ' ').trim();
+  const text = oneLine(entry.text);
   if (text === '') return undefined;
   const cut = headOf(text, MAX_MESSAGE_CHARS);
   return `- ${entry.role}: ${cut}${cut.length < text.length ? '…' : ''}`;
