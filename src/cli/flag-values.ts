@@ -46,7 +46,8 @@ export function parsePhone(text: string): string {
   throw new InvalidArgumentError(t`Write it with the country code, e.g. +491511234567.`);
 }
 
-function wholeNumber(minimum: number, maximum: number) {
+/** From the minimum to the maximum. */
+export function wholeNumber(minimum: number, maximum: number) {
   return (text: string): number => {
     const value = Number(text);
     const isWithin = Number.isInteger(value) && value >= minimum && value <= maximum;

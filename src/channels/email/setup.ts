@@ -3,6 +3,7 @@
 // saved by its name; one that is already configured stays.
 
 import { isDeepStrictEqual } from 'node:util';
+import { parseList } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT } from '../../cli/terminal.ts';
 import {
   type Asker,
@@ -278,7 +279,7 @@ async function allowed(
     flag: '--email-allow',
     ...(known.length === 0 ? {} : { initial: known.join(', ') }),
   });
-  return answer.split(/[\s,;]+/).filter((one) => one !== '');
+  return parseList(answer);
 }
 
 const upperCase = (account: string) => account.toUpperCase().replaceAll('-', '_');

@@ -8,7 +8,6 @@ import { readRawConfig, saveConfig } from '../../kernel/config/files/config-file
 import { programVersion } from '../../kernel/config/files/home.ts';
 import type { JsonObject } from '../../kernel/config/json.ts';
 import { withoutValue } from '../../kernel/config/json-paths.ts';
-import { isWebAddress } from '../../kernel/config/settings-fields.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
 import { defined } from '../../lib/json/json.ts';
@@ -16,7 +15,14 @@ import { commandWords } from '../../lib/text/command-line.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { orAborted } from '../../lib/time/clock.ts';
-import { type Asker, currentConfig, type SetupHost, save, tryOut } from '../setup/asker.ts';
+import {
+  type Asker,
+  addressProblem,
+  currentConfig,
+  type SetupHost,
+  save,
+  tryOut,
+} from '../setup/asker.ts';
 import { connect, type RemoteToolSpec } from './connection.ts';
 import { LoginNeeded, type LoginRows, mayLogIn, ServerLogin } from './login.ts';
 import type { TRUSTS } from './rules/views.ts';
@@ -99,7 +105,7 @@ async function hostedEntry(asker: Asker, flags: ToolServerFlags): Promise<JsonOb
     (await asker.text({
       message: t`Its address, e.g. https://mcp.example.org/mcp`,
       flag: '--url',
-      check: (text) => (isWebAddress(text) ? undefined : t`Start with http:// or https://`),
+      check: addressProblem,
     }));
   const isAsked = flags.url === undefined || asker.interactive;
   const key =

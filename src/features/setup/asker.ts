@@ -12,6 +12,7 @@ import {
 } from '../../kernel/config/files/config-file.ts';
 import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
 import type { JsonValue } from '../../kernel/config/json.ts';
+import { isWebAddress } from '../../kernel/config/settings-fields.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { Refusal } from '../../kernel/http-routes.ts';
 import { ConfigError, NanobotError, ProviderError } from '../../kernel/message/errors.ts';
@@ -80,6 +81,29 @@ export type AccountLogin = {
 export function problemOfAnswer({ optional, check }: Question, answer: string): string | undefined {
   if (answer !== '') return check?.(answer);
   return optional === true ? undefined : t`Enter a value.`;
+}
+
+export const ADDRESS_HINT = t`Start with http:// or https://`;
+
+/** The problem of the address of a server; undefined where it is one. */
+export const addressProblem = (answer: string): string | undefined =>
+  isWebAddress(answer) ? undefined : ADDRESS_HINT;
+
+/** A server of one's own with an OpenAI-compatible API. */
+export async function askServer(
+  asker: Asker,
+): Promise<{ readonly apiBase: string; readonly apiKey: string }> {
+  const apiBase = await asker.text({
+    message: t`Address of the server, e.g. http://192.168.1.5:8000/v1`,
+    flag: '--api-base',
+    check: addressProblem,
+  });
+  const apiKey = await asker.secret({
+    message: t`API key (leave empty if the server needs none)`,
+    flag: '--api-key',
+    optional: true,
+  });
+  return { apiBase, apiKey };
 }
 
 /** The person pressed Ctrl+C at a question, left the page, or ended the setup. */

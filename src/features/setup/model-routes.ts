@@ -6,6 +6,7 @@ import { noteCommand } from '../../channels/local-channel.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { configChange, isUnchanged } from '../../kernel/config/diff.ts';
 import { secretValues } from '../../kernel/config/secrets.ts';
+import { isWebAddress } from '../../kernel/config/settings-fields.ts';
 import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import type { AuditLog } from '../../kernel/observe/telemetry.ts';
@@ -24,7 +25,15 @@ import {
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { isDemo } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import { currentConfig, explained, type SetupHost, save, setupProblem, tryOut } from './asker.ts';
+import {
+  ADDRESS_HINT,
+  currentConfig,
+  explained,
+  type SetupHost,
+  save,
+  setupProblem,
+  tryOut,
+} from './asker.ts';
 import { modelSettings, proveModelOf } from './model-step.ts';
 import { connectedModel, listedModels, modelChoices } from './rules/views.ts';
 
@@ -34,7 +43,7 @@ const IN_FORCE_MS = 5000;
 const LOOK_MS = 50;
 
 const text = z.string().trim().max(MAX_CHARS);
-const address = text.regex(/^https?:\/\/[^\s/]/, t`Start with http:// or https://`);
+const address = text.refine(isWebAddress, ADDRESS_HINT);
 
 type ModelRoutesDeps = SetupHost & {
   /** In force. */

@@ -15,7 +15,15 @@ import {
   type ServerAddress,
   vendorFor,
 } from '../../providers/model-setup.ts';
-import { type Asker, currentConfig, type Settings, type SetupHost, save, tryOut } from './asker.ts';
+import {
+  type Asker,
+  askServer,
+  currentConfig,
+  type Settings,
+  type SetupHost,
+  save,
+  tryOut,
+} from './asker.ts';
 
 const PROOF_TIMEOUT_MS = 60_000;
 /** A select list of this length still fits a window. */
@@ -115,22 +123,12 @@ async function withKey(asker: Asker): Promise<Selection> {
 
 /** vLLM, LiteLLM, llama.cpp and others, here or on another machine. */
 async function withServer(asker: Asker): Promise<Selection> {
-  const apiBase = await asker.text({
-    message: t`Address of the server, e.g. http://192.168.1.5:8000/v1`,
-    flag: '--api-base',
-    check: (text) =>
-      /^https?:\/\/[^\s/]/.test(text) ? undefined : t`Start with http:// or https://`,
-  });
-  const apiKey = await asker.secret({
-    message: t`API key (leave empty if the server needs none)`,
-    flag: '--api-key',
-    optional: true,
-  });
-  const model = await serverModel(asker, { apiBase, apiKey });
+  const server = await askServer(asker);
+  const model = await serverModel(asker, server);
   return {
     ...modelSetting(model.startsWith(LOCAL) ? model : `${LOCAL}${model}`),
-    'providers.local.apiBase': apiBase,
-    ...(apiKey === '' ? {} : { 'providers.local.apiKey': apiKey }),
+    'providers.local.apiBase': server.apiBase,
+    ...(server.apiKey === '' ? {} : { 'providers.local.apiKey': server.apiKey }),
   };
 }
 

@@ -2,7 +2,6 @@
 // once it transcribed a sound, or spoke a word.
 
 import type { Config } from '../../kernel/config/config.ts';
-import { isWebAddress } from '../../kernel/config/settings-fields.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { isOnPath } from '../../lib/files/files.ts';
 import { commandWords } from '../../lib/text/command-line.ts';
@@ -11,6 +10,7 @@ import { createCredentials } from '../../providers/credentials.ts';
 import { listedModels } from '../../providers/local-servers.ts';
 import {
   type Asker,
+  askServer,
   type Choice,
   currentConfig,
   type Settings,
@@ -147,19 +147,10 @@ async function voiceOf(asker: Asker, part: Part, initial: string): Promise<Setti
 }
 
 async function ownServer(asker: Asker, part: Part): Promise<Settings> {
-  const apiBase = await asker.text({
-    message: t`Address of the server, e.g. http://192.168.1.5:8000/v1`,
-    flag: '--api-base',
-    check: (text) => (isWebAddress(text) ? undefined : t`Start with http:// or https://`),
-  });
-  const apiKey = await asker.secret({
-    message: t`API key (leave empty if the server needs none)`,
-    flag: '--api-key',
-    optional: true,
-  });
+  const server = await askServer(asker);
   const initial = part === 'speech' ? 'gpt-4o-mini-tts' : 'whisper-1';
   const model = await asker.text({ message: t`Model name`, flag: '--model', initial });
-  return { engine: 'openai', apiBase, apiKey, model, ...(await voiceOf(asker, part, 'alloy')) };
+  return { engine: 'openai', ...server, model, ...(await voiceOf(asker, part, 'alloy')) };
 }
 
 async function argv(asker: Asker, initial: string): Promise<readonly string[]> {

@@ -1,7 +1,7 @@
 // The command `nanobot eval`: measures a model, or the whole agent with it, and compares results.
 
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseCount, parseList, parseMoney } from '../../cli/flag-values.ts';
+import { Command, Option } from 'commander';
+import { parseCount, parseList, parseMoney, wholeNumber } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { t } from '../../lib/texts.ts';
 import type { HanoiFlags } from './hanoi.ts';
@@ -37,16 +37,16 @@ export function evalCommand(terminal: Terminal): Command {
 function addHanoi(command: Command, terminal: Terminal) {
   type Flags = Omit<HanoiFlags, 'gate'> & { readonly solve?: boolean; readonly gate?: boolean };
   shared(command.command('hanoi').description(t`Tower of Hanoi: many small steps without an error`))
-    .option('--disks <n>', 'disks', within(1, MAX_DISKS), 5)
+    .option('--disks <n>', 'disks', wholeNumber(1, MAX_DISKS), 5)
     .option('--calibrate', t`single moves from the whole solution (default)`)
-    .option('--samples <n>', t`number of moves`, within(1, MAX_ITEMS), 100)
+    .option('--samples <n>', t`number of moves`, wholeNumber(1, MAX_ITEMS), 100)
     .addOption(
       new Option('--solve', t`the whole solution, each move decided by votes`).conflicts(
         'calibrate',
       ),
     )
-    .option('-k, --ahead-by <k>', t`votes by which a move must lead`, within(1, MAX_AHEAD), 1)
-    .option('--max-votes <n>', t`most answers for one move`, within(1, 99), 15)
+    .option('-k, --ahead-by <k>', t`votes by which a move must lead`, wholeNumber(1, MAX_AHEAD), 1)
+    .option('--max-votes <n>', t`most answers for one move`, wholeNumber(1, 99), 15)
     .option('--gate', t`accept a move if two voters agree; otherwise vote in full`)
     .action(async (flags: EvalFlags & Flags) => {
       const { hanoi } = await import('./hanoi.ts');
@@ -72,7 +72,7 @@ function addHaystack(command: Command, terminal: Terminal) {
       list(0, 100),
       depths,
     )
-    .option('--needles <n>', t`facts per question`, within(1, 20), 1)
+    .option('--needles <n>', t`facts per question`, wholeNumber(1, 20), 1)
     .option('--no-aggregate', t`leave out questions about the whole text`)
     .addOption(
       new Option('--through <way>', t`the model reads the text, or the agent searches its memory`)
@@ -94,9 +94,9 @@ function addLearn(command: Command, terminal: Terminal) {
     .addOption(
       new Option('--family <name>', t`kind of task`).choices(LEARN_FAMILIES).default('arithmetic'),
     )
-    .option('--tasks <n>', t`number of tasks`, within(1, MAX_ITEMS), 50)
-    .option('--depth <n>', t`files per chain (tool-chain)`, within(1, 10), 3)
-    .option('--tries <n>', t`attempts per task (other families)`, within(1, 10), 3)
+    .option('--tasks <n>', t`number of tasks`, wholeNumber(1, MAX_ITEMS), 50)
+    .option('--depth <n>', t`files per chain (tool-chain)`, wholeNumber(1, 10), 3)
+    .option('--tries <n>', t`attempts per task (other families)`, wholeNumber(1, 10), 3)
     .action(async (flags: EvalFlags & LearnOptions) => {
       const { learn } = await import('./learn.ts');
       await runEval(terminal, learn(flags), flags);
@@ -105,7 +105,7 @@ function addLearn(command: Command, terminal: Terminal) {
 
 function addSprint(command: Command, terminal: Terminal) {
   shared(command.command('sprint').description(t`various tasks for the whole agent with its tools`))
-    .option('--tasks <n>', t`number of tasks`, within(1, MAX_ITEMS), 18)
+    .option('--tasks <n>', t`number of tasks`, wholeNumber(1, MAX_ITEMS), 18)
     .action(async (flags: EvalFlags & SprintOptions) => {
       const { sprint } = await import('./sprint.ts');
       await runEval(terminal, sprint(flags), flags);
@@ -117,19 +117,16 @@ function shared(command: Command): Command {
     .option('--model <name>', t`model to measure; default: the main model`)
     .option('--seed <n>', t`seed; the same seed creates the same tasks`, parseCount, DEFAULT_SEED)
     .option('--max-cost <money>', t`stop before this cost`, parseMoney)
-    .option('--max-tokens <n>', t`most tokens per answer`, within(16, 200_000), DEFAULT_MAX_TOKENS)
+    .option(
+      '--max-tokens <n>',
+      t`most tokens per answer`,
+      wholeNumber(16, 200_000),
+      DEFAULT_MAX_TOKENS,
+    )
     .option('--json', t`print the result as JSON`);
 }
 
-function within(minimum: number, maximum: number) {
-  return (text: string): number => {
-    const value = parseCount(text);
-    if (value >= minimum && value <= maximum) return value;
-    throw new InvalidArgumentError(t`Use a whole number from ${minimum} to ${maximum}.`);
-  };
-}
-
 function list(minimum: number, maximum: number) {
-  const one = within(minimum, maximum);
+  const one = wholeNumber(minimum, maximum);
   return (text: string): readonly number[] => parseList(text).map(one);
 }

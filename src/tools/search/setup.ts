@@ -3,13 +3,13 @@
 
 import {
   type Asker,
+  addressProblem,
   currentConfig,
   type Settings,
   type SetupHost,
   save,
   tryOut,
 } from '../../features/setup/asker.ts';
-import { isWebAddress } from '../../kernel/config/settings-fields.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { SearchEngineName } from '../exec/settings.ts';
@@ -72,7 +72,7 @@ async function accessSettings(
       message: t`Address of your SearXNG, e.g. http://localhost:8888`,
       flag: '--searxng-url',
       ...(search.searxngUrl === '' ? {} : { initial: search.searxngUrl }),
-      check: (text) => (isWebAddress(text) ? undefined : t`Start with http:// or https://`),
+      check: addressProblem,
     });
     return { [`${SECTION}.searxngUrl`]: address };
   }
