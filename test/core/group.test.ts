@@ -67,6 +67,8 @@ describe('a name by which the agent is called', () => {
     ['n*o', 'nanobo', true],
     ['.*', 'nano', false],
     ['größe', 'GRÖSSE? Größe!', true],
+    ['小助', '小助帮我查天气', true],
+    ['小助', '大家好', false],
   ])('%j in %j: %s', (name, text, expected) => {
     expect(callsByName(text, isCallName(name) ? [name] : [])).toBe(expected);
   });

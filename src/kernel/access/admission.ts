@@ -234,11 +234,16 @@ function isSpokenTo({ addressing, text }: InboundMessage, names: readonly string
 const MAX_SEARCHED = 4000;
 const PATTERN_WORD = /[\p{L}\p{N}\p{M}_*]+/gu;
 
+/** Chinese has no blanks between words. */
+const HAN = /^\p{sc=Han}+$/u;
+
 /** Whether one of the names occurs in the text as whole words, ignoring case. */
 export function callsByName(text: string, names: readonly string[]): boolean {
   if (names.length === 0) return false;
-  const words = wordsOf(text.slice(0, MAX_SEARCHED), /[\p{L}\p{N}\p{M}_]+/gu);
+  const searched = text.slice(0, MAX_SEARCHED);
+  const words = wordsOf(searched, /[\p{L}\p{N}\p{M}_]+/gu);
   return names.some((name) => {
+    if (HAN.test(name)) return searched.includes(name);
     const pattern = wordsOf(name, PATTERN_WORD);
     if (pattern.length === 0) return false;
     return words.some((_, at) => pattern.every((part, n) => isMatch(words[at + n], part)));
