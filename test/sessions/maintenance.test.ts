@@ -124,6 +124,8 @@ describe('the care of session files', () => {
 
   test.each([
     ['BLUE bicycle', ANNA, 2],
+    ['bicycle  blue', ANNA, 2],
+    ['bicycle green', undefined, 0],
     ['hi" there', BERT, 2],
     ['green', undefined, 0],
     ['', undefined, 0],

@@ -125,18 +125,21 @@ export function excerptOf(text: string): string {
   return shortened(line.trim(), MAX_CHARS);
 }
 
-// The words around a match, on one line.
+// The text around a match, on one line.
 
 const CHARS_AROUND = 60;
 
-/** Undefined if the text does not contain the query. Ignores case and runs of white space. */
+/** Undefined if the text does not contain every word of the query. Ignores case and runs of white space. */
 export function findSnippet(text: string, query: string): string | undefined {
   const flat = oneLine(text);
-  const wanted = oneLine(query);
-  const at = flat.toLowerCase().indexOf(wanted.toLowerCase());
-  if (at < 0) return undefined;
+  const lowered = flat.toLowerCase();
+  const whole = oneLine(query.toLowerCase());
+  const words = whole.split(' ');
+  if (!words.every((word) => lowered.includes(word))) return undefined;
+  const [shown = ''] = lowered.includes(whole) ? [whole] : words;
+  const at = lowered.indexOf(shown);
   const start = Math.max(0, at - CHARS_AROUND);
-  const end = Math.min(flat.length, at + wanted.length + CHARS_AROUND);
+  const end = Math.min(flat.length, at + shown.length + CHARS_AROUND);
   const cut = partOf(flat, start, end);
   return `${start > 0 ? '…' : ''}${cut}${end < flat.length ? '…' : ''}`;
 }
