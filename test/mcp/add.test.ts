@@ -17,7 +17,9 @@ test('a server is saved once it listed its tools or asked for a login, and remov
     JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8')).mcpServers ?? {};
 
   const unnamed = await run('add');
-  expect(unnamed.stderr).toMatch(/has no value.* mcp add --name/);
+  expect(unnamed.stderr).toMatch(/has no value.* mcp add <name>$/m);
+  const empty = await run('add', 'calc');
+  expect(empty.stderr).toMatch(/has no value.* mcp add <name> -- <command>$/m);
 
   const broken = await run('add', 'broken', '--', '/no/such/program');
   expect(broken.code).toBe(1);

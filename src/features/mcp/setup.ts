@@ -60,7 +60,7 @@ export async function addToolServer(
   const {
     name = await asker.text({
       message: t`A short name for it, e.g. notes`,
-      flag: '--name',
+      flag: '<name>',
       check: problemOf,
     }),
   } = flags;
@@ -127,7 +127,7 @@ async function programEntry(asker: Asker, flags: ToolServerFlags): Promise<JsonO
     commandWords(
       await asker.text({
         message: t`The command, e.g. npx -y @modelcontextprotocol/server-memory`,
-        flag: '--command',
+        flag: '<name> -- <command>',
         check: (text) =>
           (commandWords(text) ?? []).length === 0 ? t`A quote is not closed.` : undefined,
       }),
