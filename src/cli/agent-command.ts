@@ -49,9 +49,10 @@ async function ask(terminal: Terminal, chat: string, text: string) {
 
 async function converse(terminal: Terminal, chat: string, isSpoken: boolean) {
   const { talk } = await import('../channels/terminal/repl.ts');
-  await withConversation(terminal, chat, (conversation, signal) =>
+  const end = await withConversation(terminal, chat, (conversation, signal) =>
     talk(terminal, conversation, signal, isSpoken),
   );
+  if (end === 'failed') throw new CommandFailure(EXIT.modelFailed);
 }
 
 async function withConversation<Result>(

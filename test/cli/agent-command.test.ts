@@ -76,6 +76,14 @@ describe('without a gateway', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'One.\nTwo.\n' });
   });
 
+  test('a question of a pipe that got no answer is an exit code too', async () => {
+    server.script(fail(401), say('Two.'));
+    const input = 'first\nsecond\n';
+    const { code, stdout } = await runNanobot(['agent', '-s', 'piped'], { home: home.path, input });
+    expect({ code, stdout }).toEqual({ code: 7, stdout: 'Two.\n' });
+    server.takeComplaints();
+  });
+
   test.each([
     ['an empty question', ['-m', ' ']],
     ['a session name with a path in it', ['-m', 'x', '-s', '../x']],

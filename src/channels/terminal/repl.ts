@@ -32,13 +32,16 @@ const KEYS_HELP = [
   '/help lists the commands. /voice records your question.',
 ].join('\n');
 
-/** Runs until the person leaves or the signal aborts; `isSpoken`: begins with a recording. */
+/**
+ * Runs until the person leaves or the signal aborts; `isSpoken`: begins with a recording. 'failed': without a
+ * terminal, where nobody may read that a question got no answer.
+ */
 export async function talk(
   terminal: Terminal,
   conversation: Conversation,
   signal: AbortSignal,
   isSpoken = false,
-): Promise<void> {
+): Promise<'failed' | undefined> {
   const questions = createQuestions(conversation);
   if (!terminal.interactive) return talkByLines(terminal, questions, signal);
   const history = await openHistory(terminal.home.history);
@@ -135,13 +138,15 @@ async function answer(
 
 /** Without a terminal, every line of the input is one question. */
 async function talkByLines(terminal: Terminal, questions: Questions, signal: AbortSignal) {
+  let end: 'failed' | undefined;
   const lines = createInterface({ input: terminal.input, terminal: false });
   for await (const line of lines) {
     const text = line.trim();
     if (text === '') continue;
-    if (LEAVE.includes(text) || signal.aborted) return;
-    await answerOnce(terminal, questions, text, signal);
+    if (LEAVE.includes(text) || signal.aborted) break;
+    if ((await answerOnce(terminal, questions, text, signal)) === 'failed') end = 'failed';
   }
+  return end;
 }
 
 // Voice in a conversation at the terminal: opened on first use; failures are reported, and the
