@@ -55,6 +55,42 @@ describeInChromium('files on the web page', () => {
     await eventually(async () => expect(names(rig)).toEqual([['pasted.txt']]));
   });
 
+  it('are no picture of the cells that are pasted: their text is', async () => {
+    await using rig = await openPage();
+    const isLeft = await rig.page.evaluate(() => {
+      const data = new DataTransfer();
+      data.setData('text/plain', 'Bolt\t105');
+      data.setData('text/html', '<table><tr><td>Bolt</td><td>105</td></tr></table>');
+      data.items.add(new File(['cells'], 'image.png', { type: 'image/png' }));
+      const options = { bubbles: true, cancelable: true, clipboardData: data };
+      return document.getElementById('text')?.dispatchEvent(new ClipboardEvent('paste', options));
+    });
+    // The browser pastes the text.
+    expect(isLeft).toBe(true);
+    expect(await rig.page.locator('#composer-files .file').count()).toBe(0);
+  });
+
+  it('stay in the chat where they were attached', async () => {
+    await using rig = await openPage();
+    await attach(rig, text);
+    await rig.page.getByText('5 bytes').waitFor();
+    await rig.page.goto(`${rig.address}/#b`);
+    await rig.page.locator('#composer-files .file').waitFor({ state: 'detached' });
+    await rig.say('without a file');
+    await rig.showsMessages('without a file');
+    await rig.page.goBack();
+    await rig.page.getByText('5 bytes').waitFor();
+    await rig.say('with it');
+    await eventually(async () => expect(names(rig)).toEqual([[], ['a.txt']]));
+  });
+
+  it('that cannot be uploaded without the gateway are said so, in words for people', async () => {
+    await using rig = await openPage();
+    await rig.page.context().setOffline(true);
+    await attach(rig, text);
+    await rig.page.getByText('a.txt was not attached: The gateway could not be reached.').waitFor();
+  });
+
   it('that are too large are said and left out', async () => {
     await using rig = await openPage();
     await attach(rig, { ...text, name: 'large.bin', buffer: Buffer.alloc(2_100_000) });

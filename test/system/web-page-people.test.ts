@@ -88,7 +88,7 @@ describeInChromium('people on the web page', () => {
     await page.fill(`${form} [name="userId"]`, '@ann');
     await press(page, 'Save', `form${form}`);
     await page.waitForSelector('[role="alert"] >> text=Telegram ids are numbers');
-    await page.fill(`${form} [name="userId"]`, `${ANN}`);
+    await page.fill(`${form} [name="userId"]`, ` ${ANN} `);
     await press(page, 'Save', `form${form}`);
     await page.waitForSelector(`[data-admission="${ANN}"] .badge >> text=trusted`);
     expect(await page.inputValue(`${form} [name="userId"]`)).toBe('');
@@ -166,6 +166,28 @@ describeInChromium('people on the web page', () => {
       approvals: 'open',
       configured: 'normal',
     });
+  });
+
+  it('shows on a phone what came of a press far down the page, also of one that changes nothing', async () => {
+    const card = `[data-person="${await idOf(BEN)}"]`;
+    await using rig = await open({ viewport: { width: 390, height: 844 } });
+    const { page } = rig;
+    await page.click(`${card} > summary`);
+    const isInView = async (text: string) =>
+      expect
+        .poll(async () => {
+          const box = await page.locator('.view > .view-problem').getByText(text).boundingBox();
+          return box !== null && box.y >= 0 && box.y + box.height <= 844;
+        })
+        .toBe(true);
+    const zone = page.locator(`${card} [name="timezone"]`);
+    const before = await zone.inputValue();
+    await zone.fill('Middle-earth');
+    await press(page, 'Save', card);
+    await isInView('Unknown time zone');
+    await zone.fill(before);
+    await press(page, 'Save', card);
+    await isInView('There is nothing to change.');
   });
 
   it('fits each screen in both themes, without a serious finding of axe', async () => {

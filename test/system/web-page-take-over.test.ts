@@ -7,7 +7,7 @@ import { consoleWorld, fitsEachScreen, HOSTILE } from '../support/console-page.t
 import { callTools, echo, say } from '../support/llm-server.ts';
 
 const OWNER = 1001;
-const [BOB, EVE, KAY, ZOE] = [1002, 1003, 1004, 1005];
+const [BOB, EVE, KAY, ZOE, LEX] = [1002, 1003, 1004, 1005, 1006];
 
 describeInChromium('a conversation that the owner takes over', () => {
   const { world, api, open } = consoleWorld({
@@ -18,6 +18,7 @@ describeInChromium('a conversation that the owner takes over', () => {
       [EVE]: 'trusted',
       [KAY]: 'trusted',
       [ZOE]: 'guest',
+      [LEX]: 'trusted',
     },
   });
 
@@ -155,5 +156,17 @@ describeInChromium('a conversation that the owner takes over', () => {
     await using rig = await open('#/sessions');
     await rig.page.waitForSelector('.rows >> text=taken over');
     await post(BOB, 'hand-back');
+  });
+
+  it('has the whole name of the person above its buttons on a phone', async () => {
+    const alexandra = { id: LEX, first_name: 'Alexandra', last_name: 'Constantinopoulos' };
+    await world().asks(alexandra, 'hello', /hello/);
+    const viewport = { width: 390, height: 844 };
+    await using rig = await open(`#/sessions/telegram:${LEX}`, { viewport });
+    const { page } = rig;
+    await page.getByRole('button', { name: 'Take over' }).waitFor();
+    const name = page.getByRole('heading', { name: 'Alexandra Constantinopoulos' });
+    await name.waitFor();
+    expect(await name.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
   });
 });

@@ -113,7 +113,7 @@ function changesOf(flags: PersonFlags): readonly Change[] {
   }
   changes.push(...limitChanges(flags));
   if (changes.length === 0 && role === undefined) {
-    throw new SettingError(t`nothing to change: give at least one option, see --help`);
+    throw new SettingError(t`There is nothing to change`);
   }
   return changes;
 }

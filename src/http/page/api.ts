@@ -179,6 +179,11 @@ async function attempt<T>(
     const retryAfterMs = Number(response.headers.get('retry-after') ?? 0) * 1000;
     const message = await problemOf(response);
     return { refusal: new RefusedError(response.status, message, retryAfterMs) };
+  } catch (error) {
+    // What the browser says of it is not for people, and in no language of theirs.
+    throw init.signal?.aborted === true
+      ? error
+      : new Error(t`The gateway could not be reached. Try again.`, { cause: error });
   } finally {
     clearTimeout(timer);
   }

@@ -1,7 +1,7 @@
 // Files of the next message: uploaded as soon as they are chosen, each with its state and a button
 // that removes it.
 
-import { type ReadonlySignal, signal } from '@preact/signals';
+import { computed, type ReadonlySignal, signal } from '@preact/signals';
 import { t } from '/texts.js';
 import { sizeText } from './file-size.ts';
 import { type Api, IconButton, reasonOf, type UploadedFile } from './parts.tsx';
@@ -10,12 +10,15 @@ const MAX_FILES = 10;
 
 type Entry = {
   readonly key: number;
+  /** Where it was attached. */
+  readonly chat: string | undefined;
   readonly name: string;
   readonly stop: AbortController;
   readonly uploaded?: UploadedFile;
 };
 
 type AttachedFiles = {
+  /** Of the opened chat. */
   readonly entries: ReadonlySignal<readonly Entry[]>;
   add(files: Iterable<File>): void;
   remove(key: number): void;
@@ -24,31 +27,32 @@ type AttachedFiles = {
 };
 
 export function createAttachedFiles(
+  chat: ReadonlySignal<string | undefined>,
   upload: Api['upload'],
   tell: (problem: string) => void,
 ): AttachedFiles {
-  const entries = signal<readonly Entry[]>([]);
+  const all = signal<readonly Entry[]>([]);
+  const entries = computed(() => all.value.filter((one) => one.chat === chat.value));
   let lastKey = 0;
 
   async function begin(file: File) {
     lastKey += 1;
-    const entry = { key: lastKey, name: file.name, stop: new AbortController() };
-    entries.value = [...entries.value, entry];
+    const { name } = file;
+    const entry = { key: lastKey, chat: chat.value, name, stop: new AbortController() };
+    all.value = [...all.value, entry];
     try {
       const uploaded = await upload(file, entry.stop.signal);
-      entries.value = entries.value.map((one) =>
-        one.key === entry.key ? { ...one, uploaded } : one,
-      );
+      all.value = all.value.map((one) => (one.key === entry.key ? { ...one, uploaded } : one));
     } catch (error) {
       if (entry.stop.signal.aborted) return;
       remove(entry.key);
-      tell(t`${file.name} was not attached: ${reasonOf(error)}`);
+      tell(t`${name} was not attached: ${reasonOf(error)}`);
     }
   }
 
   function remove(key: number) {
-    entries.value.find((one) => one.key === key)?.stop.abort();
-    entries.value = entries.value.filter((one) => one.key !== key);
+    all.value.find((one) => one.key === key)?.stop.abort();
+    all.value = all.value.filter((one) => one.key !== key);
   }
 
   return {
@@ -62,9 +66,9 @@ export function createAttachedFiles(
     },
     remove,
     take() {
-      const taken = entries.value.flatMap(({ uploaded }) => uploaded ?? []);
-      entries.value = [];
-      return taken;
+      const taken = entries.value;
+      all.value = all.value.filter((one) => !taken.includes(one));
+      return taken.flatMap(({ uploaded }) => uploaded ?? []);
     },
   };
 }

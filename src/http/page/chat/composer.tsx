@@ -30,7 +30,7 @@ export function createComposer(api: Api, { onSend, onStop, isAnswering }: Compos
   const tell = (problem: string) => {
     note.value = problem;
   };
-  const files = createAttachedFiles((file, ended) => api.upload(file, ended), tell);
+  const files = createAttachedFiles(chat, (file, ended) => api.upload(file, ended), tell);
   const field = { current: null as HTMLTextAreaElement | null };
   const completion = createCompletion(api, (command) => {
     write(command);
@@ -124,7 +124,9 @@ export function createComposer(api: Api, { onSend, onStop, isAnswering }: Compos
             enterkeyhint="send"
             autocomplete="off"
             onInput={({ currentTarget }) => write(currentTarget.value)}
-            onPaste={(event) => takeFiles(event, event.clipboardData)}
+            onPaste={(event) => {
+              if (!isFormattedText(event.clipboardData)) takeFiles(event, event.clipboardData);
+            }}
             onKeyDown={(event) => {
               if (completion.key(event)) return;
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
@@ -189,6 +191,10 @@ export function createComposer(api: Api, { onSend, onStop, isAnswering }: Compos
     tell,
   };
 }
+
+/** Cells and formatted text come with a picture of themselves: the text is meant. */
+const isFormattedText = (source: DataTransfer | null) =>
+  ['text/plain', 'text/html'].every((type) => source?.types.includes(type));
 
 type VoiceProps = {
   onRecorded(file: File): void;

@@ -1,7 +1,6 @@
 // What the parts of the chat share: icons, buttons, the calls of the API.
 
 import type { Ref } from 'preact';
-import { t } from '/texts.js';
 
 export type UploadedFile = {
   readonly media: string;
@@ -61,7 +60,7 @@ export function IconButton(props: {
 }
 
 export const reasonOf = (error: unknown): string =>
-  error instanceof Error ? error.message : t`The gateway could not be reached. Try again.`;
+  error instanceof Error ? error.message : String(error);
 
 /** What this browser keeps under the name. */
 export function storedObject<T>(key: string): Readonly<Record<string, T>> {

@@ -232,7 +232,10 @@ function Admissions({ people: { admissions, channels }, decide }: KnownProps) {
   const form = useRef<HTMLFormElement>(null);
 
   async function letIn(typed: FormData) {
-    const isDone = await decide(`${PEOPLE}/admissions`, Object.fromEntries(typed));
+    const isDone = await decide(`${PEOPLE}/admissions`, {
+      ...Object.fromEntries(typed),
+      userId: String(typed.get('userId')).trim(),
+    });
     if (isDone) form.current?.reset();
   }
 
