@@ -25,9 +25,16 @@ export type Asked = {
   readonly redirect: 'manual';
 };
 
+export type BodyParts = readonly Uint8Array[];
+
+/** With its body in parts, which are not copied into one. */
+export type Posted = Omit<Asked, 'body'> & { readonly body: BodyParts };
+
 /** Uses Node's own client, which keeps connections for the next call. */
-function post(url: string, asked: Asked, agent?: HttpAgent): Promise<Answer> {
-  const { method, headers, body, signal } = asked;
+function post(url: string, asked: Posted, agent?: HttpAgent): Promise<Answer> {
+  const { method, body, signal } = asked;
+  const length = body.reduce((sum, part) => sum + part.length, 0);
+  const headers = { ...asked.headers, 'content-length': length };
   const { request } = process.getBuiltinModule(
     new URL(url).protocol === 'https:' ? 'node:https' : 'node:http',
   );
@@ -46,7 +53,8 @@ function post(url: string, asked: Asked, agent?: HttpAgent): Promise<Answer> {
       const stream = (isOver: () => boolean) => readUntil(isOver, answer, call);
       resolve({ status: answer.statusCode ?? 0, headers: { get }, body: answer, stream });
     });
-    call.end(body);
+    for (const part of body) call.write(part);
+    call.end();
   });
 }
 

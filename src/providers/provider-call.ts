@@ -14,6 +14,8 @@ import type { Clock } from '../lib/time/clock.ts';
 import {
   type Answer,
   type Asked,
+  type BodyParts,
+  type Posted,
   piecesOf,
   postThrough,
   refuse,
@@ -233,7 +235,7 @@ type Wire<Piece> = {
 
 /**
  * JSON of bodies, as bytes: as text it would be copied twice on its way. A tool takes as long as a
- * prompt to write, and is the same in every call.
+ * prompt to write, and is the same in every call: their bytes are those of the calls before.
  */
 function createBodyWriter() {
   const textOf = rememberedFor((tool: object) => JSON.stringify(tool));
@@ -249,9 +251,9 @@ function createBodyWriter() {
     return last.end;
   }
 
-  return ({ tools, ...others }: RequestBody): Uint8Array<ArrayBuffer> => {
+  return ({ tools, ...others }: RequestBody): BodyParts => {
     const bytes = Buffer.from(JSON.stringify(others));
-    return tools === undefined ? bytes : Buffer.concat([bytes.subarray(0, -1), endWith(tools)]);
+    return tools === undefined ? [bytes] : [bytes.subarray(0, -1), endWith(tools)];
   };
 }
 
@@ -261,7 +263,11 @@ export function streamingProvider<Piece>(
   wire: Wire<Piece>,
 ): LLMProvider {
   const { url } = wire;
-  const ask = fetch ?? postThrough(proxy, url);
+  const ask =
+    fetch === undefined
+      ? postThrough(proxy, url)
+      : (to: string, { body, ...asked }: Posted) =>
+          fetch(to, { ...asked, body: Buffer.concat(body) });
   const headers = {
     accept: 'application/json',
     'content-type': 'application/json',

@@ -178,6 +178,8 @@ export function createFileMemory(deps: FileMemoryDeps) {
     },
     /** The long-term memory and the notes of the last days, as they go into the system prompt. */
     async promptText(notes = '') {
+      // Most people have no notes.
+      if (!existsSync(join(workspace(), notes, 'memory'))) return '';
       const days = shownDays().map((day) => `${notes}memory/${day}.md`);
       const paths = [notes + MEMORY_FILE, ...days];
       const found = paths.map((path) => fileStamp(join(workspace(), path)));
