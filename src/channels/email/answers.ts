@@ -16,7 +16,7 @@ import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { MailAccount } from './connection-settings.ts';
-import type { MailRegister, OutgoingRecord } from './mail-register.ts';
+import { digest, type MailRegister, type OutgoingRecord } from './mail-register.ts';
 import type { ReplyLimits } from './reply-limits.ts';
 import { normalizeAddress } from './rules/address.ts';
 import type { SentReply } from './rules/budget.ts';
@@ -267,9 +267,6 @@ type OutgoingMail = {
 
 /** Chooses who gets a copy of an answer, from the mail that is answered. */
 type ChooseCopies = (parent: ParentMail | undefined) => Promise<readonly string[]>;
-
-const digest = (text: string, hexChars: number) =>
-  createHash('sha256').update(text).digest('hex').slice(0, hexChars);
 
 /** The thread of an outbound message; a message without one opens its own. */
 export const threadOf = (message: OutboundMessage): string =>

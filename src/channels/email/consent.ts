@@ -43,7 +43,10 @@ export type Consent = {
  */
 export async function consentInBrowser(
   consent: Consent,
-  paste?: (isValid: (answer: string) => boolean, signal: AbortSignal) => Promise<string>,
+  paste?: (
+    isOfLogin: (address: string) => boolean,
+    signal: AbortSignal,
+  ) => Promise<string> | undefined,
 ): Promise<Grant> {
   const { settings, provider, username, proxy = '', clock, signal, say } = consent;
   const { state, verifier, challenge } = consentSecrets();
@@ -65,8 +68,8 @@ export async function consentInBrowser(
     };
     for (const [name, value] of Object.entries(parameters)) page.searchParams.set(name, value);
     say(t`Open this address in a browser on this machine and allow the access:\n${page.href}`);
-    const isValid = (answer: string) => readRedirect(answer, state).kind !== 'foreign';
-    const pasted = paste?.(isValid, asking.signal);
+    const isOfLogin = (address: string) => readRedirect(address, state).kind !== 'foreign';
+    const pasted = paste?.(isOfLogin, asking.signal);
     pasted?.catch(() => undefined);
     const ends = [listener.redirect, ...(pasted === undefined ? [] : [pasted])];
     const found = readRedirect(await orAborted(Promise.race(ends), signal), state);

@@ -33,7 +33,7 @@ const KEEP_THREAD_MS = 400 * DAY_MS;
 const MAX_LOG_ROWS = 5000;
 const TAG_CHARS = 24;
 
-const digest = (text: string, hexChars: number) => hash('sha256', text).slice(0, hexChars);
+export const digest = (text: string, hexChars: number) => hash('sha256', text).slice(0, hexChars);
 
 /** Message ids can be long and contain any character, so rows are named by their hash. */
 const idKey = (messageId: string) => `id/${digest(messageId, 40)}`;

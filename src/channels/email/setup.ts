@@ -8,10 +8,12 @@ import { CommandFailure, EXIT } from '../../cli/terminal.ts';
 import {
   type Asker,
   currentConfig,
+  pastedAddress,
   type Settings,
   type SetupHost,
   save,
   tryOut,
+  whileConsenting,
 } from '../../features/setup/asker.ts';
 import type { JsonValue } from '../../kernel/config/json.ts';
 import { findRunningGateway, withOpenState } from '../../kernel/home-state.ts';
@@ -40,7 +42,6 @@ import {
 const EMAIL = channelName('email');
 const DISCOVERY_TIMEOUT_MS = 15_000;
 const PROOF_TIMEOUT_MS = 180_000;
-const CONSENT_TIMEOUT_MS = 15 * 60_000;
 
 export type EmailFlags = CredentialFlags & {
   /** An address, or false for --no-email. */
@@ -120,33 +121,15 @@ async function grantAccess(
   const say = (text: string) => asker.say(text);
   const consent = { settings, provider, username, proxy, clock, say };
   const usesDevice = onDevice || (provider.deviceUrl !== '' && !hasBrowser(env, process.platform));
-  const work = (stop: AbortSignal) => {
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(CONSENT_TIMEOUT_MS)]);
-    if (usesDevice) return consentOnDevice({ ...consent, signal });
-    return consentInBrowser({ ...consent, signal }, pastedBy(asker));
-  };
-  const grant = await asker.untilStopped(work).catch(notGranted);
+  const pasted = (isOfLogin: (address: string) => boolean, signal: AbortSignal) =>
+    pastedAddress(asker, '--device', isOfLogin, signal);
+  const stopped = t`Cancelled; nothing was saved.`;
+  const grant = await whileConsenting(asker, stopped, (signal) =>
+    usesDevice
+      ? consentOnDevice({ ...consent, signal })
+      : consentInBrowser({ ...consent, signal }, pasted),
+  );
   await keepGrant(rows, settings, username, grant);
-}
-
-function notGranted(error: unknown): never {
-  if (error instanceof Error && error.name === 'TimeoutError') {
-    throw new CommandFailure(EXIT.failure, t`nobody allowed the access within 15 minutes`);
-  }
-  if (error instanceof Error && error.name === 'AbortError') {
-    throw new CommandFailure(EXIT.interrupted, t`Cancelled; nothing was saved.`);
-  }
-  throw error;
-}
-
-function pastedBy(asker: Asker) {
-  if (!asker.interactive) return undefined;
-  const message = t`Is the browser on another machine? Paste the address at which it ends`;
-  return (isValid: (answer: string) => boolean, signal: AbortSignal) =>
-    asker.text({
-      ...{ message, flag: '--device', signal },
-      check: (answer) => (isValid(answer) ? undefined : t`This is not the address of this login.`),
-    });
 }
 
 /** Whether a browser on this machine can be reached by its user. */

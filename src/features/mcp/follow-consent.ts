@@ -5,10 +5,9 @@ import { CommandFailure, EXIT } from '../../cli/terminal.ts';
 import { readRedirect } from '../../lib/net/oauth-redirect.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
-import type { Asker } from '../setup/asker.ts';
+import { type Asker, pastedAddress, whileConsenting } from '../setup/asker.ts';
 import type { ServerLogin } from './login.ts';
 
-const CONSENT_TIMEOUT_MS = 15 * 60_000;
 const LOOK_MS = 500;
 
 type Consent = {
@@ -29,24 +28,15 @@ export async function followConsent(
 ): Promise<void> {
   const asking = new AbortController();
   asker.say(t`Open this address in ${where} and allow the access:\n${link.href}`);
-  const check = (answer: string) =>
-    readRedirect(answer, state).kind === 'foreign'
-      ? t`This is not the address of this login.`
-      : undefined;
-  const message = t`Is the browser on another machine? Paste the address at which it ends`;
-  const pasted = asker.interactive
-    ? [asker.text({ ...{ message, check, flag: '' }, signal: asking.signal })]
-    : [];
+  const isOurs = (answer: string) => readRedirect(answer, state).kind !== 'foreign';
+  const pasted = pastedAddress(asker, '', isOurs, asking.signal);
   try {
-    const address = await asker
-      .untilStopped((stop) => {
-        const signal = AbortSignal.any([stop, AbortSignal.timeout(CONSENT_TIMEOUT_MS)]);
-        // The gateway ends a login at its public address by itself.
-        const ended = untilEnded(login, state, clock, signal);
-        const listened = redirect === undefined ? [] : [redirect];
-        return orAborted(Promise.race([...listened, ended, ...pasted]), signal);
-      })
-      .catch(cancelled);
+    const address = await whileConsenting(asker, t`Cancelled.`, (signal) => {
+      // The gateway ends a login at its public address by itself.
+      const ended = untilEnded(login, state, clock, signal);
+      const ends = [redirect, ended, pasted].filter((end) => end !== undefined);
+      return orAborted(Promise.race(ends), signal);
+    });
     if (address !== undefined) await login.finish(address);
   } finally {
     asking.abort();
@@ -62,11 +52,4 @@ async function untilEnded(
   while (await login.isOurs(`?state=${state}`)) await clock.sleep(LOOK_MS, signal);
   if (!(await login.isLoggedInBy(state)))
     throw new CommandFailure(EXIT.failure, t`the login failed`);
-}
-
-function cancelled(error: unknown): never {
-  const name = error instanceof Error ? error.name : '';
-  if (name === 'AbortError') throw new CommandFailure(EXIT.interrupted, t`Cancelled.`);
-  if (name !== 'TimeoutError') throw error;
-  throw new CommandFailure(EXIT.failure, t`nobody allowed the access within 15 minutes`);
 }

@@ -3,7 +3,6 @@
 import { z } from 'zod';
 import {
   count,
-  isWebAddress,
   type Problems,
   seconds,
   secret,
@@ -11,6 +10,7 @@ import {
   text,
   texts,
   unless,
+  unlessWebAddress,
 } from '../../kernel/config/settings-fields.ts';
 import { t } from '../../lib/texts.ts';
 import { splitModelName } from '../../providers/rules/model-names.ts';
@@ -66,12 +66,7 @@ export function searchConflicts({
   const isLocal = model.startsWith(LOCAL_PREFIX);
   const vendor = splitModelName(model)?.vendor;
   return [
-    ...unless(
-      apiBase === '' || isWebAddress(apiBase),
-      `${at}.apiBase`,
-      t`"${apiBase}" is not an http or https address`,
-      t`Use an address such as http://127.0.0.1:8080/v1.`,
-    ),
+    ...unlessWebAddress(`${at}.apiBase`, apiBase, 'http://127.0.0.1:8080/v1'),
     ...unless(
       (apiBase === '' && apiKey === '') || (model !== '' && !isLocal),
       `${at}.model`,

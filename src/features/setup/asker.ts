@@ -2,6 +2,7 @@
 // person who answers, and the draft of the configuration, saved only after verification.
 
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
+import { CommandFailure, EXIT } from '../../cli/terminal.ts';
 import { checkConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import {
@@ -136,6 +137,43 @@ export async function explained<Result>(
     if (error instanceof Refusal || !(error instanceof NanobotError)) throw error;
     throw new Refusal(statusOf(error), error.code, setupProblem(error));
   }
+}
+
+// The consent to a login by OAuth, which a person gives in a browser.
+
+const CONSENT_TIMEOUT_MS = 15 * 60_000;
+
+/**
+ * Runs the work until the person stops it. `stopped`: what is said then.
+ * @throws CommandFailure where it was stopped, or took too long
+ */
+export function whileConsenting<Result>(
+  asker: Asker,
+  stopped: string,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const limited = (stop: AbortSignal) =>
+    work(AbortSignal.any([stop, AbortSignal.timeout(CONSENT_TIMEOUT_MS)]));
+  return asker.untilStopped(limited).catch((error: unknown) => {
+    const name = error instanceof Error ? error.name : '';
+    if (name === 'AbortError') throw new CommandFailure(EXIT.interrupted, stopped);
+    if (name !== 'TimeoutError') throw error;
+    throw new CommandFailure(EXIT.failure, t`nobody allowed the access within 15 minutes`);
+  });
+}
+
+/** Undefined where nobody can be asked. */
+export function pastedAddress(
+  asker: Asker,
+  flag: string,
+  isOfLogin: (address: string) => boolean,
+  signal: AbortSignal,
+): Promise<string> | undefined {
+  if (!asker.interactive) return undefined;
+  const message = t`Is the browser on another machine? Paste the address at which it ends`;
+  const check = (answer: string) =>
+    isOfLogin(answer) ? undefined : t`This is not the address of this login.`;
+  return asker.text({ message, flag, signal, check });
 }
 
 /** Where the setup runs. */

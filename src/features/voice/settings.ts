@@ -5,13 +5,13 @@ import { z } from 'zod';
 import {
   choice,
   count,
-  isWebAddress,
   type Problems,
   seconds,
   secret,
   section,
   text,
   unless,
+  unlessWebAddress,
 } from '../../kernel/config/settings-fields.ts';
 import { t } from '../../lib/texts.ts';
 
@@ -126,12 +126,7 @@ function engineProblems(path: string, { engine, apiBase, command }: Engine): Pro
       t`a command is set, but the engine is not "command"`,
       t`Set ${path}.engine to "command", or remove the command.`,
     ),
-    ...unless(
-      apiBase === '' || isWebAddress(apiBase),
-      `${path}.apiBase`,
-      t`"${apiBase}" is not an http or https address`,
-      t`Use an address such as https://api.example.org/v1.`,
-    ),
+    ...unlessWebAddress(`${path}.apiBase`, apiBase, 'https://api.example.org/v1'),
     ...unless(
       apiBase === '' || (!isCommand && engine !== 'off'),
       `${path}.apiBase`,

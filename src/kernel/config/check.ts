@@ -47,10 +47,10 @@ import {
 import {
   bucketProblems,
   databaseProblems,
-  isWebAddress,
   type Problems,
   storageProblems,
   unless,
+  unlessWebAddress,
 } from './settings-fields.ts';
 
 export type CheckedConfig = {
@@ -301,12 +301,7 @@ function urls({ providers, channels, cluster }: Config): Problems {
       unless(!hasLogin(url), path, seen, t`Remove it; put a key into apiKey.`),
     ),
     ...written.flatMap(([path, url]) =>
-      unless(
-        url === '' || hasLogin(url) || isWebAddress(url),
-        path,
-        t`"${url}" is not an http or https address`,
-        t`Use an address such as https://api.example.org/v1.`,
-      ),
+      hasLogin(url) ? [] : unlessWebAddress(path, url, 'https://api.example.org/v1'),
     ),
   ];
 }

@@ -137,6 +137,15 @@ export const strangeItems = <Item>(
 ): Problems =>
   items.flatMap((item, index) => unless(isFine(item), `${path}.${index}`, problemOf(item), remedy));
 
+/** An address that is set leads to a server. */
+export const unlessWebAddress = (path: string, url: string, example: string): Problems =>
+  unless(
+    url === '' || isWebAddress(url),
+    path,
+    t`"${url}" is not an http or https address`,
+    t`Use an address such as ${example}.`,
+  );
+
 export const isWebAddress = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? '');
 
 /** The address of the store. */
