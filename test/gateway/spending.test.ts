@@ -386,6 +386,24 @@ describe('a budget of the day', () => {
     expect((await service.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 25 } });
   });
 
+  it('is not asked about any longer once it was raised by command or configuration', async () => {
+    budget = { totalMoneyPerDay: 0.01 };
+    finish(await ask('7'), 800, 800);
+    await ask('8');
+    const [usedUp] = asked;
+    if (usedUp === undefined) throw new Error('nobody was asked');
+    const chat = { ...payerOf('7').chat };
+    const rest = budgetQuestion(usedUp, chat).subject.replace(/^budget:/, '');
+    const settled = () => createBudgetAnswers(service).settled?.({ id: 'budget', chat, rest });
+    expect(await settled()).toBeUndefined();
+    budget = {};
+    expect(await settled()).toMatch(/changed/);
+    budget = { totalMoneyPerDay: 0.01 };
+    expect(await settled()).toBeUndefined();
+    await service.raise(50);
+    expect(await settled()).toMatch(/changed/);
+  });
+
   it('charges what began before midnight to the day on which it began', async () => {
     budget = { totalTokensPerDay: 100_000 };
     await clock.advance(11 * 3_600_000 - 1000);

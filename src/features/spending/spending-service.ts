@@ -261,13 +261,25 @@ export function createBudgetAnswers(service: SpendingService): QuestionHandler {
   return {
     async answer({ rest }, { action }) {
       if (action !== 'more') return t`The limit stays as it is.`;
-      const [day = '', extra, ...key] = rest.split('|');
       // Must not raise the limit twice when it is repeated after a crash.
-      const meant = { key: key.join('|'), day, extraPercent: Number(extra) };
-      const raised = await service.raise(MORE_PERCENT, meant);
+      const raised = await service.raise(MORE_PERCENT, meantBy(rest));
       return raised.length === 0
         ? t`Nothing changed: it was already raised, or that day is over.`
         : t`${MORE_PERCENT} % more for today: ${raised.join(', ')}.`;
     },
+    /** By /budget, or in the configuration. */
+    async settled({ rest }) {
+      const { key, extraPercent } = meantBy(rest);
+      const budget = (await service.all()).find((one) => one.key === key);
+      if (budget === undefined) return undefined;
+      const isAsBefore = budget.ledger.extraPercent === extraPercent;
+      if (isAsBefore && isLimited(budget.cap) && isNearlyUsed(budget)) return undefined;
+      return t`The limit has been changed.`;
+    },
   };
+}
+
+function meantBy(rest: string) {
+  const [day = '', extra, ...key] = rest.split('|');
+  return { key: key.join('|'), day, extraPercent: Number(extra) };
 }
