@@ -73,10 +73,10 @@ export class GatewayService implements Gateway {
     return this.#served?.address;
   }
 
-  loginLink(): string | undefined {
+  async loginLink(): Promise<string | undefined> {
     if (this.#served === undefined) return undefined;
     const { address, access } = this.#served;
-    return loginLink(address, access.makeCode().code);
+    return loginLink(address, (await access.makeCode()).code);
   }
 
   /** Ends all logins of the previous token when the token changes. */

@@ -105,7 +105,7 @@ async function greeting(
   const row = (name: string, text: string) =>
     `  ${terminal.style('bold', name.padEnd(columns))}${text}`;
   // Logs are stored and collected, so they contain no login link.
-  const link = isLogged ? gateway.address : gateway.loginLink();
+  const link = isLogged ? gateway.address : await gateway.loginLink();
   const linkNote = isLogged ? t`For a login link: nanobot link` : LINK_NOTE;
   return [
     ...opened.notes.map((note) => terminal.style('dim', note)),

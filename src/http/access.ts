@@ -62,6 +62,8 @@ export async function openAccess({
 }: AccessOptions) {
   /** By the hash of their secret. */
   const sessions = new Map<string, Session>();
+  /** Not in the store yet: no other process has ended them. */
+  const storing = new Set<string>();
   /** Hash to expiry time. */
   const codes = new RecentMap<string, number>(MAX_CODES);
   let token = first;
@@ -71,6 +73,7 @@ export async function openAccess({
   await reading;
 
   async function readAll(): Promise<void> {
+    const before = [...sessions].filter(([key]) => !storing.has(key));
     const stored = new Set<string>();
     for (const { key, value } of await state.list('')) {
       const row = jsonRow(value, SESSION_ROW);
@@ -78,7 +81,7 @@ export async function openAccess({
       stored.add(key);
       if (!sessions.has(key)) sessions.set(key, { ...row, ending: new AbortController() });
     }
-    for (const [key, { ending }] of sessions) {
+    for (const [key, { ending }] of before) {
       if (stored.has(key)) continue;
       ending.abort();
       sessions.delete(key);
@@ -114,9 +117,11 @@ export async function openAccess({
   async function noteUse(key: string, ending: AbortController): Promise<void> {
     const usedAt = clock.now();
     sessions.set(key, { usedAt, ending });
+    storing.add(key);
     await state
       .set(key, JSON.stringify({ usedAt }))
       .catch((error) => log.warn('login not stored', { error }));
+    storing.delete(key);
   }
 
   async function end(keys: readonly string[]): Promise<void> {
@@ -158,13 +163,15 @@ export async function openAccess({
       return { kind: 'session', revoked: session.ending.signal };
     },
     /** A code that opens one session, once. */
-    makeCode(): LoginCode {
+    async makeCode(): Promise<LoginCode> {
       const code = newSecret();
       const expiresAt = clock.now() + CODE_LIFETIME_MS;
       codes.set(hashOf(code), expiresAt);
       if (revision !== undefined) {
-        const stored = state.set(CODE + hashOf(code), String(expiresAt));
-        stored.catch((error) => log.warn('login code not stored', { error }));
+        // The process that gets the next request knows it.
+        await state
+          .set(CODE + hashOf(code), String(expiresAt))
+          .catch((error) => log.warn('login code not stored', { error }));
       }
       return { code, expiresAt };
     },

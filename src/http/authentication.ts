@@ -308,7 +308,10 @@ export function addLoginRoutes(
     }
     if (isAnew) await revokeAll();
     audit.note({ kind: 'login', fields: { what: isAnew ? 'all ended' : 'link made' } });
-    return reply.code(201).header('cache-control', 'no-store').send(access.makeCode());
+    return reply
+      .code(201)
+      .header('cache-control', 'no-store')
+      .send(await access.makeCode());
   });
 
   const config = { isLogin: true } as const;

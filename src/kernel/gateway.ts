@@ -47,7 +47,7 @@ export interface Gateway extends AsyncDisposable {
   /** `http://127.0.0.1:18790`; undefined without http. */
   readonly address: string | undefined;
   /** A link that opens the page logged in, once; undefined without http. */
-  loginLink(): string | undefined;
+  loginLink(): Promise<string | undefined>;
   /** The model that answers unless a chat chose another. */
   readonly model: string;
   /** Why that model cannot be called; sends no request. */

@@ -126,9 +126,9 @@ const LOGIN_ATTACKS: readonly Attack[] = [
 
 async function withLoot(work: (rig: HttpRig, loot: Loot) => Promise<void>) {
   await using rig = await startHttp({ token: TOKEN });
-  const usedCode = rig.access.makeCode().code;
+  const usedCode = (await rig.access.makeCode()).code;
   const session = (await rig.access.redeem(usedCode)) ?? '';
-  const loot = { session, usedCode, code: rig.access.makeCode().code, port: rig.port };
+  const loot = { session, usedCode, code: (await rig.access.makeCode()).code, port: rig.port };
   await work(rig, loot);
   expect(rig.host.entries).toEqual([]);
   expect(rig.stops).toEqual([]);

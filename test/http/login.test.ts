@@ -80,10 +80,37 @@ describe('a login', () => {
     const open = () =>
       openAccess({ token: TOKEN, ...shared, clock: systemClock, log: silentLogger, randomBytes });
     const [here, there] = [await open(), await open()];
-    const session = (await here.redeem(here.makeCode().code)) ?? '';
+    const session = (await here.redeem((await here.makeCode()).code)) ?? '';
     written += 1;
     const found = await Promise.all([1, 2, 3].map(() => there.bySession(session)));
     expect(found).toEqual(found.map(() => expect.objectContaining({ kind: 'session' })));
+  });
+
+  it('opens by a link and holds in another process, whichever reads the logins meanwhile', async () => {
+    let written = 0;
+    const rows = createMemoryStore();
+    const [begun, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const set = async (key: string, value: string) => {
+      written += 1;
+      await nextTurn();
+      if (written === 2) {
+        begun.resolve();
+        await gate.promise;
+      }
+      await rows.set(key, value);
+    };
+    const shared = { state: { ...rows, set }, revision: () => written };
+    const open = () =>
+      openAccess({ token: TOKEN, ...shared, clock: systemClock, log: silentLogger, randomBytes });
+    const [here, there] = [await open(), await open()];
+    const { code } = await here.makeCode();
+    const redeeming = there.redeem(code);
+    await Promise.race([begun.promise, redeeming]);
+    expect(await there.bySession(`page_${'A'.repeat(43)}`)).toBeUndefined();
+    gate.resolve();
+    const session = (await redeeming) ?? '';
+    expect(await there.bySession(session)).toMatchObject({ kind: 'session' });
+    expect(await here.bySession(session)).toMatchObject({ kind: 'session' });
   });
 
   it('gives way after fifty later ones, also over a restart: the one unused for longest', async () => {

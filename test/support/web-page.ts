@@ -64,7 +64,7 @@ export async function openPage(options: PageOptions = {}): Promise<PageRig> {
   const context = await chromium().newContext(options.context);
   const { access } = http;
   if (token === undefined)
-    await startLoggedIn(context, await access.redeem(access.makeCode().code));
+    await startLoggedIn(context, await access.redeem((await access.makeCode()).code));
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));

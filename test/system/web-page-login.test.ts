@@ -9,7 +9,8 @@ import { eventually, openPage, type PageRig } from '../support/web-page.ts';
 const TOKEN = 'a-long-and-random-token';
 const QUESTION = 'dialog.login-dialog';
 
-const linkTo = ({ address, http }: PageRig) => `${address}/#login=${http.access.makeCode().code}`;
+const linkTo = async ({ address, http }: PageRig) =>
+  `${address}/#login=${(await http.access.makeCode()).code}`;
 
 describeInChromium('logging in to the web page', () => {
   it('takes one click on the link, holds over a reload and in other tabs, and leaves no trace', async () => {
@@ -17,7 +18,7 @@ describeInChromium('logging in to the web page', () => {
     await rig.page.waitForSelector(QUESTION);
     const asked: string[] = [];
     rig.page.context().on('request', (request) => asked.push(request.url()));
-    const link = linkTo(rig);
+    const link = await linkTo(rig);
     const page = await rig.page.context().newPage();
     await page.goto(link);
     await page.waitForSelector('.welcome');
@@ -38,14 +39,14 @@ describeInChromium('logging in to the web page', () => {
 
   it('says of a used link that it is used, and takes a new one in the same tab', async () => {
     await using rig = await openPage({ token: TOKEN });
-    const link = linkTo(rig);
+    const link = await linkTo(rig);
     await rig.page.goto(link);
     await rig.page.waitForSelector(QUESTION, { state: 'detached' });
     const other = await chromium().newContext();
     const page = await other.newPage();
     await page.goto(link);
     await page.waitForSelector(`${QUESTION} .problem >> text=used already`);
-    await page.fill('#login', linkTo(rig));
+    await page.fill('#login', await linkTo(rig));
     await page.keyboard.press('Enter');
     await page.waitForSelector(QUESTION, { state: 'detached' });
     await page.waitForSelector('.welcome');
@@ -78,7 +79,7 @@ describeInChromium('logging in to the web page', () => {
 
   it('ends in every open tab when it is revoked', async () => {
     await using rig = await openPage({ token: TOKEN });
-    await rig.page.goto(linkTo(rig));
+    await rig.page.goto(await linkTo(rig));
     await rig.page.waitForSelector('.welcome');
     const second = await rig.page.context().newPage();
     await second.goto(rig.address);
@@ -92,7 +93,7 @@ describeInChromium('logging in to the web page', () => {
       await second.innerText(`${QUESTION} .problem`),
     ];
     expect(told).toContain('You were logged out.');
-    await second.goto(linkTo(rig));
+    await second.goto(await linkTo(rig));
     await rig.page.waitForSelector(QUESTION, { state: 'detached' });
     expect(rig.problems).toEqual([]);
   });
