@@ -152,6 +152,9 @@ export async function openAccess({
       if (!isSessionSecret(secret)) return undefined;
       await catchUp();
       const key = keyOf(secret);
+      // The news of one begun in another process may be on its way.
+      const isNews = revision !== undefined && !sessions.has(key);
+      if (isNews && (await state.get(key)) !== undefined) await readAll();
       const session = sessions.get(key);
       if (session === undefined) return undefined;
       const unusedMs = clock.now() - session.usedAt;

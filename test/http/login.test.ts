@@ -69,7 +69,7 @@ describe('a login', () => {
     expect(await statusOf(changed, session)).toBe(401);
   });
 
-  it('holds for each of the requests by which another process first hears of it', async () => {
+  it('holds for each of the requests by which another process first hears of it, also before its news', async () => {
     let written = 0;
     const rows = createMemoryStore();
     const list = async (prefix: string) => {
@@ -80,7 +80,9 @@ describe('a login', () => {
     const open = () =>
       openAccess({ token: TOKEN, ...shared, clock: systemClock, log: silentLogger, randomBytes });
     const [here, there] = [await open(), await open()];
-    const session = (await here.redeem((await here.makeCode()).code)) ?? '';
+    const logIn = async () => (await here.redeem((await here.makeCode()).code)) ?? '';
+    expect(await there.bySession(await logIn())).toMatchObject({ kind: 'session' });
+    const session = await logIn();
     written += 1;
     const found = await Promise.all([1, 2, 3].map(() => there.bySession(session)));
     expect(found).toEqual(found.map(() => expect.objectContaining({ kind: 'session' })));
