@@ -28,10 +28,7 @@ export const systemClock: Clock = {
       throw error;
     }
   },
-  timer(ms, fn) {
-    const handle = setTimeout(fn, Math.min(Math.max(0, ms), MAX_TIMER_MS));
-    return { [Symbol.dispose]: () => clearTimeout(handle) };
-  },
+  timer: (ms, fn) => setTimeout(fn, Math.min(Math.max(0, ms), MAX_TIMER_MS)),
 };
 
 /** A clock that is ahead of another one by so many milliseconds. */
