@@ -56,6 +56,12 @@ describe('trace', () => {
   });
 });
 
+test.each(['confirm', 'forget'])('cluster %s of a host that was not found', async (decision) => {
+  const { code, stderr } = await run('cluster', decision, '10.0.0.1:1');
+  expect(code).toBe(6);
+  expect(stderr).toContain('10.0.0.1:1');
+});
+
 describe('audit', () => {
   test('is verified, with what a killed process had begun, until somebody touches it', async () => {
     const path = join(home.path, 'state.db');

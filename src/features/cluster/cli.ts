@@ -3,7 +3,7 @@
 
 import { Command } from 'commander';
 import { z } from 'zod';
-import { printable, type Terminal, withState } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 import { t } from '../../lib/texts.ts';
 import type { ClusterService } from './cluster-service.ts';
 
@@ -37,7 +37,14 @@ export function clusterCommand(terminal: Terminal): Command {
       .command(name)
       .description(decisions[name])
       .argument('<address>', ADDRESS)
-      .action((address: string) => told(terminal, (service) => service[name](address)));
+      .action((address: string) =>
+        told(terminal, async (service) => {
+          const said = await service[name](address);
+          if (said !== undefined) return said;
+          const { unknownHost } = await import('./cluster-service.ts');
+          throw new CommandFailure(EXIT.notFound, unknownHost(address));
+        }),
+      );
   }
   return command;
 }

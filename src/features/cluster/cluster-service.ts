@@ -29,9 +29,10 @@ type ClusterServiceDeps = {
 const MAX_MODELS = 8;
 const HOW = t`confirm the address first; nothing of a conversation goes there before`;
 
+export const unknownHost = (address: string) =>
+  t`No host at "${address}" was found. The list shows all of them as host:port.`;
+
 export function createClusterService({ hosts, peers, decided }: ClusterServiceDeps) {
-  const unknown = (address: string) =>
-    t`No host at "${address}" was found. The list shows all of them as host:port.`;
   return {
     /** As of the last health check. */
     seen: peers,
@@ -47,15 +48,17 @@ export function createClusterService({ hosts, peers, decided }: ClusterServiceDe
         ? t`There are no peers, and no hosts were found.`
         : lines.join('\n');
     },
-    async confirm(address: string): Promise<string> {
+    /** Undefined: no such host was found. */
+    async confirm(address: string): Promise<string | undefined> {
       const row = await hosts.change(address, (host) => host && { ...host, state: 'confirmed' });
-      if (row === undefined) return unknown(address);
+      if (row === undefined) return undefined;
       await decided();
       return t`Confirmed: ${row.address}, as it is now (${modelWords(row.models)}). Its models are called peer:${hostName(row.address)}/<model>. If it changes, it must be confirmed again.`;
     },
-    async forget(address: string): Promise<string> {
+    /** Undefined: no such host was found. */
+    async forget(address: string): Promise<string | undefined> {
       const row = await hosts.change(address, () => 'remove');
-      if (row === undefined) return unknown(address);
+      if (row === undefined) return undefined;
       await decided();
       return t`Forgotten: ${row.address}. It is no longer used; if it is found again it is only listed.`;
     },
@@ -183,8 +186,8 @@ async function cluster(argument: string, service: ClusterService | undefined): P
   const [word = 'list', address = ''] = argument.split(/\s+/).filter((part) => part !== '');
   if (word === 'list') return service.list();
   if (address === '') return HINT;
-  if (word === 'confirm') return service.confirm(address);
-  return word === 'forget' ? service.forget(address) : HINT;
+  if (word !== 'confirm' && word !== 'forget') return HINT;
+  return (await service[word](address)) ?? unknownHost(address);
 }
 
 // Stored rows: discovered hosts with the owner's decisions, and the models of each peer at its last
