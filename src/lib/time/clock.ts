@@ -28,7 +28,10 @@ export const systemClock: Clock = {
       throw error;
     }
   },
-  timer: (ms, fn) => setTimeout(fn, Math.min(Math.max(0, ms), MAX_TIMER_MS)),
+  timer(ms, fn) {
+    const handle = setTimeout(fn, Math.min(Math.max(0, ms), MAX_TIMER_MS));
+    return { [Symbol.dispose]: () => clearTimeout(handle) };
+  },
 };
 
 /** A clock that is ahead of another one by so many milliseconds. */
