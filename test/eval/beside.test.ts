@@ -56,7 +56,8 @@ it('evaluates and replays beside the gateway, in its budgets, and leaves local m
   await terminal.submit({ chat: 'diary', clientId: 'c2', text: 'And 8' });
   const texts: string[] = [];
   for await (const event of terminal.events('diary', 0, stopping.signal)) {
-    if (event.type === 'said' && event.from === 'agent') texts.push(event.text);
+    if (event.type !== 'said' || event.from !== 'agent' || event.ended !== undefined) continue;
+    texts.push(event.text);
     if (texts.length === 2) break;
   }
   expect(texts.at(-1)).toMatch(/budget|used up/i);
