@@ -59,11 +59,18 @@ describe('a model connected over HTTP', () => {
     expect(refused.body.error.message).toMatch(/key/i);
     expect(JSON.stringify(refused.body)).not.toContain(WRONG);
     expect(await configured()).toBe(before);
-    const unclear = await api(MODELS, { apiKey: 'who-knows-whose' });
-    expect([unclear.status, unclear.body.error.message]).toEqual([
-      422,
-      expect.stringContaining('cannot tell the provider'),
-    ]);
+    const ofNobody = [
+      { apiKey: 'who-knows-whose' },
+      { model: 'sim-1', apiBase: server.openaiBase },
+    ];
+    for (const unclear of ofNobody) {
+      const { status, body } = await api(MODELS, unclear);
+      expect([status, body.error.message]).toEqual([
+        422,
+        expect.stringContaining('cannot tell the provider'),
+      ]);
+    }
+    expect(await configured()).toBe(before);
     const address = await api(MODELS, { model: 'local/sim-1', apiBase: 'ftp://127.0.0.1' });
     expect([address.status, address.body.error.message]).toEqual([
       400,

@@ -68,8 +68,8 @@ export async function proveModelOf({ env, clock }: SetupHost, config: Config) {
 }
 
 async function select(host: SetupHost, asker: Asker, flags: ModelFlags): Promise<Selection> {
-  const { model = '', apiKey = '' } = flags;
-  if (model !== '' || apiKey !== '') return modelSettings(host, flags);
+  const { model = '', apiKey = '', apiBase } = flags;
+  if (model !== '' || apiKey !== '' || apiBase !== undefined) return modelSettings(host, flags);
   const found = await findModels(host.env);
   const configured = (await currentConfig(host)).agents.defaults.model;
   const choices = [
@@ -92,14 +92,14 @@ async function select(host: SetupHost, asker: Asker, flags: ModelFlags): Promise
   return chosen === undefined ? 'demo' : withFound(asker, chosen);
 }
 
-/** @throws CommandFailure where neither the model nor the key tells the provider */
+/** @throws CommandFailure where neither the model nor the key tells whose key or address it is */
 export function modelSettings(
   { env }: SetupHost,
   { model = '', apiKey = '', apiBase }: ModelFlags,
 ): Settings {
   const vendor = vendorFor(model, apiKey);
-  if (apiKey !== '' && vendor === undefined) {
-    const message = t`cannot tell the provider of this key; name the model too, with its prefix, e.g. --model openai/gpt-6-sol`;
+  if ((apiKey !== '' || apiBase !== undefined) && vendor === undefined) {
+    const message = t`cannot tell the provider of this key or address; name the model too, with its prefix, e.g. --model openai/gpt-6-sol`;
     throw new CommandFailure(EXIT.usage, message);
   }
   const name = model === '' ? defaultModel(vendor) : model;
