@@ -119,6 +119,9 @@ describeInChromium('the chats of the web page', () => {
     expect(await page.locator('#chats li').count()).toBe(0);
     await page.fill('.chat-search', 'img src');
     await page.waitForSelector('#chats >> text=<img src=x');
+    expect(await page.getByText('No matches').count()).toBe(0);
+    await page.fill('.chat-search', 'nothing says this');
+    await page.getByText('No matches').waitFor();
     await page.fill('.chat-search', '');
     await eventually(async () => expect(await page.locator('#chats li').count()).toBe(3));
     expect(rig.problems).toEqual([]);

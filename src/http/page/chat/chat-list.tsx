@@ -57,12 +57,14 @@ export function createChatList(api: ListApi, onOpen: () => void) {
 
   function ChatList() {
     const words = useSignal('');
-    const hits = useSignal<SearchHits['hits']>([]);
+    /** Undefined while they are searched. */
+    const hits = useSignal<SearchHits['hits'] | undefined>([]);
     const typed = words.value.trim();
     const isFound = ({ title }: Chat) => title.toLowerCase().includes(typed.toLowerCase());
     useEffect(() => {
-      hits.value = [];
-      if (typed.length < MIN_SEARCHED_CHARS) return;
+      const isSearched = typed.length >= MIN_SEARCHED_CHARS;
+      hits.value = isSearched ? undefined : [];
+      if (!isSearched) return;
       let isOver = false;
       void searchTexts(api, typed).then((found) => {
         if (!isOver) hits.value = found;
@@ -71,6 +73,7 @@ export function createChatList(api: ListApi, onOpen: () => void) {
         isOver = true;
       };
     }, [typed]);
+    const found = chats.value.filter(isFound);
     const rows = (list: readonly Chat[], isArchived: boolean) =>
       list.map((one) => (
         <Row
@@ -94,9 +97,12 @@ export function createChatList(api: ListApi, onOpen: () => void) {
           {...bound(words)}
         />
         <ul id="chats" class="chats">
-          {rows(chats.value.filter(isFound), false)}
+          {rows(found, false)}
         </ul>
-        {hits.value.length > 0 && (
+        {typed !== '' && found.length + (hits.value?.length ?? 1) === 0 && (
+          <p class="chat-none">{t`No matches`}</p>
+        )}
+        {hits.value !== undefined && hits.value.length > 0 && (
           <>
             <h2 class="chat-heading">{t`In messages`}</h2>
             <ul class="chat-hits">
