@@ -28,7 +28,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 process.stderr.on('error', () => undefined);
 
 void runCli(process.argv.slice(2), terminal).then((code) => {
-  // Idle keep-alive connections would delay the exit by seconds. An error of the output comes a turn later.
+  // Idle keep-alive connections would delay the exit by seconds. An error of the output comes in the
+  // next round of the event loop.
   const leave = () => setImmediate(() => process.exit(code || process.exitCode));
   process.stdout.write('', leave);
 });

@@ -64,6 +64,8 @@ export async function openAccess({
   const sessions = new Map<string, Session>();
   /** Not in the store yet: no other process has ended them. */
   const storing = new Set<string>();
+  /** Those that this process ended. A read of the store under way may still contain them. */
+  const over = new Set<string>();
   /** Hash to expiry time. */
   const codes = new RecentMap<string, number>(MAX_CODES);
   let token = first;
@@ -79,7 +81,8 @@ export async function openAccess({
       const row = jsonRow(value, SESSION_ROW);
       if (row === undefined) continue;
       stored.add(key);
-      if (!sessions.has(key)) sessions.set(key, { ...row, ending: new AbortController() });
+      if (sessions.has(key) || over.has(key)) continue;
+      sessions.set(key, { ...row, ending: new AbortController() });
     }
     for (const [key, { ending }] of before) {
       if (stored.has(key)) continue;
@@ -128,6 +131,7 @@ export async function openAccess({
     for (const key of keys) {
       sessions.get(key)?.ending.abort();
       sessions.delete(key);
+      over.add(key);
     }
     if (keys.length === 0) return;
     await state.setMany(keys.map((key) => ({ key, value: undefined })));

@@ -303,6 +303,15 @@ describe('a person', () => {
   });
 });
 
+/** The open question about the budget that is used up. */
+function questionAsked() {
+  const [usedUp] = asked;
+  if (usedUp === undefined) throw new Error('nobody was asked');
+  const { chat } = payerOf('7');
+  const rest = budgetQuestion(usedUp, chat).subject.replace(/^budget:/, '');
+  return { id: 'budget', chat, rest };
+}
+
 describe('a budget of the day', () => {
   it('is told at 80 percent, saved at 95, refused at 100, each once, and anew after midnight', async () => {
     budget = { perPersonTokensPerDay: 10_000 };
@@ -372,11 +381,7 @@ describe('a budget of the day', () => {
     budget = { totalMoneyPerDay: 0.01 };
     finish(await ask('7'), 800, 800);
     await ask('8');
-    const [usedUp] = asked;
-    if (usedUp === undefined) throw new Error('nobody was asked');
-    const chat = { ...payerOf('7').chat };
-    const rest = budgetQuestion(usedUp, chat).subject.replace(/^budget:/, '');
-    const question = { id: 'budget', chat, rest };
+    const question = questionAsked();
     const owner = { kind: 'person', id: userId('1'), verified: 'verified' } as const;
     await createBudgetAnswers(service).answer(question, { action: 'more', by: owner });
     await crash();
@@ -390,11 +395,8 @@ describe('a budget of the day', () => {
     budget = { totalMoneyPerDay: 0.01 };
     finish(await ask('7'), 800, 800);
     await ask('8');
-    const [usedUp] = asked;
-    if (usedUp === undefined) throw new Error('nobody was asked');
-    const chat = { ...payerOf('7').chat };
-    const rest = budgetQuestion(usedUp, chat).subject.replace(/^budget:/, '');
-    const settled = () => createBudgetAnswers(service).settled?.({ id: 'budget', chat, rest });
+    const question = questionAsked();
+    const settled = () => createBudgetAnswers(service).settled?.(question);
     expect(await settled()).toBeUndefined();
     budget = {};
     expect(await settled()).toMatch(/changed/);

@@ -115,6 +115,32 @@ describe('a login', () => {
     expect(await here.bySession(session)).toMatchObject({ kind: 'session' });
   });
 
+  it('stays ended although a read of the logins under way still contains it', async () => {
+    let written = 0;
+    const rows = createMemoryStore();
+    const [begun, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const list = async (prefix: string) => {
+      const found = await rows.list(prefix);
+      if (written === 0) return found;
+      begun.resolve();
+      await gate.promise;
+      return found;
+    };
+    const access = await openAccess({
+      ...{ token: TOKEN, state: { ...rows, list }, revision: () => written },
+      ...{ clock: systemClock, log: silentLogger, randomBytes },
+    });
+    const session = (await access.redeem((await access.makeCode()).code)) ?? '';
+    expect(await access.bySession(session)).toMatchObject({ kind: 'session' });
+    written += 1;
+    const reading = access.bySession(session);
+    await begun.promise;
+    await access.revokeAll();
+    gate.resolve();
+    expect(await reading).toBeUndefined();
+    expect(await access.bySession(session)).toBeUndefined();
+  });
+
   it('gives way after fifty later ones, also over a restart: the one unused for longest', async () => {
     const logins = createMemoryStore();
     const first = await startHttp({ token: TOKEN, logins });

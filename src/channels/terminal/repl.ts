@@ -33,8 +33,8 @@ const KEYS_HELP = [
 ].join('\n');
 
 /**
- * Runs until the person leaves or the signal aborts; `isSpoken`: begins with a recording. 'failed': without a
- * terminal, where nobody may read that a question got no answer.
+ * Runs until the person leaves or the signal aborts; `isSpoken`: begins with a recording. Resolves
+ * with 'failed' if there is no terminal and a question got no answer, for the exit code.
  */
 export async function talk(
   terminal: Terminal,

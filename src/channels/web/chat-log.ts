@@ -1,6 +1,6 @@
 // The log of the chats of a local channel, in rows of its state. Appending is idempotent by message
-// id, and one transaction: other processes append too. An intent is a message on its way to the bus: it becomes part
-// of the log in the transaction that removes it.
+// id, and one transaction: other processes append too. An intent is a message on its way to the bus:
+// it becomes part of the log in the transaction that removes it.
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
@@ -118,7 +118,7 @@ export class ChatLog {
     throw new LocalNameError(t`There is no message of yours here to change.`);
   }
 
-  /** The message's number in the chat; a known message keeps its own. Several processes may append. */
+  /** The message's number in the chat; a known message keeps its own. */
   append(chat: string, said: Said, also: AlsoChanged = {}): Promise<number> {
     return this.#state.update((read) => {
       const rows = read([headKey(chat), idKey(chat, said.id)]);

@@ -226,7 +226,10 @@ class DurableLocalChannel implements Channel, LocalChannel {
     this.#readers.logHasGrown(chat);
   }
 
-  /** Logs the steps of a turn, and that it did not succeed, for readers who came too late for its live end. */
+  /**
+   * Logs the steps of a turn, and that it was stopped or failed, for readers who come after its live
+   * end.
+   */
   async #keepEnd({ turnId, chat: { chat }, result, tools, markdown }: LiveUpdate): Promise<void> {
     if (result === undefined || result.kind === 'moved') return;
     if (tools.length === 0 && result.kind === 'answered') return;

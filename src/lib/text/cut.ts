@@ -129,7 +129,10 @@ export function excerptOf(text: string): string {
 
 const CHARS_AROUND = 60;
 
-/** Undefined if the text does not contain every word of the query. Ignores case and runs of white space. */
+/**
+ * Undefined if the text does not contain every word of the query. Ignores case and runs of white
+ * space.
+ */
 export function findSnippet(text: string, query: string): string | undefined {
   const flat = oneLine(text);
   const lowered = flat.toLowerCase();

@@ -143,7 +143,9 @@ export async function sleepOrWoken(
   }
 }
 
-/** Looks until it holds, at most so long; false if it does not come to hold. @throws the signal's reason */
+/**
+ * Whether it holds within so many milliseconds, asked each `everyMs`. @throws the signal's reason
+ */
 export async function comesTrue(
   clock: Clock,
   limits: { readonly withinMs: number; readonly everyMs: number; readonly signal?: AbortSignal },
