@@ -76,8 +76,12 @@ async function setKey(terminal: Terminal, key: string, text: string) {
   const changed = withValue(raw, known.path, parseValue(known, text));
   await saveConfig(terminal.home, changed, terminal.env).catch(nothingChanged);
   terminal.note(t`${known.path} is set.`);
+  await noteVariable(terminal, known.path);
+}
+
+async function noteVariable(terminal: Terminal, path: string) {
   const { variableOf } = await import('../kernel/config/environment.ts');
-  const variable = variableOf(known.path, terminal.env);
+  const variable = variableOf(path, terminal.env);
   if (variable !== undefined) {
     terminal.note(t`It has no effect yet: the environment variable ${variable} takes precedence.`);
   }
@@ -100,6 +104,7 @@ async function unsetKey(terminal: Terminal, key: string) {
   }
   await saveConfig(terminal.home, withoutValue(raw, path), terminal.env);
   terminal.note(t`${path} removed; its default applies.`);
+  await noteVariable(terminal, path);
 }
 
 async function showSchema(terminal: Terminal) {

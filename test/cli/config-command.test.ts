@@ -56,6 +56,20 @@ describe('setting', () => {
     const { code, stderr } = await runNanobot(set, { home: home.path, env });
     expect([code, stderr]).toEqual([0, expect.stringContaining('NANOBOT__gateway__port')]);
     expect((await run('set', 'gateway.port', '8080')).stderr).not.toContain('NANOBOT__');
+    const unset = await runNanobot(['config', 'unset', 'gateway.port'], { home: home.path, env });
+    expect(unset.stderr).toContain('NANOBOT__gateway__port');
+  });
+
+  test('of several types, the value has that in which it is written', async () => {
+    expect((await run('set', 'agents.workflows.enabled', 'false')).code).toBe(0);
+    expect((await run('set', 'limits.budget.unpriced', '{"input":1,"output":2}')).code).toBe(0);
+    expect(await onDisk()).toMatchObject({
+      agents: { workflows: { enabled: false } },
+      limits: { budget: { unpriced: { input: 1, output: 2 } } },
+    });
+    const env = { NANOBOT__agents__workflows__enabled: 'true' };
+    const get = ['config', 'get', 'agents.workflows.enabled'];
+    expect((await runNanobot(get, { home: home.path, env })).stdout.trim()).toBe('true');
   });
 
   test.each([

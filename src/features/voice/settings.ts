@@ -36,7 +36,7 @@ const transcription = z.strictObject({
   ),
   language: z
     .string()
-    .regex(/^(?:[a-z]{2,3})?$/)
+    .regex(/^(?:[a-z]{2,3})?$/, 'Write its code of two or three letters, e.g. de')
     .default('')
     .describe('Spoken language, e.g. de. Empty: detected.'),
   maxBytes: count(1000, 100_000_000, 25_000_000).describe('Largest audio file in bytes.'),

@@ -9,7 +9,7 @@ export const CAPABILITIES_FOLDER = 'capabilities';
 
 export const workflowsSchema = section({
   enabled: z
-    .union([z.boolean(), z.literal('auto')])
+    .union([z.boolean(), z.literal('auto')], 'Use true, false or "auto"')
     .default('auto')
     .describe(
       'Allow people, jobs and the agent to start workflows of the workspace. auto: the agent only with a ' +

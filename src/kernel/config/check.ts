@@ -136,7 +136,7 @@ function effective(
   if (!isJsonObject(expanded)) return expanded;
   const value = withVariables(expanded, env);
   let result = withSecrets(value, secrets);
-  const literals = configKeys().filter(({ type }) => type === 'number' || type === 'switch');
+  const literals = configKeys().filter(({ type }) => /^(?:number|switch|mixed)$/.test(type));
   for (const path of literals.flatMap((key) => pathsIn(value, key.path))) {
     const written = valueAt(raw, path);
     const filled = valueAt(value, path);

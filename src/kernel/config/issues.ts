@@ -60,7 +60,10 @@ const withoutLogin = (json: string) => json.replace(/\/\/[^/@\s"]*@/g, '//');
 
 function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): ConfigProblem {
   const path = joinPath(section, name);
-  const list = keys.find((key) => key.fields.length > 0 && isItemOf(section, key.path));
+  const list = keys.find(
+    ({ path: known, fields }) =>
+      fields.length > 0 && (isItemOf(section, known) || isPathOf(known, section)),
+  );
   const siblings =
     list?.fields.map((field) => joinPath(section, field)) ??
     keys
@@ -85,22 +88,32 @@ const isItemOf = (path: string, list: string) =>
 
 function wanted(issue: Issue, key: ConfigKey | undefined, found: JsonValue | undefined): string {
   if (key?.secret === true) return SECRET_WORDS;
+  if (issue.code === 'invalid_type' && issue.expected === 'array') {
+    const [field] = key?.fields ?? [];
+    return field === undefined
+      ? t`Use a list, e.g. ["one", "two"].`
+      : t`Use a list of sections, e.g. [{ "${field}": ... }].`;
+  }
   const choices = key?.choices ?? [];
   if (choices.length > 0) {
     const near = typeof found === 'string' ? nearestName(found, choices) : undefined;
     const guess = near === undefined ? '' : t`Did you mean "${near}"? `;
     return t`${guess}Use one of: ${choices.map((choice) => `"${choice}"`).join(', ')}.`;
   }
-  if (issue.code === 'too_small') return t`Use ${issue.minimum} or more.`;
-  if (issue.code === 'too_big') return t`Use ${issue.maximum} or less.`;
-  if (issue.code === 'invalid_type' && issue.expected === 'int') return t`Use a whole number.`;
-  if (issue.code === 'invalid_type' && issue.expected === 'array' && key !== undefined) {
-    const [field] = key.fields;
-    if (field !== undefined) return t`Use a list of sections, e.g. [{ "${field}": ... }].`;
+  if (issue.code === 'too_small') {
+    const { origin, minimum } = issue;
+    return hasLength(origin) ? t`Use a length of ${minimum} or more.` : t`Use ${minimum} or more.`;
   }
+  if (issue.code === 'too_big') {
+    const { origin, maximum } = issue;
+    return hasLength(origin) ? t`Use a length of ${maximum} or less.` : t`Use ${maximum} or less.`;
+  }
+  if (issue.code === 'invalid_type' && issue.expected === 'int') return t`Use a whole number.`;
   if (issue.code === 'invalid_type') return t`Use ${TYPE_WORDS[issue.expected] ?? issue.expected}.`;
   return `${issue.message}.`;
 }
+
+const hasLength = (origin: string) => origin === 'string' || origin === 'array';
 
 const SECRET_WORDS =
   t`Use a text in double quotes, or { "env": "NAME" }, { "file": "/path" } or ` +
@@ -110,8 +123,8 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   string: t`a text in double quotes`,
   number: t`a number, without quotes`,
   boolean: t`true or false, without quotes`,
-  array: t`a list, e.g. ["one", "two"]`,
   object: t`a section, e.g. { "key": "value" }`,
+  record: t`a section, e.g. { "key": "value" }`,
 };
 
 /** The key of a path; an item of a list is explained by its list. */
@@ -138,10 +151,10 @@ const lastOf = (path: string) => path.slice(path.lastIndexOf('.') + 1);
 export type ConfigKey = {
   /** Dotted, e.g. `channels.telegram.token`; `*` represents a name that the user chooses. */
   readonly path: string;
-  readonly type: 'section' | 'text' | 'number' | 'switch' | 'list';
+  readonly type: 'section' | 'text' | 'number' | 'switch' | 'list' | 'mixed';
   /** The only values of an enumerated key. */
   readonly choices: readonly string[];
-  /** For a list of sections: the permitted fields of each. */
+  /** For a list of sections: the permitted fields of each; for a section of given names: these. */
   readonly fields: readonly string[];
   readonly secret: boolean;
   readonly description: string;
@@ -190,16 +203,18 @@ function typeOf(schema: z.ZodType | undefined): ConfigKey['type'] {
   if (schema instanceof z.ZodObject || schema instanceof z.ZodRecord) return 'section';
   if (schema instanceof z.ZodArray) return 'list';
   if (schema instanceof z.ZodBoolean) return 'switch';
+  if (schema instanceof z.ZodUnion) return 'mixed';
   const numeric = schema instanceof z.ZodNumber || schema instanceof z.ZodLiteral;
   return numeric ? 'number' : 'text';
 }
 
 function fieldsOf(schema: z.ZodType | undefined): readonly string[] {
+  if (schema instanceof z.ZodRecord) return choicesOf(schema.keyType);
   const item = schema instanceof z.ZodArray ? layersOf(schema.element).at(-1) : undefined;
   return item instanceof z.ZodObject ? Object.keys(item.shape) : [];
 }
 
-function choicesOf(schema: z.ZodType | undefined): readonly string[] {
+function choicesOf(schema: unknown): readonly string[] {
   const list = schema instanceof z.ZodArray ? schema.element : schema;
   return list instanceof z.ZodEnum ? list.options.map(String) : [];
 }

@@ -59,7 +59,10 @@ const budget = z.strictObject({
       'Currency of all amounts. For another one than USD, set all prices in models.prices.',
     ),
   unpriced: z
-    .union([z.literal('refuse'), z.strictObject({ input: money(), output: money() })])
+    .union(
+      [z.literal('refuse'), z.strictObject({ input: money(), output: money() })],
+      'Use "refuse" or { "input": 3, "output": 15 }',
+    )
     .optional()
     .describe(
       'Price per million tokens of a cloud model with an unknown price, if a budget in money is set. ' +
@@ -205,7 +208,14 @@ const web = z.strictObject({
     .default([80, 443])
     .describe('Ports of web servers that the agent may read.'),
   allowPrivateHosts: z
-    .array(z.string().regex(/^(?:\[[0-9a-f:.]+\]|[^\s:/@[\]]+)(?::\d{1,5})?$/i))
+    .array(
+      z
+        .string()
+        .regex(
+          /^(?:\[[0-9a-f:.]+\]|[^\s:/@[\]]+)(?::\d{1,5})?$/i,
+          'Write a host, or host:port, without http:// and path',
+        ),
+    )
     .max(50)
     .default([])
     .describe(

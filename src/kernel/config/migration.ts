@@ -114,14 +114,14 @@ const AGENT_DEFAULTS = [
   'adaptiveToolHeavyMaxTokens adaptiveToolHeavyMinTokens',
 ];
 const MEMORY = [
-  t`model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs`,
+  'model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs',
   'staleMemoryTurnThreshold',
   'maxMessageAgeTurns maxHistoryTurns lazySkills skillDisclosure compactionModelContextSize',
-  t`compaction session hygiene`,
+  'compaction session hygiene',
 ];
 const SECTIONS = [
-  t`toolDelegation provenance proprioception trio worker lcm`,
-  t`reasoning monitoring perplexityGate`,
+  'toolDelegation provenance proprioception trio worker lcm',
+  'reasoning monitoring perplexityGate',
 ];
 
 const DROPPED: readonly string[] = [

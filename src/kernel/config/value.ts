@@ -22,6 +22,7 @@ export function findKey(path: string): KeyLookup {
 /** Parses a text as the key's type; a text that does not fit is left for validation. */
 export function parseValue(key: ConfigKey, text: string): JsonValue {
   if (key.type === 'list') return parseList(text);
+  if (key.type === 'mixed') return jsonOf(text) ?? text;
   // Text that only looks like a reference is the secret itself.
   if (key.secret && text.trim().startsWith('{')) return jsonOf(text) ?? text;
   if (key.type === 'number' && text.trim() !== '' && Number.isFinite(Number(text))) {

@@ -38,7 +38,7 @@ export const MAX_EXEC_SECS = 600;
 
 const variableName = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/, 'Write the name of a variable, e.g. LANG')
   .refine(
     (name) => !isLoaderVariable(name),
     t`This variable makes programs load code and cannot be passed on`,

@@ -2,6 +2,9 @@
 
 import { describe, expect, test } from 'vitest';
 import { checkConfig } from '../../../src/kernel/config/check.ts';
+import { configKeys } from '../../../src/kernel/config/issues.ts';
+import type { JsonObject } from '../../../src/kernel/config/json.ts';
+import { withValue } from '../../../src/kernel/config/json-paths.ts';
 import { ConfigError } from '../../../src/kernel/message/errors.ts';
 
 function problemsOf(config: unknown, env: Record<string, string> = {}) {
@@ -99,12 +102,31 @@ describe('a wrong key or value is named with its path and the right one', () => 
       `tools.${list}.0.who`,
       remedy,
     ]),
+    ['a name for a list of names', { tools: { disabled: 'exec' } }, 'tools.disabled', 'Use a list'],
+    [
+      'too long a text',
+      { limits: { budget: { currency: 'Pound sterling' } } },
+      'currency',
+      'length of 8',
+    ],
+    ['no engine', { tools: { web: { search: { addresses: { bing: 'x' } } } } }, 'bing', 'brave'],
     ['an unknown tool', { tools: { disabled: ['readfile'] } }, 'disabled.0', 'read_file'],
   ])('%s', (_name, part, path, remedy) => {
     const [problem, ...more] = problemsOf({ ...V1, ...part });
     expect(more).toEqual([]);
     expect(problem?.path).toContain(path);
     expect(problem?.remedy).toContain(remedy);
+  });
+
+  test('the remedy for each setting is in plain words', () => {
+    const keys = configKeys().filter(({ type, path }) => type !== 'section' && path !== 'version');
+    const remedies = ['?', '', 1.5, [['?']], {}, null, 'x'.repeat(9000)].flatMap((wrong) => {
+      const paths = keys.map(({ path }) => path.replaceAll('*', 'a'));
+      const config = paths.reduce<JsonObject>((all, path) => withValue(all, path, wrong), V1);
+      return problemsOf(config).map(({ remedy }) => remedy);
+    });
+    expect(remedies.length).toBeGreaterThan(1000);
+    expect(remedies.filter((one) => /Invalid|must match|record|undefined/.test(one))).toEqual([]);
   });
 
   test('all problems are found at once, each with its line', () => {
