@@ -28,7 +28,8 @@ const NOT_FOR_PEOPLE: readonly RegExp[] = [
   /^features\/skills\/rules\/phrases/,
   /^channels\/(?:telegram|lark\/rules|whatsapp)\/(?:content|inbound|message)\./,
   /^channels\/(?:lark|email)\/inbound\.ts/,
-  /^channels\/email\/(?:parse-worker|mail-form|rules\/(?:address|text|threading|sender|calendar))/,
+  /^channels\/email\/(?:parse-worker|rules\/(?:address|text|threading|sender|calendar))/,
+  /^lib\/mail\//,
   /^cli\/service\/(?:systemd|launchd|windows)\./,
   /^channels\/whatsapp\/(?:transport|drafts|row-reader-types)\./,
 ];

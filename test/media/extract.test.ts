@@ -127,6 +127,44 @@ describe('what is read of a document', () => {
     );
   });
 
+  it('is the sender, the text and the names of the files of a mail, and the mails attached to it', async () => {
+    const mail = (subject: string, ...parts: readonly string[]) =>
+      [
+        'Received: from a.test by b.test; Mon, 2 Mar 2026 09:00:01 +0000',
+        'From: =?utf-8?q?J=C3=B6rg?= <joerg@person.test>\r\nTo: Ada <ada@person.test>',
+        `Date: Mon, 2 Mar 2026 10:00:00 +0100\r\nSubject: ${subject}\r\nMIME-Version: 1.0`,
+        `Content-Type: multipart/mixed; boundary=${subject}\r\n`,
+        ...parts.map((part) => `--${subject}\r\nContent-Type: ${part}`),
+        `--${subject}--\r\n`,
+      ].join('\r\n');
+    const html =
+      'text/html; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>Gr=C3=BC=C3=9Fe</p><p hidden>ORDER</p>';
+    const file =
+      'application/pdf\r\nContent-Disposition: attachment; filename="offer.pdf"\r\n\r\n%PDF-';
+    const attached = (inner: string) =>
+      `message/rfc822\r\nContent-Disposition: attachment; filename="old.eml"\r\n\r\n${inner}`;
+    const levels = ['e', 'd', 'c', 'b'].reduce(
+      (inner, subject) => mail(subject, html, attached(inner)),
+      mail('f', html),
+    );
+    const head = (subject: string) =>
+      `From: "Jörg" <joerg@person.test>\nTo: "Ada" <ada@person.test>\nDate: Mon, 2 Mar 2026 10:00:00 +0100\nSubject: ${subject}\n\nGrüße`;
+    const read = await sections(bytesOf(mail('a', html, file, attached(levels))));
+    expect(read.map(({ title }) => title)).toEqual([
+      ...['', 'attached mail 1', 'attached mail 2', 'attached mail 3'],
+    ]);
+    expect(read[0]?.text).toBe(
+      `${head('a')}\n\n[attachment, not read: offer.pdf (application/pdf, 5 bytes)]`,
+    );
+    expect(read[1]?.text).toBe(head('b'));
+    expect(read[3]?.text).toMatch(/\[attachment, not read: old\.eml \(message\/rfc822, /);
+  });
+
+  it('is a note with lines like those of a mail as it was written', async () => {
+    const note = 'From: Berlin\nDate: Monday\nTickets: none';
+    expect(await text(bytesOf(note))).toBe(note);
+  });
+
   it('is a rich text without what programs keep for themselves', async () => {
     const rtf =
       "{\\rtf1\\ansi\\ansicpg1251{\\fonttbl{\\f0 Arial;}}{\\*\\generator x;}\\f0 Hi \\'cf\\'f0 \\u8364?\\par {\\v ORDER} two\\tab three}";

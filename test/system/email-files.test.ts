@@ -46,7 +46,7 @@ describeWithMail('the files of mails', () => {
     await servers?.[Symbol.asyncDispose]();
   });
 
-  it('show the model the document and the picture, and not the logo of the signature', async () => {
+  it('show the model the document, the forwarded mail and the picture, and not the logo of the signature', async () => {
     const photo = await sharp({
       create: { width: 900, height: 600, channels: 3, background: 'red' },
     })
@@ -63,6 +63,12 @@ describeWithMail('the files of mails', () => {
       isSigned: false,
       attachments: [
         { filename: 'plan.docx', content: Buffer.from(docx(['Meet at the harbour at nine.'])) },
+        {
+          filename: 'offer.eml',
+          content: Buffer.from(
+            'From: Bo <bo@shop.test>\r\nDate: Mon, 2 Mar 2026 10:00:00 +0000\r\nSubject: Offer\r\nContent-Transfer-Encoding: base64\r\n\r\nQSBib2F0IGZvciA5MCBldXJvcw==\r\n',
+          ),
+        },
         { filename: 'photo.png', content: photo, cid: 'photo' },
         { filename: 'logo.png', content: logo, cid: 'logo' },
       ],
@@ -71,6 +77,7 @@ describeWithMail('the files of mails', () => {
     const asked = model.requests.at(-1);
     expect(asked?.lastUserText).toContain('Meet at the harbour at nine.');
     expect(asked?.lastUserText).toContain('plan.docx');
+    expect(asked?.lastUserText).toMatch(/From: "Bo" <bo@shop\.test>.*\n\nA boat for 90 euros/s);
     expect(asked?.lastUserText).toMatch(/inline image, not read: logo\.png/);
     expect(asked?.images).toHaveLength(1);
     await arrived(servers, ANNA, 1);

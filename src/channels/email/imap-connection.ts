@@ -6,6 +6,7 @@
 import { type FetchMessageObject, type FetchQueryObject, ImapFlow } from 'imapflow';
 import { ChannelError } from '../../kernel/message/errors.ts';
 import { inTime } from '../../lib/async.ts';
+import { MAX_MAIL_BYTES } from '../../lib/mail/raw-mail.ts';
 import { type Reach, reachThrough } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -19,7 +20,6 @@ import {
   tokenLoginMissing,
   withSecret,
 } from './connection-settings.ts';
-import { MAX_MAIL_BYTES } from './mail-form.ts';
 import { headOf, type MailHead, type MailSummary, summaryOf } from './mail-reader.ts';
 import { MAX_MEMORY_BYTES } from './mail-spool.ts';
 

@@ -4,20 +4,14 @@
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';
+import { MAX_MAIL_BYTES, type RawMail } from '../../lib/mail/raw-mail.ts';
 import { oneLine, visibleText } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import { type Mailbox, withConnection } from './imap-connection.ts';
-import { MAX_MAIL_BYTES } from './mail-form.ts';
 import { type FromParser, type MailReader, startWorker, type ToParser } from './mail-reader.ts';
-import {
-  MailContents,
-  openNameless,
-  type RawMail,
-  type SpooledMail,
-  spoolMail,
-} from './mail-spool.ts';
+import { MailContents, openNameless, type SpooledMail, spoolMail } from './mail-spool.ts';
 import { kindOfPart, type SortedParts } from './rules/address.ts';
 
 const PARSE_LIMIT_MS = 20_000;

@@ -6,12 +6,13 @@ import { Resolver } from 'node:dns/promises';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { FetchMessageObject } from 'imapflow';
+import type { RawMail } from '../../lib/mail/raw-mail.ts';
+import type { AttachedPart } from '../../lib/mail/rules/attached.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { RawMail } from './mail-spool.ts';
 import type { BounceReport } from './rules/machine-mail.ts';
 import type { DmarcEvidence, SignatureEvidence } from './rules/sender.ts';
-import type { AttachedPart, StrippedMail } from './rules/text.ts';
+import type { StrippedMail } from './rules/text.ts';
 
 const PARSE_LIMIT_MS = 10_000;
 /** Checking signatures waits for name servers. */

@@ -4,6 +4,12 @@
 // and deferred. The cursor advances only with what is durable.
 
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import {
+  MAX_HEADER_BYTES,
+  MAX_MAIL_BYTES,
+  type RawMail,
+  splitHeader,
+} from '../../lib/mail/raw-mail.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
@@ -22,14 +28,13 @@ import {
   storeCopies,
   TOLD_TRIES,
 } from './inbox.ts';
-import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mail-form.ts';
 import {
   type MailReader,
   type MailReading,
   type MailSummary,
   NO_SIGNATURES,
 } from './mail-reader.ts';
-import { inMemory, type RawMail, type SpooledMail, spoolMail } from './mail-spool.ts';
+import { inMemory, type SpooledMail, spoolMail } from './mail-spool.ts';
 import { parseHeaderBlock } from './rules/address.ts';
 import type { EmailConfig } from './settings.ts';
 

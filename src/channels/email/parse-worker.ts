@@ -7,9 +7,18 @@ import { Readable } from 'node:stream';
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
-import { type AddressObject, type Headers, MailParser, type MessageText } from 'mailparser';
-import { headOf, visibleText } from '../../lib/text/cut.ts';
-import { type MimeShape, mendedMail, splitHeader } from './mail-form.ts';
+import { type MimePart, openMail, readMail } from '../../lib/mail/parse-mail.ts';
+import {
+  bytesOf,
+  type MimeShape,
+  mendedMail,
+  passingPieces,
+  piecesOf,
+  type RawMail,
+  splitHeader,
+} from '../../lib/mail/raw-mail.ts';
+import { MAX_WHOLE_TEXT_CHARS } from '../../lib/mail/rules/attached.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import {
   type DnsLookup,
   type FromParser,
@@ -19,19 +28,11 @@ import {
   type SignatureReport,
   type ToParser,
 } from './mail-reader.ts';
-import {
-  boundBodies,
-  bytesOf,
-  htmlToVisibleText,
-  passingPieces,
-  piecesOf,
-  type RawMail,
-} from './mail-spool.ts';
 import { headerValues, parseHeaderBlock } from './rules/address.ts';
 import { calendarMethod, describeCalendar } from './rules/calendar.ts';
 import { type ReportPart, readBounce } from './rules/machine-mail.ts';
 import type { SignatureEvidence } from './rules/sender.ts';
-import { type AttachedPart, MAX_WHOLE_TEXT_CHARS, partsDiffer, stripQuotes } from './rules/text.ts';
+import { partsDiffer, stripQuotes } from './rules/text.ts';
 
 type Waiting = {
   readonly resolve: (records: string[][] | string[]) => void;
@@ -44,8 +45,6 @@ const MAX_CALENDARS = 5;
 const MAX_CALENDAR_BYTES = 256 * 1024;
 const MAX_SUBJECT_CHARS = 1000;
 const MAX_REPORT_BYTES = 64 * 1024;
-/** Includes what is not shown of it. */
-const MAX_PLAIN_CHARS = 1.25 * MAX_WHOLE_TEXT_CHARS;
 
 if (parentPort !== null) serve(parentPort);
 
@@ -104,9 +103,7 @@ async function files(
   const sizes: number[] = [];
   const mended = mendedMail(raw);
   if ('gate' in mended) return post({ kind: 'files', sizes });
-  const { parser } = open(mended.raw);
-  boundBodies(parser, 'files');
-  for await (const one of found(parser)) {
+  for await (const one of openMail(mended.raw, 'files').found) {
     if (one.type === 'text') continue;
     const isWanted = !isCalendar(one.contentType);
     let bytes = 0;
@@ -133,26 +130,19 @@ function isWritten(into: number, piece: Buffer): boolean {
 
 async function parse(raw: RawMail, shape: MimeShape): Promise<ParseResult> {
   const isReport = shape.contentTypes.some((type) => REPORT_TYPE.test(type));
-  const { parser, headers } = open(raw);
-  const cutBytes = boundBodies(parser, 'beginnings');
-  const parts: MimePart[] = [];
-  let words: Partial<MessageText> = {};
-  for await (const one of found(parser)) {
-    if (one.type === 'text') words = one;
-    else parts.push(await partOf(one, isReport, cutBytes));
-  }
-  const plain = visibleText((words.text ?? '').slice(0, MAX_PLAIN_CHARS));
-  const html = typeof words.html === 'string' ? visibleText(htmlToVisibleText(words.html)) : '';
+  // The start of a file is needed for calendars and all parts of a report.
+  const { subject, fromName, plain, html, parts } = await readMail(raw, 'beginnings', (type) =>
+    isCalendar(type) ? MAX_CALENDAR_BYTES : isReport ? MAX_REPORT_BYTES : 0,
+  );
   const hasPlain = plain.trim() !== '';
   const text = headOf(hasPlain ? plain : html, MAX_WHOLE_TEXT_CHARS);
   const calendars = parts
     .filter(({ part }) => isCalendar(part.type))
     .slice(0, MAX_CALENDARS)
     .map(({ head }) => head.toString('utf8'));
-  const subject = headers.get('subject');
   const mail: ParsedMail = {
-    subject: headOf(typeof subject === 'string' ? subject : '', MAX_SUBJECT_CHARS),
-    fromName: nameIn(headers.get('from')),
+    subject: headOf(subject, MAX_SUBJECT_CHARS),
+    fromName,
     text,
     stripped: stripQuotes(text),
     partsDiffer: hasPlain && partsDiffer(plain, html),
@@ -173,72 +163,6 @@ const reportPart = ({ part, head }: MimePart): ReportPart => ({
   type: part.type.toLowerCase(),
   text: head.toString('latin1', 0, MAX_REPORT_BYTES),
 });
-
-/** `head`: the start of its content. */
-type MimePart = { readonly part: AttachedPart; readonly head: Buffer };
-
-/** As mailparser emits it; its types omit some fields. */
-type Found = {
-  readonly type: 'attachment';
-  readonly contentType: string;
-  readonly filename?: string;
-  readonly related?: boolean;
-  readonly content: AsyncIterable<Buffer>;
-  release(): void;
-};
-
-/** The texts and files of a mail in order; the next comes when a file was read and released. */
-const found = (parser: MailParser): AsyncIterable<Found | MessageText> => parser;
-
-/** Reads the mail in one pass, piece by piece, so that memory does not grow with its size. */
-function open(raw: RawMail): { readonly parser: MailParser; readonly headers: Headers } {
-  const parser = new MailParser({
-    skipHtmlToText: true,
-    skipTextToHtml: true,
-    skipImageLinks: true,
-    keepDeliveryStatus: true,
-  });
-  const headers: Headers = new Map();
-  parser.on('headers', (some: Headers) => {
-    for (const [key, value] of some) headers.set(key, value);
-  });
-  feed(parser, raw).catch((error) => parser.destroy(error));
-  return { parser, headers };
-}
-
-/** Feeds one piece at a time: the parser has copied it when it asks for the next. */
-async function feed(parser: MailParser, raw: RawMail): Promise<void> {
-  for (const piece of passingPieces(raw)) {
-    await new Promise<void>((resolve, reject) => {
-      parser.write(piece, (error) => (error ? reject(error) : resolve()));
-    });
-  }
-  parser.end();
-}
-
-/** Keeps the start of a file if it is needed: for calendars and all parts of a report. */
-async function partOf(
-  { contentType: type, filename, related, content, release }: Found,
-  isReport: boolean,
-  cutBytes: () => number | undefined,
-): Promise<MimePart> {
-  const wanted = isCalendar(type) ? MAX_CALENDAR_BYTES : isReport ? MAX_REPORT_BYTES : 0;
-  const head: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of content) {
-    if (bytes < wanted) head.push(piece.subarray(0, wanted - bytes));
-    bytes += piece.length;
-  }
-  const isInline = related === true;
-  const part = { name: filename ?? 'unnamed', type, bytes: cutBytes() ?? bytes, isInline };
-  release();
-  return { part, head: Buffer.concat(head) };
-}
-
-const nameIn = (from: unknown): string | undefined =>
-  typeof from === 'object' && from !== null && 'value' in from && Array.isArray(from.value)
-    ? (from as AddressObject).value[0]?.name
-    : undefined;
 
 // Checks DKIM and DMARC on the raw bytes with mailauth and reports what each signature covers.
 // rules/sender.ts decides whether that is enough.

@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { quotedPrintableDecoder } from '../../../src/channels/email/mail-spool.ts';
+import { quotedPrintableDecoder } from '../../../src/lib/mail/parse-mail.ts';
 
 it.each([
   ['escapes and soft breaks', 'Gr=C3=BC=\r\n=C3=9Fe\r\nx=20\r\n', 'Grüße\r\nx \r\n'],

@@ -3,7 +3,7 @@
 // agent (cases E13, E17).
 
 import type { AttachmentKind } from '../../../kernel/message/attachment.ts';
-import type { AttachedPart } from './text.ts';
+import type { AttachedPart } from '../../../lib/mail/rules/attached.ts';
 
 type MailHeader = {
   /** Lower case. */

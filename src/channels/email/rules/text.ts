@@ -2,6 +2,7 @@
 // was left out (cases E22, E23, J04), and without the quote below it. Quotes are cut only at
 // separators that known mail programs write.
 
+import { type AttachedPart, attachmentNotes } from '../../../lib/mail/rules/attached.ts';
 import { safeHref } from '../../../lib/markup/markup.ts';
 import {
   decodeReferences,
@@ -11,55 +12,20 @@ import {
   Renderer,
   type Tokens,
 } from '../../../lib/markup/writer.ts';
-import { cutBefore, headOf, oneLine, visibleText } from '../../../lib/text/cut.ts';
+import { cutBefore, oneLine, visibleText } from '../../../lib/text/cut.ts';
 
-/** Characters of a mail's text that are examined before quotes are cut. */
-export const MAX_WHOLE_TEXT_CHARS = 256 * 1024;
 /** Longest own text of one mail, characters. */
 const MAX_TEXT_CHARS = 100_000;
 /** Characters of a quoted mail that are kept as context; a forwarded mail is the subject itself. */
 const MAX_QUOTE_CHARS = 2_000;
 const MAX_FORWARD_CHARS = 20_000;
 const MAX_CALENDAR_CHARS = 8_000;
-const MAX_NAMED_ATTACHMENTS = 10;
-/** Mostly logos of signatures. */
-const MAX_NAMED_INLINE = 3;
-const MAX_LABEL_CHARS = 100;
 
 export function boundedText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const end = cutBefore(text, maxChars);
   const omitted = (text.length - end).toLocaleString('en-US');
   return `${text.slice(0, end)}\n[truncated, ${omitted} characters omitted]`;
-}
-
-export type AttachedPart = {
-  readonly name: string;
-  readonly type: string;
-  readonly bytes: number;
-  /** Mail programs show it inside the text; mostly pictures. */
-  readonly isInline: boolean;
-};
-
-/** One line per attachment, so that the model can say that it has not read it. */
-function attachmentNotes(parts: readonly AttachedPart[]): readonly string[] {
-  const attached = parts.filter((part) => !part.isInline);
-  const inline = parts.filter((part) => part.isInline);
-  return [
-    ...notesOf(attached, MAX_NAMED_ATTACHMENTS, 'attachment'),
-    ...notesOf(inline, MAX_NAMED_INLINE, 'inline part'),
-  ];
-}
-
-function notesOf(parts: readonly AttachedPart[], maximum: number, kind: string): readonly string[] {
-  const named = parts.slice(0, maximum).map(({ name, type, bytes }) => {
-    const label = headOf(visibleText(name).replace(/\s+/g, ' '), MAX_LABEL_CHARS);
-    const size = bytes.toLocaleString('en-US');
-    const what = kind === 'inline part' && type.startsWith('image/') ? 'inline image' : kind;
-    return `[${what}, not read: ${label} (${type}, ${size} bytes)]`;
-  });
-  const more = parts.length - named.length;
-  return more > 0 ? [...named, `[${more} more ${kind}s, not read]`] : named;
 }
 
 /** The two versions of a mail share little text: people see a different text than the model. */

@@ -22,6 +22,10 @@ const OTHER_ARCHIVES = [
 ];
 /** The signature of a PDF may be a little behind the start (ISO 32000-1, appendix H.3). */
 const PDF_MARK_BYTES = 1024;
+/** The header of a mail, and fields that it has (RFC 5322 section 3.6). */
+const HEADER = /^(?:[!-9;-~]+[ \t]*:.*\r?\n(?:[ \t].*\r?\n)*)+\r?\n/;
+const HEADER_BYTES = 64 * 1024;
+const FIELDS = [/^from[ \t]*:/im, /^(?:date|received|message-id|mime-version)[ \t]*:/im];
 const HTML =
   /^\s*(?:<!--[\s\S]{0,1000}?-->\s*)?<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])/i;
 const XHTML = /^\s*<\?xml[^>]*>\s*(?:<!doctype\s+html[^>]*>\s*)?<html[\s>]/i;
@@ -56,10 +60,17 @@ async function read(content: Uint8Array): Promise<DocumentReading> {
   if (begins(RTF)) return (await import('./rtf.ts')).readRtf(content);
   if (begins(OLD_OFFICE)) throw new DocumentProblem(isLocked(content) ? LOCKED : OLD);
   if (begins(OTHER_ARCHIVES)) throw new DocumentProblem(ARCHIVE);
+  if (isMail(content)) return (await import('./mail.ts')).readMailFile(content);
   if (head.slice(0, PDF_MARK_BYTES).includes('%PDF-')) {
     return (await import('./pdf.ts')).readPdf(content);
   }
   return readText(content);
+}
+
+function isMail(content: Uint8Array): boolean {
+  const start = Buffer.from(content.subarray(0, HEADER_BYTES)).toString('latin1');
+  const header = HEADER.exec(start)?.[0] ?? '';
+  return FIELDS.every((field) => field.test(header));
 }
 
 const isLocked = (content: Uint8Array) =>

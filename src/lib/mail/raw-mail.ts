@@ -1,8 +1,84 @@
+// A raw mail, read piece by piece from several threads: a small one in memory, a large one in an
+// open file (its descriptor is valid in every thread of a process), and its form before a parser
+// sees it.
+
+import { readSync } from 'node:fs';
+import { getDefaultHighWaterMark } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+/** The code that opened the file closes it, after all readers have ended. */
+export type RawMail = Uint8Array | { readonly fd: number; readonly bytes: number };
+
+/** What a stream accepts before it asks to wait. */
+const PIECE_BYTES = getDefaultHighWaterMark(false);
+
+export const sizeOf = (raw: RawMail): number =>
+  raw instanceof Uint8Array ? raw.byteLength : raw.bytes;
+
+/** The bytes from `start` to `end` or the end of the mail; for a file, copied into `into`. */
+export function bytesOf(raw: RawMail, start: number, end: number, into?: Buffer): Buffer {
+  const length = Math.max(0, Math.min(end, sizeOf(raw)) - start);
+  if (raw instanceof Uint8Array) {
+    return Buffer.from(raw.buffer, raw.byteOffset + Math.min(start, raw.byteLength), length);
+  }
+  const found = into ?? Buffer.allocUnsafe(length);
+  let read = 0;
+  while (read < length) {
+    const count = readSync(raw.fd, found, read, length - read, start + read);
+    if (count === 0) break;
+    read += count;
+  }
+  return found.subarray(0, read);
+}
+
+/** Pieces that may be kept. */
+export const piecesOf = (raw: RawMail): Generator<Buffer, void, void> => pieces(raw);
+
+/** The same in a reused buffer: what is kept of a piece must be copied. */
+export const passingPieces = (raw: RawMail): Generator<Buffer, void, void> =>
+  pieces(raw, Buffer.allocUnsafe(Math.min(sizeOf(raw), PIECE_BYTES)));
+
+function* pieces(raw: RawMail, into?: Buffer): Generator<Buffer, void, void> {
+  const size = sizeOf(raw);
+  const sweeper = createSweeper();
+  for (let at = 0; at < size; at += PIECE_BYTES) {
+    yield bytesOf(raw, at, at + PIECE_BYTES, into);
+    sweeper.passed(PIECE_BYTES);
+  }
+}
+
+// Buffers lie outside the heap, and V8 collects unused ones only after 32 MB: as much as a large
+// mail leaves behind in each thread. So they are collected while the mail passes.
+
+type Collect = (options: { readonly type: 'minor' }) => void;
+
+const CLEAR_EVERY_BYTES = 2 * 1024 * 1024;
+
+/** Runs a minor collection every few megabytes; each takes some milliseconds. */
+export function createSweeper(): { passed(bytes: number): void } {
+  let unswept = 0;
+  let collect: Collect | undefined;
+  return {
+    passed(bytes) {
+      unswept += bytes;
+      if (unswept < CLEAR_EVERY_BYTES) return;
+      unswept = 0;
+      collect ??= collector();
+      collect({ type: 'minor' });
+    },
+  };
+}
+
+/** The collector is a function of contexts created after the flag is set. */
+function collector(): Collect {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc');
+}
+
 // The form of a raw mail before a parser sees it. Measures header size, number and depth of parts
 // in one pass (case E19), and repairs a multipart without its delimiter and a mail that is signed
 // in one piece.
-
-import { bytesOf, type RawMail, sizeOf } from './mail-spool.ts';
 
 export const MAX_MAIL_BYTES = 25 * 1024 * 1024;
 const MAX_PARTS = 200;
