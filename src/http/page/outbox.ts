@@ -1,12 +1,15 @@
 // Messages that the gateway has not confirmed: kept in this browser and sent again under the same
 // id until it confirms them, also after the page was closed. The gateway recognises a repeat by its
-// id.
+// id. One that it refuses for good is kept until the person takes it back. Each has an entry of its
+// own in the browser's storage, which several tabs may write at once.
 
 import { chatPath, RefusedError, type WholeApi } from './api.ts';
 import type { Amendment } from './chat/events.ts';
-import type { UploadedFile } from './chat/parts.tsx';
+import { storedObject, type UploadedFile } from './chat/parts.tsx';
 
-const KEY = 'nanobot.unsent';
+const PREFIX = 'nanobot.unsent.';
+/** Where earlier versions kept all of them. */
+const EARLIER = 'nanobot.unsent';
 const RETRY_MIN_MS = 1000;
 const RETRY_MAX_MS = 15_000;
 
@@ -22,13 +25,16 @@ export type Unsent = Also & {
   readonly chat: string;
   readonly clientId: string;
   readonly text: string;
+  /** Grows from message to message. */
+  readonly order: number;
+  /** Why the gateway will not take it: it is not sent again. */
+  readonly refusal?: string;
 };
 
-type Told = (message: Unsent, reason: string) => void;
-
+/** @param onFailed is told of each attempt that failed, with the reason where it is repeated */
 export function createOutbox(
   api: Pick<WholeApi, 'postJson'>,
-  { onWaiting, onRefused }: { readonly onWaiting: Told; readonly onRefused: Told },
+  onFailed: (message: Unsent, reason?: string) => void,
 ) {
   const busy = new Set<string>();
 
@@ -37,7 +43,7 @@ export function createOutbox(
     if (busy.has(chat)) return;
     busy.add(chat);
     for (let failures = 0; ; ) {
-      const [message] = read().filter((one) => one.chat === chat);
+      const message = read().find((one) => one.chat === chat && one.refusal === undefined);
       if (message === undefined) break;
       try {
         await api.postJson(`${chatPath(chat)}/messages`, {
@@ -51,12 +57,15 @@ export function createOutbox(
         forget(message);
       } catch (error) {
         if (error instanceof RefusedError && error.isFinal) {
-          forget(message);
-          onRefused(message, error.message);
+          const refused = { ...message, refusal: error.message };
+          // The message that it would have changed still stands in the chat.
+          if (message.amends === undefined) write(refused);
+          else forget(message);
+          onFailed(refused);
           continue;
         }
         failures += 1;
-        onWaiting(message, error instanceof RefusedError ? error.message : '');
+        onFailed(message, error instanceof RefusedError ? error.message : '');
         const waitMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
         await pause(Math.max(waitMs, error instanceof RefusedError ? error.retryAfterMs : 0));
       }
@@ -65,33 +74,42 @@ export function createOutbox(
   }
 
   return {
+    /** Throws where the browser's storage is full. */
     send(chat: string, text: string, also: Also = {}): Unsent {
       const clientId = crypto.getRandomValues(new BigUint64Array(2)).join('-');
-      const message = { chat, clientId, text, ...also };
-      write([...read(), message]);
+      const message = { chat, clientId, text, ...also, order: (read().at(-1)?.order ?? 0) + 1 };
+      write(message);
       void drain(chat);
       return message;
     },
+    forget,
     /** The unsent messages of the chat, oldest first. */
     waiting: (chat: string) => read().filter((message) => message.chat === chat),
     /** Resumes messages that an earlier page left. */
     resume() {
+      Object.values(storedObject<Unsent>(EARLIER)).forEach((message, order) => {
+        write({ ...message, order });
+      });
+      localStorage.removeItem(EARLIER);
       for (const chat of new Set(read().map((message) => message.chat))) void drain(chat);
     },
   };
 }
 
 function read(): readonly Unsent[] {
-  try {
-    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(stored) ? stored : [];
-  } catch {
-    return [];
-  }
+  return Object.keys(localStorage)
+    .filter((key) => key.startsWith(PREFIX))
+    .flatMap((key): Unsent | [] => JSON.parse(localStorage.getItem(key) ?? '[]'))
+    .sort((one, other) => one.order - other.order);
 }
 
-const write = (messages: readonly Unsent[]) => localStorage.setItem(KEY, JSON.stringify(messages));
-const forget = ({ clientId }: Unsent) => write(read().filter((one) => one.clientId !== clientId));
+function write(message: Unsent): void {
+  localStorage.setItem(`${PREFIX}${message.clientId}`, JSON.stringify(message));
+}
+
+function forget({ clientId }: Unsent): void {
+  localStorage.removeItem(`${PREFIX}${clientId}`);
+}
 
 /** Waits, but no longer than until the network is back. */
 function pause(ms: number): Promise<void> {

@@ -22,8 +22,10 @@ type AttachedFiles = {
   readonly entries: ReadonlySignal<readonly Entry[]>;
   add(files: Iterable<File>): void;
   remove(key: number): void;
-  /** Returns the uploaded files and detaches them. */
-  take(): readonly UploadedFile[];
+  /** Attaches what was uploaded for an earlier message. */
+  putBack(uploaded: readonly UploadedFile[]): void;
+  /** Detaches all. */
+  clear(): void;
 };
 
 export function createAttachedFiles(
@@ -35,11 +37,17 @@ export function createAttachedFiles(
   const entries = computed(() => all.value.filter((one) => one.chat === chat.value));
   let lastKey = 0;
 
-  async function begin(file: File) {
+  function attach(name: string, uploaded?: UploadedFile): Entry {
     lastKey += 1;
-    const { name } = file;
-    const entry = { key: lastKey, chat: chat.value, name, stop: new AbortController() };
+    const stop = new AbortController();
+    const entry = { key: lastKey, chat: chat.value, name, stop, ...(uploaded && { uploaded }) };
     all.value = [...all.value, entry];
+    return entry;
+  }
+
+  async function begin(file: File) {
+    const { name } = file;
+    const entry = attach(name);
     try {
       const uploaded = await upload(file, entry.stop.signal);
       all.value = all.value.map((one) => (one.key === entry.key ? { ...one, uploaded } : one));
@@ -65,10 +73,12 @@ export function createAttachedFiles(
       }
     },
     remove,
-    take() {
-      const taken = entries.value;
-      all.value = all.value.filter((one) => !taken.includes(one));
-      return taken.flatMap(({ uploaded }) => uploaded ?? []);
+    putBack(uploaded) {
+      for (const file of uploaded) attach(file.name, file);
+    },
+    clear() {
+      const cleared = entries.value;
+      all.value = all.value.filter((one) => !cleared.includes(one));
     },
   };
 }

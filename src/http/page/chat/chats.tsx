@@ -8,7 +8,7 @@ import { t } from '/texts.js';
 import { chatPath } from '../api.ts';
 import { followChat, lostText } from '../connection.ts';
 import type { PageParts } from '../console/parts.tsx';
-import { type Also, createOutbox, type Unsent } from '../outbox.ts';
+import { type Also, createOutbox } from '../outbox.ts';
 import type { News } from '../pages.tsx';
 import { createChatList } from './chat-list.tsx';
 import { createComposer } from './composer.tsx';
@@ -63,11 +63,8 @@ export function createChats({ parts, news, view }: ChatsParts) {
   const turns = createTurns(api);
   const place = createScrollKeeper();
   const list = createChatList(api, () => setDrawer(false));
-  const shown = ({ chat }: Unsent) =>
-    chat === open.value?.chat ? open.value.conversation : undefined;
-  const outbox = createOutbox(api, {
-    onWaiting: (message, reason) => shown(message)?.stillUnsent(message, reason),
-    onRefused: (message, reason) => shown(message)?.refused(message, reason),
+  const outbox = createOutbox(api, (message, reason) => {
+    if (message.chat === open.value?.chat) open.value.conversation.stillUnsent(message, reason);
   });
   const composer = createComposer(api, {
     onSend: (text, files) => send(text, files === undefined ? {} : { files }),
@@ -81,7 +78,7 @@ export function createChats({ parts, news, view }: ChatsParts) {
     /** Puts a command into the message field of the chat. */
     onCommand(text) {
       if (view.value !== undefined) location.hash = '#/chat';
-      composer.takeBack(text);
+      composer.takeBack({ text });
     },
   });
   let isListed = false;
@@ -114,7 +111,10 @@ export function createChats({ parts, news, view }: ChatsParts) {
     const conversation = createConversation({
       loadFile: api.download,
       turns,
-      onTakeBack: composer.takeBack,
+      onTakeBack(message) {
+        outbox.forget(message);
+        composer.takeBack(message);
+      },
       onPress: (label, press) => send(label, { press }),
       onChange: change,
     });

@@ -6,6 +6,7 @@ import { type ReadonlySignal, signal, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '/texts.js';
 import type { ChatSettings } from '../../../features/conversations/rules/chat-views.ts';
+import type { Unsent } from '../outbox.ts';
 import { AttachedList, createAttachedFiles } from './attached-files.tsx';
 import { ChatOptions } from './chat-options.tsx';
 import { COMPLETIONS, CompletionList, createCompletion, optionId } from './completion.tsx';
@@ -52,9 +53,14 @@ export function createComposer(api: Api, { onSend, onStop, isAnswering }: Compos
       return tell(t`A file is still being uploaded.`);
     if (now.length > MAX_CHARS)
       return tell(t`Too long: ${now.length} characters; the limit is ${MAX_CHARS}.`);
-    const taken = files.take();
+    const attached = entries.flatMap(({ uploaded }) => uploaded ?? []);
+    try {
+      onSend(now, attached.length === 0 ? undefined : attached);
+    } catch {
+      return tell(t`This browser has no room for another unsent message. Send it again later.`);
+    }
+    files.clear();
     write('');
-    onSend(now, taken.length === 0 ? undefined : taken);
     field.current?.focus();
   }
 
@@ -183,9 +189,10 @@ export function createComposer(api: Api, { onSend, onStop, isAnswering }: Compos
       chat.value = opened;
       text.value = draftOf(opened);
     },
-    /** Puts a text back for editing, before what is being typed. */
-    takeBack(back: string) {
-      write(text.value === '' ? back : `${back}\n${text.value}`);
+    /** Puts a message back for editing, before what is being typed. */
+    takeBack(back: Pick<Unsent, 'text' | 'files'>) {
+      write([back.text, text.value].filter(Boolean).join('\n'));
+      files.putBack(back.files ?? []);
       field.current?.focus();
     },
     tell,

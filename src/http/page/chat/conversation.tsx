@@ -35,9 +35,7 @@ type Running = {
 };
 
 export type Conversation = ReturnType<typeof createConversation>;
-type Given = Omit<MessageContext, 'unsent' | 'pressed' | 'again' | 'onTakeBack'> & {
-  onTakeBack(text: string): void;
-};
+type Given = Omit<MessageContext, 'unsent' | 'pressed' | 'again'>;
 
 export function createConversation(given: Given) {
   const said = signal<readonly Signal<Own | Answer>[]>([]);
@@ -172,18 +170,18 @@ export function createConversation(given: Given) {
     unsent.value = unsent.value.filter((one) => !is(one.unsent));
   }
 
-  const setPending = (message: Unsent, reason: string, isRefused: boolean) => {
+  function setPending(message: Unsent, reason?: string) {
     unsent.value = unsent.value.map((one) =>
-      one.unsent.clientId === message.clientId ? { unsent: message, reason, isRefused } : one,
+      one.unsent.clientId === message.clientId ? { unsent: message, reason } : one,
     );
-  };
+  }
 
   const context: MessageContext = {
     ...given,
     ...{ unsent, pressed, again },
-    onTakeBack({ clientId, text }) {
-      dropPending((one) => one.clientId === clientId);
-      given.onTakeBack(text);
+    onTakeBack(message) {
+      dropPending(({ clientId }) => clientId === message.clientId);
+      given.onTakeBack(message);
     },
   };
 
@@ -210,10 +208,10 @@ export function createConversation(given: Given) {
     addUnsent(message: Unsent) {
       const { amends } = message;
       if (amends !== undefined) dropPending((one) => one.amends?.id === amends.id);
-      unsent.value = [...unsent.value, { unsent: message, reason: undefined, isRefused: false }];
+      unsent.value = [...unsent.value, { unsent: message, reason: undefined }];
     },
-    stillUnsent: (message: Unsent, reason: string) => setPending(message, reason, false),
-    refused: (message: Unsent, reason: string) => setPending(message, reason, true),
+    /** @param reason why it is not sent yet */
+    stillUnsent: setPending,
   };
 }
 

@@ -73,9 +73,8 @@ export type Live = {
 /** Sent, and not yet confirmed, or refused. */
 export type Pending = {
   readonly unsent: Unsent;
-  /** Undefined before the first attempt has failed. */
+  /** Why it is not sent yet; undefined before the first attempt has failed. */
   readonly reason: string | undefined;
-  readonly isRefused: boolean;
 };
 
 /** What is sent to change the message. */
@@ -126,15 +125,15 @@ function AgentMessage({ message, context }: ContextProps & { readonly message: A
               icon="retry"
               label={t`Answer again. What tools did is not undone.`}
               class="small"
-              disabled={again.asked?.isRefused === false}
+              disabled={again.asked !== undefined && again.asked.unsent.refusal === undefined}
               onClick={() => context.onChange({ id: again.message, kind: 'again' }, '')}
             />
           )}
         </Foot>
       )}
-      {again?.asked?.isRefused && (
+      {again?.asked?.unsent.refusal !== undefined && (
         <p class="state problem" role="alert">
-          {t`Not answered again: ${again.asked.reason}`}
+          {t`Not answered again: ${again.asked.unsent.refusal}`}
         </p>
       )}
     </article>
@@ -145,7 +144,9 @@ type ChoicesProps = ContextProps & { readonly choices: NonNullable<Said['choices
 
 /** Once one of them was pressed, on this page or before a reload, all are disabled and it is marked. */
 function Choices({ choices, context }: ChoicesProps) {
-  const sent = context.unsent.value.flatMap((one) => (one.isRefused ? [] : [one.unsent.press]));
+  const sent = context.unsent.value.flatMap(({ unsent }) =>
+    unsent.refusal === undefined ? [unsent.press] : [],
+  );
   const tokens = [...context.pressed.value, ...sent];
   const pressed = choices.find(({ token }) => tokens.includes(token));
   return (
@@ -201,18 +202,19 @@ type PendingProps = ContextProps & { readonly message: Pending };
 
 /** A message the gateway has not confirmed. One refused will not be sent. */
 export function UnsentMessage({ message, context }: PendingProps) {
-  const { unsent, reason, isRefused } = message;
+  const { unsent, reason } = message;
+  const { refusal } = unsent;
   return (
-    <article class={isRefused ? 'message person unsent refused' : 'message person unsent'}>
+    <article class={`message person unsent ${refusal === undefined ? '' : 'refused'}`}>
       <Files files={unsent.files} load={context.loadFile} />
       <div class="body" dir="auto">
         {unsent.text}
       </div>
       <p class="state">
-        {isRefused && t`Not sent: ${reason} `}
-        {!isRefused &&
+        {refusal !== undefined && t`Not sent: ${refusal} `}
+        {refusal === undefined &&
           (reason === undefined ? t`Sending…` : t`Not sent yet, trying again. ${reason}`)}
-        {isRefused && (
+        {refusal !== undefined && (
           <IconButton
             icon="retry"
             label={t`Edit again`}
@@ -268,7 +270,7 @@ function PersonMessage({ message, context }: ContextProps & { readonly message: 
   };
   // A refused text stays in the editor.
   useLayoutEffect(() => {
-    if (change?.isRefused && change.unsent.amends?.kind === 'edited')
+    if (change?.unsent.refusal !== undefined && change.unsent.amends?.kind === 'edited')
       opened.value = { kind: 'edit', draft: change.unsent.text };
   }, [change]);
   useLayoutEffect(() => {
@@ -318,9 +320,9 @@ function PersonMessage({ message, context }: ContextProps & { readonly message: 
         <DeleteQuestion onKeep={open(undefined)} onDelete={() => request('withdrawn', '')} />
       )}
       <p
-        class={change?.isRefused === true ? 'state problem' : 'state'}
+        class={change?.unsent.refusal !== undefined ? 'state problem' : 'state'}
         role="status"
-        hidden={state === '' || (shown !== undefined && !change?.isRefused)}
+        hidden={state === '' || (shown !== undefined && change?.unsent.refusal === undefined)}
       >
         {state}
       </p>
@@ -331,8 +333,9 @@ function PersonMessage({ message, context }: ContextProps & { readonly message: 
 function stateOf(change: Pending | undefined): string {
   const kind = change?.unsent.amends?.kind;
   if (change === undefined || kind === 'again') return '';
-  const { reason = '', isRefused } = change;
-  if (isRefused) return `${kind === 'edited' ? t`Not changed` : t`Not deleted`}: ${reason}`;
+  const { reason = '', unsent } = change;
+  if (unsent.refusal !== undefined)
+    return `${kind === 'edited' ? t`Not changed` : t`Not deleted`}: ${unsent.refusal}`;
   return `${kind === 'edited' ? t`Saving` : t`Deleting`}… ${reason}`.trim();
 }
 
