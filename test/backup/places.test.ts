@@ -168,6 +168,15 @@ test('a bucket that is busy is asked again; wrong keys and a missing bucket are 
   );
 });
 
+test.each(['/proc/x', '/proc/x/home.tar'])(
+  'in %s, where no folder can be created, is refused in words',
+  async (to) => {
+    const written = openPlace(to, options()).then((place) => place.write('a', Buffer.of(1)));
+    await expect(written).rejects.toThrow(`${to} cannot be written: EROFS`);
+    await expect(written).rejects.toThrow('Name another place.');
+  },
+);
+
 test('a wrong identity and a changed chunk are refused, and nothing is left in the home', async () => {
   const place = await openPlace(join(folder, 'place'), options());
   await createBackup({ home: home(), place, encrypt: recipients, signal });

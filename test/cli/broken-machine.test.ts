@@ -53,6 +53,12 @@ test('a home that is a file, or lies below one, is said in words by every comman
   }
 });
 
+test('a home where the system takes no new folder is said in words', async () => {
+  const { home } = terminalOf('/proc/x');
+  const error = await openHome(home, {}).catch((thrown: unknown) => thrown);
+  expect(explainError(error, {}, home)[0]).toMatch(/\/proc\/x is on a read-only.*NANOBOT_HOME/);
+});
+
 test('a home that is still to be made is no fault', async () => {
   const terminal = terminalOf(join(folder, 'new', 'home'));
   expect(await checkHome(terminal.home)).toEqual([]);

@@ -1,7 +1,7 @@
 // The command `nanobot backup`.
 
 import { createWriteStream, existsSync } from 'node:fs';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
@@ -16,6 +16,7 @@ import {
 } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type Home, homeOf, PROGRAM } from '../../kernel/config/files/home.ts';
+import { makeFolder } from '../../lib/files/files.ts';
 import { t } from '../../lib/texts.ts';
 import type { Place, PlaceOptions } from './places.ts';
 import type { Encryption, Unlock } from './repository.ts';
@@ -402,7 +403,7 @@ async function restore(terminal: Terminal, what: string | undefined, flags: Rest
 /** The stream is read at several places, so it is kept as a file until it is restored. */
 async function spool(terminal: Terminal, into: Home, signal: AbortSignal): Promise<string> {
   const { writing } = await import('./places.ts');
-  await mkdir(into.restoring, { recursive: true, mode: 0o700 });
+  await makeFolder(into.restoring);
   const path = join(into.restoring, 'stream.tar');
   try {
     await writing(into.root, () =>

@@ -4,7 +4,6 @@
 import { createWriteStream, type Dirent, type WriteStream } from 'node:fs';
 import {
   type FileHandle,
-  mkdir,
   open,
   opendir,
   readFile,
@@ -18,7 +17,7 @@ import type { Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { syncFolder, systemCode, writeAtomic } from '../../lib/files/files.ts';
+import { makeFolder, syncFolder, systemCode, writeAtomic } from '../../lib/files/files.ts';
 import type { S3Settings } from '../../lib/net/s3.ts';
 import { t } from '../../lib/texts.ts';
 
@@ -92,8 +91,12 @@ export async function writing<Result>(name: string, run: () => Promise<Result>):
       );
     }
     const path = 'path' in error ? String(error.path) : '';
-    if (!path.startsWith(name)) throw error;
-    throw placeError('backup_place', t`${name} cannot be written: ${error.message}`, error);
+    if (!path.startsWith(name) && !name.startsWith(`${path}/`)) throw error;
+    throw placeError(
+      'backup_place',
+      t`${name} cannot be written: ${error.message}. Name another place.`,
+      error,
+    );
   }
 }
 
@@ -120,8 +123,6 @@ export async function readPlace(from: string, options: PlaceOptions): Promise<Pl
 
 // A folder.
 
-const FOLDER_MODE = 0o700;
-
 function folderPlace(root: string): Place {
   const made = new Set<string>();
   const pathOf = (key: string) => join(root, key);
@@ -140,7 +141,7 @@ function folderPlace(root: string): Place {
       writing(root, async () => {
         const path = pathOf(key);
         const folder = dirname(path);
-        if (!made.has(folder)) await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+        if (!made.has(folder)) await makeFolder(folder);
         made.add(folder);
         await writeAtomic(path, content);
       }),
@@ -216,7 +217,7 @@ async function tarWriter(stream: Writable, name: string): Promise<Place> {
 async function tarFileWriter(path: string): Promise<Place> {
   const temporary = `${path}.partial`;
   const file = await writing(path, async () => {
-    await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+    await makeFolder(dirname(path));
     return open(temporary, 'w', FILE_MODE);
   });
   const stream: WriteStream = createWriteStream(temporary, { fd: file, autoClose: false });

@@ -16,7 +16,13 @@ import { isJsonObject, readJson } from '../../kernel/config/json.ts';
 import { valueAt, withValue } from '../../kernel/config/json-paths.ts';
 import { isAlive } from '../../kernel/home-state.ts';
 import { type Instance, readInstance, writeInstance } from '../../kernel/instance.ts';
-import { isPermitted, syncFolder, textIfThere, writeAtomic } from '../../lib/files/files.ts';
+import {
+  isPermitted,
+  makeFolder,
+  syncFolder,
+  textIfThere,
+  writeAtomic,
+} from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { type Counts, type ListHead, listHeadShape, type UnpackOptions, unpack } from './pack.ts';
@@ -114,7 +120,7 @@ type Plan = Readonly<z.infer<typeof planShape>>;
 /** @throws HomeLockedError if a gateway runs there; NanobotError if the home is not empty */
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { into } = options;
-  await mkdir(into.root, { recursive: true, mode: FOLDER_MODE });
+  await makeFolder(into.root);
   await using _held = await holdHome(into.lock, { pid: process.pid });
   const snapshot = await findSnapshot(options.place, options.id);
   const begun = await readPlan(into);

@@ -1,10 +1,10 @@
 // Results of evaluations: one JSON file per run, replaced atomically, and their text form for a
 // terminal.
 
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { textTable } from '../../cli/terminal.ts';
-import { writeAtomic } from '../../lib/files/files.ts';
+import { makeFolder, writeAtomic } from '../../lib/files/files.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { type EvalPlot, type EvalResult, type EvalScore, evalResult } from './rules/result.ts';
 
@@ -17,7 +17,6 @@ type ReadResults = {
   readonly unread: readonly string[];
 };
 
-const FOLDER_MODE = 0o700;
 const RESULT_FILE = /^[a-z]+_[\dTZ-]+\.json$/;
 
 const resultName = (result: Pick<EvalResult, 'benchmark' | 'startedAt'>) =>
@@ -25,7 +24,7 @@ const resultName = (result: Pick<EvalResult, 'benchmark' | 'startedAt'>) =>
 
 /** Returns the path of the file. */
 export async function keepResult(folder: string, result: EvalResult): Promise<string> {
-  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  await makeFolder(folder);
   const path = join(folder, resultName(result));
   await writeAtomic(path, `${JSON.stringify(result, undefined, 2)}\n`);
   return path;

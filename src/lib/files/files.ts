@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, constants, lstatSync, mkdirSync } from 'node:fs';
-import { access, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { access, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { basename, delimiter, dirname, join } from 'node:path';
 import type { DestinationStream } from 'pino';
 import type { Clock } from '../time/clock.ts';
@@ -71,6 +71,30 @@ export const systemCode = (error: unknown): unknown =>
 export function undefinedIfMissing(error: unknown): undefined {
   if (systemCode(error) === 'ENOENT') return undefined;
   throw error;
+}
+
+/**
+ * Creates a folder that a person named, with those above it, for this user alone. The recursive
+ * mkdir of Node never ends on a file system without new folders, like /proc.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    const isThere = async (at: string) => (await stat(at).catch(undefinedIfMissing))?.isDirectory();
+    if (systemCode(error) === 'EEXIST' && (await isThere(path))) return;
+    if (systemCode(error) !== 'ENOENT') throw error;
+    if (await isThere(dirname(path))) {
+      const message = `EROFS: no folder can be created here, mkdir '${path}'`;
+      throw Object.assign(new Error(message, { cause: error }), {
+        code: 'EROFS',
+        path,
+        syscall: 'mkdir',
+      });
+    }
+    await makeFolder(dirname(path));
+    await makeFolder(path);
+  }
 }
 
 /** Makes a rename or a new file in the folder durable. */

@@ -1,10 +1,10 @@
 // Loads the configuration of a home: all of it or nothing. Problems are reported at once, with
 // path, line and remedy; a configuration that loaded is kept as the last good copy.
 
-import { mkdir, readFile, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { systemCode, textIfThere, writeAtomic } from '../../../lib/files/files.ts';
+import { makeFolder, systemCode, textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 import { t } from '../../../lib/texts.ts';
 import { ConfigError, type ConfigProblem } from '../../message/errors.ts';
 import {
@@ -159,7 +159,6 @@ function workspacePath(home: Home, written: string): string {
 // Writes the configuration: checked first, then replaced in one step, readable by its user alone.
 // Also keeps copies for a person to go back to.
 
-const HOME_MODE = 0o700;
 /** The configuration when there is no file. */
 export const EMPTY = JSON.stringify({ version: CONFIG_VERSION });
 
@@ -182,7 +181,7 @@ export async function readRawConfig(home: Home): Promise<JsonObject> {
 export async function saveConfig(home: Home, raw: JsonObject, env: Environment): Promise<void> {
   const problems = await newProblems(home, raw, env);
   if (problems.length > 0) throw configError(problems);
-  await mkdir(home.root, { recursive: true, mode: HOME_MODE });
+  await makeFolder(home.root);
   await keepVersion(home);
   await writeAtomic(home.config, textOf(raw));
   await keepVersion(home);

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { chmod, constants, copyFile, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
+import { makeFolder, textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 import { isContained } from '../../../lib/process-group.ts';
 import { t } from '../../../lib/texts.ts';
 import { assertUsable } from '../../instance.ts';
@@ -57,7 +57,7 @@ export async function openHome(
 /** Folders, a minimal configuration and the schema that editors read beside it. */
 async function ensureHome(home: Home, env: Environment): Promise<readonly string[]> {
   for (const folder of [home.root, home.sessions, home.logs, dirname(home.audit)]) {
-    await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
+    await makeFolder(folder);
   }
   const notes = [...(await makePrivate(home.root, PRIVATE_FOLDER, env))];
   if (!existsSync(home.config)) {
@@ -77,7 +77,7 @@ async function ensureHome(home: Home, env: Environment): Promise<readonly string
  * is missing; later a missing file is one that a person deleted.
  */
 async function ensureWorkspace(path: string, isFirstStart: boolean): Promise<readonly string[]> {
-  await mkdir(path, { recursive: true, mode: PRIVATE_FOLDER });
+  await makeFolder(path);
   const isEmpty = (await readdir(path)).length === 0;
   if (!isEmpty && !isFirstStart) return [];
   const template = await readdir(WORKSPACE_TEMPLATE, { recursive: true, withFileTypes: true });
