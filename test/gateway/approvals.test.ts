@@ -2,7 +2,7 @@
 // and X05 of the catalogue.
 
 import { describe, expect, test } from 'vitest';
-import { chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
+import { chatId, messageId, nativeId, userId } from '../../src/kernel/message/ids.ts';
 import { makeApprovalsRig, OWNER, OWNER_RIGHTS, placeOf } from './approvals-rig.ts';
 import { person } from './people-rig.ts';
 
@@ -272,6 +272,20 @@ describe('on a door without buttons', () => {
       await rig.tokenOf('Allow once'),
     );
     expect(await rig.questions.numbered(rig.says(OWNER, '2'))).toBe(await rig.tokenOf('Deny'));
+  });
+
+  test('a number that quotes a question answers that one, whatever was said or asked since', async () => {
+    await using rig = await numbered();
+    const first = await rig.lastQuestion();
+    const token = await rig.tokenOf('Allow once');
+    await rig.asks('something else');
+    await rig.lastQuestion();
+    const quoting = (sentAs: string) =>
+      rig.says(OWNER, '1', { quoted: { text: 'Run?', author: 'you', sentAs: nativeId(sentAs) } });
+    expect(await rig.questions.numbered(quoting(`sent-${first?.id}`))).toBe(token);
+    await rig.questions.numbered(rig.says(OWNER, 'wait'));
+    expect(await rig.questions.numbered(quoting(`sent-${first?.id}`))).toBe(token);
+    expect(await rig.questions.numbered(quoting('sent-before'))).toBeUndefined();
   });
 
   test('a thumb up is the first choice, a thumb down the last, other signs are none', async () => {

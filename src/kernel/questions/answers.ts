@@ -6,8 +6,14 @@ import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { AdmittedRole } from '../access/admission.ts';
-import type { MessageId } from '../message/ids.ts';
-import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
+import type { MessageBus } from '../bus/bus.ts';
+import type { MessageId, NativeId } from '../message/ids.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  type PersonSender,
+  sessionKeyOf,
+} from '../message/message.ts';
 import {
   hearingIn,
   IN_WORDS,
@@ -21,6 +27,7 @@ import {
 
 type AnswersDeps = {
   readonly rows: QuestionRows;
+  readonly bus: Pick<MessageBus, 'sentAs'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
   /** On channels without buttons, the numbers of choices are the answers. */
@@ -39,7 +46,7 @@ export const NO_LONGER = t`This can no longer be answered: it was already decide
 const NOT_YOURS = t`This is not yours to decide.`;
 
 export function createAnswers(deps: AnswersDeps) {
-  const { rows, clock, log, hasButtons, oneByOne, carriedOut } = deps;
+  const { rows, bus, clock, log, hasButtons, oneByOne, carriedOut } = deps;
 
   /** Records the choice; returns why it does not count, or undefined. */
   async function choose(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
@@ -89,6 +96,12 @@ export function createAnswers(deps: AnswersDeps) {
     if (heard !== undefined) await carriedOut(heard);
   }
 
+  /** The open question that the platform's message asks. */
+  async function askedIn(chat: ChatRef, part: NativeId): Promise<OpenQuestion | undefined> {
+    const sent = await bus.sentAs(sessionKeyOf(chat), part);
+    return sent && openBy(rows, 'text', sent.id);
+  }
+
   return {
     /** Records the choice of a press, so that it is executed whatever happens to this process. */
     async choose({ id, press, sender, chat }: InboundMessage, role: AdmittedRole): Promise<void> {
@@ -110,20 +123,20 @@ export function createAnswers(deps: AnswersDeps) {
       return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
     },
     /**
-     * The token that a number means, as the next text after a question on a channel without
-     * buttons; undefined if the message is none. Other text goes to the agent, and from then on
-     * numbers too.
+     * The token that a number means, quoting a question or as the next text after one, on a channel
+     * without buttons; undefined if the message is none. Other text goes to the agent, and from then
+     * on numbers that quote nothing too.
      */
-    async numbered({ id, chat, text, addressing, group }: InboundMessage) {
-      if (addressing !== 'direct' || group !== undefined) return undefined;
+    async numbered({ id, chat, text, addressing, group, quoted }: InboundMessage) {
+      if (addressing !== 'direct' || group !== undefined || hasButtons(chat)) return undefined;
       const used = await rows.used.get(id);
       if (used !== undefined) return used.token || undefined;
-      const open = await numberedIn(rows, chat);
-      if (open === undefined || hasButtons(chat)) return undefined;
       const number = Number(NUMBER.exec(text)?.[1] ?? 0);
-      const choice = open.choices[number - 1];
-      if (choice === undefined)
-        await rows.open.change(open.id, (each) => each && { ...each, isNumbered: false });
+      const newest = await numberedIn(rows, chat);
+      const open = number > 0 && quoted?.sentAs ? await askedIn(chat, quoted.sentAs) : newest;
+      const choice = open?.choices[number - 1];
+      if (choice === undefined && newest !== undefined)
+        await rows.open.change(newest.id, (each) => each && { ...each, isNumbered: false });
       return choice?.token;
     },
     /**

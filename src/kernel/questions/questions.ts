@@ -40,7 +40,7 @@ export type { Question } from './question-rows.ts';
 
 type QuestionsDeps = {
   readonly rows: QuestionRows;
-  readonly bus: Pick<MessageBus, 'outbound' | 'send'>;
+  readonly bus: Pick<MessageBus, 'outbound' | 'send' | 'sentAs'>;
   readonly clock: Clock;
   readonly log: Logger;
   randomBytes(size: number): Uint8Array;
@@ -278,7 +278,7 @@ export function createQuestions(deps: QuestionsDeps) {
 
   return {
     ...createDecisions(rows, clock),
-    ...createAnswers({ rows, clock, log, hasButtons, oneByOne, carriedOut }),
+    ...createAnswers({ rows, bus, clock, log, hasButtons, oneByOne, carriedOut }),
     /**
      * Sends the question with its choices; durable when resolved, together with these rows if it is
      * new.
