@@ -26,8 +26,8 @@ export type Body = {
 
 export type Target = {
   readonly chat: ChatRef;
-  /** Lark's id of the message it answers. */
-  readonly answering: string | undefined;
+  /** Lark's ids of the message it answers and, in a thread, of one that may stand in for it. */
+  readonly answering: readonly string[];
 };
 
 export type Messages = ReturnType<typeof createMessages>;
@@ -63,13 +63,15 @@ export function createMessages(api: LarkApi) {
     ): Promise<NativeId> {
       const named = uuid === undefined ? body : { ...body, uuid };
       const { answering, chat } = target;
-      if (!isId(answering)) return into(target, named, signal);
       const reply = { ...named, ...(chat.thread === undefined ? {} : { reply_in_thread: true }) };
-      try {
-        return await post(`im/v1/messages/${answering}/reply`, reply, {}, signal);
-      } catch (error) {
-        // What belongs to a thread is not sent outside of it without a note.
-        if (!isNotThere(error) || chat.thread !== undefined) throw error;
+      for (const [index, id] of answering.entries()) {
+        try {
+          return await post(`im/v1/messages/${id}/reply`, reply, {}, signal);
+        } catch (error) {
+          // What belongs to a thread is not sent outside of it without a note.
+          const isLast = chat.thread !== undefined && index === answering.length - 1;
+          if (!isNotThere(error) || isLast) throw error;
+        }
       }
       return into(target, named, signal);
     },

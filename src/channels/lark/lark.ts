@@ -48,12 +48,13 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
   ): Promise<Target> {
     const question = larkMessageId(replyTo);
     if (chat.thread !== undefined) {
-      return { chat, answering: question ?? (await threads.anchor(chat.thread)) };
+      const anchor = await threads.anchor(chat.thread);
+      return { chat, answering: [...new Set([question, anchor])].filter(isId) };
     }
-    if (question === undefined) return { chat, answering: undefined };
-    if (isLate || config.quoteReplies) return { chat, answering: question };
+    if (question === undefined) return { chat, answering: [] };
+    if (isLate || config.quoteReplies) return { chat, answering: [question] };
     const isPrivate = (await directory.chat(chat.chat))?.isGroup === false;
-    return { chat, answering: isPrivate ? undefined : question };
+    return { chat, answering: isPrivate ? [] : [question] };
   }
 
   const drafts = createDrafts({ messages, log, targetOf });

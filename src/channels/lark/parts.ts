@@ -95,12 +95,12 @@ async function sendPost(post: Post, place: Place, deps: PartsDeps): Promise<Nati
   const { context, index, message, target, isRepeat } = place;
   const { signal } = context;
   const to =
-    index === 0 || target.chat.thread !== undefined ? target : { ...target, answering: undefined };
+    index === 0 || target.chat.thread !== undefined ? target : { ...target, answering: [] };
   const uuid = uuidOf(`${message.id}#${index}`);
   try {
     if (post.kind === 'file') {
       const body = await deps.uploads.upload(post.file, signal);
-      return await deps.messages.create(to, body, uuid, signal);
+      return await inThread(to, (there) => deps.messages.create(there, body, uuid, signal));
     }
     const card = cardOf(post, target, '');
     const changed =
@@ -141,27 +141,33 @@ async function rewrite(
   }
 }
 
-/** If its thread no longer exists, the text goes to the same chat outside of it, with a note. */
-async function sendCard(
+function sendCard(
   target: Target,
   card: Card,
   uuid: string | undefined,
   signal: AbortSignal,
   { messages, log }: Pick<PartsDeps, 'messages' | 'log'>,
 ): Promise<NativeId> {
-  const send = (to: Target, shown: Card) =>
-    asCard(shown, log(), (content) =>
+  const marked = { ...card, runs: [{ text: THREAD_MARK, styles: [] }, ...card.runs] };
+  return inThread(target, (to, isOutside) =>
+    asCard(isOutside ? marked : card, log(), (content) =>
       messages.create(to, { msg_type: 'interactive', content }, uuid, signal),
-    );
+    ),
+  );
+}
+
+/** If its thread no longer exists, it goes to the same chat outside of it. */
+async function inThread(
+  target: Target,
+  send: (to: Target, isOutside: boolean) => Promise<NativeId>,
+): Promise<NativeId> {
   const { thread, ...chat } = target.chat;
-  const isOutside = thread !== undefined && target.answering === undefined;
   try {
-    if (!isOutside) return await send(target, card);
+    if (thread === undefined || target.answering.length > 0) return await send(target, false);
   } catch (error) {
     if (thread === undefined || !isNotThere(error)) throw error;
   }
-  const marked = { ...card, runs: [{ text: THREAD_MARK, styles: [] }, ...card.runs] };
-  return send({ chat, answering: undefined }, marked);
+  return send({ chat, answering: [] }, true);
 }
 
 /** Tries the card with markup, and plain text if Lark refuses the markup. */

@@ -191,6 +191,31 @@ test('what is said into a thread later stays in it, also by another process', as
   expect(textsSeen(rig.lark, group)[1]).toContain('thread of this conversation is gone');
 });
 
+test('an answer stays in its thread where the question was recalled, and its file follows it outside', async () => {
+  await using rig = await started();
+  const group = rig.lark.group('Team');
+  const say = { chat: group.id, thread: 'omt_9', mentionsBot: true };
+  const [first, question] = ['topic', 'and this?'].map((text) =>
+    rig.lark.say(rig.lark.person('Anna'), text, say),
+  );
+  const { message } = await rig.host.until(({ entries }) => entries[1]);
+  rig.lark.recall(question ?? '');
+  const replyTo = message.id;
+  await rig.channel.send(answer(message.chat, 'Yes.', { replyTo }), sending());
+  expect(rig.lark.seen(group)[0]).toMatchObject({ parent: first, thread: 'omt_9' });
+  rig.lark.recall(first ?? '');
+  const list = { kind: 'document', name: 'list.csv' } as const;
+  const attachments = [await fileOf(rig.host, Buffer.from('a;b'), list)];
+  const late = { id: 'turn/1' as never, replyTo, attachments };
+  await rig.channel.send(answer(message.chat, 'Here.', late), sending());
+  expect(textsSeen(rig.lark, group)[1]).toContain('thread of this conversation is gone');
+  expect(rig.lark.seen(group).map(({ type }) => type)).toEqual([
+    'interactive',
+    'interactive',
+    'file',
+  ]);
+});
+
 test('a sign of work is set and taken away, also by another process', async () => {
   await using rig = await started();
   const id = rig.lark.say(rig.lark.person('Anna'), 'work');
