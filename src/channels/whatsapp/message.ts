@@ -179,10 +179,11 @@ const DESCRIBERS: Describers = {
   pollCreationMessageV2: (poll) => pollWords(poll),
   pollCreationMessageV3: (poll) => pollWords(poll),
   pollCreationMessageV5: (poll) => pollWords(poll),
-  eventMessage: ({ name, description }) => ({
-    note: `[event: ${field(name)}]`,
-    ...written(description),
-  }),
+  eventMessage: ({ name, description, startTime, location }) => {
+    const where = [location?.name, location?.address];
+    const about = [name, dateOf(Number(startTime ?? 0)), ...where].map(field).filter(Boolean);
+    return { note: `[event: ${about.join(', ')}]`, ...written(description) };
+  },
   groupInviteMessage: ({ groupName, caption }) => ({
     note: `[invitation to the group "${field(groupName)}"]`,
     ...written(caption),
@@ -231,6 +232,11 @@ const lines = (...texts: readonly (string | null | undefined)[]) =>
 /** A short text for one line. */
 function field(text: string | null | undefined): string {
   return headOf(oneLine(text ?? ''), MAX_FIELD_CHARS);
+}
+
+/** Empty if none is given. */
+function dateOf(seconds: number): string {
+  return seconds > 0 && seconds < 8e12 ? new Date(seconds * 1000).toISOString() : '';
 }
 
 function point(place: proto.Message.ILiveLocationMessage): string {

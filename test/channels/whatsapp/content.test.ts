@@ -74,6 +74,11 @@ describe('the text of a WhatsApp message', () => {
     ],
     ['event', { eventMessage: { name: 'Party', description: 'at 8' } }, '[event: Party]\nat 8'],
     [
+      'event with its time and place',
+      { eventMessage: { name: 'Party', startTime: 1_800_000_000, location: { name: 'Home' } } },
+      '[event: Party, 2027-01-15T08:00:00.000Z, Home]',
+    ],
+    [
       'invitation',
       { groupInviteMessage: { groupName: 'Us', caption: 'join' } },
       '[forwarded]\n[invitation to the group "Us"]\njoin',
