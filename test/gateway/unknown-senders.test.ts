@@ -2,7 +2,7 @@
 // wrote.
 
 import { afterEach, describe, expect, it } from 'vitest';
-import { userId } from '../../src/kernel/message/ids.ts';
+import { channelName, userId } from '../../src/kernel/message/ids.ts';
 import { makePeopleRig, OWNER, type PeopleRig, person } from './people-rig.ts';
 
 let rig: PeopleRig;
@@ -24,9 +24,12 @@ describe('a stranger at a silent door', () => {
     expect(await rig.sentTo('7')).toEqual([]);
     expect(await rig.queued()).toEqual([]);
     const [, notice, ...more] = await rig.sentTo(OWNER);
-    expect(notice).toContain('New contact on Chat: `Name 7` (`7`): `hello there`');
+    expect(notice).toContain('New contact on chat: `Name 7` (`7`): `hello there`');
     expect(notice).toContain('`/allow once chat 7`');
     expect(more).toEqual([]);
+    const elsewhere = { ...rig.message('8', '').chat, channel: channelName('whatsapp') };
+    await rig.say('8', 'hi', { chat: elsewhere });
+    expect((await rig.sentTo(OWNER))[2]).toContain('New contact on WhatsApp: `Name 8`');
   });
 
   it('is answered from now on when allowed, beginning with all they wrote, once', async () => {
@@ -96,7 +99,7 @@ describe('a stranger at a silent door', () => {
         .split('\n')[0]
         ?.split(/`[^`]*`/)
         .join('') ?? '';
-    expect(outside).toBe('New contact on Chat:  (): ');
+    expect(outside).toBe('New contact on chat:  (): ');
   });
 });
 

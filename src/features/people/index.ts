@@ -1,6 +1,7 @@
 // Installs the intake: the gate, with the steps for groups, unknown senders and message limits.
 
 import { randomBytes } from 'node:crypto';
+import { CHANNELS } from '../../channels/index.ts';
 import { LOCAL_OWNER } from '../../channels/local-channel.ts';
 import type { InboundEntry, MessageBus } from '../../kernel/bus/bus.ts';
 import { RECEIVER } from '../../kernel/delivery/manager.ts';
@@ -227,10 +228,12 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceUnknownSende
   }
 
   async function ask(unknownSender: UnknownSender, chat: ChatRef) {
+    const { channel } = unknownSender;
+    const label = CHANNELS.find(({ name }) => name === channel)?.label ?? channel;
     await questions.ask({
       id: unknownSenderQuestion(unknownSender),
       chat,
-      markdown: unknownSenderNotice(unknownSender),
+      markdown: unknownSenderNotice(unknownSender, label),
       choices: UNKNOWN_SENDER_CHOICES,
       approvers: 'owners',
       subject: `${UNKNOWN_SENDER_SUBJECT}:${unknownSenderId(unknownSender)}`,

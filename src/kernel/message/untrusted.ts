@@ -159,9 +159,8 @@ function nameAndWords({ userId, name, excerpt }: UnknownSenderText, where = ''):
   return `${named}${where}${said}`;
 }
 
-export function unknownSenderNotice(unknownSender: UnknownSenderText): string {
-  const [first = '', ...rest] = unknownSender.channel;
-  const channel = `${first.toUpperCase()}${rest.join('')}`;
+/** `channel`: as shown to people. */
+export function unknownSenderNotice(unknownSender: UnknownSenderText, channel: string): string {
   const who = `${unknownSender.channel} ${unknownSender.userId}`;
   return [
     t`New contact on ${channel}: ${nameAndWords(unknownSender)}`,
